@@ -1,0 +1,53 @@
+# Every target sets up what it needs: a virtual environment in .venv and, where the system lacks
+# the venv module and we are root, the package that holds it. Nothing else has to be installed first.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help demo test check format bench docs clean
+
+help:
+	@echo "make demo    crawl and refresh a living web on this machine (two minutes at most)"
+	@echo "make test    format, lint, types, import contracts and all tests"
+	@echo "make check   the same without the tests"
+	@echo "make format  put the code in its standard form"
+	@echo "make bench   speed against other crawlers (installs them in an environment of their own)"
+	@echo "make docs    write the generated pages of docs/ anew"
+	@echo "make clean   remove .venv and caches"
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("recrawl needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "Python's venv module is missing: install it (Debian: python3-venv) and run make again" >&2; exit 1; }; \
+	  apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); }
+	@echo "installing recrawl into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/recrawl demo
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check
+	$(BIN)/python -m pytest -n auto
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)
+	$(BIN)/python -m recrawl.cli.reference docs/reference
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

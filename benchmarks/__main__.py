@@ -1,0 +1,109 @@
+"""`make bench`: install the peers, run the benchmarks, print the tables, keep the figures in `.bench/`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks import crawl, peers, scale, web
+from benchmarks.report import Table, machine
+
+FOLDER = Path(__file__).resolve().parents[1] / ".bench"
+RESULTS = FOLDER / "results.json"
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 2**30
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", choices=["crawl", "scale"], help="one of the benchmarks")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds of `crawl` (3)")
+    parser.add_argument("--pages", type=int, default=web.PAGES, help=f"pages of the site ({web.PAGES})")
+    parser.add_argument("--peers", default="scrapy,wget2", help=f"of {', '.join(peers.KINDS)}; empty for none")
+    parser.add_argument("--sizes", default=",".join(map(str, scale.SIZES)), help="known pages, for `scale`")
+    parser.add_argument("--work", type=Path, help="where crawlers write (memory if there is room, else .bench)")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="only write the last figures to FILE")
+    chosen = parser.parse_args()
+    unknown = set(filter(None, chosen.peers.split(","))) - peers.KINDS.keys()
+    if unknown:
+        parser.error(f"no such peer: {', '.join(sorted(unknown))} (there are {', '.join(peers.KINDS)})")
+    return chosen
+
+
+def load() -> dict[str, Any]:
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
+def workplace(asked: Path | None) -> Path:
+    """Where everybody's files go when crawlers are compared: a file system in memory, if it has room.
+
+    Disks have moods that would decide the comparison. ext4 without a journal takes no inode freed within the
+    last minutes, so that removing one run's 5,000 files triples the CPU time wget2 needs in the next.
+    """
+    if asked is None and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+        return MEMORY
+    return asked or FOLDER / "work"
+
+
+def measure(chosen: argparse.Namespace) -> None:
+    """Run what was asked for; figures of the other benchmark stay as they were."""
+    results = load()
+    work, disk = workplace(chosen.work), chosen.work or FOLDER / "work"
+    for folder in (FOLDER, work, disk):
+        folder.mkdir(parents=True, exist_ok=True)
+    contenders = [] if chosen.only == "scale" else peers.available(FOLDER, list(filter(None, chosen.peers.split(","))))
+    with web.running(chosen.pages) as served:
+        if chosen.only != "scale":
+            print(f"{chosen.pages} pages, {chosen.repeats} rounds", flush=True)
+            with tempfile.TemporaryDirectory(dir=work) as place:
+                runs = crawl.rounds(served, contenders, chosen.repeats, Path(place))
+            about = {peer.name: peer.about for peer in contenders}
+            results["crawl"] = {"machine": machine(work), "about": about, "runs": crawl.as_json(runs)}
+            RESULTS.write_text(json.dumps(results, indent=1))
+        if chosen.only != "crawl":
+            with tempfile.TemporaryDirectory(dir=disk) as place:
+                done = scale.sizes(served, [int(size) for size in chosen.sizes.split(",")], Path(place))
+            if done:
+                results["scale"] = {"machine": machine(disk), "sizes": scale.as_json(done)}
+                RESULTS.write_text(json.dumps(results, indent=1))
+
+
+def tables(results: dict[str, Any]) -> list[Table]:
+    found = []
+    if "crawl" in results:
+        found += crawl.tables(crawl.from_json(results["crawl"]["runs"]), results["crawl"]["about"])
+    if "scale" in results:
+        found += scale.tables(scale.from_json(results["scale"]["sizes"]))
+    return found
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The figures for the documentation."""
+    here = next((results[part]["machine"] for part in ("crawl", "scale") if part in results), machine(FOLDER))
+    where = f"{here['processor']}, {here['cores']} cores, {here['system']}, Python {here['python']}"
+    return "\n".join(
+        [
+            f"Measured on: {where}; files on {here['disk']}.\n",
+            *(table.markdown() for table in tables(results)),
+        ]
+    )
+
+
+def main() -> None:
+    chosen = options()
+    if chosen.markdown is None or not RESULTS.exists():
+        measure(chosen)
+    if chosen.markdown is not None:
+        chosen.markdown.write_text(markdown(load()))
+        return
+    for table in tables(load()):
+        table.show()
+    print(f"figures: {RESULTS.relative_to(FOLDER.parent)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""Large repositories: what a cycle and a crawl cost when ten thousand to a million pages are known.
+
+A repository is filled without crawling, by `python -m benchmarks.scale FOLDER URL PAGES` in a process of its
+own, with pages `/known/0.html` … that the benchmark's web serves. Then, from outside:
+
+* plan: from the start of `recrawl cycle` until the first page is asked for, as the server saw it;
+* a page of a cycle: the CPU time of a cycle of many pages less that of a cycle of one, by the difference;
+* a page of a crawl: the same site as in `crawl`, 5,000 new pages on top of the known ones, start-up included;
+* memory: the largest sum of the process tree in any of these.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks import ours
+from benchmarks.measure import CommandError
+from benchmarks.report import Table, number
+from benchmarks.web import Web
+
+SIZES = [10_000, 100_000, 1_000_000]
+CYCLE = 10_000
+REPEATS = 3  # of every cycle, for the difference of two of them is small beside start-up
+PLAN_SECONDS = 5.0
+MEMORY = 2**30
+FLAT = 1.25  # a page at the largest size may cost so much more than at the smallest
+
+# HOOK: a function (folder, urls) that puts visited pages into the repository at `folder` through the store,
+# in batches, as if each had been fetched once. While there is none, the benchmark says so and is skipped.
+FILL: Callable[[Path, Iterator[str]], None] | None = None
+
+
+@dataclass(frozen=True)
+class Size:
+    """What was measured at one size."""
+
+    known: int
+    plan: float  # seconds
+    page: float  # CPU ms of one page of a cycle, start-up and planning taken off
+    cycle: float  # CPU ms per page of a whole cycle, start-up and planning included
+    crawl: float  # CPU ms of one new page in a first crawl
+    memory: int  # bytes
+    disk: int  # bytes per known page
+
+
+def urls(web_url: str, pages: int) -> Iterator[str]:
+    return (f"{web_url}known/{n}.html" for n in range(pages))
+
+
+def fill(folder: Path, web_url: str, pages: int) -> None:
+    if FILL is None:
+        raise SystemExit("benchmarks.scale.FILL is not set")
+    FILL(folder, urls(web_url, pages))
+
+
+def unavailable() -> str:
+    return ours.unavailable() or ("there is no way to fill a repository yet" if FILL is None else "")
+
+
+def sizes(web: Web, counts: list[int], work: Path) -> list[Size]:
+    """Every size in turn; one that fails costs its own line only."""
+    if reason := unavailable():
+        print(f"without large repositories: {reason}", flush=True)
+        return []
+    done = []
+    for known in counts:
+        try:
+            done.append(_size(web, known, Path(tempfile.mkdtemp(dir=work))))
+        except CommandError as problem:
+            print(f"  FAILED at {known} pages: {problem}", flush=True)
+            continue
+        last = done[-1]
+        print(
+            f"  {known:9,} known  plan {last.plan:.2f} s  cycle {last.page:.3f} ms CPU a page  "
+            f"crawl {last.crawl:.3f} ms CPU a page  {last.memory / 2**20:.0f} MiB",
+            flush=True,
+        )
+    return done
+
+
+def _size(web: Web, known: int, folder: Path) -> Size:
+    web.generation(0, 0.0)
+    repository = ours.Repository(folder / "repository", web)
+    repository.init(index=False)
+    filling = [sys.executable, "-m", "benchmarks.scale", str(repository.folder), web.url, str(known)]
+    answer = subprocess.run(filling, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        raise CommandError(f"filling ended with code {answer.returncode}: {answer.stderr[-800:]}")
+    disk = repository.bytes() // known
+    budget = min(CYCLE, known)
+
+    one, plan, _ = _cycles(repository, 1)
+    many, _, memory = _cycles(repository, budget)
+    repository.add()
+    web.reset()
+    crawl = repository.crawl()
+    fresh = web.counts()["full"]
+    if fresh < web.pages:
+        raise CommandError(f"the crawl fetched {fresh:.0f} pages of {web.pages}")
+    return Size(
+        known=known,
+        plan=plan,
+        page=1000 * (many - one) / (budget - 1),
+        cycle=1000 * many / budget,
+        crawl=1000 * crawl.cpu / fresh,
+        memory=max(memory, crawl.memory),
+        disk=disk,
+    )
+
+
+def _cycles(repository: ours.Repository, budget: int) -> tuple[float, float, int]:
+    """Median CPU time and planning time of a few cycles of `budget` pages, and their peak memory."""
+    costs, plans = [], []
+    for _ in range(REPEATS):
+        repository.web.reset()
+        costs.append(repository.cycle(budget))
+        seen = repository.web.counts()
+        if seen["full"] < budget:
+            raise CommandError(f"the cycle visited {seen['full']:.0f} pages of {budget}")
+        plans.append(seen["first"] - costs[-1].started)
+    middle = statistics.median
+    return middle(one.cpu for one in costs), middle(plans), max(one.memory for one in costs)
+
+
+def as_json(done: list[Size]) -> list[dict[str, object]]:
+    return [asdict(one) for one in done]
+
+
+def from_json(rows: list[dict[str, object]]) -> list[Size]:
+    return [Size(**row) for row in rows]  # type: ignore[arg-type]
+
+
+def tables(done: list[Size]) -> list[Table]:
+    if not done:
+        return []
+    top = max(one.page for one in done)
+    rows = [
+        [
+            f"{one.known:,}",
+            number(one.plan),
+            number(one.page),
+            number(one.cycle),
+            number(one.crawl),
+            f"{one.memory / 2**20:.0f}",
+            f"{one.disk}",
+            "█" * round(20 * one.page / top),
+        ]
+        for one in done
+    ]
+    heads = [
+        "pages known",
+        "plan, s",
+        "page of a cycle, CPU ms",
+        "with start-up and plan",
+        "new page of a crawl, CPU ms",
+        "peak MiB",
+        "bytes on disk a page",
+        "curve",
+    ]
+    return [Table("Large repositories", heads, rows), _bars(done)]
+
+
+def _bars(done: list[Size]) -> Table:
+    small, large = min(done, key=lambda one: one.known), max(done, key=lambda one: one.known)
+    checks = [
+        (f"plan with {large.known:,} pages known", f"{large.plan:.2f} s", "5 s", large.plan < PLAN_SECONDS),
+        ("largest memory", f"{large.memory / 2**20:.0f} MiB", "1024 MiB", large.memory < MEMORY),
+        (
+            f"a page of a cycle, {large.known:,} known against {small.known:,}",
+            f"{large.page / small.page:.2f}x",
+            f"{FLAT:g}x",
+            0 < large.page <= FLAT * small.page,
+        ),
+        (
+            f"a page of a crawl, {large.known:,} known against {small.known:,}",
+            f"{large.crawl / small.crawl:.2f}x",
+            f"{FLAT:g}x",
+            large.crawl <= FLAT * small.crawl,
+        ),
+    ]
+    rows = [[about, measured, most, "yes" if kept else "NO"] for about, measured, most, kept in checks]
+    return Table("Bounds of large repositories", ["", "measured", "at most", "kept"], rows)
+
+
+if __name__ == "__main__":
+    fill(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,3 @@
+"""recrawl keeps a local copy of web pages, and a search index over it, as fresh as a download budget allows."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,5 @@
+"""`python -m recrawl`."""
+
+from recrawl.cli import main
+
+main()

@@ -1,0 +1,96 @@
+"""What is known of every page: columns, one row a page, nothing else. Policies read it; `note` is how it learns.
+
+The book is the same in the lab and live. Live it is loaded from the store at the start of a cycle; the visits of the
+cycle are noted at its end, so a policy sees one state of knowledge throughout, and a crashed cycle can be started
+again from the same state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.model import Outcome, Outcomes
+
+
+@dataclass(slots=True)
+class Book:
+    """Columns over pages. Times are seconds since 1970, UTC; -inf where something never happened."""
+
+    now: float
+    known: NDArray[np.bool_]
+    """May be visited: found, not gone, not barred."""
+    site: NDArray[np.int32]
+    folder: NDArray[np.int64]
+    """A number for the page's directory: equal numbers, same directory."""
+    depth: NDArray[np.int32]
+    found: NDArray[np.float64]
+    visits: NDArray[np.int32]
+    """Visits that said something, the first included."""
+    changes: NDArray[np.int32]
+    """Updates seen: the page's creation, changes and removal."""
+    failures: NDArray[np.int32]
+    """Failed visits in a row."""
+    last_try: NDArray[np.float64]
+    """The last visit of any outcome."""
+    last_visit: NDArray[np.float64]
+    """The last visit that said something."""
+    last_change: NDArray[np.float64]
+    size: NDArray[np.int64]
+
+    @classmethod
+    def blank(cls, pages: int, now: float = 0.0) -> Book:
+        """A book of pages that were never visited, all of one site."""
+
+        def never() -> NDArray[np.float64]:
+            return np.full(pages, -np.inf)
+
+        return cls(
+            now=now,
+            known=np.ones(pages, bool),
+            site=np.zeros(pages, np.int32),
+            folder=np.zeros(pages, np.int64),
+            depth=np.zeros(pages, np.int32),
+            found=np.zeros(pages),
+            visits=np.zeros(pages, np.int32),
+            changes=np.zeros(pages, np.int32),
+            failures=np.zeros(pages, np.int32),
+            last_try=never(),
+            last_visit=never(),
+            last_change=never(),
+            size=np.zeros(pages, np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.site)
+
+    def note(self, seen: Outcomes, at: float | NDArray[np.float64]) -> None:
+        """Take in what visits brought; each page at most once a call.
+
+        >>> book = Book.blank(3)
+        >>> book.note(Outcomes(np.array([0, 2]), np.array([Outcome.NEW, Outcome.FAILED], np.int8)), at=5.0)
+        >>> book.visits.tolist(), book.changes.tolist(), book.failures.tolist(), book.last_visit.tolist()
+        ([1, 0, 0], [1, 0, 0], [0, 0, 1], [5.0, -inf, -inf])
+        """
+        times = np.broadcast_to(np.asarray(at, np.float64), len(seen))
+        answered, changed = seen.answered, seen.changed
+        self.visits[seen.pages[answered]] += 1
+        self.changes[seen.pages[changed]] += 1
+        self.failures[seen.pages[answered]] = 0
+        self.failures[seen.pages[~answered]] += 1
+        self.last_try[seen.pages] = times
+        self.last_visit[seen.pages[answered]] = times[answered]
+        self.last_change[seen.pages[changed]] = times[changed]
+        self.known[seen.pages[seen.what == Outcome.GONE]] = False
+
+    def forget(self, pages: NDArray[np.int64]) -> None:
+        """Put pages back to where nothing was known of them; used to step back before a crashed cycle."""
+        self.visits[pages] = 0
+        self.changes[pages] = 0
+        self.failures[pages] = 0
+        self.last_try[pages] = -np.inf
+        self.last_visit[pages] = -np.inf
+        self.last_change[pages] = -np.inf
+        self.known[pages] = True

@@ -1,0 +1,90 @@
+"""Which pages to visit: one policy per file, and this list of them.
+
+A policy is named on the command line by its name with its parameters, `fixed-interval(days=3)`; `make_policy` turns
+that text into the object, `describe` back into text.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from typing import Any
+
+from recrawl.choose.contract import Choice, Policy
+from recrawl.choose.fixed_interval import FixedInterval
+from recrawl.choose.round_robin import RoundRobin
+from recrawl.choose.uniform import Random
+from recrawl.errors import UnknownName, UsageError
+
+__all__ = ["POLICIES", "Choice", "Policy", "describe", "make_policy", "parameters"]
+
+POLICIES: dict[str, type[Any]] = {kind.name: kind for kind in (RoundRobin, Random, FixedInterval)}
+
+_FORM = re.compile(r"\s*([a-z0-9-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+
+
+def make_policy(text: str) -> Policy:
+    """The policy that a text names.
+
+    >>> make_policy("fixed-interval(days=3)").days
+    3
+    >>> make_policy("round-robin(order=shuffled)").order
+    'shuffled'
+    """
+    match = _FORM.fullmatch(text)
+    if not match:
+        raise UsageError(f"'{text}' is no policy: write a name, or name(parameter=value, ...)")
+    name, inside = match[1], match[2] or ""
+    if name not in POLICIES:
+        raise UnknownName("policy", name, POLICIES)
+    known = parameters(name)
+    values = {}
+    for part in filter(None, (piece.strip() for piece in inside.split(","))):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if not equals:
+            raise UsageError(f"in '{text}', write parameters as name=value; '{part}' is not")
+        if key not in known:
+            raise (
+                UnknownName(f"parameter of {name} called", key, known)
+                if known
+                else UsageError(f"{name} takes no parameters")
+            )
+        values[key] = _value(value, known[key], f"{name}'s {key}")
+    policy: Policy = POLICIES[name](**values)
+    return policy
+
+
+def parameters(name: str) -> dict[str, Any]:
+    """A policy's parameters with their defaults."""
+    if POLICIES[name].__init__ is object.__init__:
+        return {}
+    signature = inspect.signature(POLICIES[name])
+    return {key: parameter.default for key, parameter in signature.parameters.items()}
+
+
+def describe(policy: Policy) -> str:
+    """The text that makes this policy again; parameters at their default are left out.
+
+    >>> describe(make_policy("fixed-interval( days = 3 )"))
+    'fixed-interval(days=3)'
+    """
+    set_ = [
+        f"{key}={getattr(policy, key)}"
+        for key, default in parameters(policy.name).items()
+        if getattr(policy, key) != default
+    ]
+    return f"{policy.name}({', '.join(set_)})" if set_ else policy.name
+
+
+def _value(text: str, default: Any, what: str) -> Any:
+    """A parameter's value, of the same kind as its default."""
+    if isinstance(default, str):
+        return text.strip("'\"")
+    try:
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{what} cannot be '{text}'") from error
+    if isinstance(default, bool) != isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UsageError(f"{what} must be like {default!r}, not {text}")
+    return value

@@ -1,0 +1,55 @@
+"""`recrawl changes`."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from recrawl.cli.output import AsJson, as_json, table
+from recrawl.cli.session import reading, seed_url
+from recrawl.cli.times import iso, moment, stamp
+from recrawl.discover.urls import origin
+from recrawl.record import questions
+
+EXAMPLE = "Example: recrawl changes --since 2d"
+
+
+def command(
+    ctx: typer.Context,
+    since: Annotated[str, typer.Option(help="From when on: 2026-03-01, or 2d for the last two days.")] = "",
+    site: Annotated[str, typer.Option(help="Only this site.")] = "",
+    limit: Annotated[int, typer.Option(help="Most changes to list; -1 for all.")] = -1,
+    json: AsJson = False,
+) -> None:
+    """What changed, newest first: pages that are new, changed or gone, and by how much."""
+    begin = moment(since, time.time()) if since else float("-inf")
+    with reading(ctx) as repository:
+        where = origin(seed_url(site)) if site else ""
+        rows = questions.changes(repository.store.db, since=begin, site=where, limit=limit)
+    if json:
+        as_json([{**row, "at": iso(row["at"]), "significant": _flag(row["significant"])} for row in rows])
+        return
+    table(
+        ({**row, "at": stamp(row["at"]), "much": _much(row)} for row in rows),
+        {
+            "at": "seen",
+            "outcome": "what",
+            "much": ">changed",
+            "new_links": ">new links",
+            "url": "page",
+            "title": "title",
+        },
+    )
+
+
+def _flag(value: int | None) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _much(row: dict[str, object]) -> str:
+    share = row["divergence"]
+    if not isinstance(share, float):
+        return ""
+    return f"{share:.1%}{' *' if row['significant'] else ''}"

@@ -1,0 +1,44 @@
+"""`recrawl config`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from recrawl.cli.output import AsJson, as_json, say, table
+from recrawl.cli.session import folder_of, load
+from recrawl.errors import UnknownName
+from recrawl.record.repository import SETTINGS as FILE
+from recrawl.settings import SETTINGS, parse_value, write_value
+
+EXAMPLE = "Example: recrawl config delay 2.5"
+
+
+def command(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="A setting; all of them by default.")] = None,
+    value: Annotated[str | None, typer.Argument(help="Its new value; lists are written a,b,c.")] = None,
+    json: AsJson = False,
+) -> None:
+    """List, show or change settings. They lie in recrawl.toml, which can be edited as well."""
+    folder = folder_of(ctx)
+    if name is not None and value is not None:
+        write_value(folder / FILE, name, parse_value(name, value))
+    values = load(folder)
+    if name is not None and name not in {setting.name for setting in SETTINGS}:
+        raise UnknownName("setting", name, (setting.name for setting in SETTINGS))
+    rows = [
+        {"name": setting.name, "value": values[setting.name], "help": setting.help}
+        for setting in SETTINGS
+        if name in (None, setting.name)
+    ]
+    if json:
+        as_json(rows)
+    elif name is not None:
+        say(str(rows[0]["value"]))
+    else:
+        table(
+            ({**row, "value": str(row["value"])} for row in rows),
+            {"name": "name", "value": "value", "help": "what"},
+        )

@@ -1,0 +1,78 @@
+"""`recrawl diff`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from recrawl.cli.output import AsJson, as_json, clean, say
+from recrawl.cli.pageref import page_of, pick, versions_of
+from recrawl.cli.session import load, options_of, reading
+from recrawl.cli.times import iso, stamp
+from recrawl.compare.diff import Hunk, diff, unified
+from recrawl.discover.urls import origin
+from recrawl.engine.reader import read_lines
+
+EXAMPLE = "Example: recrawl diff https://example.org/news -2 -1"
+_STYLES = {"in": "green", "out": "red", "same": "dim"}
+_SIGNS = {"in": "+ ", "out": "- ", "same": "  "}
+
+
+def command(
+    ctx: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="A page.")],
+    old: Annotated[str, typer.Argument(metavar="[A]", help="A version's number or a time.")] = "",
+    new: Annotated[str, typer.Argument(metavar="[B]", help="Another; the newest by default.")] = "-1",
+    json: AsJson = False,
+) -> None:
+    """What changed in the text between two versions of a page; the last change by default.
+
+    Numbers count from the oldest (1); negative ones from the newest (-1). Write -- before them: diff URL -- -3 -1
+    """
+    now = time.time()
+    with reading(ctx) as repository:
+        page = page_of(repository, url)
+        versions = versions_of(repository, page["id"])
+        after = pick(versions, new, now)
+        if old:
+            before = pick(versions, old, now)
+        else:
+            earlier = [version for version in versions if version.id < after.id]
+            before = earlier[-1] if earlier else after
+        noise = options_of(load(repository.folder)).noise(origin(page["url"]))
+        lines = [read_lines(body, head, noise) for _, head, body in map(repository.body, (before, after))]
+        hunks = diff(lines[0], lines[1])
+    if json:
+        as_json(
+            {
+                "url": page["url"],
+                "old": iso(before.at),
+                "new": iso(after.at),
+                "divergence": after.divergence,
+                "diff": unified(hunks),
+            }
+        )
+        return
+    say(f"{page['url']}: {stamp(before.at)} to {stamp(after.at)}")
+    if not hunks:
+        say("the text is the same" if before.id != after.id else "there is only one version")
+    elif sys.stdout.isatty():
+        _paint(hunks)
+    else:
+        say(unified(hunks))
+
+
+def _paint(hunks: list[Hunk]) -> None:
+    console = Console()
+    for hunk in hunks:
+        console.print(Text(f"@@ -{hunk.old_start} +{hunk.new_start} @@", style="cyan"))
+        for row in hunk.rows:
+            line = Text(_SIGNS[row.kind] + clean(row.text), style=_STYLES[row.kind])
+            for start, end in row.marks:
+                line.stylize("reverse", start + 2, end + 2)
+            console.print(line)

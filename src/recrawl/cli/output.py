@@ -1,0 +1,70 @@
+"""What people and machines see: tables on a terminal, tabs in a pipe, JSON when asked.
+
+Text from the web is hostile here too: control characters could rewrite a terminal, square brackets are markup to
+Rich. Everything goes through `clean` and is printed as plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: object) -> str:
+    """Text without anything that a terminal would obey.
+
+    >>> clean("a\\x1b[31mb")
+    'a�[31mb'
+    """
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def say(text: str = "") -> None:
+    """A line for people."""
+    typer.echo(clean(text) if text else "")
+
+
+def note(text: str) -> None:
+    """A line beside the output proper."""
+    typer.echo(clean(text), err=True)
+
+
+def as_json(value: Any) -> None:
+    """A value for machines."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
+    """Rows for people; `columns` is key to heading, a heading that starts with '>' is aligned right."""
+    if not sys.stdout.isatty():
+        for row in rows:
+            typer.echo("\t".join(_cell(row.get(key)).replace("\t", " ").replace("\n", " ") for key in columns))
+        return
+    view = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in columns.values():
+        view.add_column(heading.lstrip(">"), justify="right" if heading.startswith(">") else "left", overflow="fold")
+    for row in rows:
+        view.add_row(*(Text(_cell(row.get(key))) for key in columns))
+    Console().print(view)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return clean(value)

@@ -1,0 +1,52 @@
+"""`recrawl rm`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from recrawl.cli.output import AsJson, as_json, say
+from recrawl.cli.session import folder_of, load, options_of, seed_url, writing
+from recrawl.engine.redirects import recall_aliases
+from recrawl.errors import UsageError
+from recrawl.model import State
+from recrawl.record.repository import SETTINGS
+from recrawl.settings import Settings, write_seeds
+
+EXAMPLE = "Example: recrawl rm https://example.org"
+
+
+def command(
+    ctx: typer.Context,
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="As it was added.")],
+    json: AsJson = False,
+) -> None:
+    """Stop keeping a site or page. Its versions stay in the archive; it is no longer visited or found."""
+    folder = folder_of(ctx)
+    before = load(folder)
+    gone = {seed_url(url) for url in urls}
+    unknown = gone - {seed.url for seed in before.seeds}
+    if unknown:
+        raise UsageError(f"{min(unknown)} was never added; 'recrawl sites' lists what was")
+    after = Settings(before.values, tuple(seed for seed in before.seeds if seed.url not in gone), before.filters)
+    options = options_of(after)
+    with writing(folder, "rm", options, after) as repository:
+        write_seeds(folder / SETTINGS, after.seeds)
+        rows = repository.store.db.execute("SELECT id, url, depth FROM pages WHERE state != ?", (State.DROPPED,))
+        recall_aliases(repository.store, options.scopes)
+        left = options_of(Settings(seeds=tuple(seed for seed in before.seeds if seed.url in gone))).scopes
+        recall_aliases(repository.store, left)
+        dropped = [
+            page
+            for page, url, depth in rows
+            if left.refuses(url, depth) is None and options.scopes.refuses(url, depth) is not None
+        ]
+        repository.store.set_states(State.DROPPED, dropped)
+        for page in dropped if options.index else []:
+            repository.index.remove(page)
+        repository.commit_index(repository.store.next_id("visits") - 1)
+    if json:
+        as_json({"removed": sorted(gone), "pages": len(dropped)})
+        return
+    say(f"{len(dropped):,} pages are no longer kept")

@@ -1,0 +1,191 @@
+"""A repository as a command opens it: settings read, options built, locked when it is to be written.
+
+This is where settings become plain values; nothing below the command line reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from recrawl import __version__, settings
+from recrawl.cli.output import note
+from recrawl.compare.noise import Noise
+from recrawl.discover.scope import Scope, Scopes
+from recrawl.discover.traps import TrapLimits
+from recrawl.discover.urls import UrlRules, canonical, origin
+from recrawl.engine.mending import mend_index
+from recrawl.engine.options import Options, SiteOptions
+from recrawl.errors import UsageError
+from recrawl.fetch.http import Limits
+from recrawl.record import repository
+from recrawl.record.repository import Repository
+from recrawl.settings import Seed, Settings
+
+AllowPrivate = Annotated[
+    bool, typer.Option("--allow-private", help="Allow private and loopback addresses (for local tests).")
+]
+Delay = Annotated[
+    float | None, typer.Option("--delay", metavar="SECONDS", help="Seconds between requests to one server.")
+]
+
+
+def folder_of(ctx: typer.Context) -> Path:
+    """The repository that the command is about."""
+    return repository.find(ctx.obj or Path())
+
+
+def load(folder: Path) -> Settings:
+    """A repository's settings."""
+    return settings.load(folder / repository.SETTINGS)
+
+
+@contextmanager
+def reading(ctx: typer.Context) -> Iterator[Repository]:
+    """The repository, for questions; never blocks, never blocked."""
+    with Repository(folder_of(ctx)) as open_repository:
+        yield open_repository
+
+
+@contextmanager
+def writing(folder: Path, what: str, options: Options, values: Settings, *, wait: bool = False) -> Iterator[Repository]:
+    """The repository, for one writer at a time; mended if the last writer crashed."""
+    with Repository(folder) as open_repository:
+        open_repository.writing(
+            what,
+            _patience(wait),
+            roll_bytes=int(values["warc_megabytes"]) * 1_000_000,
+            software=f"recrawl/{__version__}",
+        )
+        mended = mend_index(open_repository, options)
+        if mended:
+            note(f"brought the index up to date with {mended:,} pages")
+        yield open_repository
+
+
+def _patience(wait: bool) -> Callable[[str], bool]:
+    told: list[str] = []
+
+    def again(holder: str) -> bool:
+        if wait and not told:
+            told.append(holder)
+            note(f"waiting for {holder} ...")
+        if wait:
+            time.sleep(0.2)
+        return wait
+
+    return again
+
+
+def options_of(values: Settings, *, allow_private: bool = False, delay: float | None = None) -> Options:
+    """Options for the engine. What a command says counts for this run, over what is kept for a site."""
+    rules = UrlRules(tracking=tuple(values["tracking"]))
+    scopes = Scopes([_scope(seed, rules) for seed in values.seeds])
+    sites: dict[str, SiteOptions] = {}
+    for seed in values.seeds:
+        where = origin(seed_url(seed.url, rules))
+        before = sites.get(where, SiteOptions())
+        sites[where] = SiteOptions(
+            allow_private=before.allow_private or seed.allow_private or allow_private,
+            delay=delay if delay is not None else seed.delay if seed.delay is not None else before.delay,
+            limit=_sum(before.limit if where in sites else 0, seed.limit),
+        )
+    contact = f" (+{values['contact']})" if values["contact"] else ""
+    return Options(
+        clock=time.time,
+        timer=time.time,
+        agent=f"recrawl/{__version__}{contact}",
+        scopes=scopes,
+        sites=sites,
+        noises=_noises(values),
+        rules=rules,
+        limits=Limits(
+            max_bytes=values["max_bytes"],
+            connect_seconds=values["connect_timeout"],
+            total_seconds=values["timeout"],
+            stall_seconds=values["stall"],
+        ),
+        traps=TrapLimits(queries=values["max_queries"], children=values["max_folder"]),
+        allow_private=allow_private,
+        delay=values["delay"] if delay is None else delay,
+        max_delay=values["max_delay"],
+        per_server=max(1, values["per_server"]),
+        per_second=values["per_second"],
+        depth_first=values["order"] == "depth",
+        content_types=tuple(values["content_types"]),
+        robots_age=values["robots_hours"] * 3600,
+        sitemaps=values["sitemaps"],
+        sitemap_age=values["sitemap_hours"] * 3600,
+        redirects=values["redirects"],
+        retries=values["retries"],
+        patience=values["patience"],
+        confirm_seconds=values["gone_hours"] * 3600,
+        readers=values["readers"] or max(1, (os.cpu_count() or 2) - 1),
+        parse_seconds=values["parse_seconds"],
+        index=values["index"],
+    )
+
+
+def seed_url(text: str, rules: UrlRules | None = None) -> str:
+    """The address of a seed, as people write it: `example.org` is `https://example.org/`."""
+    written = text if "://" in text else f"https://{text}"
+    url = canonical(written, rules=rules or UrlRules())
+    if url is None:
+        raise UsageError(f"'{text}' is no address of a web page")
+    return url
+
+
+def _scope(seed: Seed, rules: UrlRules) -> Scope:
+    return Scope(
+        seed=seed_url(seed.url, rules),
+        depth=seed.depth,
+        limit=seed.limit,
+        include=seed.include,
+        exclude=seed.exclude,
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+def _noises(values: Settings) -> dict[str, Noise]:
+    """One filter an origin: the rules for all sites, and its own."""
+    everywhere = [rule for rule in values.filters if not rule.site]
+    origins = {origin(seed_url(rule.site)) for rule in values.filters if rule.site}
+    table = {}
+    for where in ["", *sorted(origins)]:
+        rules = everywhere + [r for r in values.filters if r.site and origin(seed_url(r.site)) == where]
+        noise = Noise(
+            tuple(selector for rule in rules for selector in rule.selectors),
+            tuple(pattern for rule in rules for pattern in rule.patterns),
+        )
+        noise.check()
+        table[where] = noise
+    return table
+
+
+class Stop:
+    """Ctrl-C, politely: the first one ends the run cleanly, the second one at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._hear)
+
+    def _hear(self, _number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        note("\nstopping; what was downloaded is being recorded (again to stop at once)")
+
+    def __call__(self) -> bool:
+        return self.asked

@@ -1,0 +1,71 @@
+"""`recrawl status`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import typer
+
+from recrawl.cli.output import AsJson, as_json, say, table
+from recrawl.cli.session import reading
+from recrawl.cli.times import iso, span, stamp
+from recrawl.record import questions
+
+EXAMPLE = "Example: recrawl status"
+
+
+def command(ctx: typer.Context, json: AsJson = False) -> None:
+    """What is there, how long ago it was looked at, and what the last cycles found."""
+    now = time.time()
+    with reading(ctx) as repository:
+        totals = questions.totals(repository.store.db)
+        ages = questions.ages(repository.store.db, now)
+        cycles = questions.cycles(repository.store.db, 5)
+        searchable = len(repository.index) if (repository.folder / "index").is_dir() else 0
+    age = {f"p{share}": _quantile(ages, share / 100) for share in (10, 50, 90, 100)} if ages else {}
+    if json:
+        as_json(
+            {
+                **totals,
+                "last_visit": iso(totals["last_visit"]),
+                "searchable": searchable,
+                "age_seconds": age,
+                "cycles": [{**row, "started": iso(row["started"]), "finished": iso(row["finished"])} for row in cycles],
+            }
+        )
+        return
+    states = ", ".join(f"{count:,} {name}" for name, count in totals["states"].items())
+    say(f"{totals['sites']:,} sites, {totals['pages']:,} pages ({states or 'none yet'})")
+    archived = f"{totals['archive_bytes'] / 1e6:,.1f} MB archived"
+    say(f"{totals['versions']:,} versions, {archived}, {searchable:,} pages searchable")
+    say(f"{totals['visits']:,} visits, the last one {stamp(totals['last_visit'])}")
+    if age:
+        half, most, everything = (span(age[name]) for name in ("p50", "p90", "p100"))
+        say(f"looked at: half within {half}, nine in ten within {most}, all within {everything}")
+    if cycles:
+        say()
+        table(
+            map(_cycle, cycles),
+            {
+                "cycle": ">no",
+                "kind": "kind",
+                "policy": "policy",
+                "started": "started",
+                "visits": ">visits",
+                "new": ">new",
+                "changed": ">changed",
+                "gone": ">gone",
+                "unchanged": ">same",
+                "failed": ">failed",
+                "state": "",
+            },
+        )
+
+
+def _cycle(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "started": stamp(row["started"]), "state": "" if row["finished"] else "unfinished"}
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

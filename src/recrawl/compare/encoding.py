@@ -1,0 +1,131 @@
+"""From a body's bytes to its text. Never raises: a page in an unknown encoding still gives some text.
+
+The order is that of browsers: byte order mark, charset in the Content-Type header, `<meta>` in the first
+1,024 bytes, then UTF-8 if it is valid, then a guess from a sample. Labels mean what the WHATWG Encoding
+Standard says (`latin1` is windows-1252). A label that the bytes contradict is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import webencodings
+from charset_normalizer import from_bytes
+
+_BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
+_HEADER = re.compile(r"""charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.ASCII | re.IGNORECASE)
+# Both <meta charset=x> and <meta http-equiv=content-type content="...; charset=x"> read like this.
+_META = re.compile(rb"""<meta\s[^>]{0,500}?charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.IGNORECASE)
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_MARKUP = re.compile(rb"<[^<>]*>|[\x00-\x1f ]+")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_META_BYTES = 1024
+_SAMPLE_FROM = 65_536
+_SAMPLE = 4_096
+# What a guess may say, with its WHATWG name. The detector knows many more, nearly all wrong on web pages.
+_GUESSES = {
+    "cp1252": "windows-1252", "cp1250": "windows-1250", "cp1251": "windows-1251", "koi8_r": "koi8-r",
+    "cp1253": "windows-1253", "cp1254": "windows-1254", "cp1255": "windows-1255", "cp1256": "windows-1256",
+    "iso8859_2": "iso-8859-2", "cp932": "shift_jis", "euc_jp": "euc-jp", "gb18030": "gb18030", "big5": "big5",
+    "cp949": "euc-kr",
+}  # fmt: skip
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A text and the WHATWG name of the encoding that it was in."""
+
+    text: str
+    encoding: str
+
+
+def decode(body: bytes, content_type: str = "") -> Decoded:
+    r"""The text of a body. NUL characters are dropped and lone surrogates replaced.
+
+    >>> decode("naïve".encode("cp1252"), "text/html; charset=iso-8859-1")
+    Decoded(text='naïve', encoding='windows-1252')
+    >>> decode("naïve".encode(), 'text/html; charset="no-such-thing"')
+    Decoded(text='naïve', encoding='utf-8')
+    """
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            return _cleaned(body, body[len(mark) :].decode(name, "replace"), name)
+    label = _header_label(content_type) or _meta_label(body)
+    if label and label != "utf-8":
+        text = _strictly(body, label)
+        if text is not None:
+            return _cleaned(body, text, label)
+    try:
+        return _cleaned(body, body.decode(), "utf-8")
+    except UnicodeDecodeError:
+        return _guess(body, said_utf8=label == "utf-8")
+
+
+@lru_cache(maxsize=1024)
+def _header_label(content_type: str) -> str:
+    found = _HEADER.search(content_type[:1000])
+    return _name(found[1]) if found else ""
+
+
+def _meta_label(body: bytes) -> str:
+    head = body[:_META_BYTES]
+    found = _META.search(_COMMENT.sub(b"", head) if b"<!--" in head else head)
+    if not found:
+        return ""
+    name = _name(found[1].decode("ascii", "replace"))
+    # A page that could say so in ASCII letters is not in UTF-16 (HTML Standard, prescan).
+    return "utf-8" if name.startswith("utf-16") else name
+
+
+def _name(label: str) -> str:
+    """The WHATWG name for a label; empty for one that names nothing a text can be in."""
+    known = webencodings.lookup(label) if label.isascii() else None
+    if known is None or known.name == "replacement":
+        return ""
+    return "windows-1252" if known.name == "x-user-defined" else str(known.name)
+
+
+def _strictly(body: bytes, name: str) -> str | None:
+    """The text if the bytes are what the label says, or nearly: a few bad bytes prove nothing."""
+    codec = webencodings.lookup(name).codec_info
+    try:
+        return str(codec.decode(body, "strict")[0])
+    except UnicodeDecodeError:
+        text = str(codec.decode(body, "replace")[0])
+    return text if _mostly_right(text) else None
+
+
+def _mostly_right(text: str) -> bool:
+    bad = text.count("\ufffd")
+    return bad <= 2 or bad * 20 <= len(text) - len(text.encode("ascii", "ignore"))
+
+
+def _guess(body: bytes, *, said_utf8: bool) -> Decoded:
+    """Not UTF-8 and no usable label. UTF-8 with a few bad bytes is still UTF-8; else ask the detector."""
+    text = body.decode("utf-8", "replace")
+    bad = text.count("\ufffd")
+    other = len(text) - len(text.encode("ascii", "ignore"))
+    if bad * 20 <= other or (said_utf8 and bad * 3 <= other):
+        return _cleaned(body, text, "utf-8")
+    best = from_bytes(_sample(body), steps=3, chunk_size=512, cp_isolation=list(_GUESSES)).best()
+    name = _GUESSES.get(best.encoding, "windows-1252") if best else "windows-1252"
+    return _cleaned(body, str(webencodings.lookup(name).codec_info.decode(body, "replace")[0]), name)
+
+
+def _sample(body: bytes) -> bytes:
+    """A few kilobytes that hold the first unusual letters, without the markup around them."""
+    first = _NOT_ASCII.search(body)
+    start = max(0, first.start() - 200) if first else 0
+    return _MARKUP.sub(b" ", body[start : start + _SAMPLE_FROM])[:_SAMPLE]
+
+
+def _cleaned(body: bytes, text: str, name: str) -> Decoded:
+    # No encoding makes a NUL without a zero byte, and bytes are searched faster than wide text.
+    if b"\0" in body:
+        text = text.replace("\0", "")
+    if name != "utf-8" and not text.isascii():
+        text = _SURROGATE.sub("\ufffd", text)
+    return Decoded(text, name)

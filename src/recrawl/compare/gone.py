@@ -1,0 +1,94 @@
+"""When is a page gone? A state machine that cannot misfire (spec C5).
+
+    LIVE ──404/410──▶ MISSING ──404/410 again──▶ GONE
+      ▲                  │                         │
+      └──── a page ──────┴────────── a page ───────┘
+
+Only the server's own 404 or 410 moves a page towards GONE. A timeout, a 5xx, a robots.txt that changed, a
+304 or a parent that fails is silence, and silence changes nothing. One 404 is enough when the sitemap has
+dropped the page too. When many pages of a site vanish together, a broken deployment is likelier than a
+clean-up: then it takes three answers over two days.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from recrawl.model import State
+
+CONFIRM_SECONDS = 2 * 86_400.0
+_CONFIRM_MISSES = 3
+_FEWEST_VANISHING = 5
+_VANISHING_SHARE = 0.2
+
+
+class Evidence(Enum):
+    """What a visit says about a page's being there."""
+
+    PRESENT = "present"
+    MISSING = "missing"
+    """The server said 404 or 410."""
+    SILENT = "silent"
+    """Anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is believed of a page, the 404s in a row, and the time of the first of them."""
+
+    state: State
+    misses: int = 0
+    missing_since: float = 0.0
+
+
+def step(
+    standing: Standing,
+    evidence: Evidence,
+    now: float,
+    *,
+    dropped_from_sitemap: bool = False,
+    vanishing: bool = False,
+    confirm_seconds: float = CONFIRM_SECONDS,
+) -> Standing:
+    """The standing after one more visit. What the user dropped stays dropped, whatever a late answer says.
+
+    >>> once = step(Standing(State.LIVE), Evidence.MISSING, 10.0)
+    >>> once.state.name, step(once, Evidence.SILENT, 20.0) == once
+    ('MISSING', True)
+    >>> step(once, Evidence.MISSING, 20.0).state.name, step(once, Evidence.PRESENT, 20.0).state.name
+    ('GONE', 'LIVE')
+    """
+    if evidence is Evidence.SILENT or standing.state is State.DROPPED:
+        return standing
+    if evidence is Evidence.PRESENT:
+        return Standing(State.LIVE)
+    misses = standing.misses + 1
+    since = standing.missing_since if standing.misses else now
+    if standing.state is State.GONE:
+        gone = True
+    elif vanishing:
+        gone = misses >= _CONFIRM_MISSES and now - since >= confirm_seconds
+    else:
+        gone = misses >= 2 or dropped_from_sitemap
+    return Standing(State.GONE if gone else State.MISSING, misses, since)
+
+
+def vanishing(live: int, missing: int) -> bool:
+    """Whether a site's pages vanish together: five or more, and over a fifth of those that were there.
+
+    >>> vanishing(live=100, missing=4), vanishing(live=100, missing=20), vanishing(live=10, missing=5)
+    (False, False, True)
+    """
+    return missing >= _FEWEST_VANISHING and missing > _VANISHING_SHARE * (live + missing)
+
+
+def evidence(status: int, *, readable: bool = True) -> Evidence:
+    """What an HTTP status says: 2xx with a page is presence, 404 and 410 are absence, all else is silence.
+
+    >>> [evidence(s).name for s in (200, 404, 410, 304, 500, 403, 0)]
+    ['PRESENT', 'MISSING', 'MISSING', 'SILENT', 'SILENT', 'SILENT', 'SILENT']
+    """
+    if status in (404, 410):
+        return Evidence.MISSING
+    return Evidence.PRESENT if 200 <= status < 300 and readable else Evidence.SILENT

@@ -1,0 +1,91 @@
+"""Which addresses are known: from an address's key to its page number, for millions of pages.
+
+A Python dict would take 150 bytes a page; two sorted arrays take 16. New pages go into a small dict that is
+merged into the arrays when it has grown to an eighth of them, so each page is moved a few times at most while
+the repository doubles. Keys are hashes (`recrawl.discover.urls.key`), and a batch of them is found by one
+binary search in C.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SMALLEST = 4096  # below this a merge costs more than it saves
+_SHARE = 8
+
+Ints = NDArray[np.int64]
+
+
+class Known:
+    """Address key -> page number. Of two entries with one key the later counts, as in a dict.
+
+    >>> known = Known(np.array([30, -10]), np.array([0, 1]))
+    >>> known.add(20, 2)
+    >>> known.find(np.array([-10, 20, 99])).tolist()
+    [1, 2, -1]
+    """
+
+    __slots__ = ("_keys", "_pages", "_recent")
+
+    def __init__(self, keys: Ints, pages: Ints) -> None:
+        if len(keys) != len(pages):
+            raise ValueError(f"{len(keys)} keys for {len(pages)} pages")
+        order = np.argsort(keys, kind="stable")
+        self._keys: Ints = np.asarray(keys, dtype=np.int64)[order]
+        self._pages: Ints = np.asarray(pages, dtype=np.int64)[order]
+        self._recent: dict[int, int] = {}
+        last = np.ones(len(order), dtype=bool)
+        np.not_equal(self._keys[1:], self._keys[:-1], out=last[:-1])
+        if not last.all():
+            self._keys, self._pages = self._keys[last], self._pages[last]
+
+    def find(self, keys: Ints) -> Ints:
+        """The page of each key, -1 where there is none."""
+        pages = np.full(len(keys), -1, dtype=np.int64)
+        if len(self._keys):
+            order = keys.argsort()  # sorted questions walk the arrays once, which halves the cache misses
+            wanted = keys[order]
+            at = self._keys.searchsorted(wanted)
+            np.minimum(at, len(self._keys) - 1, out=at)
+            pages[order] = np.where(self._keys[at] == wanted, self._pages[at], -1)
+        if self._recent:
+            missing = np.flatnonzero(pages < 0)
+            if len(missing):
+                recent = self._recent
+                pages[missing] = [recent.get(key, -1) for key in keys[missing].tolist()]
+        return pages
+
+    def get(self, key: int) -> int:
+        """The page of one key, -1 when there is none."""
+        page = self._recent.get(key)
+        if page is not None:
+            return page
+        at = self._at(key)
+        return -1 if at < 0 else int(self._pages[at])
+
+    def add(self, key: int, page: int) -> None:
+        """Say that this key is this page from now on."""
+        at = self._at(key)
+        if at >= 0:
+            self._pages[at] = page
+            return
+        self._recent[key] = page
+        if len(self._recent) > max(_SMALLEST, len(self._keys) // _SHARE):
+            self._merge()
+
+    def _at(self, key: int) -> int:
+        at = int(self._keys.searchsorted(key))
+        return at if at < len(self._keys) and self._keys[at] == key else -1
+
+    def _merge(self) -> None:
+        keys = np.fromiter(self._recent.keys(), dtype=np.int64, count=len(self._recent))
+        pages = np.fromiter(self._recent.values(), dtype=np.int64, count=len(self._recent))
+        order = np.argsort(keys)
+        keys, pages = keys[order], pages[order]
+        at = self._keys.searchsorted(keys)
+        self._keys, self._pages = np.insert(self._keys, at, keys), np.insert(self._pages, at, pages)
+        self._recent = {}
+
+    def __len__(self) -> int:
+        return len(self._keys) + len(self._recent)

@@ -1,0 +1,183 @@
+"""What the user asked for: a site, so deep, so many pages, these paths and not those (spec K1).
+
+A site is a host and port. http and https of one host are the same site; `www.` is another host until a
+redirect says otherwise, and following redirects is not done here. Patterns are of three kinds:
+
+    /docs/*                     a glob on the path, with or without its query
+    https://a.example/docs/*    a glob on the whole address
+    re:/[0-9]+$                 a regular expression, searched for in the whole address
+
+`*` crosses slashes. The seed's own page is always admitted: without it there is nothing to start from.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from recrawl.discover.urls import canonical
+from recrawl.errors import UsageError
+
+_ASCII = "".join(map(chr, range(0x21, 0x7F)))
+
+
+def site(url: str) -> str:
+    """Host and port of a canonical address.
+
+    >>> site("http://a.example:8080/x") == site("https://a.example:8080/")
+    True
+    """
+    start = url.find("//") + 2
+    return url[start : url.find("/", start)]
+
+
+class _Patterns:
+    """Compiled patterns, those on the whole address apart from those on its path."""
+
+    __slots__ = ("_path", "_whole")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._whole: list[re.Pattern[str]] = []
+        globs = []
+        for pattern in patterns:
+            if pattern.startswith("re:"):
+                self._whole.append(_regular(pattern))
+            elif "://" in pattern:
+                self._whole.append(re.compile(_glob(pattern)))
+            else:
+                globs.append(_glob(pattern))
+        self._path = re.compile("|".join(globs)) if globs else None
+
+    def match(self, url: str) -> bool:
+        """Whether any of them does."""
+        if self._path is not None:
+            target = url[url.find("/", 8) :]
+            if self._path.match(target) or self._path.match(target.partition("?")[0]):
+                return True
+        return any(expression.search(url) for expression in self._whole)
+
+
+def _regular(pattern: str) -> re.Pattern[str]:
+    try:
+        with warnings.catch_warnings():
+            # What Python warns of, such as [[, will mean something else one day.
+            warnings.simplefilter("error")
+            return re.compile(pattern[3:])
+    except (re.error, Warning, OverflowError, RecursionError) as error:
+        raise UsageError(f"the pattern '{pattern}' is not a regular expression: {error}") from error
+
+
+def _glob(pattern: str) -> str:
+    if "://" not in pattern and not pattern.startswith(("/", "*", "?", "[")):
+        raise UsageError(
+            f"the pattern '{pattern}' can never match: start it with '/' for a path, '*' for anything, "
+            "'https://' for a whole address or 're:' for a regular expression"
+        )
+    # Addresses are written in ASCII, so /straße/* has to become what it is there.
+    return rf"\A{fnmatch.translate(quote(pattern, safe=_ASCII))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One site and what is wanted of it. `limit` is the most pages; whoever adds the pages keeps to it.
+
+    >>> docs = Scope("https://a.example/docs/", depth=3, exclude=("*/print/*",))
+    >>> docs.refuses("https://a.example/docs/print/x", 1)
+    'excluded'
+    >>> docs.refuses("https://b.example/", 1), docs.refuses("http://a.example/y", 4)
+    ('other-site', 'too-deep')
+    >>> docs.refuses("http://a.example/y", 3)
+    """
+
+    seed: str
+    depth: int | None = None
+    limit: int | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    site: str = field(init=False, compare=False, repr=False)
+    _start: str = field(init=False, compare=False, repr=False)
+    _include: _Patterns = field(init=False, compare=False, repr=False)
+    _exclude: _Patterns = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        start = canonical(self.seed)
+        if start is None:
+            raise UsageError(f"'{self.seed}' is not an address: give one such as https://example.com/")
+        for name, number in (("depth", self.depth), ("limit", self.limit)):
+            if number is not None and number < 0:
+                raise UsageError(f"the {name} of {self.seed} is {number}: it cannot be less than 0")
+        object.__setattr__(self, "site", site(start))
+        object.__setattr__(self, "_start", start.partition("//")[2])
+        object.__setattr__(self, "_include", _Patterns(self.include))
+        object.__setattr__(self, "_exclude", _Patterns(self.exclude))
+
+    def refuses(self, url: str, depth: int) -> str | None:
+        """Why a canonical address, so many links from the seed, is not wanted; None when it is."""
+        start = url.find("//") + 2
+        if url[start : url.find("/", start)] != self.site:
+            return "other-site"
+        if url[start:] == self._start or url == self.seed:
+            return None
+        if self.depth is not None and depth > self.depth:
+            return "too-deep"
+        if self.exclude and self._exclude.match(url):
+            return "excluded"
+        if self.include and not self._include.match(url):
+            return "not-included"
+        return None
+
+
+class Scopes:
+    """Many scopes; an address is wanted when any of them wants it.
+
+    A seed that redirects for good to another host takes its scope along: `adopt` makes the new host another name of
+    the old one. `aliases` (new site to old) is what has to be kept of that.
+
+    >>> scopes = Scopes([Scope("https://a.example/", exclude=("/x/*",))])
+    >>> scopes.adopt("https://a.example/", "https://www.a.example")
+    >>> scopes.refuses("https://www.a.example/y", 1), scopes.refuses("https://www.a.example/x/1", 1)
+    (None, 'excluded')
+    """
+
+    def __init__(self, scopes: Iterable[Scope]) -> None:
+        self._by_site: dict[str, list[Scope]] = {}
+        for scope in scopes:
+            self._by_site.setdefault(scope.site, []).append(scope)
+        self.aliases: dict[str, str] = {}
+
+    def of(self, url: str) -> list[Scope]:
+        """The scopes of an address's site; none when nobody asked for it."""
+        name = site(url)
+        return self._by_site.get(self.aliases.get(name, name), [])
+
+    def knows(self, origin: str) -> bool:
+        """Whether anybody asked for anything there."""
+        return bool(self.of(origin + "/"))
+
+    def wants_sitemaps(self, origin: str) -> bool:
+        """Whether more than single pages are wanted there."""
+        return any(scope.depth is None or scope.depth > 0 for scope in self.of(origin + "/"))
+
+    def is_seed(self, url: str) -> bool:
+        """Whether a scope begins with this page."""
+        return any(scope.seed == url for scope in self.of(url))
+
+    def adopt(self, seed: str, origin: str) -> None:
+        """Take another host for the one of this seed."""
+        self.aliases[site(origin + "/")] = site(seed)
+
+    def refuses(self, url: str, depth: int) -> str | None:
+        """None when a scope wants the address, else what the last one asked had against it."""
+        name = site(url)
+        if name in self.aliases:
+            url = url.replace(f"//{name}/", f"//{self.aliases[name]}/", 1)
+        reason: str | None = "other-site"
+        for scope in self.of(url):
+            reason = scope.refuses(url, depth)
+            if reason is None:
+                return None
+        return reason

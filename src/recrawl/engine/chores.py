@@ -1,0 +1,224 @@
+"""What has to be fetched besides pages: robots.txt before anything else of a server, then its sitemaps.
+
+Chores travel through the same lanes as pages, as negative items, so that they are paced like everything else. While a
+server's robots.txt is on its way the server's lane is held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import urljoin
+
+from recrawl.discover import sitemaps
+from recrawl.discover.urls import canonical
+from recrawl.engine.discovery import Discovery
+from recrawl.engine.options import Options
+from recrawl.engine.recorder import Recorder
+from recrawl.engine.servers import Server, Servers
+from recrawl.fetch.http import Client, Request
+from recrawl.fetch.lanes import Lanes
+from recrawl.fetch.robots import Robots
+from recrawl.model import Answer
+
+_ROBOTS_BYTES = 600_000
+_SITEMAP_BYTES = 52_428_800
+_HOPS = 5
+_MAX_SITEMAPS = 500
+_MAX_NESTING = 3
+
+
+@dataclass(slots=True)
+class _Chore:
+    """One thing to fetch."""
+
+    kind: str
+    server: int
+    url: str
+    hops: int = 0
+    level: int = 0
+
+
+@dataclass(slots=True)
+class _Listing:
+    """The sitemaps of one server while they are being read."""
+
+    asked: set[str] = field(default_factory=set)
+    pages: set[int] = field(default_factory=set)
+    left: int = 0
+    whole: bool = True
+
+
+class Chores:
+    """robots.txt and sitemaps of all servers."""
+
+    def __init__(
+        self,
+        client: Client,
+        lanes: Lanes,
+        servers: Servers,
+        discovery: Discovery,
+        recorder: Recorder,
+        options: Options,
+    ) -> None:
+        self._client = client
+        self._lanes = lanes
+        self._servers = servers
+        self._discovery = discovery
+        self._recorder = recorder
+        self._options = options
+        self._chores: dict[int, _Chore] = {}
+        self._last = 0
+        self._greeted: set[int] = set()
+        self._listings: dict[int, _Listing] = {}
+
+    def greet(self, server: Server) -> None:
+        """Do what comes before a server's first page in this run."""
+        if server.id in self._greeted:
+            return
+        self._greeted.add(server.id)
+        self._pace(server)
+        if not self.robots_due(server):
+            self._begin_sitemaps(server)
+
+    # -- robots.txt ------------------------------------------------------------------------------------
+
+    def robots_due(self, server: Server) -> bool:
+        """Whether robots.txt must be fetched before the server is asked for anything."""
+        return server.robots is None or server.robots.expires <= self._options.clock()
+
+    def ask_robots(self, server: Server) -> None:
+        """Fetch robots.txt, in the turn that a page gave up for it."""
+        self._lanes.hold(server.id, float("inf"))
+        self._start(_Chore("robots", server.id, f"{server.origin}/robots.txt"))
+
+    def _robots_arrived(self, server: Server, chore: _Chore, answer: Answer) -> None:
+        if answer.status in (301, 302, 303, 307, 308) and chore.hops < _HOPS:
+            target = canonical(answer.header("location"), chore.url)
+            if target is not None:
+                self._start(_Chore("robots", server.id, target, hops=chore.hops + 1))
+                return
+        before = server.robots
+        server.robots = Robots.from_answer(
+            # A redirect that leads nowhere is a robots.txt that is not there (RFC 9309 §2.3.1.2).
+            404 if 300 <= answer.status < 400 else answer.status,
+            answer.body,
+            self._options.clock(),
+            agent=self._options.agent,
+            max_age=self._options.robots_age,
+            failure=answer.failure is not None,
+            held_since=before.held_since if before else 0.0,
+        )
+        server.dirty = True
+        self._lanes.done(server.id, self._options.timer(), status=200, seconds=answer.seconds)
+        self._lanes.hold(server.id, 0.0)
+        self._pace(server)
+        if not server.robots.hold_off:
+            self._begin_sitemaps(server)
+
+    def _pace(self, server: Server) -> None:
+        ours = self._options.delay if server.options.delay is None else server.options.delay
+        theirs = server.robots.delay if server.robots else 0.0
+        self._lanes.set_delay(server.id, theirs, ours=ours)
+
+    # -- sitemaps --------------------------------------------------------------------------------------
+
+    def _begin_sitemaps(self, server: Server) -> None:
+        now = self._options.clock()
+        wanted = self._options.sitemaps and self._options.scopes.wants_sitemaps(server.origin)
+        if not wanted or server.id in self._listings or now - server.sitemap_at < self._options.sitemap_age:
+            return
+        named = [urljoin(server.origin + "/", url) for url in (server.robots.sitemaps if server.robots else ())]
+        self._listings[server.id] = _Listing()
+        for url in named or [f"{server.origin}/sitemap.xml"]:
+            self._queue_sitemap(server, url, level=0)
+
+    def _queue_sitemap(self, server: Server, url: str, level: int) -> None:
+        listing = self._listings[server.id]
+        clean = canonical(url)
+        if clean is None or clean in listing.asked:
+            return
+        if len(listing.asked) >= _MAX_SITEMAPS or level > _MAX_NESTING:
+            listing.whole = False
+            return
+        listing.asked.add(clean)
+        listing.left += 1
+        self._lanes.push_front(server.id, self._number(_Chore("sitemap", server.id, clean, level=level)))
+
+    def _sitemap_arrived(self, server: Server, chore: _Chore, answer: Answer) -> None:
+        listing = self._listings[server.id]
+        if answer.status in (301, 302, 303, 307, 308):
+            target = canonical(answer.header("location"), chore.url)
+            if target is not None and chore.hops < _HOPS:
+                again = _Chore("sitemap", server.id, target, hops=chore.hops + 1, level=chore.level)
+                self._lanes.push_front(server.id, self._number(again))
+                return
+        listing.left -= 1
+        if answer.status == 200 and answer.failure is None:
+            self._read_sitemap(server, listing, chore, answer)
+        else:
+            listing.whole = False
+        if not listing.left:
+            self._listed(server, listing)
+
+    def _read_sitemap(self, server: Server, listing: _Listing, chore: _Chore, answer: Answer) -> None:
+        sitemap = sitemaps.parse(answer.body, chore.url)
+        if sitemap.problem:
+            listing.whole = False
+        batch = self._recorder.batch
+        for entry in sitemap.entries:
+            if sitemap.kind == "index":
+                self._queue_sitemap(server, entry.url, chore.level + 1)
+                continue
+            url = canonical(entry.url, rules=self._options.rules)
+            if url is None:
+                continue
+            page, _ = self._discovery.add(url, parent=-1, depth=1, at=answer.at, batch=batch, listed=1)
+            if page >= 0:
+                listing.pages.add(page)
+                if entry.lastmod is not None:
+                    batch.hints.append((page, "lastmod", answer.at, entry.lastmod))
+
+    def _listed(self, server: Server, listing: _Listing) -> None:
+        """All sitemaps are read: note what is named, and, when all could be read, what no longer is."""
+        server.sitemap_at, server.dirty = self._options.clock(), True
+        if not listing.pages:
+            return
+        self._recorder.commit()
+        before = self._recorder.listed_pages(server.id)
+        self._recorder.batch.listed += [(1, page) for page in listing.pages - before]
+        if listing.whole:
+            self._recorder.batch.listed += [(2, page) for page in before - listing.pages]
+
+    # -- on the way ----------------------------------------------------------------------------------------
+
+    def begin(self, server: Server, item: int) -> None:
+        """A chore's turn has come."""
+        chore = self._chores[item]
+        if self.robots_due(server):
+            self._lanes.push_front(server.id, item)
+            self.ask_robots(server)
+            return
+        self._client.start(item, self._request(server, chore))
+
+    def arrived(self, ticket: int, answer: Answer, now: float) -> None:
+        """A chore's answer is here."""
+        chore = self._chores.pop(ticket)
+        server = self._servers[chore.server]
+        if chore.kind == "robots":
+            self._robots_arrived(server, chore, answer)
+            return
+        self._lanes.done(server.id, now, status=answer.status, seconds=answer.seconds)
+        self._sitemap_arrived(server, chore, answer)
+
+    def _start(self, chore: _Chore) -> None:
+        self._client.start(self._number(chore), self._request(self._servers[chore.server], chore))
+
+    def _request(self, server: Server, chore: _Chore) -> Request:
+        size = _ROBOTS_BYTES if chore.kind == "robots" else _SITEMAP_BYTES
+        allowed = server.options.allow_private or self._options.allow_private
+        return Request(chore.url, allow_private=allowed, max_bytes=size)
+
+    def _number(self, chore: _Chore) -> int:
+        self._last -= 1
+        self._chores[self._last] = chore
+        return self._last

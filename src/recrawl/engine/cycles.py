@@ -1,0 +1,166 @@
+"""Begin, resume and end a crawl or a cycle: the frame around `Live` and `drive`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from recrawl.choose import Policy, describe, make_policy
+from recrawl.discover.urls import canonical
+from recrawl.engine.books import load_book
+from recrawl.engine.live import Live, Tally
+from recrawl.engine.options import Options
+from recrawl.errors import UsageError
+from recrawl.loop import Resumed, drive
+from recrawl.record.repository import Repository
+from recrawl.record.rows import Batch, CycleRow
+from recrawl.record.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a crawl or a cycle has come to."""
+
+    cycle: CycleRow
+    tally: Tally
+    resumed: bool
+    finished: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controls:
+    """How a run can be watched and ended."""
+
+    stop: Callable[[], bool] = lambda: False
+    progress: Callable[[Tally], None] = lambda _: None
+    seconds: float = float("inf")
+    release: Callable[[int], float] | None = None
+    """When the n-th visit may be made at the earliest; None lets all be made at once."""
+
+
+def spread(visits: int, at_start: float, begin: float, period: float) -> Callable[[int], float]:
+    """Synchronisation points (spec P1): a share of the visits at once, the others evenly over the period.
+
+    >>> even = spread(4, 0.0, 100.0, 40.0)
+    >>> [even(n) for n in range(4)]
+    [100.0, 110.0, 120.0, 130.0]
+    >>> most = spread(4, 0.75, 100.0, 40.0)
+    >>> [most(n) for n in range(4)]
+    [100.0, 100.0, 100.0, 100.0]
+    """
+    first = round(visits * at_start)
+    step = period / max(1, visits - first)
+    return lambda n: begin + max(0, n - first) * step
+
+
+def crawl(repository: Repository, options: Options, seeds: Iterable[str], controls: Controls) -> Summary:
+    """Discover and download what is new; goes on with a crawl that was interrupted."""
+    cycle, resumed = _begin(repository.store, options, "crawl", "explore", 0, 0)
+    started = options.timer()
+    live = _live(repository, options, cycle, controls, started)
+    try:
+        _plant(live, options, seeds, cycle)
+        done = set(repository.store.visits_of_cycle(cycle)["page"].tolist()) if resumed else set()
+        live.explore(done)
+    finally:
+        live.close()
+    return _end(repository, options, live, cycle, resumed, controls, started)
+
+
+def cycle(
+    repository: Repository, options: Options, policy: Policy, budget: float, seed: int, controls: Controls
+) -> Summary:
+    """One refresh cycle; goes on with one that was interrupted, with its policy and budget."""
+    visits = budget_of(budget, repository.store)
+    row, resumed = _begin(repository.store, options, "cycle", describe(policy), visits, seed)
+    started = options.timer()
+    live = _live(repository, options, row, controls, started)
+    try:
+        limits = {site: limit for site, limit in live.site_limits().items() if limit is not None}
+        book = load_book(repository.store, row, limits)
+        visited = repository.store.visits_of_cycle(row)
+        recorded = dict(zip(visited["page"].tolist(), visited["outcome"].tolist(), strict=True))
+        world = Resumed(live, recorded)
+        for _ in drive(make_policy(row.policy), world, book, row.budget, row.seed):
+            if controls.stop():
+                break
+    finally:
+        live.close()
+    return _end(repository, options, live, row, resumed, controls, started)
+
+
+def budget_of(budget: float, store: Store) -> int:
+    """A count of visits: a share of the pages when under 1."""
+    if not budget > 0:
+        raise UsageError(f"a budget must be more than zero, not {budget:g}")
+    if budget < 1:
+        pages = int(store.db.execute("SELECT count(*) FROM pages WHERE state IN (0, 1, 2)").fetchone()[0])
+        return max(1, round(budget * pages))
+    return int(budget)
+
+
+def unfinished(store: Store, kind: str) -> CycleRow | None:
+    """The crawl or cycle that was interrupted, if there is one."""
+    for row in store.cycles(limit=20):
+        if row.kind == kind:
+            return row if row.finished is None else None
+    return None
+
+
+def _begin(store: Store, options: Options, kind: str, policy: str, budget: int, seed: int) -> tuple[CycleRow, bool]:
+    open_one = unfinished(store, kind)
+    if open_one is not None:
+        return open_one, True
+    number = store.next_id("cycles")
+    row = CycleRow(
+        id=number,
+        kind=kind,
+        policy=policy,
+        budget=budget,
+        seed=seed * 1_000_003 + number,
+        started=options.clock(),
+        finished=None,
+        first_visit=store.next_id("visits"),
+        known=store.next_id("pages"),
+    )
+    store.open_cycle(row)
+    return row, False
+
+
+def _live(repository: Repository, options: Options, row: CycleRow, controls: Controls, started: float) -> Live:
+    return Live(
+        repository,
+        options,
+        row,
+        stop=controls.stop,
+        progress=controls.progress,
+        until=started + controls.seconds,
+        release=controls.release,
+    )
+
+
+def _plant(live: Live, options: Options, seeds: Iterable[str], row: CycleRow) -> None:
+    """Make sure that the seeds' own pages are known."""
+    batch = Batch()
+    for seed in seeds:
+        url = canonical(seed, rules=options.rules)
+        if url is not None:
+            live.discovery.add(url, parent=-1, depth=0, at=row.started, batch=batch)
+    live.take(batch)
+
+
+def _end(
+    repository: Repository,
+    options: Options,
+    live: Live,
+    row: CycleRow,
+    resumed: bool,
+    controls: Controls,
+    started: float,
+) -> Summary:
+    finished = not controls.stop()
+    if finished:
+        repository.store.close_cycle(row.id, options.clock())
+        repository.store.revive()
+    return Summary(row, live.tally, resumed, finished, options.timer() - started)

@@ -1,0 +1,148 @@
+"""What a reader process does with a page: decode, parse, take text and links, compare, pack for the archive.
+
+It is a process of its own because parsing is most of the work, and because a page can be made to hold a parser for
+minutes or to crash it: then only this process dies, and the page is recorded as a failure.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from recrawl.compare import digest, divergence, significance, text
+from recrawl.compare.document import parse
+from recrawl.compare.encoding import decode
+from recrawl.compare.noise import Noise
+from recrawl.discover.links import LinkReader
+from recrawl.discover.urls import keys
+from recrawl.engine.tasks import ReaderConfig, Reading, Task
+from recrawl.errors import Unreadable
+from recrawl.model import Failure
+from recrawl.record import warc
+
+_HTML = ("text/html", "application/xhtml+xml")
+_TEXT = ("text/", "application/json", "application/xml", "application/javascript")
+
+
+class Reader:
+    """Turns tasks into readings."""
+
+    def __init__(self, config: ReaderConfig) -> None:
+        self._config = config
+        self._links = LinkReader(config.rules)
+
+    def read(self, task: Task) -> Reading:
+        """Read a page; a page that must not be parsed gives a reading with a failure."""
+        try:
+            reading = self._understand(task)
+        except Unreadable as error:
+            return Reading(task.ticket, failure=Failure.TOO_DEEP.value, detail=str(error))
+        if task.digest is not None:
+            reading = self._compare(task, reading)
+        record = warc.response(
+            task.url, task.at, task.ip, task.status, task.headers, task.body, task.payload, task.request
+        )
+        return reading._replace(record=record, text=reading.text if self._config.want_text else "")
+
+    def _understand(self, task: Task) -> Reading:
+        content_type = _header(task.headers, "content-type")
+        mime = content_type.partition(";")[0].strip().lower() or _sniff(task.body)
+        noise = self._config.noises[task.noise]
+        if not mime.startswith(_HTML):
+            words, encoding = _plain(task.body, content_type, mime, noise)
+            of = digest.of_text(words) if encoding else digest.of_payload(task.body)[:16]
+            return Reading(task.ticket, mime=mime, encoding=encoding, text=words, digest=of)
+        decoded = decode(task.body, content_type)
+        tree = parse(decoded.text)
+        links = self._links.read(tree, task.url)
+        title = text.title(tree)
+        words = text.visible(tree, noise)
+        return Reading(
+            task.ticket,
+            mime=mime,
+            encoding=decoded.encoding,
+            title=title,
+            text=words,
+            digest=digest.of_text(words),
+            urls="\n".join(links.urls),
+            keys=keys(links.urls).tobytes(),
+            follow=links.follow,
+            searchable=links.index,
+        )
+
+    def _compare(self, task: Task, reading: Reading) -> Reading:
+        if task.same_noise and reading.digest == task.digest:
+            return reading._replace(changed=False)
+        if task.before is None:
+            return reading
+        old = self._text_before(task)
+        if digest.of_text(old) == reading.digest:
+            return reading._replace(changed=False)
+        return reading._replace(
+            divergence=divergence.divergence(old, reading.text),
+            significant=significance.significant(old, reading.text),
+        )
+
+    def _text_before(self, task: Task) -> str:
+        assert task.before is not None
+        path, start, length = task.before
+        with Path(path).open("rb") as file:
+            file.seek(start)
+            _, headers, body = warc.read_body(file.read(length))
+        return read_text(body, headers, self._config.noises[task.noise])
+
+
+def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> str:
+    """The text of a stored page, as its digest is made of it."""
+    content_type = _header(headers, "content-type")
+    mime = content_type.partition(";")[0].strip().lower() or _sniff(body)
+    if not mime.startswith(_HTML):
+        return _plain(body, content_type, mime, noise)[0]
+    return text.visible(parse(decode(body, content_type).text), noise)
+
+
+def read_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> list[str]:
+    """The text of a stored page by lines, for people."""
+    content_type = _header(headers, "content-type")
+    mime = content_type.partition(";")[0].strip().lower() or _sniff(body)
+    if not mime.startswith(_HTML):
+        return decode(body, content_type).text.splitlines() if mime.startswith(_TEXT) else ["(not text)"]
+    return text.lines(parse(decode(body, content_type).text), noise)
+
+
+def _plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str, str]:
+    if not (mime.startswith(_TEXT) or mime.endswith(("+xml", "+json"))):
+        return "", ""
+    decoded = decode(body, content_type)
+    return text.plain(decoded.text, noise), decoded.encoding
+
+
+def _header(headers: tuple[tuple[str, str], ...], name: str) -> str:
+    return next((value for key, value in reversed(headers) if key.lower() == name), "")
+
+
+def _sniff(body: bytes) -> str:
+    """What a body without a content type most likely is."""
+    start = body[:512].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if start == b"<":
+        return "text/html"
+    return "application/octet-stream" if b"\0" in body[:512] else "text/plain"
+
+
+def main() -> None:
+    """Serve tasks from the connection that the parent passed on, until it closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    with Connection(int(sys.argv[1])) as connection:
+        reader = Reader(connection.recv())
+        while True:
+            try:
+                tasks: list[Task] = connection.recv()
+            except EOFError:
+                return
+            connection.send([reader.read(task) for task in tasks])
+
+
+if __name__ == "__main__":
+    main()

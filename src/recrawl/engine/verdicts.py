@@ -1,0 +1,208 @@
+"""From an answer to the rows that record it. No I/O, no clock: everything needed comes in.
+
+failed        nothing was learned about change: transport, 4xx, 5xx, robots.txt ...
+unchanged     304, or the same bytes again
+read          new bytes: the reader said whether the text changed
+missing       404, 410 or a permanent redirect: a step of the deletion state machine (spec C5)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recrawl.compare.gone import Evidence, Standing, step
+from recrawl.engine.tasks import Reading
+from recrawl.model import Answer, Failure, Outcome, State, Validators
+from recrawl.record import warc
+from recrawl.record.rows import PageState, VersionRow, VisitRow
+
+_MAX_DETAIL = 300
+
+
+@dataclass(slots=True)
+class Flight:
+    """A page on its way: from the moment it is its turn until it is recorded."""
+
+    page: int
+    url: str
+    server: int
+    depth: int
+    listed: int
+    state: PageState
+    score: float | None
+    why: int | None
+    ask: str
+    """The address that is asked for now; another one than `url` while redirects are followed."""
+    asked: Validators | None = None
+    attempts: int = 0
+    boarded: bool = False
+    """Whether it was asked for at all."""
+    trail: list[str] = field(default_factory=list)
+    answer: Answer | None = None
+    payload: bytes = b""
+
+
+class Verdict(NamedTuple):
+    """What goes into the batch for one visit."""
+
+    visit: VisitRow
+    state: PageState
+    version: VersionRow | None = None
+    record: bytes = b""
+
+
+def _visit(
+    flight: Flight, number: int, cycle: int, outcome: Outcome, answer: Answer | None, at: float, version: int
+) -> VisitRow:
+    return VisitRow(
+        id=number,
+        page=flight.page,
+        cycle=cycle,
+        at=answer.at if answer else at,
+        outcome=int(outcome),
+        status=answer.status if answer else 0,
+        received=answer.received if answer else 0,
+        seconds=answer.seconds if answer else 0.0,
+        version=version,
+        score=flight.score,
+        why=flight.why,
+        failure=None,
+        detail=None,
+    )
+
+
+def failed(
+    flight: Flight, number: int, cycle: int, at: float, answer: Answer | None, failure: Failure, detail: str
+) -> Verdict:
+    """A visit that says nothing about change. What was held off was not tried, so it is no mark against the page."""
+    visit = _visit(flight, number, cycle, Outcome.FAILED, answer, at, -1)
+    visit = visit._replace(failure=failure.value, detail=detail[:_MAX_DETAIL] or None)
+    before = flight.state
+    tried = failure not in (Failure.HELD_OFF, Failure.ROBOTS, Failure.ROBOTS_UNREACHABLE)
+    state = before._replace(failures=before.failures + tried, last_try=visit.at)
+    if failure is Failure.ROBOTS:
+        state = state._replace(state=int(State.BARRED))
+    return Verdict(visit, state)
+
+
+def unchanged(flight: Flight, number: int, cycle: int, answer: Answer) -> Verdict:
+    """304, or the same bytes as before: no version, but a revisit record that says so."""
+    before = flight.state
+    not_modified = answer.status == 304
+    same = None if not_modified else (answer.status, answer.headers)
+    assert before.payload is not None
+    record = warc.revisit(flight.url, answer.at, answer.ip, before.payload, before.version_at, same)
+    visit = _visit(flight, number, cycle, Outcome.UNCHANGED, answer, answer.at, before.version)
+    state = _present(before, answer.at)._replace(quiet=before.quiet + 1 if not_modified else 0)
+    return Verdict(visit, _validators(state, answer), record=record)
+
+
+def read(
+    flight: Flight, number: int, cycle: int, reading: Reading, noise: bytes, version: int, new_links: int
+) -> Verdict:
+    """New bytes: a new version, and a change when the text is another one (spec C1)."""
+    answer, before = flight.answer, flight.state
+    assert answer is not None
+    first = before.version < 0
+    outcome = Outcome.NEW if first else Outcome.CHANGED if reading.changed else Outcome.UNCHANGED
+    changed = outcome is not Outcome.UNCHANGED
+    visit = _visit(flight, number, cycle, outcome, answer, answer.at, version)
+    row = VersionRow(
+        id=version,
+        page=flight.page,
+        at=answer.at,
+        changed=int(changed),
+        divergence=reading.divergence,
+        significant=None if reading.significant is None else int(reading.significant),
+        new_links=new_links,
+        size=len(answer.body),
+        warc=0,
+        start=0,
+        length=0,
+        payload=flight.payload,
+        digest=reading.digest,
+        title=reading.title,
+        mime=reading.mime,
+        encoding=reading.encoding,
+    )
+    state = _present(before, answer.at)._replace(
+        changes=before.changes + changed,
+        last_change=answer.at if changed else before.last_change,
+        quiet=0,
+        size=len(answer.body),
+        version=version,
+        version_at=answer.at,
+        payload=flight.payload,
+        digest=reading.digest,
+        noise=noise,
+    )
+    return Verdict(visit, _validators(state, answer), version=row)
+
+
+def missing(
+    flight: Flight,
+    number: int,
+    cycle: int,
+    answer: Answer,
+    *,
+    target: int,
+    vanishing: bool,
+    confirm_seconds: float,
+) -> Verdict:
+    """404, 410 or a permanent redirect (`target` is where to): believed only when confirmed (spec C5)."""
+    before = flight.state
+    moved = target >= 0
+    had_page = before.version >= 0
+    standing = step(
+        Standing(State(before.state), before.misses, before.missing_since),
+        Evidence.MISSING,
+        answer.at,
+        dropped_from_sitemap=flight.listed == 2,
+        vanishing=vanishing,
+        confirm_seconds=confirm_seconds,
+    )
+    state = before._replace(
+        state=int(standing.state), misses=standing.misses, missing_since=standing.missing_since, target=target
+    )
+    gone = standing.state is State.GONE
+    if moved and (gone or not had_page):
+        state = state._replace(state=int(State.MOVED))
+    if not (gone and had_page):
+        visit = _visit(flight, number, cycle, Outcome.FAILED, answer, answer.at, -1)
+        failure = Failure.MOVED if moved else Failure.MISSING
+        visit = visit._replace(failure=failure.value, detail=f"HTTP {answer.status}")
+        return Verdict(visit, state._replace(failures=before.failures + 1, last_try=answer.at))
+    visit = _visit(flight, number, cycle, Outcome.GONE, answer, answer.at, -1)
+    return Verdict(
+        visit,
+        state._replace(
+            visits=before.visits + 1,
+            changes=before.changes + 1,
+            failures=before.failures + 1,  # so that, should a sitemap name it again, it is tried ever less often
+            last_try=answer.at,
+            last_visit=answer.at,
+            last_change=answer.at,
+        ),
+    )
+
+
+def _present(before: PageState, at: float) -> PageState:
+    """The page answered: whatever was suspected of it is over."""
+    return before._replace(
+        state=int(State.LIVE),
+        visits=before.visits + 1,
+        failures=0,
+        misses=0,
+        missing_since=0.0,
+        target=-1,
+        last_try=at,
+        last_visit=at,
+    )
+
+
+def _validators(state: PageState, answer: Answer) -> PageState:
+    etag, modified = answer.header("etag"), answer.header("last-modified")
+    if answer.status == 304:  # it may repeat only one of them
+        etag, modified = etag or state.etag, modified or state.modified
+    return state._replace(etag=etag[:500], modified=modified[:100])

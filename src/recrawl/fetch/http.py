@@ -1,0 +1,334 @@
+"""Get the bytes: many downloads at once through libcurl, each with hard limits, none able to raise.
+
+    client.start(ticket, request)          begins a download
+    client.wait(seconds) -> answers        whatever finished, as (ticket, Answer)
+
+Redirects are not followed here (each hop has to pass robots.txt and pacing first), cookies are not kept, the
+environment's proxies are not used. The address is checked when the socket is opened, after name resolution, so
+neither a redirect nor a changing DNS answer gets round it. Bodies arrive decompressed and are counted while
+they are, so a small file that inflates without end is cut at the limit.
+
+libcurl costs 0.04 ms of CPU a download here, against 0.2 and more for the clients written in Python.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import certifi
+import pycurl
+
+from recrawl.fetch.address import refuses
+from recrawl.model import Answer, Failure, Validators
+
+ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
+
+_FAILURES: dict[int, Failure] = {
+    pycurl.E_URL_MALFORMAT: Failure.BAD_URL,
+    pycurl.E_UNSUPPORTED_PROTOCOL: Failure.BAD_RESPONSE,
+    pycurl.E_COULDNT_RESOLVE_HOST: Failure.DNS,
+    pycurl.E_COULDNT_CONNECT: Failure.CONNECT,
+    pycurl.E_OPERATION_TIMEDOUT: Failure.TIMEOUT,
+    pycurl.E_PARTIAL_FILE: Failure.CUT_OFF,
+    pycurl.E_GOT_NOTHING: Failure.CUT_OFF,
+    pycurl.E_RECV_ERROR: Failure.CUT_OFF,
+    pycurl.E_SEND_ERROR: Failure.CUT_OFF,
+    pycurl.E_BAD_CONTENT_ENCODING: Failure.BAD_ENCODING,
+    pycurl.E_WRITE_ERROR: Failure.BAD_ENCODING,  # after our own reasons to stop were ruled out
+    pycurl.E_FILESIZE_EXCEEDED: Failure.TOO_LARGE,
+    pycurl.E_SSL_CONNECT_ERROR: Failure.TLS,
+    pycurl.E_PEER_FAILED_VERIFICATION: Failure.TLS,
+    pycurl.E_SSL_CACERT_BADFILE: Failure.TLS,
+    pycurl.E_SSL_CIPHER: Failure.TLS,
+    pycurl.E_SSL_ISSUER_ERROR: Failure.TLS,
+    pycurl.E_SSL_INVALIDCERTSTATUS: Failure.TLS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one download may cost."""
+
+    max_bytes: int = 10_000_000
+    connect_seconds: float = 10.0
+    total_seconds: float = 60.0
+    stall_seconds: float = 20.0
+    """Longest time at under a byte a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One download to be made."""
+
+    url: str
+    validators: Validators | None = None
+    allow_private: bool = False
+    max_bytes: int = 0
+    """Another limit than the client's; 0 keeps that one."""
+    accepts: Callable[[str], bool] | None = None
+    """Is asked about the content type before the body is taken; None takes everything."""
+
+
+class _Opened:
+    """A socket for libcurl, which takes a copy of the descriptor; ours is closed when this object goes."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, family: int, kind: int, protocol: int) -> None:
+        self._fd = socket.socket(family, kind, protocol).detach()
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+
+class _Transfer:
+    """One libcurl handle and the download that it is busy with; handles are used again and again."""
+
+    __slots__ = (
+        "at",
+        "chunks",
+        "handle",
+        "head",
+        "limit",
+        "refused",
+        "request",
+        "size",
+        "ticket",
+        "unwanted",
+    )
+
+    def __init__(self) -> None:
+        self.handle = pycurl.Curl()
+        self.ticket = -1
+
+    def begin(self, ticket: int, request: Request, limit: int, at: float) -> None:
+        self.ticket, self.request, self.limit, self.at = ticket, request, limit, at
+        self.chunks: list[bytes] = []
+        self.head: list[bytes] = []
+        self.size = 0
+        self.refused = ""
+        self.unwanted = ""
+
+    def write(self, chunk: bytes) -> int | None:
+        if not self.chunks and self.request.accepts is not None:
+            kind = next((value for name, value in reversed(_parse_head(self.head)[1]) if _is_type(name)), "")
+            if not self.request.accepts(kind):
+                self.unwanted = kind or "unknown"
+                return -1
+        self.size += len(chunk)
+        if self.size > self.limit:
+            return -1  # libcurl stops the transfer
+        self.chunks.append(chunk)
+        return None
+
+    def open_socket(self, _purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> _Opened | int:
+        family, kind, protocol, where = address
+        reason = None if self.request.allow_private else refuses(str(where[0]))
+        if reason:
+            self.refused = f"{where[0]} is {reason}"
+            return int(pycurl.SOCKET_BAD)
+        return _Opened(family, kind, protocol)
+
+
+class Client:
+    """Downloads side by side, all in one thread."""
+
+    def __init__(
+        self,
+        *,
+        agent: str,
+        limits: Limits | None = None,
+        room: int = 128,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.clock = clock
+        self._agent = agent
+        self._selector = selectors.DefaultSelector()
+        self._watched: set[int] = set()
+        self._deadline: float | None = None
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, room)
+        self._free = [self._new_transfer() for _ in range(room)]
+        self._busy: dict[pycurl.Curl, _Transfer] = {}
+        self._head = f"User-Agent: {agent}\r\nAccept: {ACCEPT}\r\nAccept-Encoding: gzip, deflate, br\r\n"
+
+    # -- what the engine calls ------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """How many more downloads may be started now."""
+        return len(self._free)
+
+    @property
+    def busy(self) -> int:
+        """How many downloads are under way."""
+        return len(self._busy)
+
+    def start(self, ticket: int, request: Request) -> None:
+        """Begin a download; its answer comes out of `wait` under the same ticket."""
+        transfer = self._free.pop()
+        transfer.begin(ticket, request, request.max_bytes or self.limits.max_bytes, self.clock())
+        handle = transfer.handle
+        handle.setopt(pycurl.URL, request.url)
+        handle.setopt(pycurl.HTTPHEADER, self._headers(request))
+        handle.setopt(pycurl.HEADERFUNCTION, transfer.head.append)
+        self._busy[handle] = transfer
+        self._multi.add_handle(handle)
+
+    def watch(self, fd: int) -> None:
+        """Let `wait` return early when this descriptor becomes readable."""
+        self._selector.register(fd, selectors.EVENT_READ, "foreign")
+
+    def unwatch(self, fd: int) -> None:
+        """Undo `watch`."""
+        self._selector.unregister(fd)
+
+    def wait(self, seconds: float) -> list[tuple[int, Answer]]:
+        """Let the downloads proceed for up to that long; return as soon as something happened."""
+        if self._deadline is not None:
+            seconds = min(seconds, max(0.0, self._deadline - time.monotonic()))
+        for key, events in self._selector.select(seconds):
+            if key.data is None:
+                self._multi.socket_action(key.fd, events)
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._deadline = None
+            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        return self._finished()
+
+    def close(self) -> None:
+        """Drop everything under way."""
+        for handle in list(self._busy):
+            self._multi.remove_handle(handle)
+        for transfer in [*self._free, *self._busy.values()]:
+            transfer.handle.close()
+        self._busy.clear()
+        self._free.clear()
+        self._multi.close()
+        self._selector.close()
+
+    # -- libcurl's side --------------------------------------------------------------------------
+
+    def _new_transfer(self) -> _Transfer:
+        transfer = _Transfer()
+        handle, limits = transfer.handle, self.limits
+        handle.setopt(pycurl.NOSIGNAL, 1)
+        handle.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        handle.setopt(pycurl.FOLLOWLOCATION, 0)
+        handle.setopt(pycurl.PROXY, "")
+        handle.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
+        handle.setopt(pycurl.CAINFO, certifi.where())
+        handle.setopt(pycurl.USERAGENT, self._agent)
+        handle.setopt(pycurl.ACCEPT_ENCODING, "gzip, deflate, br")
+        handle.setopt(pycurl.CONNECTTIMEOUT_MS, int(limits.connect_seconds * 1000))
+        handle.setopt(pycurl.TIMEOUT_MS, int(limits.total_seconds * 1000))
+        handle.setopt(pycurl.LOW_SPEED_LIMIT, 1)
+        handle.setopt(pycurl.LOW_SPEED_TIME, max(1, int(limits.stall_seconds)))
+        handle.setopt(pycurl.OPENSOCKETFUNCTION, transfer.open_socket)
+        handle.setopt(pycurl.WRITEFUNCTION, transfer.write)
+        return transfer
+
+    def _on_socket(self, what: int, fd: int, _multi: object, _data: object) -> None:
+        if what == pycurl.POLL_REMOVE:
+            if fd in self._watched:
+                self._watched.discard(fd)
+                self._selector.unregister(fd)
+            return
+        events = (selectors.EVENT_READ if what & pycurl.POLL_IN else 0) | (
+            selectors.EVENT_WRITE if what & pycurl.POLL_OUT else 0
+        )
+        if fd in self._watched:
+            self._selector.modify(fd, events)
+        else:
+            self._watched.add(fd)
+            self._selector.register(fd, events)
+
+    def _on_timer(self, milliseconds: int) -> None:
+        self._deadline = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
+
+    def _headers(self, request: Request) -> list[str]:
+        lines = [f"Accept: {ACCEPT}"]
+        if request.validators and request.validators.etag:
+            lines.append(f"If-None-Match: {request.validators.etag}")
+        if request.validators and request.validators.last_modified:
+            lines.append(f"If-Modified-Since: {request.validators.last_modified}")
+        return lines
+
+    def _finished(self) -> list[tuple[int, Answer]]:
+        answers = []
+        left = 1
+        while left:
+            left, good, bad = self._multi.info_read()
+            answers += [self._end(handle, 0, "") for handle in good]
+            answers += [self._end(handle, number, message) for handle, number, message in bad]
+        return answers
+
+    def _end(self, handle: pycurl.Curl, number: int, message: str) -> tuple[int, Answer]:
+        transfer = self._busy.pop(handle)
+        self._multi.remove_handle(handle)
+        status, headers = _parse_head(transfer.head)
+        failure = _failure(transfer, number) if number else None
+        if failure is None and transfer.head[-1:] != [b"\r\n"] and transfer.head[-1:] != [b"\n"]:
+            failure, message = Failure.CUT_OFF, "the answer ended within its headers"  # libcurl lets this pass
+        answer = Answer(
+            url=transfer.request.url,
+            status=status,
+            headers=headers,
+            body=b"" if failure else b"".join(transfer.chunks),
+            failure=failure,
+            detail=(transfer.refused or transfer.unwanted or message or failure.value) if failure else "",
+            at=transfer.at,
+            seconds=handle.getinfo(pycurl.TOTAL_TIME),
+            received=handle.getinfo(pycurl.HEADER_SIZE) + handle.getinfo(pycurl.SIZE_DOWNLOAD_T),
+            ip=handle.getinfo(pycurl.PRIMARY_IP),
+            request=self._request_head(transfer.request),
+        )
+        self._free.append(transfer)
+        return transfer.ticket, answer
+
+    def _request_head(self, request: Request) -> bytes:
+        parts = urlsplit(request.url)
+        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+        conditions = "".join(f"{line}\r\n" for line in self._headers(request)[1:])
+        return f"GET {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n{self._head}{conditions}\r\n".encode()
+
+
+def _failure(transfer: _Transfer, number: int) -> Failure:
+    if transfer.refused:
+        return Failure.ADDRESS
+    if transfer.unwanted:
+        return Failure.CONTENT_TYPE
+    if transfer.size > transfer.limit:
+        return Failure.TOO_LARGE
+    return _FAILURES.get(number, Failure.BAD_RESPONSE)
+
+
+def _is_type(name: str) -> bool:
+    return name.lower() == "content-type"
+
+
+def _parse_head(lines: list[bytes]) -> tuple[int, tuple[tuple[str, str], ...]]:
+    """The last header block: interim answers (100, 103) come before it."""
+    status = 0
+    headers: list[tuple[str, str]] = []
+    for line in lines:
+        if line[:5] == b"HTTP/":
+            headers = []
+            words = line.split(None, 2)
+            status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+            continue
+        name, colon, value = line.partition(b":")
+        if colon:
+            headers.append((name.strip().decode("latin-1"), value.strip().decode("latin-1")))
+    return status, tuple(headers)

@@ -1,0 +1,285 @@
+"""Lanes: work waiting for each server, and when that server may be asked again (spec K2, A3).
+
+Pure bookkeeping: the time (seconds since 1970) comes in with every call; nothing is asked or awaited here.
+
+    lanes.push(server, item)         there is work
+    lanes.pop(now)                   whom to ask now, and what for
+    lanes.done(server, now, ...)     how it went
+    lanes.wait(now)                  how long until `pop` gives something again
+
+The rules: at most `per_server` requests to a server at a time; the next one begins no sooner than `delay`
+seconds after the last one began or ended, and after a slow answer no sooner than that answer took. Told to go
+away (429, 503), or not answered at all, we stay away as long as the server says, else for 5 s, doubling to
+10 minutes. Among the servers that may be asked, the one asked longest ago comes first.
+
+A lane is in one of two heaps, or in none when it has no work or no room. `_later` is ordered by the time from
+which the server may be asked; when that has come the lane moves to `_ready`, which is ordered by when it was
+last asked. A heap entry that no longer agrees with its lane is stale and thrown away when it surfaces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from email.utils import parsedate_to_datetime
+from heapq import heappop, heappush
+from typing import Literal
+
+FIRST_BACK_OFF = 5.0
+LONGEST_BACK_OFF = 600.0
+LONGEST_RETRY_AFTER = 86400.0
+_NOWHERE = math.inf
+_READY = -math.inf
+_CATCH_UP = 0.1
+"""Seconds' worth of the overall rate that late calls may make up for, when it is above 10 a second."""
+
+
+class _Lane:
+    """One server. `place` is where the heaps should have it: the time in `_later`, or one of the two marks.
+
+    Every call that changes what decides the place must end with `Lanes._place`.
+    """
+
+    __slots__ = (
+        "back_off", "delay", "free", "hold", "in_flight", "place", "silent", "strikes", "turn", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, delay: float, turn: int) -> None:
+        self.waiting: deque[int] = deque()
+        self.delay = delay
+        self.free = _READY  # not to be asked before, because of the delay
+        self.hold = 0.0  # ... because the caller said so
+        self.back_off = 0.0  # ... because the server said so or was silent
+        self.place = _NOWHERE
+        self.turn = turn
+        self.in_flight = 0
+        self.strikes = 0
+        self.silent = 0
+
+
+class Lanes:
+    """Who may be asked for what, and when.
+
+    >>> lanes = Lanes(delay=1.0)
+    >>> lanes.push(7, 100), lanes.push(7, 101), lanes.pop(0.0), lanes.pop(0.0)
+    (None, None, (7, 100), None)
+    >>> lanes.done(7, 0.5), lanes.wait(0.5), lanes.pop(1.5)
+    (None, 1.0, (7, 101))
+    """
+
+    def __init__(
+        self,
+        *,
+        delay: float,
+        per_server: int = 1,
+        overall_per_second: float = 0.0,
+        order: Literal["breadth", "depth"] = "breadth",
+        max_delay: float = 60.0,
+    ) -> None:
+        self._delay = delay
+        self._per_server = per_server
+        self._interval = 1.0 / overall_per_second if overall_per_second > 0 else 0.0
+        self._slack = _CATCH_UP if overall_per_second > 10 else 0.0
+        self._max_delay = max_delay
+        self._depth = order == "depth"
+        self._lanes: dict[int, _Lane] = {}
+        self._ready: list[tuple[int, int]] = []
+        self._later: list[tuple[float, int]] = []
+        self._turn = 0
+        self._open = _READY  # when the overall rate lets the next one through
+        self._waiting = 0
+        self._in_flight = 0
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are under way."""
+        return self._in_flight
+
+    def push(self, server: int, item: int) -> None:
+        """Put work at the end of a server's line (at its top when going depth first)."""
+        lane = self._lanes.get(server) or self._lane(server)
+        lane.waiting.append(item)
+        self._waiting += 1
+        if lane.place == _NOWHERE:
+            self._place(server, lane)
+
+    def push_front(self, server: int, item: int) -> None:
+        """Put work where it is the next to be taken: for a retry."""
+        lane = self._lanes.get(server) or self._lane(server)
+        if self._depth:
+            lane.waiting.append(item)
+        else:
+            lane.waiting.appendleft(item)
+        self._waiting += 1
+        if lane.place == _NOWHERE:
+            self._place(server, lane)
+
+    def pop(self, now: float) -> tuple[int, int] | None:
+        """A server that may be asked now, and what for; None when there is none."""
+        if now < self._open:
+            return None
+        lane, server = self._next(now)
+        if lane is None:
+            return None
+        heappop(self._ready)
+        item = lane.waiting.pop() if self._depth else lane.waiting.popleft()
+        self._waiting -= 1
+        self._in_flight += 1
+        lane.in_flight += 1
+        self._turn += 1
+        lane.turn = self._turn
+        lane.free = now + lane.delay
+        lane.place = _NOWHERE
+        if lane.in_flight < self._per_server:
+            self._place(server, lane)
+        if self._interval:
+            self._open = max(self._open, now - self._slack) + self._interval
+        return server, item
+
+    def wait(self, now: float) -> float | None:
+        """Seconds until `pop` gives something; None when it gives nothing before a `done` or a `push`."""
+        lane, _ = self._next(now)
+        if lane is not None:
+            return max(0.0, self._open - now)
+        later = self._later
+        while later and self._lanes[later[0][1]].place != later[0][0]:
+            heappop(later)
+        return max(later[0][0], self._open) - now if later else None
+
+    def done(
+        self,
+        server: int,
+        now: float,
+        *,
+        status: int = 0,
+        failed: bool = False,
+        retry_after: str = "",
+        seconds: float = 0.0,
+    ) -> None:
+        """A request has ended: with a status, or `failed` when the server was not reached or fell silent."""
+        lane = self._lanes[server]
+        if not lane.in_flight:
+            raise ValueError(f"nothing was asked of server {server}")
+        lane.in_flight -= 1
+        self._in_flight -= 1
+        # Without a delay (our own machine, say) a slow answer makes no pause either.
+        lane.free = now + max(lane.delay, min(seconds, self._max_delay)) if lane.delay else now
+        if failed or status in (429, 503):
+            self._strike(lane, now, retry_after)
+        elif status < 500:
+            lane.strikes = 0
+        lane.silent = lane.silent + 1 if failed else 0
+        self._place(server, lane)
+
+    def skip(self, server: int, now: float) -> None:
+        """What was popped is not asked for after all: the next one may go at once."""
+        lane = self._lanes[server]
+        lane.in_flight -= 1
+        self._in_flight -= 1
+        lane.free = now
+        self._open -= self._interval
+        self._place(server, lane)
+
+    def set_delay(self, server: int, seconds: float, *, ours: float | None = None) -> None:
+        """What the site asks for (Crawl-delay): counts if it is more than ours, but not above `max_delay`.
+
+        `ours` is another delay of our own, for this server alone.
+        """
+        lane = self._lanes.get(server) or self._lane(server)
+        before = lane.delay
+        # In this order a nan gives our own delay.
+        lane.delay = max(self._delay if ours is None else ours, min(seconds, self._max_delay))
+        lane.free += lane.delay - before
+        self._place(server, lane)
+
+    def hold(self, server: int, until: float) -> None:
+        """Ask nothing of this server before then. A later call replaces this one; 0 lifts it."""
+        lane = self._lanes.get(server) or self._lane(server)
+        lane.hold = until
+        self._place(server, lane)
+
+    def held(self, server: int) -> float:
+        """Until when the server is not asked, because of `hold` or of back-off; 0 when it never was so."""
+        lane = self._lanes.get(server)
+        return max(lane.hold, lane.back_off) if lane else 0.0
+
+    def silent(self, server: int) -> int:
+        """How often in a row the server could not be reached."""
+        lane = self._lanes.get(server)
+        return lane.silent if lane else 0
+
+    def abandon(self, server: int) -> list[int]:
+        """Take out all that waits for this server."""
+        lane = self._lanes.get(server)
+        if lane is None:
+            return []
+        items = list(lane.waiting)
+        lane.waiting = deque()
+        lane.place = _NOWHERE
+        self._waiting -= len(items)
+        return items
+
+    def _lane(self, server: int) -> _Lane:
+        # A new server stands at the end of the line, so that ever new ones cannot push the old ones aside.
+        lane = self._lanes[server] = _Lane(self._delay, self._turn)
+        return lane
+
+    def _place(self, server: int, lane: _Lane) -> None:
+        """Put the lane where it belongs; nowhere, if it is held for ever."""
+        if not lane.waiting or lane.in_flight >= self._per_server:
+            lane.place = _NOWHERE
+            return
+        when = max(lane.free, lane.hold, lane.back_off)
+        if when != lane.place:
+            lane.place = when
+            if when < _NOWHERE:
+                heappush(self._later, (when, server))
+
+    def _next(self, now: float) -> tuple[_Lane | None, int]:
+        """The lane whose turn it is; its entry is then the first in `_ready`."""
+        later, ready, lanes = self._later, self._ready, self._lanes
+        while later and later[0][0] <= now:
+            when, server = heappop(later)
+            lane = lanes[server]
+            if lane.place == when:
+                lane.place = _READY
+                heappush(ready, (lane.turn, server))
+        while ready:
+            turn, server = ready[0]
+            lane = lanes[server]
+            if lane.place == _READY and lane.turn == turn:
+                return lane, server
+            heappop(ready)
+        return None, -1
+
+    def _strike(self, lane: _Lane, now: float, retry_after: str) -> None:
+        """Stay away from a server that cannot or will not answer."""
+        # Several answers of the same bad moment count once.
+        if lane.back_off <= now or not lane.strikes:
+            lane.strikes += 1
+        asked = parse_retry_after(retry_after, now)
+        wait = asked or min(FIRST_BACK_OFF * 2.0 ** min(lane.strikes - 1, 30), LONGEST_BACK_OFF)
+        lane.back_off = max(lane.back_off, now + wait)
+
+
+def parse_retry_after(text: str, now: float) -> float | None:
+    """The seconds that a Retry-After header asks for, at most a day; None when it makes no sense (spec K2).
+
+    >>> parse_retry_after("120", 0.0), parse_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 0.0)
+    (120.0, 60.0)
+    >>> parse_retry_after("soon", 0.0)
+    """
+    text = text.strip()
+    if not 0 < len(text) <= 64 or not text.isascii():
+        return None
+    if text.isdigit():
+        return min(float(text), LONGEST_RETRY_AFTER)
+    try:
+        date = parsedate_to_datetime(text)
+        seconds = date.timestamp() - now if date.tzinfo else None
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return None if seconds is None else min(max(seconds, 0.0), LONGEST_RETRY_AFTER)

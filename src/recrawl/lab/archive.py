@@ -1,0 +1,261 @@
+"""Archive Parquet: the history of web pages as three columns (design §3).
+
+`url` string, `time` int64 (seconds since 1970, UTC), `html` binary, null where the page was removed; sorted
+by url, then time. A page's first row is its state at the window's start, or its birth. An archive is one
+file, a folder of files, or several of either.
+
+In memory a page is a number (its place among the sorted addresses) and a version is a row. Rows of page p
+are `first[p] .. first[p + 1] - 1`. The bodies stay in Arrow buffers; only `html(row)` makes a bytes object.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from recrawl.errors import BadArchive
+
+SCHEMA = pa.schema([("url", pa.string()), ("time", pa.int64()), ("html", pa.binary())])
+"""The columns of a file."""
+
+_IN_MEMORY = {"url": pa.large_string(), "time": pa.int64(), "html": pa.large_binary()}
+_GROUP_ROWS = 4096
+_GROUP_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """What every page was at every time. Made by `open`, or by `of` from a table in memory.
+
+    >>> archive = Archive.of(pa.table({
+    ...     "url": ["https://a.example/", "https://a.example/"], "time": [10, 20], "html": [b"one", b"two"]}))
+    >>> archive.urls, archive.sites, archive.start, archive.end
+    (['https://a.example/'], ['a.example'], 10, 20)
+    >>> archive.row_at(0, 9.9), archive.row_at(0, 19), archive.html(archive.row_at(0, 20))
+    (None, 0, b'two')
+    """
+
+    urls: list[str]
+    """One per page, sorted."""
+    times: NDArray[np.int64]
+    """One per row."""
+    first: NDArray[np.int64]
+    """The first row of each page, and the number of rows at the end."""
+    removed: NDArray[np.bool_]
+    """One per row: the page is gone from this time on."""
+    sites: list[str]
+    """The hosts, sorted."""
+    site_of: NDArray[np.int32]
+    """One per page: its place in `sites`."""
+    column: pa.ChunkedArray
+    """The bodies, one per row, null where removed."""
+    _starts: NDArray[np.int64]
+
+    @classmethod
+    def open(cls, paths: Sequence[Path]) -> Archive:
+        """Read archives; rows in the wrong order and rows given twice are put right."""
+        files = [file for path in paths for file in _files(path)]
+        if not files:
+            raise BadArchive("no archive was named; give a Parquet file or a folder of them")
+        return cls._of(pa.concat_tables([_read(file) for file in files]), ", ".join(map(str, paths)))
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Archive:
+        """The archive that a table holds."""
+        return cls._of(_checked(table, "the table"), "the table")
+
+    @classmethod
+    def _of(cls, table: pa.Table, name: str) -> Archive:
+        if table.num_rows == 0:
+            raise BadArchive(f"{name} has no rows")
+        table, pages, names = _ordered(table)
+        urls: list[str] = names.to_pylist()
+        sites, site_of = _sites(urls)
+        html = table["html"]
+        lengths = np.array([len(chunk) for chunk in html.chunks], dtype=np.int64)
+        return cls(
+            urls=urls,
+            times=table["time"].to_numpy(),
+            first=np.append(np.flatnonzero(np.diff(pages, prepend=-1)), len(pages)).astype(np.int64),
+            removed=html.is_null().to_numpy(),
+            sites=sites,
+            site_of=site_of,
+            column=html,
+            _starts=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
+        )
+
+    @property
+    def start(self) -> int:
+        """The time of the earliest row."""
+        return int(self.times.min())
+
+    @property
+    def end(self) -> int:
+        """The time of the latest row."""
+        return int(self.times.max())
+
+    @property
+    def page_of(self) -> NDArray[np.int64]:
+        """One per row: its page."""
+        return np.repeat(np.arange(len(self)), np.diff(self.first))
+
+    def find(self, url: str) -> int | None:
+        """The page with that address."""
+        at = bisect_left(self.urls, url)
+        return at if at < len(self.urls) and self.urls[at] == url else None
+
+    def row_at(self, page: int, t: float) -> int | None:
+        """The row in force at a time: None before the page's birth; `removed[row]` tells if it is gone."""
+        low, high = self.first[page], self.first[page + 1]
+        row = int(low + np.searchsorted(self.times[low:high], t, side="right") - 1)
+        return row if row >= low else None
+
+    def rows_at(self, t: float) -> NDArray[np.int64]:
+        """`row_at` for every page at once, -1 before its birth."""
+        begun = np.add.reduceat(self.times <= t, self.first[:-1], dtype=np.int64)
+        return np.where(begun > 0, self.first[:-1] + begun - 1, -1)
+
+    def pages_at(self, t: float) -> NDArray[np.int64]:
+        """The pages that are there at a time."""
+        rows = self.rows_at(t)
+        return np.flatnonzero((rows >= 0) & ~self.removed[rows])
+
+    def html(self, row: int) -> bytes:
+        """The body of a row, empty for a removal."""
+        chunk = int(np.searchsorted(self._starts, row, side="right")) - 1
+        body: bytes | None = self.column.chunk(chunk)[row - int(self._starts[chunk])].as_py()
+        return body or b""
+
+    def bodies(self) -> Iterator[tuple[int, pa.Array]]:
+        """The bodies in order, chunk by chunk, each with the number of its first row."""
+        yield from zip(self._starts.tolist(), self.column.chunks, strict=False)
+
+    def __len__(self) -> int:
+        """How many pages there are."""
+        return len(self.urls)
+
+
+def write(path: Path, urls: Any, times: Any, html: Any) -> int:
+    """Write an archive from columns in any order; returns the number of rows."""
+    table = _checked(
+        pa.table({"url": urls, "time": pa.array(times, pa.int64()), "html": html}), "what is to be written"
+    )
+    return write_batches(path, _ordered(table)[0].to_batches(max_chunksize=_GROUP_ROWS))
+
+
+def write_batches(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write rows that come in order, in row groups; the file appears only when it is whole."""
+    part = path.with_name(path.name + ".part")
+    rows = 0
+    try:
+        with pq.ParquetWriter(
+            part,
+            SCHEMA,
+            compression="zstd",
+            compression_level=3,
+            # A dictionary or minimum and maximum of whole pages would only cost space.
+            use_dictionary=["url"],
+            write_statistics=["url", "time"],
+        ) as writer:
+            for batch in batches:
+                # Cut before the cast: 32-bit offsets cannot hold more than 2 GB in one piece.
+                for piece in _pieces(batch):
+                    writer.write_batch(piece.cast(SCHEMA))
+                rows += batch.num_rows
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return rows
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows <= 1 or (batch.num_rows <= _GROUP_ROWS and batch.nbytes <= _GROUP_BYTES):
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _pieces(batch.slice(0, half))
+    yield from _pieces(batch.slice(half))
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        found = sorted(path.rglob("*.parquet"))
+        if not found:
+            raise BadArchive(f"{path} holds no .parquet file")
+        return found
+    if not path.is_file():
+        raise BadArchive(f"{path} does not exist")
+    return [path]
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        file = pq.ParquetFile(path)
+        present = [name for name in SCHEMA.names if name in file.schema_arrow.names]
+        return _checked(file.read(columns=present), str(path))
+    except (pa.ArrowException, OSError) as error:
+        raise BadArchive(f"{path} cannot be read as Parquet: {error}") from error
+
+
+def _checked(table: pa.Table, name: str) -> pa.Table:
+    """The three columns with their types in memory, or a sentence about what is wrong."""
+    columns = []
+    for column, wanted in _IN_MEMORY.items():
+        if column not in table.column_names:
+            raise BadArchive(f"{name} has no column '{column}'; an archive has url, time and html")
+        values = table[column]
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(values.type.value_type)
+        if not _fits(column, values.type):
+            raise BadArchive(f"{name}: column '{column}' is {values.type}, not {SCHEMA.field(column).type}")
+        if column != "html" and values.null_count:
+            raise BadArchive(f"{name}: column '{column}' has {values.null_count} empty rows")
+        columns.append(values.cast(wanted))
+    return pa.table(columns, names=list(_IN_MEMORY))
+
+
+def _fits(column: str, kind: pa.DataType) -> bool:
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if column == "url":
+        return bool(text)
+    if column == "time":
+        return bool(pa.types.is_integer(kind))
+    return bool(text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_null(kind))
+
+
+def _ordered(table: pa.Table) -> tuple[pa.Table, NDArray[np.int64], pa.Array]:
+    """Sorted by url and time, the last of equal rows kept; also each row's page and the pages' addresses."""
+    coded = table["url"].combine_chunks().dictionary_encode()
+    by_name = pc.sort_indices(coded.dictionary).to_numpy()
+    place = np.empty(len(by_name), dtype=np.int64)
+    place[by_name] = np.arange(len(by_name))
+    pages = place[coded.indices.to_numpy()]
+    times = table["time"].to_numpy()
+    order = np.lexsort((times, pages))
+    pages, times = pages[order], times[order]
+    last = np.append((pages[1:] != pages[:-1]) | (times[1:] != times[:-1]), True)
+    order, pages = order[last], pages[last]
+    if len(order) < table.num_rows or not np.array_equal(order, np.arange(len(order))):
+        table = table.take(pa.array(order))
+    return table, pages, coded.dictionary.take(pa.array(by_name))
+
+
+def _sites(urls: list[str]) -> tuple[list[str], NDArray[np.int32]]:
+    hosts = []
+    for url in urls:
+        scheme, _, rest = url.partition("://")
+        host = rest.partition("/")[0].lower()
+        if scheme not in ("http", "https") or not host:
+            raise BadArchive(f"'{url[:200]}' is not an http or https address")
+        hosts.append(host)
+    names, inverse = np.unique(np.array(hosts, dtype=object), return_inverse=True)
+    return names.tolist(), inverse.astype(np.int32)

@@ -1,0 +1,86 @@
+"""When pages are born, change and go: the random part of a site's plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.lab.synth.kinds import Kind
+from recrawl.lab.synth.rhythm import DAY, HOUR, Reals, Rhythm, Seconds
+from recrawl.lab.synth.world import World
+
+NEVER = 1 << 60
+"""Later than any world's end."""
+
+_YEAR = 365.25
+_MOST_A_DAY = 24.0
+_EARLY = 3 * HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Dice:
+    """What every draw needs."""
+
+    world: World
+    kind: Kind
+    rhythm: Rhythm
+    rng: np.random.Generator
+
+
+def draw_births(dice: Dice) -> Seconds:
+    """When articles are born; busy sites publish several at once, so that lists are not rebuilt endlessly."""
+    world, rng = dice.world, dice.rng
+    per_day = world.births * dice.kind.birth * world.pages
+    times = dice.rhythm.draw(rng, per_day)
+    if per_day > world.publications:
+        moments = np.unique(dice.rhythm.draw(rng, world.publications))
+        times = np.sort(rng.choice(moments, len(times))) if len(moments) else times[:0]
+    return times[(times > world.start) & (times < world.end)]
+
+
+def draw_deaths(dice: Dice, birth: Seconds) -> Seconds:
+    """When pages are removed: at a constant chance a day, but not in their first hour."""
+    life = dice.rng.exponential(1.0, len(birth)) * DAY / max(dice.world.removals * dice.kind.removal, 1e-12)
+    death = birth + np.clip(life, HOUR, 1e15).astype(np.int64)
+    return np.where(death < dice.world.end, death, NEVER)
+
+
+def draw_rates(dice: Dice, folder: NDArray[np.int64], lists: NDArray[np.bool_]) -> Reals:
+    """Changes a day of each page's own text. Pages of a directory are alike (T §6.2), yet differ too."""
+    world, rng = dice.world, dice.rng
+    mean = world.change_rate * dice.kind.change
+    shape = world.rate_shape
+    by_folder = rng.gamma(shape, 1 / shape, int(folder.max()) + 1)
+    rates: Reals = np.minimum(mean * by_folder[folder] * rng.gamma(shape, 1 / shape, len(folder)), _MOST_A_DAY)
+    rates[rng.random(len(rates)) < world.never] = 0
+    # Lists change with what they list; their few words of introduction rarely do.
+    rates[lists] = mean / 4
+    return rates
+
+
+def draw_changes(
+    dice: Dice, rates: Reals, folder: NDArray[np.int64], birth: Seconds, death: Seconds
+) -> tuple[NDArray[np.int64], Seconds]:
+    """All pages' own changes, which and when, sorted by page and time."""
+    world, rng = dice.world, dice.rng
+    drawn = [dice.rhythm.draw_each(rng, rates, birth, death)]
+    # New articles are corrected in their first hours.
+    young = np.flatnonzero((birth > world.start) & (rates > 0))
+    early = np.repeat(young, rng.poisson(dice.kind.early, len(young)))
+    drawn.append((early, birth[early] + 60 + rng.exponential(_EARLY, len(early)).astype(np.int64)))
+    for f in range(int(folder.max()) + 1):
+        times = dice.rhythm.draw(rng, world.folder_updates / _YEAR)
+        mine = np.flatnonzero((folder == f) & (rates > 0)) if len(times) else np.zeros(0, dtype=np.int64)
+        for t in times.tolist():
+            touched = mine[rng.random(len(mine)) < 0.5]
+            drawn.append((touched, np.full(len(touched), t)))
+    who = np.concatenate([pages for pages, _ in drawn])
+    when = np.concatenate([times for _, times in drawn])
+    alive = (when > birth[who]) & (when < np.minimum(death[who], world.end))
+    who, when = who[alive], when[alive]
+    order = np.lexsort((when, who))
+    who, when = who[order], when[order]
+    fresh = np.diff(who, prepend=-1).astype(bool) | np.diff(when, prepend=-1).astype(bool)
+    return who[fresh], when[fresh]

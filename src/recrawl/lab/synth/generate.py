@@ -1,0 +1,87 @@
+"""From a `World` to rows: site after site in order of address, page after page, version after version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from recrawl.lab.archive import SCHEMA, write_batches
+from recrawl.lab.synth.history import Histories
+from recrawl.lab.synth.kinds import KINDS, Kind
+from recrawl.lab.synth.plan import plan_site
+from recrawl.lab.synth.words import Words
+from recrawl.lab.synth.world import World
+
+_BATCH_BYTES = 32 << 20
+_VOCABULARY = 1 << 31  # a spawn key that no site has
+_GOLDEN = (5**0.5 - 1) / 2
+_FRIENDS = 3
+
+Progress = Callable[[int, int], None]
+"""Told how many sites are done and how many rows there are."""
+
+
+def hosts(world: World) -> list[tuple[str, Kind]]:
+    """The host and kind of each site. A site's do not depend on how many come after it.
+
+    >>> [host for host, _ in hosts(World(sites=4, kinds="news=3,blog=1"))]
+    ['news1.example', 'news2.example', 'news3.example', 'blog1.example']
+    """
+    weights = world.weights
+    edges = np.cumsum(list(weights.values())) / sum(weights.values())
+    counts = dict.fromkeys(weights, 0)
+    found = []
+    for site in range(world.sites):
+        # Multiples of the golden ratio fill the shares evenly, however few sites there are.
+        name = list(weights)[min(int(np.searchsorted(edges, site * _GOLDEN % 1, side="right")), len(edges) - 1)]
+        counts[name] += 1
+        found.append((f"{name}{counts[name]}.example", KINDS[name]))
+    return found
+
+
+def generate(world: World, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a world in an archive's order, in batches of some megabytes."""
+    words = Words(np.random.default_rng(np.random.SeedSequence(world.seed, spawn_key=(_VOCABULARY,))))
+    named = hosts(world)
+    rows = 0
+    for done, site in enumerate(sorted(range(world.sites), key=lambda site: named[site][0] + "/")):
+        for batch in _site(world, site, named, words):
+            rows += batch.num_rows
+            if progress:
+                progress(done, rows)
+            yield batch
+    if progress:
+        progress(world.sites, rows)
+
+
+def write(world: World, path: Path, progress: Progress | None = None) -> int:
+    """Write a world as an archive; returns the number of rows."""
+    return write_batches(path, generate(world, progress))
+
+
+def _site(world: World, site: int, named: list[tuple[str, Kind]], words: Words) -> Iterator[pa.RecordBatch]:
+    host, kind = named[site]
+    rng = np.random.default_rng(np.random.SeedSequence(world.seed, spawn_key=(site,)))
+    plan = plan_site(world, host, kind, words, rng)
+    # Links to other sites go to earlier ones only, so that a site is the same however many follow.
+    earlier = rng.permutation(site)[:_FRIENDS].tolist()
+    histories = Histories(world, plan, words, [named[other][0] for other in earlier], rng)
+    urls: list[str] = []
+    times: list[int] = []
+    bodies: list[bytes | None] = []
+    size = 0
+    for page in sorted(range(len(plan.path)), key=plan.path.__getitem__):
+        url = f"https://{host}{plan.path[page]}"
+        for time, body in histories.of(page):
+            urls.append(url)
+            times.append(time)
+            bodies.append(body)
+            size += len(body or b"")
+        if size > _BATCH_BYTES:
+            yield pa.record_batch([urls, times, bodies], schema=SCHEMA)
+            urls, times, bodies, size = [], [], [], 0
+    if urls:
+        yield pa.record_batch([urls, times, bodies], schema=SCHEMA)

@@ -1,0 +1,130 @@
+"""What a generated world is like: one parameter per line, with its default and what it means.
+
+The command line and the docs read `PARAMETERS`. Where a default rests on a figure in the seeds, the help says
+so: T = Tan 2007, B = Barbosa 2003, Q = Al-Qaaideh 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+from recrawl.errors import UnknownName, UsageError
+from recrawl.lab.synth.kinds import KINDS
+
+
+class Parameter(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    default: int | float | str
+    help: str
+
+
+def _is(default: Any, explanation: str) -> Any:
+    return field(default=default, metadata={"help": explanation})
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The parameters of a generated web.
+
+    >>> World(sites=2).pages
+    200
+    >>> World.of({"days": "7", "kinds": "news=3,blog"}).weights
+    {'news': 3.0, 'blog': 1.0}
+    """
+
+    seed: int = _is(1, "the same seed and parameters give the same bytes")
+    start: int = _is(1704067200, "first second, since 1970 UTC (a Monday, so that weeks begin with the world)")
+    days: float = _is(60.0, "how long the world is watched")
+    sites: int = _is(5, "number of sites (T: 210)")
+    pages: int = _is(200, "pages of a site at the start, lists included (T table 1: 1,100 to 2,000)")
+    kinds: str = _is("news,docs,shop,blog,university", "kinds of site with weights, as news=2,docs=1")
+    change_rate: float = _is(
+        0.15, "changes a day of a page that changes at all, times its kind's pace (Q: 12 % of pages a day)"
+    )
+    rate_shape: float = _is(1.0, "gamma shape of rates among directories, and again among pages: small is more uneven")
+    never: float = _is(0.3, "share of the pages whose own text never changes")
+    folder_updates: float = _is(
+        6.0, "times a year that about half of a directory is updated at once (T: same directory)"
+    )
+    template_changes: float = _is(3.0, "times a year that a site's template changes, and all its pages with it")
+    template_text: float = _is(0.5, "share of template changes that alter visible text, not markup alone")
+    births: float = _is(0.01, "pages born a day, as a share of the pages at the start, times the kind's pace")
+    removals: float = _is(0.0005, "chance a day that a page is removed, times the kind's pace")
+    publications: float = _is(24.0, "at most so many moments a day at which a site publishes new pages")
+    rhythm: float = _is(0.7, "strength of day and week: 0 is even, 1 is office hours only")
+    noise: float = _is(0.04, "share of the pages whose footer has a date and a counter that tick every day")
+    sidebar_days: float = _is(7.0, "sidebars with the newest pages are rebuilt at most this often")
+    size_min: int = _is(5_000, "size of the smallest pages in bytes")
+    size_max: int = _is(60_000, "size of the largest pages in bytes; sizes are log-uniform between")
+    links: int = _is(60, "links on an ordinary page, about")
+
+    def __post_init__(self) -> None:
+        bounds: list[tuple[str, float, float]] = [
+            ("seed", 0, 2**63),
+            ("start", 0, 2**40),
+            ("days", 0.01, 36525),
+            ("sites", 1, 1_000_000),
+            ("pages", 10, 10_000_000),
+            ("change_rate", 0, 1000),
+            ("rate_shape", 0.05, 1e6),
+            ("publications", 0.01, 86400),
+            ("sidebar_days", 0.01, 36525),
+            ("size_min", 1000, self.size_max),
+            ("size_max", 1000, 10_000_000),
+            ("links", 0, 1000),
+            *((name, 0, 1) for name in ("never", "template_text", "rhythm", "noise", "removals")),
+            *((name, 0, 1000) for name in ("births", "folder_updates", "template_changes")),
+        ]
+        for name, low, high in bounds:
+            value = getattr(self, name)
+            if not (math.isfinite(value) and low <= value <= high):
+                raise UsageError(f"{name} is {value}; it must lie between {low:g} and {high:g}")
+        if not sum(self.weights.values()) > 0:
+            raise UsageError("kinds names no kind of site with a weight above 0")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The kinds of site and their weights."""
+        found: dict[str, float] = {}
+        for part in filter(None, (piece.strip() for piece in self.kinds.split(","))):
+            name, _, weight = part.partition("=")
+            if name.strip() not in KINDS:
+                raise UnknownName("kind of site", name.strip(), KINDS)
+            found[name.strip()] = _number("kinds", weight or "1")
+        if any(not 0 <= weight < math.inf for weight in found.values()):
+            raise UsageError("the weights of kinds are numbers from 0 up")
+        return found
+
+    @property
+    def end(self) -> int:
+        """The first second after the world."""
+        return self.start + round(self.days * 86400)
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> World:
+        """A world from words, as they come from a command line."""
+        defaults = {parameter.name: parameter.default for parameter in PARAMETERS}
+        values: dict[str, Any] = {}
+        for name, text in given.items():
+            if name not in defaults:
+                raise UnknownName("parameter", name, defaults)
+            values[name] = text if name == "kinds" else _number(name, text, type(defaults[name]))
+        return cls(**values)
+
+
+def _number(name: str, text: str, kind: type = float) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        wanted = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{name} is '{text}'; it must be {wanted}") from None
+
+
+_DEFAULT = World()
+PARAMETERS = tuple(Parameter(f.name, getattr(_DEFAULT, f.name), f.metadata["help"]) for f in fields(World))
+"""The table: name, default, help."""

@@ -1,0 +1,28 @@
+"""The smallest worlds, for examples and tests of policies; archives are replayed elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recrawl.model import Outcome, Outcomes, Picks
+
+
+class Still:
+    """A world in which nothing ever changes."""
+
+    def visit(self, picks: Picks) -> Outcomes:
+        """Everything is unchanged."""
+        return Outcomes(picks.pages, np.full(len(picks), Outcome.UNCHANGED, np.int8))
+
+
+class Busy:
+    """A world in which a visit finds the page changed with a fixed chance, or fails with another."""
+
+    def __init__(self, seed: int, *, changed: float = 0.3, failed: float = 0.05) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._shares = [1 - changed - failed, changed, failed]
+
+    def visit(self, picks: Picks) -> Outcomes:
+        """Draw an outcome for each page."""
+        kinds = np.array([Outcome.UNCHANGED, Outcome.CHANGED, Outcome.FAILED], np.int8)
+        return Outcomes(picks.pages, self._rng.choice(kinds, len(picks), p=self._shares))

@@ -1,0 +1,84 @@
+"""The flow on one screen: a policy chooses, a world answers, until the budget is spent.
+
+    for seen in drive(policy, world, book, budget, seed):
+        ...
+
+`drive` is the only code that touches a policy's generator. The world is the live web or an archive: one method,
+`visit`. What came back is noted in the book when the cycle ends.
+
+A crashed cycle is resumed by driving the same policy again, from the same book and seed, against the world wrapped in
+`Resumed`: visits that were recorded are answered from the record, so the choices are the same ones, and only what is
+missing is really visited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from recrawl.book import Book
+from recrawl.choose.contract import Policy
+from recrawl.errors import PolicyError
+from recrawl.model import Outcomes, Picks
+
+
+class World(Protocol):
+    """Anything that answers visits."""
+
+    def visit(self, picks: Picks) -> Outcomes:
+        """Visit the pages. Fewer outcomes than picks mean that the world has stopped: the cycle ends."""
+        ...
+
+
+def drive(policy: Policy, world: World, book: Book, budget: int, seed: int) -> Iterator[Outcomes]:
+    """One cycle: at most `budget` visits, no page twice, none that is unknown."""
+    choice = policy.cycle(book, budget, np.random.default_rng(seed))
+    visited = np.zeros(len(book), bool)
+    left = budget
+    try:
+        picks = next(choice)
+        while left > 0:
+            picks = picks.first(left)
+            _check(picks, visited, book)
+            visited[picks.pages] = True
+            seen = world.visit(picks) if len(picks) else Outcomes(picks.pages, np.zeros(0, np.int8))
+            yield seen
+            left -= len(picks)
+            if len(seen) < len(picks):
+                return
+            picks = choice.send(seen)
+    except StopIteration:
+        return
+    finally:
+        choice.close()
+
+
+def _check(picks: Picks, visited: np.ndarray, book: Book) -> None:
+    if len(picks.pages) != len(picks.score):
+        raise PolicyError("a policy must give each page one score")
+    if len(np.unique(picks.pages)) != len(picks) or visited[picks.pages].any():
+        raise PolicyError("a policy chose a page twice in one cycle")
+    if not book.known[picks.pages].all():
+        raise PolicyError("a policy chose a page that may not be visited")
+
+
+class Resumed:
+    """A world in which some visits of this cycle have been made before: page number to outcome."""
+
+    def __init__(self, world: World, recorded: dict[int, int]) -> None:
+        self._world = world
+        self._recorded = recorded
+
+    def visit(self, picks: Picks) -> Outcomes:
+        """Answer from the record where there is one, from the world where not; in the order asked for."""
+        missing = np.array([page not in self._recorded for page in picks.pages.tolist()], bool)
+        fresh: dict[int, int] = {}
+        if missing.any():
+            rest = Picks(picks.pages[missing], picks.score[missing], picks.reason)
+            seen = self._world.visit(rest)
+            fresh = dict(zip(seen.pages.tolist(), seen.what.tolist(), strict=True))
+        known = {**self._recorded, **fresh}
+        pages = [page for page in picks.pages.tolist() if page in known]
+        return Outcomes(np.array(pages, np.int64), np.array([known[page] for page in pages], np.int8))

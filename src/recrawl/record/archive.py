@@ -1,0 +1,122 @@
+"""Bodies in rolling `*.warc.gz` files: append, make durable, read back, mend after a crash.
+
+The store knows how long each file was when it last committed. Whatever lies behind that length was written by a
+process that died before its commit: `mend` cuts it off, so a visit is in both or in neither.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from recrawl.errors import RepositoryError
+from recrawl.record import warc
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record lies."""
+
+    file: int
+    start: int
+    length: int
+
+
+class Archive:
+    """The folder of WARC files; file numbers are those of the store's table `warcs`."""
+
+    def __init__(self, folder: Path, names: dict[int, str], *, roll_bytes: int, software: str) -> None:
+        self.folder = folder
+        self.names = names
+        self._roll_bytes = roll_bytes
+        self._software = software
+        self._fd = -1
+        self._file = -1
+        self._length = 0
+        self._pending: list[bytes] = []
+        self._dirty: dict[int, int] = {}
+
+    def mend(self, lengths: dict[int, int]) -> None:
+        """Cut off what was never committed; open the newest file to go on with it."""
+        for path in self.folder.glob("recrawl-*.warc.gz"):
+            if path.name not in self.names.values() and _number(path.name) > max(self.names, default=-1):
+                path.unlink()  # begun, but no commit ever spoke of it
+        for file, name in self.names.items():
+            path = self.folder / name
+            size = path.stat().st_size if path.exists() else -1
+            if size < lengths[file]:
+                raise RepositoryError(
+                    f"{path} is shorter than the database says ({size} bytes instead of {lengths[file]}): "
+                    "restore it from a copy"
+                )
+            if size > lengths[file]:
+                os.truncate(path, lengths[file])
+        if self.names:
+            newest = max(self.names)
+            self._file, self._length = newest, lengths[newest]
+
+    def append(self, blob: bytes, at: float) -> Place:
+        """Put a record at the end; it counts only after `sync` and the store's commit."""
+        if self._file < 0 or self._length >= self._roll_bytes:
+            self._roll(at)
+        self._pending.append(blob)
+        place = Place(self._file, self._length, len(blob))
+        self._length += len(blob)
+        return place
+
+    def sync(self) -> list[tuple[int, str, int]]:
+        """Make what was appended durable; number, name and length of the files touched, for the store."""
+        if self._pending:
+            self._write()
+        touched = [(file, self.names[file], length) for file, length in self._dirty.items()]
+        self._dirty = {}
+        return touched
+
+    def read(self, place: Place) -> bytes:
+        """The bytes of a record."""
+        with (self.folder / self.names[place.file]).open("rb") as file:
+            file.seek(place.start)
+            return file.read(place.length)
+
+    def close(self) -> None:
+        """Close the file that is being written."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _write(self) -> None:
+        if self._fd < 0:
+            self._fd = os.open(self.folder / self.names[self._file], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        view = memoryview(b"".join(self._pending))
+        while view:
+            view = view[os.write(self._fd, view) :]
+        os.fdatasync(self._fd)
+        self._pending = []
+        self._dirty[self._file] = self._length
+
+    def _roll(self, at: float) -> None:
+        """Begin a new file. The folder is synced too, or a power cut could lose its name."""
+        if self._pending:
+            self._write()
+        self.close()
+        self._file += 1
+        stamp = warc.warc_date(at).translate(str.maketrans("", "", "-:TZ."))[:14]
+        name = f"recrawl-{stamp}-{self._file:05d}.warc.gz"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(self.folder / name, flags, 0o644)
+        self.names[self._file] = name
+        head = warc.warcinfo(name, at, self._software)
+        self._pending, self._length = [head], len(head)
+        folder = os.open(self.folder, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+
+
+def _number(name: str) -> int:
+    """
+    >>> _number("recrawl-20260101000000-00012.warc.gz")
+    12
+    """
+    digits = name.removesuffix(".warc.gz").rsplit("-", 1)[-1]
+    return int(digits) if digits.isdigit() else -1

@@ -1,0 +1,136 @@
+"""Full text over the newest version of every page (tantivy): current within seconds of the visit (spec K8).
+
+A commit for every document would cost forty times the indexing itself, so documents gather and the engine commits
+by time. The index can always be made again from the store and the archive: it holds nothing of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from recrawl.errors import UsageError
+
+_HEAP = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What is searched of a page."""
+
+    page: int
+    url: str
+    site: str
+    title: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A page that a search found; `marks` are the places in `snippet` that matched."""
+
+    page: int
+    url: str
+    title: str
+    at: float
+    score: float
+    snippet: str
+    marks: tuple[tuple[int, int], ...]
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("page", stored=True, indexed=True, fast=True)
+    builder.add_text_field("url", stored=True)
+    builder.add_text_field("site", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("title", stored=True)
+    builder.add_text_field("text", stored=True)
+    builder.add_float_field("at", stored=True, indexed=True, fast=True)
+    return builder.build()
+
+
+class Index:
+    """The folder `index/`."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self._index = tantivy.Index(_schema(), path=str(folder), reuse=True)
+        self._writer: Any = None
+        self.pending = 0
+
+    def put(self, document: Document) -> None:
+        """Add a page or replace it."""
+        self.remove(document.page)
+        row = tantivy.Document()
+        row.add_integer("page", document.page)
+        row.add_text("url", document.url)
+        row.add_text("site", document.site)
+        row.add_text("title", document.title)
+        row.add_text("text", document.text)
+        row.add_float("at", document.at)
+        self._writer.add_document(row)
+
+    def remove(self, page: int) -> None:
+        """Take a page out."""
+        if self._writer is None:
+            self._writer = self._index.writer(heap_size=_HEAP, num_threads=1)
+        self._writer.delete_documents_by_term("page", page)
+        self.pending += 1
+
+    def commit(self) -> None:
+        """Let searches see what was put and removed."""
+        if self.pending:
+            self._writer.commit()
+            self.pending = 0
+
+    def close(self) -> None:
+        """Commit and let merges end."""
+        self.commit()
+        if self._writer is not None:
+            self._writer.wait_merging_threads()
+            self._writer = None
+
+    def __len__(self) -> int:
+        self._index.reload()
+        return int(self._index.searcher().num_docs)
+
+    def search(self, query: str, *, limit: int = 10, site: str = "", offset: int = 0) -> list[Hit]:
+        """The best pages for a query: words, "phrases", +must, -not, title:word, url:word."""
+        self._index.reload()
+        try:
+            parsed = self._index.parse_query(query, ["title", "text", "url"], field_boosts={"title": 3.0})
+        except ValueError as error:
+            raise UsageError(f"this query cannot be read: {error}") from error
+        if site:
+            only = tantivy.Query.term_query(self._index.schema, "site", site)
+            must = tantivy.Occur.Must
+            parsed = tantivy.Query.boolean_query([(must, parsed), (must, only)])
+        searcher = self._index.searcher()
+        found = searcher.search(parsed, limit=limit, offset=offset, count=False)
+        snippets = tantivy.SnippetGenerator.create(searcher, parsed, self._index.schema, "text")
+        snippets.set_max_num_chars(200)
+        return [_hit(score, searcher.doc(address), snippets) for score, address in found.hits]
+
+
+def _hit(score: float, row: tantivy.Document, snippets: tantivy.SnippetGenerator) -> Hit:
+    snippet = snippets.snippet_from_doc(row)
+    text = snippet.fragment() or str(row.get_first("text") or "")[:200]
+    raw = text.encode()  # tantivy counts bytes
+    marks = tuple(
+        (len(raw[: part.start].decode(errors="ignore")), len(raw[: part.end].decode(errors="ignore")))
+        for part in snippet.highlighted()
+    )
+    first = row.get_first
+    return Hit(
+        int(first("page") or 0),
+        str(first("url")),
+        str(first("title")),
+        float(first("at") or 0),
+        score,
+        text,
+        marks,
+    )

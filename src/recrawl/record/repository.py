@@ -1,0 +1,122 @@
+"""The repository on disk: a folder with settings, store, archive and index, opened, mended and locked as one.
+
+    recrawl.toml   settings, seeds, filters (read by the command line, not here)
+    recrawl.db     sites, pages, visits, versions, links, cycles
+    archive/       bodies, as *.warc.gz
+    index/         full text
+
+A commit goes through in this order: bodies to the archive and onto the disk, then one transaction in the store, then
+the index. A crash between two of them leaves bytes that the store does not know (cut off at the next opening) or
+documents that the index lacks (indexed again at the next opening, from the visit that `indexed` names on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from recrawl.errors import NoRepository, RepositoryError
+from recrawl.record.archive import Archive, Place
+from recrawl.record.index import Index
+from recrawl.record.lock import Lock
+from recrawl.record.rows import Batch, VersionRow
+from recrawl.record.store import Store
+from recrawl.record.warc import Headers, read_body
+
+SETTINGS = "recrawl.toml"
+
+
+def find(start: Path) -> Path:
+    """The repository that holds this folder: itself or the nearest one above."""
+    for folder in (start, *start.resolve().parents):
+        if (folder / SETTINGS).is_file() and (folder / "recrawl.db").is_file():
+            return folder
+    raise NoRepository(f"there is no recrawl repository in {start} or above it: make one with 'recrawl init'")
+
+
+def create(folder: Path, settings: str) -> None:
+    """Make a repository with these settings in a folder, which may exist."""
+    if (folder / "recrawl.db").exists():
+        raise RepositoryError(f"there is already a repository in {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "archive").mkdir(exist_ok=True)
+    Store(folder / "recrawl.db", create=True).close()
+    (folder / SETTINGS).write_text(settings, encoding="utf-8")
+
+
+class Repository:
+    """An open repository, for reading; `writing` makes it ready for commits."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = Store(folder / "recrawl.db")
+        self.archive = self._open_archive(1 << 30, "recrawl")
+        self._index: Index | None = None
+        self._lock: Lock | None = None
+
+    @property
+    def index(self) -> Index:
+        """The full-text index, opened when first asked for."""
+        if self._index is None:
+            self._index = Index(self.folder / "index")
+        return self._index
+
+    def writing(self, what: str, wait: Callable[[str], bool], *, roll_bytes: int, software: str) -> None:
+        """Become the one writer: lock, bring the shape up to date, cut off what a crash left behind."""
+        self._lock = Lock(self.folder / "lock", what, wait)
+        self.store.close()
+        self.store = Store(self.folder / "recrawl.db", create=True)
+        self.archive = self._open_archive(roll_bytes, software)
+        self.archive.mend({row[0]: row[1] for row in self.store.db.execute("SELECT id, length FROM warcs")})
+
+    def _open_archive(self, roll_bytes: int, software: str) -> Archive:
+        names = dict(self.store.db.execute("SELECT id, name FROM warcs").fetchall())
+        return Archive(self.folder / "archive", names, roll_bytes=roll_bytes, software=software)
+
+    def commit(self, batch: Batch, bodies: list[tuple[VersionRow, bytes]]) -> None:
+        """Record a batch; `bodies` are its versions, each with its WARC records."""
+        for version, blob in bodies:
+            place = self.archive.append(blob, version.at)
+            batch.versions.append(version._replace(warc=place.file, start=place.start, length=place.length))
+        for blob, at in batch.records:
+            self.archive.append(blob, at)
+        self.store.commit(batch, self.archive.sync())
+        for page in batch.removals:
+            self.index.remove(page)
+        for document in batch.documents:
+            self.index.put(document)
+
+    def commit_index(self, last_visit: int) -> None:
+        """Let searches see everything up to this visit."""
+        if self._index is not None and self._index.pending:
+            self._index.commit()
+            self.store.set_meta("indexed", last_visit)
+
+    def body(self, version: VersionRow) -> tuple[int, Headers, bytes]:
+        """Status, headers and body of a version."""
+        return read_body(self.archive.read(Place(version.warc, version.start, version.length)))
+
+    def unindexed(self) -> list[int]:
+        """Pages with visits that the index has not seen: a crash came between store and index."""
+        mark = int(self.store.meta("indexed", -1)) if (self.folder / "index").is_dir() else -1
+        rows = self.store.db.execute("SELECT DISTINCT page FROM visits WHERE id > ? AND outcome != 0", (mark,))
+        return [row[0] for row in rows]
+
+    def close(self) -> None:
+        """Close everything; what was committed stays."""
+        if self._index is not None:
+            self._index.close()
+        self.archive.close()
+        self.store.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> Repository:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,149 @@
+"""Rows of the store, as the engine hands them over: plain tuples whose field names are the column names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recrawl.record.index import Document
+
+
+class NewPage(NamedTuple):
+    """An address seen for the first time."""
+
+    id: int
+    key: int
+    site: int
+    folder: int
+    depth: int
+    parent: int
+    found: float
+    cycle: int
+    state: int
+    listed: int
+    url: str
+
+
+class PageState(NamedTuple):
+    """What a visit may change about a page; `id` comes last because SQL wants it there."""
+
+    state: int
+    visits: int
+    changes: int
+    failures: int
+    quiet: int
+    """304 answers in a row; every tenth visit asks without validators."""
+    misses: int
+    size: int
+    version: int
+    version_at: float
+    """When the stored version was downloaded: revisit records refer to it."""
+    target: int
+    last_try: float | None
+    """The last visit of any outcome; `last_visit` leaves failures out."""
+    last_visit: float | None
+    last_change: float | None
+    missing_since: float
+    payload: bytes | None
+    digest: bytes | None
+    noise: bytes | None
+    etag: str
+    modified: str
+    id: int
+
+
+def unvisited(page: int) -> PageState:
+    """The state of a page that was found and nothing more."""
+    return PageState(0, 0, 0, 0, 0, 0, 0, -1, 0.0, -1, None, None, None, 0.0, None, None, None, "", "", page)
+
+
+class VisitRow(NamedTuple):
+    """One visit."""
+
+    id: int
+    page: int
+    cycle: int
+    at: float
+    outcome: int
+    status: int
+    received: int
+    seconds: float
+    version: int
+    score: float | None
+    why: int | None
+    failure: str | None
+    detail: str | None
+
+
+class VersionRow(NamedTuple):
+    """One version of a page, and where its body lies."""
+
+    id: int
+    page: int
+    at: float
+    changed: int
+    divergence: float | None
+    significant: int | None
+    new_links: int
+    size: int
+    warc: int
+    start: int
+    length: int
+    payload: bytes
+    digest: bytes
+    title: str
+    mime: str
+    encoding: str
+
+
+class SiteRow(NamedTuple):
+    """A server: what it said about robots, and how far its validators are believed."""
+
+    id: int
+    origin: str
+    robots_status: int
+    robots_body: bytes
+    robots_at: float
+    robots_held: float
+    sitemap_at: float
+    lm_good: int
+    lm_bad: int
+    etag_good: int
+    etag_bad: int
+    habits: str
+
+
+class CycleRow(NamedTuple):
+    """One run of `crawl` or `cycle`."""
+
+    id: int
+    kind: str
+    policy: str
+    budget: int
+    seed: int
+    started: float
+    finished: float | None
+    first_visit: int
+    known: int
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is recorded together: all of it or nothing."""
+
+    pages: list[NewPage] = field(default_factory=list)
+    visits: list[VisitRow] = field(default_factory=list)
+    states: list[PageState] = field(default_factory=list)
+    versions: list[VersionRow] = field(default_factory=list)
+    links: list[tuple[int, bytes]] = field(default_factory=list)
+    hints: list[tuple[int, str, float, float]] = field(default_factory=list)
+    listed: list[tuple[int, int]] = field(default_factory=list)
+    """(whether its sitemap names it, page)."""
+    sites: list[SiteRow] = field(default_factory=list)
+    records: list[tuple[bytes, float]] = field(default_factory=list)
+    """WARC records that belong to no version: revisits, redirects."""
+    documents: list[Document] = field(default_factory=list)
+    removals: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.pages or self.visits or self.states or self.listed or self.hints or self.sites)

@@ -1,0 +1,216 @@
+"""The store: one SQLite file in WAL mode. Writes come in batches, reads as rows or as columns.
+
+Nothing here decides anything. `commit` is the only way in for what visits bring; it is one transaction that is on
+disk when it returns.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.record.migrations import check, migrate
+from recrawl.record.rows import Batch, CycleRow, NewPage, PageState, SiteRow, VersionRow, VisitRow
+
+Columns = dict[str, NDArray[Any]]
+
+_BOOK: dict[str, str] = {
+    "site": "i4",
+    "folder": "i8",
+    "depth": "i4",
+    "found": "f8",
+    "cycle": "i4",
+    "state": "i1",
+    "visits": "i4",
+    "changes": "i4",
+    "failures": "i4",
+    "size": "i8",
+    "last_try": "f8",
+    "last_visit": "f8",
+    "last_change": "f8",
+}
+"""The columns that the book is made of; a missing time is -inf."""
+
+
+def _insert(table: str, row: Any) -> str:
+    names = row._fields
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+
+
+_NEW_PAGE = _insert("pages", NewPage)
+_VISIT = _insert("visits", VisitRow)
+_VERSION = _insert("versions", VersionRow)
+_CYCLE = _insert("cycles", CycleRow)
+_SITE = _insert("sites", SiteRow).replace("INSERT", "INSERT OR REPLACE", 1)
+_STATE_COLUMNS = ", ".join(PageState._fields)
+_STATE = f"UPDATE pages SET {', '.join(f'{name} = ?' for name in PageState._fields[:-1])} WHERE id = ?"  # noqa: S608
+
+
+class Store:
+    """The file `recrawl.db`."""
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        self.path = path
+        self.db = sqlite3.connect(path, isolation_level=None, timeout=30.0, cached_statements=256)
+        self.db.execute("PRAGMA synchronous = FULL")
+        self.db.execute("PRAGMA cache_size = -65536")
+        self.db.execute("PRAGMA temp_store = MEMORY")
+        if create:
+            self.db.execute("PRAGMA journal_mode = WAL")
+            migrate(self.db)
+        else:
+            check(self.db)
+
+    def close(self) -> None:
+        """Close the file; everything committed stays."""
+        self.db.close()
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
+        """Record a batch: all of it or nothing, durable on return."""
+        run = self.db.executemany
+        with Transaction(self.db):
+            run("INSERT OR REPLACE INTO warcs (id, name, length) VALUES (?, ?, ?)", warcs)
+            run(_SITE, batch.sites)
+            run(_NEW_PAGE, batch.pages)
+            run(_VISIT, batch.visits)
+            run(_VERSION, batch.versions)
+            run(_STATE, batch.states)
+            run("INSERT OR REPLACE INTO links (page, targets) VALUES (?, ?)", batch.links)
+            run("INSERT OR REPLACE INTO hints (page, kind, seen, value) VALUES (?, ?, ?, ?)", batch.hints)
+            run("UPDATE pages SET listed = ? WHERE id = ?", batch.listed)
+
+    def open_cycle(self, row: CycleRow) -> None:
+        """Note that a cycle has begun."""
+        self.db.execute(_CYCLE, row)
+
+    def close_cycle(self, number: int, finished: float) -> None:
+        """Note that a cycle has ended."""
+        self.db.execute("UPDATE cycles SET finished = ? WHERE id = ?", (finished, number))
+
+    def reason(self, text: str) -> int:
+        """The number of a reason, which is stored once."""
+        self.db.execute("INSERT OR IGNORE INTO reasons (text) VALUES (?)", (text,))
+        return int(self.db.execute("SELECT id FROM reasons WHERE text = ?", (text,)).fetchone()[0])
+
+    def set_states(self, state: int, pages: Iterable[int]) -> None:
+        """Change what is believed of some pages, without a visit."""
+        with Transaction(self.db):
+            self.db.executemany("UPDATE pages SET state = ? WHERE id = ?", ((state, page) for page in pages))
+
+    def revive(self) -> None:
+        """Pages that are gone but named by a sitemap again deserve another look."""
+        self.db.execute("UPDATE pages SET state = 2, misses = 0, missing_since = 0 WHERE state = 3 AND listed = 1")
+
+    def set_meta(self, name: str, value: float | str) -> None:
+        """Keep a single value."""
+        self.db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (name, value))
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def meta(self, name: str, default: Any) -> Any:
+        """A single value that was kept."""
+        row = self.db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return default if row is None else row[0]
+
+    def next_id(self, table: str) -> int:
+        """The first number that is free in a table."""
+        row = self.db.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608
+        return 0 if row[0] is None else int(row[0]) + 1
+
+    def page(self, number: int) -> tuple[str, int, int, int, PageState]:
+        """URL, site, depth, whether the sitemap names it, and state of a page."""
+        sql = f"SELECT url, site, depth, listed, {_STATE_COLUMNS} FROM pages WHERE id = ?"  # noqa: S608
+        row = self.db.execute(sql, (number,)).fetchone()
+        return row[0], row[1], row[2], row[3], PageState._make(row[4:])
+
+    def site_of(self, number: int) -> int:
+        """The site of a page."""
+        return int(self.db.execute("SELECT site FROM pages WHERE id = ?", (number,)).fetchone()[0])
+
+    def listed_pages(self, site: int) -> set[int]:
+        """Pages of a site that its sitemap named when it was last read."""
+        sql = "SELECT id FROM pages WHERE site = ? AND listed = 1"
+        return {row[0] for row in self.db.execute(sql, (site,))}
+
+    def version(self, number: int) -> VersionRow | None:
+        """A version by its number."""
+        row = self.db.execute("SELECT * FROM versions WHERE id = ?", (number,)).fetchone()
+        return None if row is None else VersionRow._make(row)
+
+    def sites(self) -> list[SiteRow]:
+        """All servers, by number."""
+        return [SiteRow._make(row) for row in self.db.execute("SELECT * FROM sites ORDER BY id")]
+
+    def cycles(self, limit: int = -1) -> list[CycleRow]:
+        """Cycles, newest first."""
+        sql = "SELECT * FROM cycles ORDER BY id DESC LIMIT ?"
+        return [CycleRow._make(row) for row in self.db.execute(sql, (limit,))]
+
+    def keys(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Key and number of every page."""
+        rows = self._columns("SELECT key, id FROM pages", {"key": "i8", "id": "i8"})
+        return rows["key"], rows["id"]
+
+    def book_columns(self) -> Columns:
+        """What the book is made of, one array a column, in the order of page numbers."""
+        times = {"last_try", "last_visit", "last_change"}
+        names = ", ".join(f"ifnull({name}, -9e999)" if name in times else name for name in _BOOK)
+        return self._columns(f"SELECT {names} FROM pages ORDER BY id", _BOOK)  # noqa: S608
+
+    def waiting(self) -> Columns:
+        """Pages that were found and never downloaded, in the order in which they were found: id, site."""
+        return self._columns("SELECT id, site FROM pages WHERE state = 0 ORDER BY id", {"id": "i8", "site": "i4"})
+
+    def visits_of_cycle(self, cycle: CycleRow) -> Columns:
+        """Page and outcome of the visits of a cycle, in the order in which they were recorded."""
+        return self._columns(
+            "SELECT page, outcome FROM visits WHERE id >= ? AND cycle = ? ORDER BY id",
+            {"page": "i8", "outcome": "i1"},
+            (cycle.first_visit, cycle.id),
+        )
+
+    def pages_visited_since(self, visit: int) -> NDArray[np.int64]:
+        """Pages with a visit of that number or a later one."""
+        rows = self._columns("SELECT DISTINCT page FROM visits WHERE id >= ?", {"page": "i8"}, (visit,))
+        return rows["page"]
+
+    def history(self, pages: Iterable[int], before_visit: int) -> Columns:
+        """Visits of some pages up to a visit's number, oldest first: page, at, outcome."""
+        with Transaction(self.db):
+            self.db.execute("CREATE TEMP TABLE IF NOT EXISTS wanted (page INTEGER PRIMARY KEY)")
+            self.db.execute("DELETE FROM wanted")
+            self.db.executemany("INSERT INTO wanted VALUES (?)", ((int(page),) for page in pages))
+        return self._columns(
+            "SELECT page, at, outcome FROM visits JOIN wanted USING (page) WHERE id < ? ORDER BY id",
+            {"page": "i8", "at": "f8", "outcome": "i1"},
+            (before_visit,),
+        )
+
+    def urls(self) -> Iterator[str]:
+        """All URLs, in the order of page numbers."""
+        return (row[0] for row in self.db.execute("SELECT url FROM pages ORDER BY id"))
+
+    def _columns(self, sql: str, types: dict[str, str], values: tuple[Any, ...] = ()) -> Columns:
+        kind = np.dtype(list(types.items()))
+        rows = np.fromiter(self.db.execute(sql, values), dtype=kind)
+        return {name: np.ascontiguousarray(rows[name]) for name in types}
+
+
+class Transaction:
+    """`with Transaction(db):` commits at the end, or leaves everything as it was."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._db.execute("ROLLBACK" if kind else "COMMIT")

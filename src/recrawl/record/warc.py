@@ -1,0 +1,141 @@
+"""Visits as WARC records: built as bytes, one gzip member each, ready to be appended to a file.
+
+A changed page gives a `request` and a `response`; an unchanged one a `revisit` (ISO 28500:2017 §6.7) that names
+the response it repeats by address, date, digest and record id, so that any replay tool finds the body:
+
+- the server sent the same bytes again: profile *identical-payload-digest*, with the headers it sent;
+- the server said 304: profile *server-not-modified* with an empty block, since replay tools take the headers of a
+  revisit for the page's own when there are any.
+
+Bodies are kept as they were after decompression; `Content-Encoding` and `Transfer-Encoding` are renamed, as other
+archives do it, because they no longer describe what follows. Record ids come from what the record says, not from
+chance: the same visit gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import uuid
+from datetime import UTC, datetime
+from http.client import responses
+from typing import TYPE_CHECKING
+
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
+from isal import igzip_lib
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+
+_LEVEL = 1  # igzip's level 1 packs HTML as tightly as zlib's 6 does, at a fifth of its cost
+_RENAMED = {"content-encoding", "transfer-encoding", "content-length"}
+_CONTENT_TYPES = {
+    str(WarcRecordType.response): "application/http; msgtype=response",
+    str(WarcRecordType.revisit): "application/http; msgtype=response",
+    str(WarcRecordType.request): "application/http; msgtype=request",
+    str(WarcRecordType.warcinfo): "application/warc-fields",
+}
+Headers = tuple[tuple[str, str], ...]
+
+
+def response(
+    url: str, at: float, ip: str, status: int, headers: Headers, body: bytes, digest: bytes, request: bytes
+) -> bytes:
+    """A response and the request that asked for it; the response comes first, so its offset is the blob's."""
+    target = _record(
+        WarcRecordType.response,
+        record_id(url, at, "response"),
+        at,
+        [("WARC-Target-URI", url), *_address(ip), ("WARC-Payload-Digest", _sha1(digest))],
+        _http_head(status, headers, len(body)) + body,
+    )
+    asked = _record(
+        WarcRecordType.request,
+        record_id(url, at, "request"),
+        at,
+        [("WARC-Target-URI", url), ("WARC-Concurrent-To", f"<urn:uuid:{record_id(url, at, 'response')}>")],
+        request,
+    )
+    return target + asked
+
+
+def revisit(
+    url: str, at: float, ip: str, digest: bytes, original_at: float, same_bytes: tuple[int, Headers] | None
+) -> bytes:
+    """The page was as in `original_at`: `same_bytes` holds status and headers, or None for a 304."""
+    headers = [
+        ("WARC-Target-URI", url),
+        *_address(ip),
+        ("WARC-Profile", IDENTICAL if same_bytes else NOT_MODIFIED),
+        ("WARC-Payload-Digest", _sha1(digest)),
+        ("WARC-Refers-To", f"<urn:uuid:{record_id(url, original_at, 'response')}>"),
+        ("WARC-Refers-To-Target-URI", url),
+        ("WARC-Refers-To-Date", warc_date(original_at)),
+    ]
+    block = _http_head(*same_bytes, None) if same_bytes else b""
+    return _record(WarcRecordType.revisit, record_id(url, at, "revisit"), at, headers, block)
+
+
+def warcinfo(name: str, at: float, software: str) -> bytes:
+    """The record that opens every file."""
+    block = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
+    headers = [("WARC-Filename", name)]
+    return _record(WarcRecordType.warcinfo, record_id(name, at, "warcinfo"), at, headers, block)
+
+
+def read_body(blob: bytes) -> tuple[int, Headers, bytes]:
+    """Status, headers and body of the response that opens these bytes."""
+    for record in ArchiveIterator(io.BytesIO(blob), record_types=WarcRecordType.response, parse_http=True):
+        status = int(record.http_headers.status_code or 0)
+        headers = tuple((str(k), str(v)) for k, v in record.http_headers.astuples())
+        return status, headers, record.reader.read()
+    raise ValueError("no response record in these bytes")
+
+
+def record_id(url: str, at: float, kind: str) -> str:
+    """A record's id from its contents."""
+    name = hashlib.blake2b(f"{kind} {at:.6f} {url}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return str(uuid.UUID(bytes=name, version=8 if hasattr(uuid, "uuid8") else 4))
+
+
+def warc_date(at: float) -> str:
+    """
+    >>> warc_date(0.25)
+    '1970-01-01T00:00:00.250000Z'
+    """
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _record(kind: WarcRecordType, identity: str, at: float, headers: Sequence[tuple[str, str]], block: bytes) -> bytes:
+    record = WarcRecord()
+    record.init_headers(kind, f"uuid:{identity}".encode())
+    record.headers["WARC-Date"] = warc_date(at)
+    for name, value in headers:
+        record.headers[name] = value
+    record.headers["Content-Type"] = _CONTENT_TYPES[str(kind)]
+    record.set_bytes_content(block)
+    plain = io.BytesIO()
+    record.write(plain)
+    packed: bytes = igzip_lib.compress(plain.getbuffer(), _LEVEL, flag=igzip_lib.COMP_GZIP)
+    return packed
+
+
+def _http_head(status: int, headers: Headers, length: int | None) -> bytes:
+    lines = [f"HTTP/1.1 {status} {responses.get(status, 'Unknown')}"]
+    for name, value in headers:
+        lines.append(f"{f'X-Archive-Orig-{name}' if name.lower() in _RENAMED else name}: {value}")
+    if length is not None:
+        lines.append(f"Content-Length: {length}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
+
+
+def _address(ip: str) -> list[tuple[str, str]]:
+    return [("WARC-IP-Address", ip)] if ip else []
+
+
+def _sha1(digest: bytes) -> str:
+    return "sha1:" + base64.b32encode(digest).decode()

@@ -1,0 +1,105 @@
+"""Bytes to text: the order of evidence, wrong labels, and that nothing ever raises."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from recrawl.compare.encoding import decode
+
+RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
+JAPANESE = "これは日本語の文章です。文字コードの判定を試みる。" * 20
+GERMAN = "Über den Wolken muss die Freiheit wohl grenzenlos sein, größer als Häuser. " * 20
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "text", "encoding"),
+    [
+        (b"\xef\xbb\xbfa\xc3\xa9", "text/html; charset=latin1", "aé", "utf-8"),
+        ("aé".encode("utf-16le"), "", "a\x00é", ""),
+        (b"\xff\xfe" + "aé".encode("utf-16le"), "text/html; charset=utf-8", "aé", "utf-16le"),
+        (b"\xfe\xff" + "aé".encode("utf-16be"), "", "aé", "utf-16be"),
+        ("é€".encode("cp1252"), "text/html; charset=ISO-8859-1", "é€", "windows-1252"),
+        ("ж".encode("koi8-r"), 'text/html; charset="KOI8-R"', "ж", "koi8-r"),
+        (b'<meta charset="windows-1251">' + "ж".encode("cp1251"), "text/html", None, "windows-1251"),
+        (
+            b'<META http-equiv=Content-Type content="text/html; charset=shift_jis">' + "あ".encode("cp932"),
+            "",
+            None,
+            "shift_jis",
+        ),
+        (b'<meta charset="utf-16">\xc3\xa9', "", None, "utf-8"),
+        (b"<!-- <meta charset=koi8-r> -->\xc3\xa9", "", None, "utf-8"),
+        (b" " * 1024 + b"<meta charset=koi8-r>\xc3\xa9", "", None, "utf-8"),
+        (b"\xc3\xa9", "text/html; charset=no-such", "é", "utf-8"),
+        (b"\xc3\xa9", "text/html; charset=iso-2022-kr", "é", "utf-8"),
+    ],
+)
+def test_evidence_in_order(body, content_type, text, encoding):
+    got = decode(body, content_type)
+    if encoding:
+        assert got.encoding == encoding
+    if text is not None:
+        assert got.text == text.replace("\0", "") or not encoding
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "encoding"),
+    [
+        (RUSSIAN, "cp1251", "windows-1251"),
+        (RUSSIAN, "koi8-r", "koi8-r"),
+        (JAPANESE, "cp932", "shift_jis"),
+        (JAPANESE, "euc-jp", "euc-jp"),
+    ],
+)
+def test_detection_without_any_label(text, codec, encoding):
+    got = decode(b"<html><body><p>" + text.encode(codec) + b"</p>")
+    assert got.encoding == encoding
+    assert text in got.text
+
+
+def test_western_letters_survive_detection():
+    assert GERMAN in decode(b"<p>" + GERMAN.encode("cp1252")).text
+
+
+def test_wrong_label_falls_back():
+    got = decode(RUSSIAN.encode(), "text/html; charset=shift_jis")
+    assert (got.text, got.encoding) == (RUSSIAN, "utf-8")
+
+
+def test_utf8_label_with_one_bad_byte_stays_utf8():
+    got = decode(RUSSIAN.encode() + b"\xff" + RUSSIAN.encode(), "text/html; charset=utf-8")
+    assert got.encoding == "utf-8"
+    assert got.text.count("\ufffd") == 1
+
+
+def test_utf8_cut_in_the_middle_of_a_letter_stays_utf8():
+    assert decode(RUSSIAN.encode()[:-3]).encoding == "utf-8"
+
+
+def test_nul_characters_go():
+    assert decode(b"a\0b\0").text == "ab"
+
+
+@given(st.binary(max_size=400), st.text(max_size=60))
+@example(b"\xff\xfe\x00\xd8", "")
+@example(b"\x1b$)C\x0e\xff", "text/html; charset=iso-2022-jp")
+@example(b"\xff", "charset=\ud800")
+def test_never_raises_and_is_clean(body, content_type):
+    text = decode(body, content_type).text
+    assert "\0" not in text
+    text.encode()
+
+
+@given(
+    st.binary(max_size=300),
+    st.sampled_from(["gb18030", "big5", "euc-kr", "hz-gb-2312", "utf-16", "x-user-defined", "koi8-u"]),
+)
+def test_every_label_gives_clean_text(body, label):
+    decode(body, f"text/html; charset={label}").text.encode()
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"), max_size=200))
+def test_utf8_comes_back(text):
+    assert decode(text.encode(), "text/html; charset=utf-8").text == text

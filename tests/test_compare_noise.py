@@ -1,0 +1,103 @@
+"""Proposals of noise filters from pages that change at every visit (spec C8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from recrawl.compare.document import parse
+from recrawl.compare.noise import Noise, Proposal, propose
+from recrawl.compare.text import visible
+
+STORY = "<p>" + "The story of the day goes on and on without an end. " * 12 + "</p>"
+
+
+def page(extra: str, story: str = STORY) -> str:
+    return f"<html><body><div id=top>Site</div><div id=content>{story}</div>{extra}</body></html>"
+
+
+def applied(versions: list[str], proposals: list[Proposal]) -> list[str]:
+    noise = Noise(
+        tuple(p.value for p in proposals if p.kind == "selector"),
+        tuple(p.value for p in proposals if p.kind == "pattern"),
+    )
+    noise.check()
+    return [visible(parse(html), noise) for html in versions]
+
+
+NOISES = {
+    "date": [f"<p>Printed on 2024-03-0{i}</p>" for i in range(1, 7)],
+    "long date": [f"<p>Today is Monday, {i} March 2024</p>" for i in range(1, 7)],
+    "clock": [f"<p>It is 1{i}:0{i}:33</p>" for i in range(1, 7)],
+    "counter": [f"<p>{i * 731} visitors</p>" for i in range(1, 7)],
+    "ago": [f"<p>{i} minutes ago</p>" for i in range(1, 7)],
+    "session": [f"<p>sid=x{i}f{i}q</p>" for i in range(1, 7)],
+    "hex": [f"<p>build {'%032x' % (i * 10**30 + 7)}</p>" for i in range(1, 7)],
+    "advertisement by id": [
+        f"<div id=ad>{w}</div>" for w in ("buy shoes", "eat cake", "fly south", "see Rome", "go now")
+    ],
+    "advertisement by class": [
+        f"<div class='box promo'>{w}</div>" for w in ("buy shoes", "eat cake", "fly south", "see Rome")
+    ],
+    "date and advertisement": [
+        f"<p>2024-03-0{i}</p><div id=ad>{w}</div>"
+        for i, w in enumerate(("buy shoes", "eat cake", "fly south", "see Rome"), 1)
+    ],
+    "bare numbers": [f"<p>room {i}</p>" for i in range(1, 7)],
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_proposals_make_versions_equal(name):
+    versions = [page(extra) for extra in NOISES[name]]
+    proposals = propose(versions)
+    assert proposals
+    assert len(set(applied(versions, proposals))) == 1
+    for p in proposals:
+        assert p.of == len(versions) - 1
+        assert 0 < p.hides <= p.of
+        assert p.example
+
+
+def test_the_example_shows_what_goes():
+    (proposal,) = propose([page(extra) for extra in NOISES["advertisement by id"]])
+    assert (proposal.kind, proposal.value, proposal.hides, proposal.of) == ("selector", "#ad", 4, 4)
+    assert proposal.example == "go now"
+
+
+def test_a_particular_pattern_comes_before_any_number():
+    (proposal,) = propose([page(extra) for extra in NOISES["date"]])
+    assert proposal.value != r"\d+"
+
+
+def test_news_is_not_noise():
+    """Most of the text changes: nothing may hide it."""
+    versions = [
+        page(
+            "",
+            f"<p>{' '.join(f'w{chr(97 + i)}{chr(97 + j // 10)}{chr(97 + j % 10)}' for j in range(80))}</p>",
+        )
+        for i in range(5)
+    ]
+    assert propose(versions) == []
+
+
+def test_the_whole_page_is_never_proposed():
+    versions = [f"<body id=b><main id=m>{STORY}<p>{w}</p></main>" for w in ("one", "two", "three", "four")]
+    assert [p for p in propose(versions) if p.value in ("#b", "#m", "body", "main")] == []
+
+
+def test_what_hides_one_change_of_many_is_not_proposed():
+    versions = [page(f"<div id=ad>{'x' if i < 9 else 'y'}</div><div id=n>word{chr(97 + i)}</div>") for i in range(10)]
+    assert [p.value for p in propose(versions)] == ["#n"]
+
+
+def test_unstable_names_are_not_proposed():
+    versions = [
+        page(f"<div id='ad-{i}83921'>offer {w}</div>") for i, w in enumerate(("shoes", "cake", "south", "Rome"))
+    ]
+    assert all("8392" not in p.value for p in propose(versions))
+
+
+@pytest.mark.parametrize("versions", [[], [page("")], [page(""), page("")], ["", "<p>"], ["<div>" * 100_000, page("")]])
+def test_nothing_to_propose(versions):
+    assert propose(versions) == []

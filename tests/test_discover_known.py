@@ -1,0 +1,92 @@
+"""Known addresses: whatever is added, in whatever order, it answers as a plain dict would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from recrawl.discover import known as known_module
+from recrawl.discover.known import Known
+
+# Few enough to meet again, with the ends of the range among them.
+KEYS = st.one_of(st.integers(-8, 8), st.sampled_from([-(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1))
+PAGES = st.integers(0, 2**40)
+
+
+def array(values) -> np.ndarray:
+    return np.array(list(values), dtype=np.int64)
+
+
+@pytest.fixture(autouse=True)
+def merge_early(monkeypatch):
+    monkeypatch.setattr(known_module, "_SMALLEST", 3)
+
+
+class AsDict(RuleBasedStateMachine):
+    """The same calls to a dict and to Known."""
+
+    @initialize(pairs=st.lists(st.tuples(KEYS, PAGES), max_size=30))
+    def start(self, pairs):
+        self.plain = dict(pairs)
+        self.known = Known(array(key for key, _ in pairs), array(page for _, page in pairs))
+
+    @rule(pairs=st.lists(st.tuples(KEYS, PAGES), max_size=10))
+    def add(self, pairs):
+        for key, page in pairs:
+            self.plain[key] = page
+            self.known.add(key, page)
+
+    @rule(keys=st.lists(KEYS, max_size=10))
+    def find(self, keys):
+        keys = [*keys, *self.plain]
+        expected = [self.plain.get(key, -1) for key in keys]
+        assert self.known.find(array(keys)).tolist() == expected
+        assert [self.known.get(key) for key in keys] == expected
+
+    @invariant()
+    def same_size(self):
+        if hasattr(self, "known"):
+            assert len(self.known) == len(self.plain)
+
+
+TestAsDict = AsDict.TestCase
+
+
+@given(st.lists(KEYS, min_size=1, max_size=50))
+def test_the_last_of_equal_keys_counts(keys):
+    known = Known(array(keys), array(range(len(keys))))
+    assert known.find(array(keys)).tolist() == [{key: i for i, key in enumerate(keys)}[key] for key in keys]
+
+
+def test_nothing_is_known_at_first():
+    known = Known(array([]), array([]))
+    assert len(known) == 0
+    assert known.get(5) == -1
+    assert known.find(array([1, 2])).tolist() == [-1, -1]
+    assert known.find(array([])).shape == (0,)
+
+
+def test_the_arrays_given_are_not_changed():
+    keys, pages = array([3, 1, 2]), array([0, 1, 2])
+    known = Known(keys, pages)
+    known.add(3, 9)
+    assert keys.tolist() == [3, 1, 2]
+    assert pages.tolist() == [0, 1, 2]
+    assert known.get(3) == 9
+
+
+def test_keys_and_pages_go_together():
+    with pytest.raises(ValueError, match="2 keys for 1 pages"):
+        Known(array([1, 2]), array([1]))
+
+
+def test_a_page_takes_sixteen_bytes_once_merged():
+    known = Known(array([]), array([]))
+    for i in range(20_000):
+        known.add(i * 7919, i)
+    assert len(known._recent) <= max(known_module._SMALLEST, len(known._keys) // 8)
+    assert known._keys.nbytes + known._pages.nbytes <= 16 * len(known)
+    assert known.find(array([7919 * 12_345])).tolist() == [12_345]
