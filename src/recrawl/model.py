@@ -7,7 +7,7 @@ only while a page is in the hands of the crawler.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 import numpy as np
@@ -134,16 +134,12 @@ class Answer:
     received: int
     """Bytes that came over the wire, headers included."""
     ip: str
-    request: bytes
-    """The request's head as it was sent."""
+    fields: dict[str, str] = field(default_factory=dict)
+    """The headers by name in lower case; of several the last."""
 
     def header(self, name: str) -> str:
-        """The last header of that name, in any case; empty when there is none."""
-        wanted = name.lower()
-        for key, value in reversed(self.headers):
-            if key.lower() == wanted:
-                return value
-        return ""
+        """A header's value, empty when there is none."""
+        return self.fields.get(name, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ def _app(verb: str) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
+    # Typer looks closely at every command that it is given, so it gets the one that is asked for; all for the help.
     for name, text in VERBS.items():
         if name == verb:
             module = importlib.import_module(f"recrawl.cli.{_MODULES.get(name, name)}")
@@ -102,7 +103,7 @@ def _app(verb: str) -> typer.Typer:
                 app.add_typer(module.app, name=name, help=text)
             else:
                 app.command(name, help=module.command.__doc__, epilog=module.EXAMPLE)(module.command)
-        else:
+        elif not verb:
             app.command(name, help=text)(_elsewhere)
     return app
 

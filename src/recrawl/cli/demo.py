@@ -20,11 +20,11 @@ from recrawl.cli.session import Stop, load, options_of, writing
 from recrawl.cli.times import iso, stamp
 from recrawl.cli.watching import news_of, summary_of, watched
 from recrawl.compare.diff import diff, unified
-from recrawl.compare.noise import NO_NOISE
+from recrawl.compare.filters import NO_NOISE
 from recrawl.discover.urls import key
 from recrawl.engine import cycles
 from recrawl.engine.options import Options
-from recrawl.engine.reader import read_lines
+from recrawl.engine.texts import read_lines
 from recrawl.lab.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.lab.timelapse import Clock, Server

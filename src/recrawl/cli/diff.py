@@ -16,7 +16,7 @@ from recrawl.cli.session import load, options_of, reading
 from recrawl.cli.times import iso, stamp
 from recrawl.compare.diff import Hunk, diff, unified
 from recrawl.discover.urls import origin
-from recrawl.engine.reader import read_lines
+from recrawl.engine.texts import read_lines
 
 EXAMPLE = "Example: recrawl diff https://example.org/news -2 -1"
 _STYLES = {"in": "green", "out": "red", "same": "dim"}

@@ -5,6 +5,7 @@ This is where settings become plain values; nothing below the command line reads
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
@@ -18,7 +19,7 @@ import typer
 
 from recrawl import __version__, settings
 from recrawl.cli.output import note
-from recrawl.compare.noise import Noise
+from recrawl.compare.filters import Noise
 from recrawl.discover.scope import Scope, Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, canonical, origin
@@ -58,6 +59,8 @@ def reading(ctx: typer.Context) -> Iterator[Repository]:
 @contextmanager
 def writing(folder: Path, what: str, options: Options, values: Settings, *, wait: bool = False) -> Iterator[Repository]:
     """The repository, for one writer at a time; mended if the last writer crashed."""
+    gc.freeze()  # what is loaded by now stays; and a crawl makes many objects, but hardly a cycle of them
+    gc.set_threshold(50_000, 20, 100)
     with Repository(folder) as open_repository:
         open_repository.writing(
             what,

@@ -13,7 +13,7 @@ from recrawl.cli.pageref import page_of, pick, versions_of
 from recrawl.cli.session import load, options_of, reading
 from recrawl.cli.times import iso, stamp
 from recrawl.discover.urls import origin
-from recrawl.engine.reader import read_lines
+from recrawl.engine.texts import read_lines
 
 EXAMPLE = "Example: recrawl show https://example.org/news --at 2026-03-01"
 

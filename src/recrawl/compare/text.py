@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from recrawl.compare.filters import NO_NOISE, Noise, remove
 
 # What a <template> holds is not in the tree that is walked.
-_HIDDEN = "script,style,noscript"
+_HIDDEN = ("script", "style", "noscript")
 _INLINE = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i",
     "ins", "kbd", "label", "mark", "nobr", "output", "q", "s", "samp", "small", "span", "strike", "strong",
@@ -63,7 +63,9 @@ def plain_lines(text: str, noise: Noise = NO_NOISE) -> list[str]:
 
 def title(tree: LexborHTMLParser) -> str:
     """The page's title, at most 300 characters; empty without one."""
-    node = tree.css_first("head > title, body > title")
+    # Most heads say it among their first elements; a selector would walk the whole page.
+    inside = tree.head.iter() if tree.head is not None else ()
+    node = next((child for child in inside if child.tag == "title"), None) or tree.css_first("body > title")
     return _fold(node.text()[: 10 * _TITLE_CHARACTERS])[:_TITLE_CHARACTERS].rstrip() if node is not None else ""
 
 
@@ -73,7 +75,8 @@ def _bared(tree: LexborHTMLParser, noise: Noise) -> LexborNode | None:
         noise.prune(tree)
     root = tree.body or tree.css_first("frameset")
     if root is not None:
-        remove(root.css(_HIDDEN))
+        for tag in _HIDDEN:  # three walks by tag are half the price of one by selector
+            remove(tree.tags(tag))
     return root
 
 

@@ -14,6 +14,7 @@ from recrawl.discover.known import Known
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapGuard, TrapLimits
 from recrawl.engine.servers import Server, Servers
+from recrawl.engine.tasks import Reading
 from recrawl.model import State
 from recrawl.record.rows import Batch, NewPage
 from recrawl.record.store import Store
@@ -62,22 +63,26 @@ class Discovery:
         self.fresh: dict[int, Fresh] = {}
         self.refusals: Counter[str] = Counter()
 
+    def look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Page numbers of addresses by their keys, -1 for those not known yet."""
+        return self._known.find(keys)
+
     def links(
-        self, keys: NDArray[np.int64], urls: str, *, parent: int, depth: int, at: float, batch: Batch
+        self, pages: NDArray[np.int64], reading: Reading, *, parent: int, depth: int, at: float, batch: Batch
     ) -> tuple[NDArray[np.int32], int]:
-        """Pages that a page links to, and how many of them were new."""
-        pages = self._known.find(keys)
-        unknown = np.flatnonzero(pages < 0)
+        """Pages that a page links to, and how many of them were new; `pages` is what `look_up` knew of them."""
+        unknown = (pages < 0).nonzero()[0]
         new = 0
         if len(unknown):
-            lines = urls.split("\n")
-            for place in unknown.tolist():
-                if int(keys[place]) in self._refused:
+            lines, keys = reading.urls.split("\n"), np.frombuffer(reading.keys, np.int64)
+            for place, key in zip(unknown.tolist(), keys[unknown].tolist(), strict=True):
+                if key in self._refused:
                     continue
                 page, is_new = self.add(lines[place], parent=parent, depth=depth, at=at, batch=batch)
                 pages[place] = page
                 new += is_new
-        return pages[pages >= 0].astype(np.int32), new
+            pages = pages[pages >= 0]
+        return pages.astype(np.int32), new
 
     def add(self, url: str, *, parent: int, depth: int, at: float, batch: Batch, listed: int = 0) -> tuple[int, bool]:
         """The page of an address, -1 when it is refused; and whether it is new."""

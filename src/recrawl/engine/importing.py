@@ -88,7 +88,7 @@ class Importer:
     def _version(
         self, server: Server, flight: Flight, at: float, body: bytes, before: tuple[str, int, int] | None
     ) -> Verdict:
-        flight.answer = Answer(flight.url, 200, _HEADERS, body, None, "", at, 0.0, 0, "", b"")
+        flight.answer = Answer(flight.url, 200, _HEADERS, body, None, "", at, 0.0, 0, "")
         flight.payload = of_payload(body)
         reading = self._reader.read(
             Task(
@@ -108,8 +108,8 @@ class Importer:
             )
         )
         targets, new = self._discovery.links(
-            np.frombuffer(reading.keys, np.int64),
-            reading.urls,
+            self._discovery.look_up(np.frombuffer(reading.keys, np.int64)),
+            reading,
             parent=flight.page,
             depth=1,
             at=at,

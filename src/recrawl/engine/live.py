@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recrawl.compare.digest import of_payload
 from recrawl.compare.validators import learn, usable
@@ -86,6 +87,7 @@ class Live:
         self._recorder = Recorder(repository, options, self._servers, on_commit=self._on_commit)
         self._client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
         self._noises = noise_table(options)
+        self._fingerprints = [noise.fingerprint for noise in self._noises]
         config = ReaderConfig(options.rules, tuple(self._noises), want_text=options.index)
         self._readers = Readers(config, processes=options.readers, seconds=options.parse_seconds)
         self._watching: set[int] = set()
@@ -160,8 +162,7 @@ class Live:
             now = options.timer()
             self._readers.pump(now)
             self._watch_readers()
-            for reading in self._readers.collect(now):
-                self._understood(reading)
+            self._understand(self._readers.collect(now))
             self._readers.pump(now)
             self._recorder.commit_if_due(now)
             self.tally.waiting = len(self._lanes)
@@ -203,8 +204,7 @@ class Live:
             self._readers.pump(now)
             self._watch_readers()
             self._client.wait(min(0.2, self._readers.deadline(now) or 0.0))
-            for reading in self._readers.collect(self._options.timer()):
-                self._understood(reading)
+            self._understand(self._readers.collect(self._options.timer()))
 
     def _watch_readers(self) -> None:
         current = {connection.fileno() for connection in self._readers.connections}
@@ -291,7 +291,7 @@ class Live:
         return usable(held, server.trust, state.quiet) or None
 
     def _fingerprint(self, server: Server) -> bytes:
-        return self._noises[server.noise].fingerprint
+        return self._fingerprints[server.noise]
 
     def _arrived(self, ticket: int, answer: Answer) -> None:
         now = self._options.timer()
@@ -349,7 +349,7 @@ class Live:
                 ip=answer.ip,
                 status=answer.status,
                 headers=answer.headers,
-                request=answer.request,
+                request=self._client.request_head(flight.ask, flight.asked),
                 body=answer.body,
                 payload=flight.payload,
                 noise=server.noise,
@@ -359,7 +359,16 @@ class Live:
             )
         )
 
-    def _understood(self, reading: Reading) -> None:
+    def _understand(self, readings: list[Reading]) -> None:
+        """Record what was read. All links are looked up at once: one by one they would cost four times as much."""
+        if readings:
+            links = [np.frombuffer(reading.keys, np.int64) for reading in readings]
+            pages = self.discovery.look_up(np.concatenate(links))
+            ends = np.cumsum([len(keys) for keys in links])[:-1]
+            for reading, known in zip(readings, np.split(pages, ends), strict=True):
+                self._understood(reading, known)
+
+    def _understood(self, reading: Reading, known: NDArray[np.int64]) -> None:
         flight = self._flights[reading.ticket]
         server = self._servers[flight.server]
         answer = flight.answer
@@ -371,8 +380,8 @@ class Live:
         targets, new = np.zeros(0, np.int32), 0
         if reading.follow and reading.keys:
             targets, new = self.discovery.links(
-                np.frombuffer(reading.keys, np.int64),
-                reading.urls,
+                known,
+                reading,
                 parent=flight.page,
                 depth=flight.depth + 1,
                 at=answer.at,

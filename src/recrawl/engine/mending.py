@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from recrawl.engine.options import Options
-from recrawl.engine.reader import read_text
+from recrawl.engine.texts import read_text
 from recrawl.model import State
 from recrawl.record.index import Document
 from recrawl.record.repository import Repository

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 
-from recrawl.compare.noise import NO_NOISE, Noise
+from recrawl.compare.filters import NO_NOISE, Noise
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules

@@ -6,24 +6,26 @@ minutes or to crash it: then only this process dies, and the page is recorded as
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import numpy as np
+
 from recrawl.compare import digest, divergence, significance, text
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
-from recrawl.compare.noise import Noise
 from recrawl.discover.links import LinkReader
-from recrawl.discover.urls import keys
+from recrawl.discover.urls import key
 from recrawl.engine.tasks import ReaderConfig, Reading, Task
+from recrawl.engine.texts import HTML, header, plain, read_text, sniff
 from recrawl.errors import Unreadable
 from recrawl.model import Failure
 from recrawl.record import warc
 
-_HTML = ("text/html", "application/xhtml+xml")
-_TEXT = ("text/", "application/json", "application/xml", "application/javascript")
+_REMEMBER = 100_000
 
 
 class Reader:
@@ -32,6 +34,7 @@ class Reader:
     def __init__(self, config: ReaderConfig) -> None:
         self._config = config
         self._links = LinkReader(config.rules)
+        self._keys: dict[str, int] = {}
 
     def read(self, task: Task) -> Reading:
         """Read a page; a page that must not be parsed gives a reading with a failure."""
@@ -47,11 +50,11 @@ class Reader:
         return reading._replace(record=record, text=reading.text if self._config.want_text else "")
 
     def _understand(self, task: Task) -> Reading:
-        content_type = _header(task.headers, "content-type")
-        mime = content_type.partition(";")[0].strip().lower() or _sniff(task.body)
+        content_type = header(task.headers, "content-type")
+        mime = content_type.partition(";")[0].strip().lower() or sniff(task.body)
         noise = self._config.noises[task.noise]
-        if not mime.startswith(_HTML):
-            words, encoding = _plain(task.body, content_type, mime, noise)
+        if not mime.startswith(HTML):
+            words, encoding = plain(task.body, content_type, mime, noise)
             of = digest.of_text(words) if encoding else digest.of_payload(task.body)[:16]
             return Reading(task.ticket, mime=mime, encoding=encoding, text=words, digest=of)
         decoded = decode(task.body, content_type)
@@ -67,10 +70,21 @@ class Reader:
             text=words,
             digest=digest.of_text(words),
             urls="\n".join(links.urls),
-            keys=keys(links.urls).tobytes(),
+            keys=self._keys_of(links.urls),
             follow=links.follow,
             searchable=links.index,
         )
+
+    def _keys_of(self, urls: list[str]) -> bytes:
+        """Keys of addresses; menus repeat, so most are remembered."""
+        found = list(map(self._keys.get, urls))
+        if None in found:
+            if len(self._keys) > _REMEMBER:
+                self._keys.clear()
+            for place, known in enumerate(found):
+                if known is None:
+                    found[place] = self._keys[urls[place]] = key(urls[place])
+        return np.array(found, np.int64).tobytes()
 
     def _compare(self, task: Task, reading: Reading) -> Reading:
         if task.same_noise and reading.digest == task.digest:
@@ -94,46 +108,10 @@ class Reader:
         return read_text(body, headers, self._config.noises[task.noise])
 
 
-def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> str:
-    """The text of a stored page, as its digest is made of it."""
-    content_type = _header(headers, "content-type")
-    mime = content_type.partition(";")[0].strip().lower() or _sniff(body)
-    if not mime.startswith(_HTML):
-        return _plain(body, content_type, mime, noise)[0]
-    return text.visible(parse(decode(body, content_type).text), noise)
-
-
-def read_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> list[str]:
-    """The text of a stored page by lines, for people."""
-    content_type = _header(headers, "content-type")
-    mime = content_type.partition(";")[0].strip().lower() or _sniff(body)
-    if not mime.startswith(_HTML):
-        return decode(body, content_type).text.splitlines() if mime.startswith(_TEXT) else ["(not text)"]
-    return text.lines(parse(decode(body, content_type).text), noise)
-
-
-def _plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str, str]:
-    if not (mime.startswith(_TEXT) or mime.endswith(("+xml", "+json"))):
-        return "", ""
-    decoded = decode(body, content_type)
-    return text.plain(decoded.text, noise), decoded.encoding
-
-
-def _header(headers: tuple[tuple[str, str], ...], name: str) -> str:
-    return next((value for key, value in reversed(headers) if key.lower() == name), "")
-
-
-def _sniff(body: bytes) -> str:
-    """What a body without a content type most likely is."""
-    start = body[:512].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if start == b"<":
-        return "text/html"
-    return "application/octet-stream" if b"\0" in body[:512] else "text/plain"
-
-
 def main() -> None:
     """Serve tasks from the connection that the parent passed on, until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    gc.set_threshold(50_000, 20, 20)  # pages leave no cycles behind, only many objects
     with Connection(int(sys.argv[1])) as connection:
         reader = Reader(connection.recv())
         while True:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from recrawl.compare.filters import Noise
 from recrawl.compare.gone import vanishing
-from recrawl.compare.noise import Noise
 from recrawl.compare.validators import Trust
 from recrawl.discover.habits import Habits
 from recrawl.discover.urls import origin

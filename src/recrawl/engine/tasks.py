@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recrawl.compare.noise import NO_NOISE, Noise
+from recrawl.compare.filters import NO_NOISE, Noise
 from recrawl.discover.urls import UrlRules
 
 

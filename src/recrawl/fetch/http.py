@@ -19,7 +19,6 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import certifi
 import pycurl
@@ -28,6 +27,10 @@ from recrawl.fetch.address import refuses
 from recrawl.model import Answer, Failure, Validators
 
 ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
+
+_ACCEPT_LINE = f"Accept: {ACCEPT}"
+Head = tuple[int, tuple[tuple[str, str], ...], dict[str, str]]
+"""Status, headers as sent, and by name in lower case."""
 
 _FAILURES: dict[int, Failure] = {
     pycurl.E_URL_MALFORMAT: Failure.BAD_URL,
@@ -94,6 +97,7 @@ class _Transfer:
     """One libcurl handle and the download that it is busy with; handles are used again and again."""
 
     __slots__ = (
+        "_parsed",
         "at",
         "chunks",
         "handle",
@@ -117,10 +121,17 @@ class _Transfer:
         self.size = 0
         self.refused = ""
         self.unwanted = ""
+        self._parsed: Head | None = None
+
+    def parsed(self) -> Head:
+        """Status and headers so far; the work is done once."""
+        if self._parsed is None:
+            self._parsed = _parse_head(self.head)
+        return self._parsed
 
     def write(self, chunk: bytes) -> int | None:
         if not self.chunks and self.request.accepts is not None:
-            kind = next((value for name, value in reversed(_parse_head(self.head)[1]) if _is_type(name)), "")
+            kind = self.parsed()[2].get("content-type", "")
             if not self.request.accepts(kind):
                 self.unwanted = kind or "unknown"
                 return -1
@@ -182,7 +193,7 @@ class Client:
         transfer.begin(ticket, request, request.max_bytes or self.limits.max_bytes, self.clock())
         handle = transfer.handle
         handle.setopt(pycurl.URL, request.url)
-        handle.setopt(pycurl.HTTPHEADER, self._headers(request))
+        handle.setopt(pycurl.HTTPHEADER, [_ACCEPT_LINE, *_conditions(request.validators)])
         handle.setopt(pycurl.HEADERFUNCTION, transfer.head.append)
         self._busy[handle] = transfer
         self._multi.add_handle(handle)
@@ -240,6 +251,7 @@ class Client:
         return transfer
 
     def _on_socket(self, what: int, fd: int, _multi: object, _data: object) -> None:
+        """libcurl's wish to watch a socket, or no longer."""
         if what == pycurl.POLL_REMOVE:
             if fd in self._watched:
                 self._watched.discard(fd)
@@ -257,14 +269,6 @@ class Client:
     def _on_timer(self, milliseconds: int) -> None:
         self._deadline = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
 
-    def _headers(self, request: Request) -> list[str]:
-        lines = [f"Accept: {ACCEPT}"]
-        if request.validators and request.validators.etag:
-            lines.append(f"If-None-Match: {request.validators.etag}")
-        if request.validators and request.validators.last_modified:
-            lines.append(f"If-Modified-Since: {request.validators.last_modified}")
-        return lines
-
     def _finished(self) -> list[tuple[int, Answer]]:
         answers = []
         left = 1
@@ -277,7 +281,7 @@ class Client:
     def _end(self, handle: pycurl.Curl, number: int, message: str) -> tuple[int, Answer]:
         transfer = self._busy.pop(handle)
         self._multi.remove_handle(handle)
-        status, headers = _parse_head(transfer.head)
+        status, headers, fields = transfer.parsed() if transfer.chunks else _parse_head(transfer.head)
         failure = _failure(transfer, number) if number else None
         if failure is None and transfer.head[-1:] != [b"\r\n"] and transfer.head[-1:] != [b"\n"]:
             failure, message = Failure.CUT_OFF, "the answer ended within its headers"  # libcurl lets this pass
@@ -285,6 +289,7 @@ class Client:
             url=transfer.request.url,
             status=status,
             headers=headers,
+            fields=fields,
             body=b"" if failure else b"".join(transfer.chunks),
             failure=failure,
             detail=(transfer.refused or transfer.unwanted or message or failure.value) if failure else "",
@@ -292,16 +297,25 @@ class Client:
             seconds=handle.getinfo(pycurl.TOTAL_TIME),
             received=handle.getinfo(pycurl.HEADER_SIZE) + handle.getinfo(pycurl.SIZE_DOWNLOAD_T),
             ip=handle.getinfo(pycurl.PRIMARY_IP),
-            request=self._request_head(transfer.request),
         )
         self._free.append(transfer)
         return transfer.ticket, answer
 
-    def _request_head(self, request: Request) -> bytes:
-        parts = urlsplit(request.url)
-        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-        conditions = "".join(f"{line}\r\n" for line in self._headers(request)[1:])
-        return f"GET {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n{self._head}{conditions}\r\n".encode()
+    def request_head(self, url: str, validators: Validators | None) -> bytes:
+        """What was sent to ask for this address; libcurl may order the lines differently."""
+        _, _, rest = url.partition("://")
+        host, _, target = rest.partition("/")
+        conditions = "".join(f"{line}\r\n" for line in _conditions(validators))
+        return f"GET /{target} HTTP/1.1\r\nHost: {host}\r\n{self._head}{conditions}\r\n".encode()
+
+
+def _conditions(validators: Validators | None) -> list[str]:
+    lines = []
+    if validators is not None and validators.etag:
+        lines.append(f"If-None-Match: {validators.etag}")
+    if validators is not None and validators.last_modified:
+        lines.append(f"If-Modified-Since: {validators.last_modified}")
+    return lines
 
 
 def _failure(transfer: _Transfer, number: int) -> Failure:
@@ -314,11 +328,7 @@ def _failure(transfer: _Transfer, number: int) -> Failure:
     return _FAILURES.get(number, Failure.BAD_RESPONSE)
 
 
-def _is_type(name: str) -> bool:
-    return name.lower() == "content-type"
-
-
-def _parse_head(lines: list[bytes]) -> tuple[int, tuple[tuple[str, str], ...]]:
+def _parse_head(lines: list[bytes]) -> Head:
     """The last header block: interim answers (100, 103) come before it."""
     status = 0
     headers: list[tuple[str, str]] = []
@@ -328,7 +338,7 @@ def _parse_head(lines: list[bytes]) -> tuple[int, tuple[tuple[str, str], ...]]:
             words = line.split(None, 2)
             status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
             continue
-        name, colon, value = line.partition(b":")
+        name, colon, value = line.decode("latin-1").partition(":")
         if colon:
-            headers.append((name.strip().decode("latin-1"), value.strip().decode("latin-1")))
-    return status, tuple(headers)
+            headers.append((name.strip(), value.strip()))
+    return status, tuple(headers), {name.lower(): value for name, value in headers}

@@ -17,7 +17,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import uuid
 from datetime import UTC, datetime
 from http.client import responses
 from typing import TYPE_CHECKING
@@ -32,13 +31,10 @@ IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 
 _LEVEL = 1  # igzip's level 1 packs HTML as tightly as zlib's 6 does, at a fifth of its cost
+_SMALL = 2000  # below this, level 0 is a fifth of the cost again and hardly larger
 _RENAMED = {"content-encoding", "transfer-encoding", "content-length"}
-_CONTENT_TYPES = {
-    str(WarcRecordType.response): "application/http; msgtype=response",
-    str(WarcRecordType.revisit): "application/http; msgtype=response",
-    str(WarcRecordType.request): "application/http; msgtype=request",
-    str(WarcRecordType.warcinfo): "application/warc-fields",
-}
+_RESPONSE = "application/http; msgtype=response"
+_REQUEST = "application/http; msgtype=request"
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -46,18 +42,28 @@ def response(
     url: str, at: float, ip: str, status: int, headers: Headers, body: bytes, digest: bytes, request: bytes
 ) -> bytes:
     """A response and the request that asked for it; the response comes first, so its offset is the blob's."""
+    identity, date = record_id(url, at, "response"), warc_date(at)
     target = _record(
         WarcRecordType.response,
-        record_id(url, at, "response"),
-        at,
-        [("WARC-Target-URI", url), *_address(ip), ("WARC-Payload-Digest", _sha1(digest))],
+        identity,
+        [
+            ("WARC-Date", date),
+            ("WARC-Target-URI", url),
+            *_address(ip),
+            ("WARC-Payload-Digest", _sha1(digest)),
+            ("Content-Type", _RESPONSE),
+        ],
         _http_head(status, headers, len(body)) + body,
     )
     asked = _record(
         WarcRecordType.request,
         record_id(url, at, "request"),
-        at,
-        [("WARC-Target-URI", url), ("WARC-Concurrent-To", f"<urn:uuid:{record_id(url, at, 'response')}>")],
+        [
+            ("WARC-Date", date),
+            ("WARC-Target-URI", url),
+            ("WARC-Concurrent-To", f"<urn:uuid:{identity}>"),
+            ("Content-Type", _REQUEST),
+        ],
         request,
     )
     return target + asked
@@ -68,6 +74,7 @@ def revisit(
 ) -> bytes:
     """The page was as in `original_at`: `same_bytes` holds status and headers, or None for a 304."""
     headers = [
+        ("WARC-Date", warc_date(at)),
         ("WARC-Target-URI", url),
         *_address(ip),
         ("WARC-Profile", IDENTICAL if same_bytes else NOT_MODIFIED),
@@ -75,16 +82,21 @@ def revisit(
         ("WARC-Refers-To", f"<urn:uuid:{record_id(url, original_at, 'response')}>"),
         ("WARC-Refers-To-Target-URI", url),
         ("WARC-Refers-To-Date", warc_date(original_at)),
+        ("Content-Type", _RESPONSE),
     ]
     block = _http_head(*same_bytes, None) if same_bytes else b""
-    return _record(WarcRecordType.revisit, record_id(url, at, "revisit"), at, headers, block)
+    return _record(WarcRecordType.revisit, record_id(url, at, "revisit"), headers, block)
 
 
 def warcinfo(name: str, at: float, software: str) -> bytes:
     """The record that opens every file."""
     block = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
-    headers = [("WARC-Filename", name)]
-    return _record(WarcRecordType.warcinfo, record_id(name, at, "warcinfo"), at, headers, block)
+    headers = [
+        ("WARC-Date", warc_date(at)),
+        ("WARC-Filename", name),
+        ("Content-Type", "application/warc-fields"),
+    ]
+    return _record(WarcRecordType.warcinfo, record_id(name, at, "warcinfo"), headers, block)
 
 
 def read_body(blob: bytes) -> tuple[int, Headers, bytes]:
@@ -99,7 +111,8 @@ def read_body(blob: bytes) -> tuple[int, Headers, bytes]:
 def record_id(url: str, at: float, kind: str) -> str:
     """A record's id from its contents."""
     name = hashlib.blake2b(f"{kind} {at:.6f} {url}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    return str(uuid.UUID(bytes=name, version=8 if hasattr(uuid, "uuid8") else 4))
+    text = name.hex()  # as a random UUID would look: version 4, variant 8
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-8{text[17:20]}-{text[20:]}"
 
 
 def warc_date(at: float) -> str:
@@ -107,20 +120,20 @@ def warc_date(at: float) -> str:
     >>> warc_date(0.25)
     '1970-01-01T00:00:00.250000Z'
     """
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
-def _record(kind: WarcRecordType, identity: str, at: float, headers: Sequence[tuple[str, str]], block: bytes) -> bytes:
+def _record(kind: WarcRecordType, identity: str, headers: Sequence[tuple[str, str]], block: bytes) -> bytes:
     record = WarcRecord()
     record.init_headers(kind, f"uuid:{identity}".encode())
-    record.headers["WARC-Date"] = warc_date(at)
+    fields = record.headers
     for name, value in headers:
-        record.headers[name] = value
-    record.headers["Content-Type"] = _CONTENT_TYPES[str(kind)]
+        fields[name] = value
     record.set_bytes_content(block)
     plain = io.BytesIO()
     record.write(plain)
-    packed: bytes = igzip_lib.compress(plain.getbuffer(), _LEVEL, flag=igzip_lib.COMP_GZIP)
+    level = _LEVEL if len(block) > _SMALL else 0
+    packed: bytes = igzip_lib.compress(plain.getbuffer(), level, flag=igzip_lib.COMP_GZIP)
     return packed
 
 

@@ -1,0 +1,48 @@
+"""The text of a stored page: what its digest is made of, and what people read."""
+
+from __future__ import annotations
+
+from recrawl.compare import text
+from recrawl.compare.document import parse
+from recrawl.compare.encoding import decode
+from recrawl.compare.filters import Noise
+
+HTML = ("text/html", "application/xhtml+xml")
+_TEXTUAL = ("text/", "application/json", "application/xml", "application/javascript")
+
+
+def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> str:
+    """The text of a stored page, as its digest is made of it."""
+    content_type = header(headers, "content-type")
+    mime = content_type.partition(";")[0].strip().lower() or sniff(body)
+    if not mime.startswith(HTML):
+        return plain(body, content_type, mime, noise)[0]
+    return text.visible(parse(decode(body, content_type).text), noise)
+
+
+def read_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> list[str]:
+    """The text of a stored page by lines, for people."""
+    content_type = header(headers, "content-type")
+    mime = content_type.partition(";")[0].strip().lower() or sniff(body)
+    if not mime.startswith(HTML):
+        return decode(body, content_type).text.splitlines() if mime.startswith(_TEXTUAL) else ["(not text)"]
+    return text.lines(parse(decode(body, content_type).text), noise)
+
+
+def plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str, str]:
+    if not (mime.startswith(_TEXTUAL) or mime.endswith(("+xml", "+json"))):
+        return "", ""
+    decoded = decode(body, content_type)
+    return text.plain(decoded.text, noise), decoded.encoding
+
+
+def header(headers: tuple[tuple[str, str], ...], name: str) -> str:
+    return next((value for key, value in reversed(headers) if key.lower() == name), "")
+
+
+def sniff(body: bytes) -> str:
+    """What a body without a content type most likely is."""
+    start = body[:512].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if start == b"<":
+        return "text/html"
+    return "application/octet-stream" if b"\0" in body[:512] else "text/plain"

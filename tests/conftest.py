@@ -1,0 +1,28 @@
+"""Fixtures that end-to-end tests share; what they are made of is in `world.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.world import Page, Repo, Site
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    """An empty repository that makes no pauses between requests and gives up early."""
+    return Repo.create(tmp_path / "repo")
+
+
+@pytest.fixture
+def site() -> Iterator[Callable[..., Site]]:
+    """Starts a server with these pages: `site({"/": b"<p>Hello"})`."""
+    with ExitStack() as stack:
+
+        def start(pages: Mapping[str, Page] | None = None) -> Site:
+            return stack.enter_context(Site(pages))
+
+        yield start

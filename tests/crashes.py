@@ -1,0 +1,269 @@
+"""What tests of crashes and histories share: an archive that is served, repositories over it, and a judge of them.
+
+`Bench` works repositories in this process, under a clock that stands still until it is moved. `start` and `main` run
+the real command as a process of its own, with commits so frequent that a kill finds something between two of them.
+`judge` says everything that is wrong with a repository, whatever happened to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import pyarrow as pa
+from fastwarc.warc import ArchiveIterator as FastIterator
+from warcio.archiveiterator import ArchiveIterator
+
+from recrawl.choose import make_policy
+from recrawl.cli import crawl as crawl_verb
+from recrawl.cli import cycle as cycle_verb
+from recrawl.cli import run as command
+from recrawl.cli.session import load, options_of, writing
+from recrawl.engine import cycles
+from recrawl.engine.options import Options
+from recrawl.lab.archive import Archive
+from recrawl.lab.timelapse import Clock, Server
+from recrawl.lab.timelapse.app import Options as Manners
+from recrawl.lab.timelapse.app import Request, TimeLapse
+from recrawl.model import State
+from recrawl.record import repository
+from recrawl.record.repository import Repository
+from recrawl.record.rows import VersionRow
+from recrawl.settings import TEMPLATE, Seed, write_seeds, write_value
+
+SMALL: dict[str, Any] = {"commit_visits": 6, "commit_seconds": 0.05, "index_seconds": 0.08}
+"""Commits so frequent that a short run has many."""
+
+
+def archive_of(rows: list[tuple[str, int, bytes | None]]) -> Archive:
+    """An archive from address, time and body; no body means that the page goes."""
+    urls, times, bodies = (list(column) for column in zip(*rows, strict=True))
+    return Archive.of(pa.table({"url": urls, "time": times, "html": pa.array(bodies, pa.binary())}))
+
+
+class Bench:
+    """An archive served at the time that `clock` shows, and repositories that crawl it."""
+
+    def __init__(self, archive: Archive, manners: Manners | None = None) -> None:
+        self.archive = archive
+        self.clock = Clock(archive.start, 0.0, time.monotonic)
+        self.app = Spied(archive, self.clock, manners or Manners())
+        self.server = Server(self.app)
+
+    def __enter__(self) -> Self:
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.__exit__(None, None, None)
+
+    @property
+    def seeds(self) -> list[str]:
+        """Where each site begins."""
+        return [self.server.url_of(f"https://{host}/") for host in self.archive.sites]
+
+    def create(self, folder: Path, **settings: Any) -> Path:
+        """A new repository that keeps all sites."""
+        repository.create(folder, TEMPLATE)
+        path = folder / repository.SETTINGS
+        write_seeds(path, tuple(Seed(url, allow_private=True, delay=0.0) for url in self.seeds))
+        for name, value in {"per_server": 4, "readers": 1, **settings}.items():
+            write_value(path, name, value)
+        return folder
+
+    def options(self, folder: Path, **changes: Any) -> Options:
+        """A repository's options, under the bench's clock."""
+        return replace(options_of(load(folder)), clock=self.clock.now, **changes)
+
+    @contextmanager
+    def opened(self, folder: Path, **changes: Any) -> Iterator[tuple[Repository, Options]]:
+        """A repository, for writing."""
+        options = self.options(folder, **changes)
+        with writing(folder, "test", options, load(folder)) as open_one:
+            yield open_one, options
+
+    def crawl(self, folder: Path, controls: cycles.Controls | None = None, **changes: Any) -> cycles.Summary:
+        """Crawl in this process."""
+        with self.opened(folder, **changes) as (open_one, options):
+            return cycles.crawl(open_one, options, self.seeds, controls or cycles.Controls())
+
+    def cycle(
+        self,
+        folder: Path,
+        policy: str = "round-robin",
+        budget: float = 100_000,
+        controls: cycles.Controls | None = None,
+        **changes: Any,
+    ) -> cycles.Summary:
+        """Refresh in this process."""
+        with self.opened(folder, **changes) as (open_one, options):
+            return cycles.cycle(open_one, options, make_policy(policy), budget, 1, controls or cycles.Controls())
+
+    def served(self, url: str, at: float) -> tuple[int, bytes]:
+        """Status and body that the server gives for an address at a time, without asking it over the wire."""
+        host, _, rest = url.partition("://")[2].partition("/")
+        path, _, query = rest.partition("?")
+        reply = self.app.answer(Request("GET", host, self.server.port, "/" + path, query, {}), at)
+        return reply.status, reply.body
+
+
+class Spied(TimeLapse):
+    """A time-lapse server that tells of every request, before it answers."""
+
+    on_request: Callable[[str], None] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self.on_request is not None:
+            self.on_request(scope["path"])
+        await super().__call__(scope, receive, send)
+
+
+# -- the command as a process ------------------------------------------------------------------------------
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """The command in a process group of its own, with small commits."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.crashes", "-C", str(folder), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def main() -> None:
+    """The command as it is, but for the size of its commits."""
+
+    def smaller(*given: Any, **named: Any) -> Options:
+        return replace(options_of(*given, **named), **SMALL)
+
+    for verb in (crawl_verb, cycle_verb):
+        verb.options_of = smaller  # type: ignore[attr-defined]
+    sys.exit(command(sys.argv[1:]))
+
+
+# -- the judge ----------------------------------------------------------------------------------------------
+
+
+def ask(folder: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    """Look into the store."""
+    with closing(sqlite3.connect(folder / "recrawl.db")) as db:
+        return db.execute(sql, values).fetchall()
+
+
+def judge(folder: Path) -> None:
+    """Fail when anything in a repository that nobody is working on is lost, doubled or at odds with the rest."""
+    assert ask(folder, "PRAGMA integrity_check") == [("ok",)]
+    _judge_visits(folder)
+    _judge_archive(folder)
+    with Repository(folder) as open_one:
+        _judge_versions(open_one)
+        _judge_index(open_one)
+
+
+def _judge_visits(folder: Path) -> None:
+    twice = ask(folder, "SELECT cycle, page, count(*) FROM visits GROUP BY cycle, page HAVING count(*) > 1")
+    assert twice == [], "a page was visited twice in one cycle"
+    assert ask(folder, "SELECT url FROM pages GROUP BY url HAVING count(*) > 1") == []
+    numbers = [row[0] for row in ask(folder, "SELECT id FROM pages ORDER BY id")]
+    assert numbers == list(range(len(numbers))), "page numbers have gaps"
+    orphans = "SELECT id FROM visits WHERE page NOT IN (SELECT id FROM pages) OR cycle NOT IN (SELECT id FROM cycles)"
+    assert ask(folder, orphans) == []
+    said = dict(ask(folder, "SELECT page, count(*) FROM visits WHERE outcome != 4 GROUP BY page"))
+    updates = dict(ask(folder, "SELECT page, count(*) FROM visits WHERE outcome IN (1, 2, 3) GROUP BY page"))
+    for page, visits, changes in ask(folder, "SELECT id, visits, changes FROM pages"):
+        assert (visits, changes) == (said.get(page, 0), updates.get(page, 0)), f"page {page} is counted wrongly"
+
+
+def _judge_archive(folder: Path) -> None:
+    """Every file can be read to its end, and is as long as the store says; every visit with a body has its record."""
+    stored = dict(ask(folder, "SELECT name, length FROM warcs"))
+    assert {path.name: path.stat().st_size for path in (folder / "archive").iterdir()} == stored
+    kinds: Counter[str] = Counter()
+    ids: Counter[str] = Counter()
+    for name in stored:
+        path = folder / "archive" / name
+        with path.open("rb") as file:
+            here = Counter(_record_ids(file, kinds))
+        with path.open("rb") as file:
+            assert sum(1 for _ in FastIterator(file)) == sum(here.values())
+        ids += here
+    assert max(ids.values(), default=1) == 1, "a record is there twice"
+    versions = ask(folder, "SELECT count(*) FROM versions")[0][0]
+    same = "SELECT count(*) FROM visits v WHERE outcome = 0 AND id NOT IN (SELECT min(id) FROM visits GROUP BY version)"
+    assert kinds["response"] == kinds["request"] == versions
+    assert kinds["revisit"] == ask(folder, same)[0][0]
+    assert kinds["warcinfo"] == len(stored)
+
+
+def _record_ids(file: BinaryIO, kinds: Counter[str]) -> Iterator[str]:
+    """The ids of a file's records; counts their kinds, and checks every digest."""
+    for record in ArchiveIterator(file, check_digests="raise"):
+        record.content_stream().read()
+        kinds[record.rec_type] += 1
+        yield record.rec_headers.get_header("WARC-Record-ID")
+
+
+def _judge_versions(open_one: Repository) -> None:
+    db = open_one.store.db
+    before: dict[int, bytes] = {}
+    for row in db.execute("SELECT * FROM versions ORDER BY id").fetchall():
+        version = VersionRow._make(row)
+        status, _, body = open_one.body(version)
+        assert (status, len(body)) == (200, version.size)
+        assert hashlib.sha1(body).digest() == version.payload
+        assert before.get(version.page) != version.payload, "a version is there twice"
+        before[version.page] = version.payload
+    newest = dict(db.execute("SELECT page, max(id) FROM versions GROUP BY page").fetchall())
+    for page, version_, payload in db.execute("SELECT id, version, payload FROM pages").fetchall():
+        assert version_ == newest.get(page, -1)
+        assert payload == before.get(page)
+    orphans = "SELECT id FROM versions WHERE id NOT IN (SELECT version FROM visits)"
+    assert db.execute(orphans).fetchall() == []
+
+
+def _judge_index(open_one: Repository) -> None:
+    """What is searchable is what the store holds: these pages, with their newest titles and texts."""
+    live = f"state IN ({State.LIVE:d}, {State.MISSING:d}) AND version >= 0"
+    sql = f"""SELECT p.id, p.url, v.title FROM pages p JOIN versions v ON v.id =
+              (SELECT max(id) FROM versions WHERE page = p.id AND changed) WHERE {live}"""
+    wanted = {page: (url, title) for page, url, title in open_one.store.db.execute(sql)}
+    found = {hit.page: (hit.url, hit.title) for hit in open_one.index.search("*", limit=100_000)}
+    assert len(open_one.index) == len(found) == len(wanted)
+    assert found == wanted
+
+
+def contents(folder: Path) -> dict[str, tuple[int, str | None]]:
+    """Address to state and digest: what two repositories of the same web must agree on."""
+    rows = ask(folder, "SELECT url, state, payload FROM pages")
+    return {url: (state, payload and payload.hex()) for url, state, payload in rows}
+
+
+def choices(folder: Path, cycle: int) -> dict[int, tuple[float, str]]:
+    """What the policy chose in a cycle: page to score and reason."""
+    sql = "SELECT v.page, v.score, r.text FROM visits v JOIN reasons r ON r.id = v.why WHERE v.cycle = ?"
+    return {page: (score, reason) for page, score, reason in ask(folder, sql, cycle)}
+
+
+def image(folder: Path, target: Path) -> Path:
+    """What a crash at this moment would leave behind."""
+    shutil.copytree(folder, target)
+    (target / "lock").unlink(missing_ok=True)
+    return target
+
+
+if __name__ == "__main__":
+    main()

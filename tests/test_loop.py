@@ -1,0 +1,248 @@
+"""The driver: keeps the contract of policies, feeds them, closes them, and resumes a cycle that was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.book import Book
+from recrawl.choose import Choice
+from recrawl.errors import PolicyError
+from recrawl.lab.worlds import Busy, Still
+from recrawl.loop import Resumed, drive
+from recrawl.model import Outcome, Outcomes, Picks
+
+
+class Scripted:
+    """A policy that yields what it is told and keeps what it is sent."""
+
+    name, source, needs = "scripted", "", frozenset[str]()
+
+    def __init__(self, *batches: list[int]) -> None:
+        self.batches = batches
+        self.sent: list[Outcomes] = []
+        self.closed = False
+
+    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+        try:
+            for batch in self.batches:
+                self.sent.append((yield picks(batch)))
+        finally:
+            self.closed = True
+
+
+class Chasing:
+    """A policy whose next choices depend on what the last ones found: near a change it looks on."""
+
+    name, source, needs = "chasing", "", frozenset[str]()
+
+    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+        left = rng.permutation(np.flatnonzero(book.known)).tolist()
+        while left:
+            size = int(rng.integers(1, 4))
+            batch, left = left[:size], left[size:]
+            seen = yield picks(batch)
+            near = {page + 1 for page in seen.pages[seen.changed].tolist()}
+            left.sort(key=lambda page: page not in near)
+
+
+class Recording:
+    """A world that keeps what it was asked for and what it said; stops after `most` visits."""
+
+    def __init__(self, world: Busy | Still | Told | None = None, most: int = 1 << 30) -> None:
+        self.world = world or Still()
+        self.most = most
+        self.asked: list[list[int]] = []
+        self.said: dict[int, int] = {}
+
+    def visit(self, picks: Picks) -> Outcomes:
+        self.asked.append(picks.pages.tolist())
+        seen = self.world.visit(picks)
+        room = max(0, self.most - len(self.said))
+        seen = Outcomes(seen.pages[:room], seen.what[:room])
+        self.said.update(zip(seen.pages.tolist(), seen.what.tolist(), strict=True))
+        return seen
+
+
+class Told:
+    """A world that answers as it is told."""
+
+    def __init__(self, outcomes: dict[int, int]) -> None:
+        self.outcomes = outcomes
+
+    def visit(self, picks: Picks) -> Outcomes:
+        return Outcomes(picks.pages, np.array([self.outcomes[page] for page in picks.pages.tolist()], np.int8))
+
+
+def picks(pages: list[int]) -> Picks:
+    return Picks(np.array(pages, np.int64), np.ones(len(pages)), "because")
+
+
+def all_of(*batches: list[int], budget: int = 100, pages: int = 10, world: Recording | None = None) -> list[list[int]]:
+    return [s.pages.tolist() for s in drive(Scripted(*batches), world or Recording(), Book.blank(pages), budget, 1)]
+
+
+# -- feeding -----------------------------------------------------------------------------------------------
+
+
+def test_a_policy_is_sent_what_came_of_its_pages() -> None:
+    policy, world = Scripted([3, 1], [2]), Recording(Busy(4, changed=0.5))
+    seen = list(drive(policy, world, Book.blank(5), 10, 1))
+    assert [one.pages.tolist() for one in seen] == [[3, 1], [2]]
+    assert [one.pages.tolist() for one in policy.sent] == [[3, 1], [2]]
+    assert {p: w for s in policy.sent for p, w in zip(s.pages.tolist(), s.what.tolist(), strict=True)} == world.said
+
+
+@pytest.mark.parametrize("budget", [0, 1, 2, 3, 4, 5, 99])
+def test_no_more_than_the_budget_is_visited(budget: int) -> None:
+    visited = [page for batch in all_of([0, 1], [2, 3, 4], budget=budget) for page in batch]
+    assert visited == [0, 1, 2, 3, 4][:budget]
+
+
+def test_an_empty_batch_costs_nothing_and_asks_nobody() -> None:
+    world = Recording()
+    assert all_of([], [1], [], [2], world=world) == [[], [1], [], [2]]
+    assert world.asked == [[1], [2]]
+
+
+def test_a_policy_that_wants_nothing_ends_the_cycle() -> None:
+    assert all_of() == []
+
+
+def test_a_world_that_stops_ends_the_cycle() -> None:
+    assert all_of([0, 1, 2], [3], world=Recording(most=2)) == [[0, 1]]
+
+
+@pytest.mark.parametrize("most", [1, 100])
+def test_a_policy_is_closed_whatever_happens(most: int) -> None:
+    policy = Scripted([0, 1], [2])
+    list(drive(policy, Recording(most=most), Book.blank(5), 2, 1))
+    assert policy.closed
+
+
+def test_a_policy_is_closed_when_the_world_breaks() -> None:
+    class Broken:
+        def visit(self, picks: Picks) -> Outcomes:
+            raise OSError("no network")
+
+    policy = Scripted([0])
+    with pytest.raises(OSError, match="no network"):
+        list(drive(policy, Broken(), Book.blank(5), 2, 1))
+    assert policy.closed
+
+
+# -- the contract --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("batches", "complaint"),
+    [
+        pytest.param(([1, 1],), "twice", id="twice in a batch"),
+        pytest.param(([1, 2], [3, 1]), "twice", id="twice in a cycle"),
+        pytest.param(([7],), "may not be visited", id="a page that is not known"),
+        pytest.param(([10],), "page", id="a page beyond the book"),
+        pytest.param(([-1],), "page", id="a negative page"),
+    ],
+)
+def test_a_policy_that_breaks_the_contract_is_refused(batches: tuple[list[int], ...], complaint: str) -> None:
+    book = Book.blank(10)
+    book.known[7] = False
+    world = Recording()
+    with pytest.raises(PolicyError, match=complaint):
+        list(drive(Scripted(*batches), world, book, 100, 1))
+    assert world.asked == [list(batch) for batch in batches[:-1]]
+
+
+def test_every_page_must_have_a_score() -> None:
+    class Scoreless(Scripted):
+        def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+            yield Picks(np.arange(3), np.ones(2), "because")
+
+    with pytest.raises(PolicyError, match="one score"):
+        list(drive(Scoreless(), Still(), Book.blank(10), 100, 1))
+
+
+def test_a_policy_that_never_ends_and_never_asks_is_refused() -> None:
+    class Idle(Scripted):
+        def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+            for _ in range(100_000):
+                yield picks([])
+            raise AssertionError("nobody stopped it")
+
+    with pytest.raises(PolicyError):
+        for _ in drive(Idle(), Still(), Book.blank(10), 100, 1):
+            pass
+
+
+# -- resuming ------------------------------------------------------------------------------------------------
+
+
+def test_recorded_visits_are_answered_from_the_record_in_the_order_asked_for() -> None:
+    world = Recording(Busy(1, changed=1.0, failed=0.0))
+    resumed = Resumed(world, {5: int(Outcome.FAILED), 2: int(Outcome.UNCHANGED)})
+    seen = resumed.visit(picks([1, 5, 3, 2]))
+    assert seen.pages.tolist() == [1, 5, 3, 2]
+    assert seen.what.tolist() == [Outcome.CHANGED, Outcome.FAILED, Outcome.CHANGED, Outcome.UNCHANGED]
+    assert world.asked == [[1, 3]]
+
+
+def test_when_all_is_recorded_the_world_is_not_asked() -> None:
+    world = Recording()
+    assert Resumed(world, {1: 0, 2: 1}).visit(picks([2, 1])).what.tolist() == [1, 0]
+    assert world.asked == []
+
+
+def test_scores_go_with_their_pages() -> None:
+    asked = []
+
+    class Seen(Still):
+        def visit(self, picks: Picks) -> Outcomes:
+            asked.append((picks.pages.tolist(), picks.score.tolist(), picks.reason))
+            return super().visit(picks)
+
+    Resumed(Seen(), {4: 0}).visit(Picks(np.array([3, 4, 5]), np.array([0.3, 0.4, 0.5]), "why"))
+    assert asked == [([3, 5], [0.3, 0.5], "why")]
+
+
+def test_a_world_that_stops_leaves_out_only_what_was_not_visited() -> None:
+    seen = Resumed(Recording(most=1), {4: 1}).visit(picks([3, 4, 5]))
+    assert seen.pages.tolist() == [3, 4]
+
+
+@given(
+    seed=st.integers(0, 1000),
+    pages=st.integers(1, 40),
+    budget=st.integers(1, 50),
+    cut=st.integers(0, 45),
+    draw=st.randoms(use_true_random=False),
+)
+def test_a_cycle_that_was_cut_makes_the_same_choices(
+    seed: int, pages: int, budget: int, cut: int, draw: object
+) -> None:
+    resume(Chasing, lambda: Book.blank(pages), budget=budget, seed=seed, cut=cut, chance=draw.random)  # type: ignore[attr-defined]
+
+
+def resume(
+    policy: Callable[[], Chasing],
+    book: Callable[[], Book],
+    *,
+    budget: int,
+    seed: int,
+    cut: int,
+    chance: Callable[[], float],
+) -> None:
+    """Drive a cycle to its end; then again, cut after some visits of which the last batch's were recorded in part."""
+    whole = Recording(Busy(seed))
+    list(drive(policy(), whole, book(), budget, seed))
+    first = Recording(Told(whole.said), most=cut)
+    list(drive(policy(), first, book(), budget, seed))
+    last = set(first.asked[-1]) if first.asked else set()
+    recorded = {page: what for page, what in first.said.items() if page not in last or chance() < 0.5}
+    rest = Recording(Told(whole.said))
+    second = list(drive(policy(), Resumed(rest, recorded), book(), budget, seed))
+    assert [seen.pages.tolist() for seen in second] == whole.asked
+    assert {page for batch in rest.asked for page in batch} == set(whole.said) - set(recorded)

@@ -1,0 +1,365 @@
+"""What every policy keeps to. All that `recrawl.choose` lists are taken through every check here.
+
+A new policy needs nothing but its place in that list; settings of its parameters that deserve the checks too are added
+to `VARIANTS`. What one policy promises beyond the contract is tested at the end.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recrawl.book import Book
+from recrawl.choose import POLICIES, describe, make_policy, parameters
+from recrawl.errors import UnknownName, UsageError
+from recrawl.lab.worlds import Busy, Still
+from recrawl.loop import Resumed, drive
+from recrawl.model import Outcomes, Picks
+
+VARIANTS = (
+    "round-robin(order=shuffled)",
+    "round-robin(order=random)",
+    "fixed-interval(days=0)",
+    "fixed-interval(days=0.5)",
+    "fixed-interval(days=400)",
+)
+TEXTS = (*POLICIES, *VARIANTS)
+DAY = 86400.0
+
+every_policy = pytest.mark.parametrize("text", TEXTS)
+every_name = pytest.mark.parametrize("name", POLICIES)
+
+
+@st.composite
+def books(draw: Callable[..., Any], least: int = 0) -> Book:
+    """Any state of knowledge: pages never found good, never visited, failing, gone; times that are -inf."""
+    pages = draw(st.integers(least, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    book = Book.blank(pages, now=draw(st.sampled_from([0.0, 1e3, 1.7e9])))
+    sites = draw(st.integers(1, 5))
+    book.site[:] = rng.integers(0, sites, pages)
+    book.folder[:] = book.site * 10 + rng.integers(0, 3, pages)
+    book.depth[:] = rng.integers(0, 6, pages)
+    book.found[:] = book.now - rng.integers(0, 100, pages) * DAY
+    book.size[:] = rng.integers(0, 10**6, pages)
+    book.known[:] = rng.random(pages) < draw(st.sampled_from([0.0, 0.7, 1.0]))
+    for _ in range(draw(st.integers(0, 6))):
+        some = np.flatnonzero(rng.random(pages) < 0.5)
+        at = book.now - rng.integers(0, 30, len(some)) * DAY / 2
+        book.note(Outcomes(some, rng.choice(5, len(some), p=[0.4, 0.3, 0.1, 0.05, 0.15]).astype(np.int8)), at)
+    return book
+
+
+class Watched:
+    """A world that keeps the picks that it was given and what it said."""
+
+    def __init__(self, world: Any, most: int = 1 << 30) -> None:
+        self.world = world
+        self.most = most
+        self.picks: list[Picks] = []
+        self.said: dict[int, int] = {}
+
+    @property
+    def pages(self) -> list[int]:
+        return [page for picks in self.picks for page in picks.pages.tolist()]
+
+    def visit(self, picks: Picks) -> Outcomes:
+        self.picks.append(picks)
+        seen = self.world.visit(picks)
+        room = max(0, self.most - len(self.said))
+        seen = Outcomes(seen.pages[:room], seen.what[:room])
+        self.said.update(zip(seen.pages.tolist(), seen.what.tolist(), strict=True))
+        return seen
+
+
+class Told:
+    """A world that says what it said before."""
+
+    def __init__(self, said: dict[int, int]) -> None:
+        self.said = said
+
+    def visit(self, picks: Picks) -> Outcomes:
+        return Outcomes(picks.pages, np.array([self.said[page] for page in picks.pages.tolist()], np.int8))
+
+
+def driven(text: str, book: Book, budget: int, seed: int) -> Watched:
+    world = Watched(Busy(seed))
+    for _ in drive(make_policy(text), world, book, budget, seed):
+        pass
+    return world
+
+
+def columns(book: Book) -> dict[str, Any]:
+    return {item.name: copy.deepcopy(getattr(book, item.name)) for item in dataclasses.fields(book)}
+
+
+# -- every policy, any book --------------------------------------------------------------------------------
+
+
+@every_policy
+@given(book=books(), budget=st.integers(0, 60), seed=st.integers(0, 2**63))
+def test_budget_kept_no_page_twice_none_unknown(text: str, book: Book, budget: int, seed: int) -> None:
+    world = driven(text, book, budget, seed)
+    assert len(world.pages) <= budget
+    assert len(set(world.pages)) == len(world.pages)
+    assert book.known[world.pages].all() if world.pages else True
+
+
+@every_policy
+@given(book=books(), budget=st.integers(0, 60))
+def test_a_choice_has_a_score_and_a_reason(text: str, book: Book, budget: int) -> None:
+    for picks in driven(text, book, budget, 1).picks:
+        assert picks.pages.dtype.kind == "i"
+        assert len(picks.score) == len(picks.pages)
+        assert not np.isnan(picks.score).any()
+        assert picks.reason == picks.reason.strip() != ""
+
+
+@every_policy
+@given(book=books(), budget=st.integers(1, 60), seed=st.integers(0, 2**63))
+def test_the_same_seed_makes_the_same_choices(text: str, book: Book, budget: int, seed: int) -> None:
+    first, second = driven(text, book, budget, seed), driven(text, book, budget, seed)
+    assert first.pages == second.pages
+    assert [picks.score.tolist() for picks in first.picks] == [picks.score.tolist() for picks in second.picks]
+
+
+@every_policy
+@given(book=books(), budget=st.integers(1, 60))
+def test_nothing_is_kept_from_cycle_to_cycle_but_the_book(text: str, book: Book, budget: int) -> None:
+    policy = make_policy(text)
+    pages = []
+    for _ in range(2):
+        world = Watched(Busy(3))
+        list(drive(policy, world, book, budget, 3))
+        pages.append(world.pages)
+    assert pages[0] == pages[1]
+
+
+@every_policy
+@given(book=books(), budget=st.integers(0, 60))
+def test_the_book_is_read_and_never_written(text: str, book: Book, budget: int) -> None:
+    before = columns(book)
+    driven(text, book, budget, 1)
+    for name, column in columns(book).items():
+        np.testing.assert_array_equal(column, before[name], err_msg=name)
+
+
+@every_policy
+@given(budget=st.integers(0, 5))
+def test_an_empty_book_gives_no_visits(text: str, budget: int) -> None:
+    assert driven(text, Book.blank(0), budget, 1).pages == []
+
+
+@every_policy
+def test_a_book_without_known_pages_gives_no_visits(text: str) -> None:
+    book = Book.blank(9, now=1e9)
+    book.known[:] = False
+    assert driven(text, book, 5, 1).pages == []
+
+
+@every_policy
+def test_pages_never_visited_are_visited_when_there_is_room(text: str) -> None:
+    assert sorted(driven(text, Book.blank(9, now=1e9), 1000, 1).pages) == list(range(9))
+
+
+@every_policy
+@given(
+    book=books(least=1),
+    budget=st.integers(1, 60),
+    seed=st.integers(0, 2**32),
+    cut=st.integers(0, 45),
+    lost=st.integers(0, 2**32),
+)
+def test_a_cycle_that_was_cut_makes_the_same_choices(
+    text: str, book: Book, budget: int, seed: int, cut: int, lost: int
+) -> None:
+    whole = driven(text, book, budget, seed)
+    first = Watched(Told(whole.said), most=cut)
+    list(drive(make_policy(text), first, book, budget, seed))
+    # Visits end in any order: of the batch that was under way any part may have been recorded.
+    under_way = first.picks[-1].pages.tolist() if first.picks else []
+    kept = np.random.default_rng(lost).random(len(under_way)) < 0.5
+    gone = {page for page, stays in zip(under_way, kept.tolist(), strict=True) if not stays}
+    recorded = {page: what for page, what in first.said.items() if page not in gone}
+    rest = Watched(Told(whole.said))
+    second = Watched(Resumed(rest, recorded))
+    list(drive(make_policy(text), second, book, budget, seed))
+    assert second.pages == whole.pages
+    assert set(rest.pages) == set(whole.pages) - set(recorded)
+
+
+@every_policy
+def test_two_hundred_thousand_pages_are_no_matter(text: str) -> None:
+    rng = np.random.default_rng(1)
+    book = Book.blank(200_000, now=1e9)
+    book.site[:] = rng.integers(0, 100, len(book))
+    book.folder[:] = rng.integers(0, 5000, len(book))
+    book.note(Outcomes(np.arange(100_000), rng.integers(0, 3, 100_000).astype(np.int8)), 1e9 - DAY)
+    assert len(driven(text, book, 2000, 1).pages) == 2000
+
+
+# -- every policy, its outside -----------------------------------------------------------------------------
+
+
+@every_policy
+def test_the_text_makes_the_policy_and_the_policy_the_text(text: str) -> None:
+    policy = make_policy(text)
+    again = make_policy(describe(policy))
+    assert describe(again) == describe(policy) == text
+    assert vars(again) == vars(policy)
+
+
+@every_name
+def test_it_says_what_it_is_and_where_it_comes_from(name: str) -> None:
+    kind = POLICIES[name]
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", kind.name)
+    assert kind.name == name
+    assert kind.source.strip()
+    assert isinstance(kind.needs, frozenset)
+    doc = inspect.getdoc(kind) or ""
+    assert ">>>" in doc, "an example that runs"
+    assert re.search(r"^Source: \S", doc, re.MULTILINE)
+    assert doc.splitlines()[0].endswith((".", ")."))
+
+
+@every_name
+def test_parameters_are_keywords_with_defaults_kept_under_their_names(name: str) -> None:
+    kind = POLICIES[name]
+    policy = kind()
+    for key, default in parameters(name).items():
+        parameter = inspect.signature(kind).parameters[key]
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        assert default is not inspect.Parameter.empty
+        assert getattr(policy, key) == default
+        assert key in (inspect.getdoc(kind) or ""), f"{key} is not explained"
+    assert describe(policy) == name
+
+
+@every_name
+def test_a_parameter_that_it_does_not_have_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"no-such-thing|takes no parameters"):
+        make_policy(f"{name}(no-such-thing=1)")
+
+
+@every_name
+def test_a_value_of_the_wrong_kind_is_refused(name: str) -> None:
+    for key, default in parameters(name).items():
+        if not isinstance(default, str):
+            with pytest.raises(UsageError, match=key):
+                make_policy(f"{name}({key}=nonsense)")
+
+
+# -- the list ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "(", "round-robin(", "round robin", "random()x", "random;random"])
+def test_a_text_that_is_no_policy_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        make_policy(text)
+
+
+def test_a_name_that_is_nearly_right_is_helped() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'round-robin'"):
+        make_policy("round-robbin")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "round-robin(order=sideways)",
+        "round-robin(shuffled)",
+        "fixed-interval(days=-1)",
+        "fixed-interval(days=True)",
+        "fixed-interval(days=1e999)",
+        "fixed-interval(days='3')",
+        "fixed-interval(days=[3])",
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        make_policy(text)
+
+
+@pytest.mark.parametrize("text", ["random", "round-robin(order=random)", "round-robin(order=shuffled)"])
+def test_another_seed_makes_other_choices_where_chance_decides(text: str) -> None:
+    book = Book.blank(1000, now=1e9)
+    assert driven(text, book, 50, 1).pages != driven(text, book, 50, 2).pages
+
+
+# -- what single policies promise -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["fixed", "shuffled"])
+@given(pages=st.integers(1, 30), budget=st.integers(1, 12), passes=st.integers(1, 3), step=st.sampled_from([1.0, DAY]))
+def test_round_robin_visits_every_page_once_per_pass(
+    order: str, pages: int, budget: int, passes: int, step: float
+) -> None:
+    book = Book.blank(pages, now=1.7e9)
+    policy, world = make_policy(f"round-robin(order={order})"), Watched(Busy(5, failed=0.3))
+    visits: list[int] = []
+    while len(visits) < passes * pages:
+        book.now += step
+        for seen in drive(policy, world, book, budget, seed=len(visits)):
+            book.note(seen, book.now)
+            visits += seen.pages.tolist()
+    for turn in range(passes):
+        assert sorted(visits[turn * pages : (turn + 1) * pages]) == list(range(pages))
+
+
+@given(books(least=1), st.integers(1, 40))
+def test_round_robin_takes_those_that_have_waited_longest(book: Book, budget: int) -> None:
+    chosen = driven("round-robin", book, budget, 1).pages
+    tried = np.where(book.last_try > -np.inf, book.last_try, book.found - 1e9)
+    left = np.setdiff1d(np.flatnonzero(book.known), chosen)
+    if len(left) and chosen:
+        assert tried[chosen].max() <= tried[left].min()
+
+
+def test_round_robin_goes_on_when_a_page_is_born() -> None:
+    book = Book.blank(4, now=1e9)
+    book.known[3] = False
+    policy = make_policy("round-robin")
+    order: list[int] = []
+    for turn in range(4):
+        book.now += DAY
+        if turn == 1:
+            book.known[3], book.found[3] = True, book.now
+        for seen in drive(policy, Still(), book, 1, 1):
+            book.note(seen, book.now)
+            order += seen.pages.tolist()
+    assert sorted(order[:4]) == [0, 1, 2, 3]
+
+
+@given(books(), st.integers(0, 60), st.sampled_from([0, 0.5, 3, 7, 400]))
+def test_fixed_interval_visits_what_is_due_and_nothing_else(book: Book, budget: int, days: float) -> None:
+    chosen = driven(f"fixed-interval(days={days})", book, budget, 1).pages
+    due = [
+        page
+        for page in np.flatnonzero(book.known).tolist()
+        if book.last_try[page] == -math.inf or book.now - book.last_try[page] >= days * DAY
+    ]
+    assert set(chosen) <= set(due)
+    assert len(chosen) == min(budget, len(due))
+    tried = book.last_try[chosen].tolist()
+    assert tried == sorted(tried), "the most overdue come first"
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1000))
+def test_random_draws_every_page_equally_often(seed: int) -> None:
+    book = Book.blank(20)
+    counts = np.zeros(20)
+    for turn in range(200):
+        counts[driven("random", book, 5, seed * 1000 + turn).pages] += 1
+    assert counts.sum() == 1000
+    assert 20 < counts.min() <= counts.max() < 85  # 50 is expected; so far off comes once in a million

@@ -1,0 +1,290 @@
+"""The store: rows come back as they went in, a commit is all or nothing, columns say what rows say."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.model import Outcome, State
+from recrawl.record import questions
+from recrawl.record.rows import Batch, CycleRow, NewPage, PageState, SiteRow, VersionRow, VisitRow, unvisited
+from recrawl.record.store import Store
+
+integers = st.integers(-(2**63), 2**63 - 1)
+counts = st.integers(0, 2**31 - 1)
+reals = st.floats(allow_nan=False)
+times = st.floats(-1e12, 1e12)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+blobs = st.binary(max_size=20)
+maybe_time = st.none() | times
+
+
+def rows(kind: Any, **columns: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Rows of a kind; columns that are not named are counts."""
+    return st.builds(kind, **{name: columns.get(name, counts) for name in kind._fields})
+
+
+states = rows(
+    PageState,
+    state=st.sampled_from([int(state) for state in State]),
+    version=st.integers(-1, 5),
+    version_at=times,
+    target=st.integers(-1, 5),
+    last_try=maybe_time,
+    last_visit=maybe_time,
+    last_change=maybe_time,
+    missing_since=times,
+    payload=st.none() | blobs,
+    digest=st.none() | blobs,
+    noise=st.none() | blobs,
+    etag=texts,
+    modified=texts,
+    id=st.just(0),
+)
+versions = rows(
+    VersionRow,
+    at=times,
+    divergence=st.none() | reals,
+    significant=st.none() | st.booleans().map(int),
+    payload=blobs,
+    digest=blobs,
+    title=texts,
+    mime=texts,
+    encoding=texts,
+)
+visits = rows(
+    VisitRow,
+    at=times,
+    outcome=st.sampled_from([int(outcome) for outcome in Outcome]),
+    seconds=times,
+    version=st.integers(-1, 5),
+    score=st.none() | reals,
+    why=st.none() | counts,
+    failure=st.none() | texts,
+    detail=st.none() | texts,
+)
+sites = rows(
+    SiteRow, origin=texts, robots_body=blobs, habits=texts, robots_at=times, robots_held=times, sitemap_at=times
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store(tmp_path / "recrawl.db", create=True)) as made:
+        yield made
+
+
+def fresh() -> Store:
+    """A store in memory, for many small examples."""
+    return Store(Path(":memory:"), create=True)
+
+
+def new_page(number: int, *, site: int = 0, cycle: int = 0, state: int = 0, listed: int = 0) -> NewPage:
+    url = f"https://a.example/{number}"
+    return NewPage(number, number * 7919 - 5, site, number // 10, 1, -1, 100.0 + number, cycle, state, listed, url)
+
+
+def visit(number: int, page: int, *, cycle: int = 0, outcome: Outcome = Outcome.UNCHANGED, at: float = 0.0) -> VisitRow:
+    return VisitRow(number, page, cycle, at or float(number), int(outcome), 200, 10, 0.1, -1, None, None, None, None)
+
+
+# -- round trips -------------------------------------------------------------------------------------------
+
+
+@given(states)
+def test_a_pages_state_comes_back(state: PageState) -> None:
+    with closing(fresh()) as store:
+        store.commit(Batch(pages=[new_page(0)], states=[state]), [])
+        url, site, depth, listed, back = store.page(0)
+        assert (url, site, depth, listed) == ("https://a.example/0", 0, 1, 0)
+        assert back == state
+
+
+@given(versions)
+def test_a_version_comes_back(version: VersionRow) -> None:
+    with closing(fresh()) as store:
+        store.commit(Batch(versions=[version]), [])
+        assert store.version(version.id) == version
+        assert store.version(version.id + 1) is None
+        assert questions.versions(store.db, version.page) == [version]
+
+
+@given(visits)
+def test_a_visit_comes_back(row: VisitRow) -> None:
+    with closing(fresh()) as store:
+        store.commit(Batch(visits=[row]), [])
+        assert VisitRow._make(store.db.execute("SELECT * FROM visits").fetchone()) == row
+
+
+@given(st.lists(sites, max_size=5, unique_by=(lambda row: row.id, lambda row: row.origin)))
+def test_sites_come_back_by_number_and_can_be_replaced(made: list[SiteRow]) -> None:
+    with closing(fresh()) as store:
+        store.commit(Batch(sites=made), [])
+        changed = [row._replace(habits="other", lm_good=3) for row in made]
+        assert store.sites() == sorted(made)
+        store.commit(Batch(sites=changed), [])
+        assert store.sites() == sorted(changed)
+
+
+def test_a_page_that_was_only_found_is_unvisited(store: Store) -> None:
+    store.commit(Batch(pages=[new_page(0)]), [])
+    assert store.page(0)[4] == unvisited(0)
+
+
+def test_cycles_come_newest_first(store: Store) -> None:
+    made = [CycleRow(n, "cycle", "random", 10, 2**62 + n, float(n), None, n * 10, 5) for n in range(3)]
+    for row in made:
+        store.open_cycle(row)
+    store.close_cycle(1, 9.5)
+    assert store.cycles() == [made[2], made[1]._replace(finished=9.5), made[0]]
+    assert store.cycles(limit=1) == [made[2]]
+
+
+@given(st.one_of(st.integers(-(2**53), 2**53), reals, texts))
+def test_a_single_value_comes_back(value: float | str) -> None:
+    with closing(fresh()) as store:
+        assert store.meta("x", "nothing") == "nothing"
+        store.set_meta("x", "before")
+        store.set_meta("x", value)
+        assert store.meta("x", None) == value
+
+
+def test_a_reason_is_stored_once(store: Store) -> None:
+    assert store.reason("has waited") != store.reason("was due")
+    assert store.reason("has waited") == store.reason("has waited")
+    assert store.db.execute("SELECT count(*) FROM reasons").fetchone() == (2,)
+
+
+def test_links_hints_and_archive_files_are_replaced(store: Store) -> None:
+    for targets, seen, length in ((b"\1\0\0\0", 1.0, 100), (b"", 2.0, 200)):
+        batch = Batch(links=[(0, targets)], hints=[(0, "lastmod", seen, 5.0)])
+        store.commit(batch, [(0, "a.warc.gz", length)])
+    assert store.db.execute("SELECT * FROM links").fetchall() == [(0, b"")]
+    assert store.db.execute("SELECT * FROM hints").fetchall() == [(0, "lastmod", 2.0, 5.0)]
+    assert store.db.execute("SELECT * FROM warcs").fetchall() == [(0, "a.warc.gz", 200)]
+
+
+# -- all or nothing ----------------------------------------------------------------------------------------
+
+
+def test_a_commit_that_fails_leaves_everything_as_it_was(store: Store) -> None:
+    store.commit(Batch(pages=[new_page(0)], visits=[visit(0, 0)]), [(0, "a.warc.gz", 10)])
+    before = list(store.db.iterdump())
+    batch = Batch(
+        pages=[new_page(1)],
+        visits=[visit(1, 1)],
+        states=[unvisited(0)._replace(visits=9)],
+        sites=[SiteRow(0, "https://a.example", 200, b"", 0, 0, 0, 0, 0, 0, 0, "")],
+        links=[(0, None)],  # type: ignore[list-item]
+    )
+    with pytest.raises(sqlite3.IntegrityError):
+        store.commit(batch, [(0, "a.warc.gz", 999)])
+    assert list(store.db.iterdump()) == before
+    store.commit(Batch(pages=[new_page(1)]), [])
+    assert store.next_id("pages") == 2
+
+
+def test_what_is_committed_is_there_for_others_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "recrawl.db"
+    with closing(Store(path, create=True)) as writer, closing(Store(path)) as reader:
+        assert reader.next_id("pages") == 0
+        writer.commit(Batch(pages=[new_page(0)]), [])
+        assert reader.next_id("pages") == 1
+
+
+def test_a_reader_is_not_held_up_by_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "recrawl.db"
+    with closing(Store(path, create=True)) as writer, closing(Store(path)) as reader:
+        writer.db.execute("BEGIN IMMEDIATE")
+        writer.db.execute("INSERT INTO meta VALUES ('x', 1)")
+        assert reader.meta("x", "nothing") == "nothing"
+        writer.db.execute("COMMIT")
+        assert reader.meta("x", "nothing") == 1
+
+
+# -- columns -------------------------------------------------------------------------------------------------
+
+
+def test_the_books_columns_are_in_the_order_of_page_numbers(store: Store) -> None:
+    store.commit(Batch(pages=[new_page(2), new_page(0, cycle=3), new_page(1, state=1)]), [])
+    store.commit(Batch(states=[unvisited(1)._replace(state=1, visits=4, changes=2, last_visit=7.5, size=2**40)]), [])
+    columns = store.book_columns()
+    assert columns["found"].tolist() == [100.0, 101.0, 102.0]
+    assert columns["cycle"].tolist() == [3, 0, 0]
+    assert columns["state"].tolist() == [0, 1, 0]
+    assert columns["visits"].tolist() == [0, 4, 0]
+    assert columns["last_visit"].tolist() == [-math.inf, 7.5, -math.inf]
+    assert columns["last_try"].tolist() == [-math.inf] * 3
+    assert columns["size"].tolist() == [0, 2**40, 0]
+    assert len({column.dtype.kind for column in columns.values()} - set("if")) == 0
+
+
+def test_an_empty_store_has_empty_columns(store: Store) -> None:
+    assert {len(column) for column in store.book_columns().values()} == {0}
+    keys, pages = store.keys()
+    assert len(keys) == len(pages) == 0
+    assert store.next_id("visits") == 0
+
+
+@given(st.lists(integers, max_size=20, unique=True))
+def test_keys_lead_to_their_pages(keys: list[int]) -> None:
+    with closing(fresh()) as store:
+        store.commit(Batch(pages=[new_page(n)._replace(key=key) for n, key in enumerate(keys)]), [])
+        got, pages = store.keys()
+        assert dict(zip(got.tolist(), pages.tolist(), strict=True)) == {key: n for n, key in enumerate(keys)}
+
+
+def test_only_pages_that_were_found_and_nothing_more_are_waiting(store: Store) -> None:
+    store.commit(Batch(pages=[new_page(n, state=n % 7, site=n) for n in range(9)]), [])
+    assert store.waiting()["id"].tolist() == [0, 7]
+    assert store.waiting()["site"].tolist() == [0, 7]
+
+
+def test_visits_of_a_cycle_come_in_the_order_in_which_they_were_recorded(store: Store) -> None:
+    made = [visit(0, 5), visit(1, 3, cycle=1), visit(2, 4, cycle=2), visit(3, 1, cycle=1, outcome=Outcome.FAILED)]
+    store.commit(Batch(visits=made), [])
+    cycle = CycleRow(1, "cycle", "random", 10, 1, 0.0, None, 1, 5)
+    assert store.visits_of_cycle(cycle)["page"].tolist() == [3, 1]
+    assert store.visits_of_cycle(cycle)["outcome"].tolist() == [Outcome.UNCHANGED, Outcome.FAILED]
+    assert sorted(store.pages_visited_since(1).tolist()) == [1, 3, 4]
+
+
+@given(st.lists(st.integers(0, 4), max_size=20), st.sets(st.integers(0, 5)), st.integers(0, 25))
+def test_a_history_holds_the_visits_of_its_pages_up_to_a_point(pages: list[int], wanted: set[int], end: int) -> None:
+    with closing(fresh()) as store:
+        store.commit(Batch(visits=[visit(n, page, at=float(n)) for n, page in enumerate(pages)]), [])
+        for _ in range(2):  # it keeps nothing from one call to the next
+            past = store.history(np.array(sorted(wanted), np.int64), end)
+            expected = [(page, float(n)) for n, page in enumerate(pages) if page in wanted and n < end]
+            assert list(zip(past["page"].tolist(), past["at"].tolist(), strict=True)) == expected
+
+
+# -- states without a visit ----------------------------------------------------------------------------------
+
+
+def test_pages_that_are_gone_get_another_look_when_the_sitemap_names_them(store: Store) -> None:
+    gone, live = int(State.GONE), int(State.LIVE)
+    store.commit(Batch(pages=[new_page(n, state=s) for n, s in enumerate([gone, gone, live])]), [])
+    store.commit(Batch(states=[unvisited(n)._replace(state=gone, misses=2, missing_since=5.0) for n in (0, 1)]), [])
+    store.commit(Batch(listed=[(1, 0), (2, 1), (1, 2)]), [])
+    store.revive()
+    back = [store.page(n)[4] for n in range(3)]
+    assert [state.state for state in back] == [State.MISSING, State.GONE, State.LIVE]
+    assert (back[0].misses, back[0].missing_since) == (0, 0)
+    assert (back[1].misses, back[1].missing_since) == (2, 5.0)
+    assert store.listed_pages(0) == {0, 2}
+
+
+def test_states_are_set_for_the_pages_named(store: Store) -> None:
+    store.commit(Batch(pages=[new_page(n) for n in range(3)]), [])
+    store.set_states(int(State.DROPPED), [0, 2])
+    assert store.book_columns()["state"].tolist() == [State.DROPPED, State.FOUND, State.DROPPED]

@@ -1,0 +1,173 @@
+"""WARC records: any visit can be written, read back, and read by others."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fastwarc.warc import ArchiveIterator as FastIterator
+from hypothesis import example, given
+from hypothesis import strategies as st
+from warcio.archiveiterator import ArchiveIterator
+from warcio.checker import Checker
+
+from recrawl.record import warc
+
+_URL = "https://a.example/x?y=1"
+_AT = 1_700_000_000.25
+_REQUEST = b"GET /x?y=1 HTTP/1.1\r\nHost: a.example\r\n\r\n"
+
+names = st.from_regex(r"[A-Za-z][A-Za-z0-9-]{0,20}", fullmatch=True)
+# What a header may hold once the transport has split lines: no control characters, no space at either end.
+values = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_categories=["Cc"]), max_size=40).map(
+    lambda text: text.strip("\xa0 ")
+)
+headers = st.lists(st.tuples(names, values), max_size=8).map(tuple)
+times = st.floats(0, 4e9)
+
+
+def sha1(body: bytes) -> bytes:
+    return hashlib.sha1(body).digest()
+
+
+def response(body: bytes, head: warc.Headers = (), *, url: str = _URL, at: float = _AT, status: int = 200) -> bytes:
+    return warc.response(url, at, "192.0.2.1", status, head, body, sha1(body), _REQUEST)
+
+
+def records(blob: bytes) -> list[Any]:
+    """As warcio reads them, digests checked; the content is put beside each."""
+    found = []
+    for record in ArchiveIterator(io.BytesIO(blob), check_digests="raise"):
+        record.body = record.content_stream().read()
+        found.append(record)
+    return found
+
+
+def field(record: Any, name: str) -> str | None:
+    value: str | None = record.rec_headers.get_header(name)
+    return value
+
+
+# -- responses -------------------------------------------------------------------------------------------
+
+
+@given(headers, st.binary(max_size=300), st.sampled_from([200, 203, 404, 999]), times)
+@example((("Transfer-Encoding", "chunked"), ("Content-Encoding", "gzip")), b"plain", 200, 0.0)
+@example((("Content-Length", "7"), ("content-length", "8")), b"\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", 200, 0.0)
+def test_a_response_is_read_back_as_it_was(head: warc.Headers, body: bytes, status: int, at: float) -> None:
+    blob = response(body, head, status=status, at=at)
+    got_status, got_head, got_body = warc.read_body(blob)
+    assert (got_status, got_body) == (status, body)
+    renamed = {"content-length", "content-encoding", "transfer-encoding"}
+    kept = [(name, value) for name, value in head if name.lower() not in renamed]
+    stale = [(f"X-Archive-Orig-{name}", value) for name, value in head if name.lower() in renamed]
+    assert [pair for pair in got_head if pair in kept] == kept
+    assert set(stale) <= set(got_head)
+    assert len(got_head) == len(head) + 1
+    assert got_head[-1] == ("Content-Length", str(len(body)))
+
+
+@given(headers, st.binary(max_size=300))
+@example((), b"")
+def test_others_read_the_same_body(head: warc.Headers, body: bytes) -> None:
+    blob = response(body, head)
+    target, asked = records(blob)
+    assert (target.rec_type, target.body) == ("response", body)
+    assert (asked.rec_type, asked.rec_headers.get_header("WARC-Target-URI")) == ("request", _URL)
+    assert field(asked, "WARC-Concurrent-To") == field(target, "WARC-Record-ID")
+    assert field(target, "WARC-Payload-Digest") == "sha1:" + base64.b32encode(sha1(body)).decode()
+    assert [record.record_id for record in FastIterator(io.BytesIO(blob))] == [
+        field(target, "WARC-Record-ID"),
+        field(asked, "WARC-Record-ID"),
+    ]
+
+
+@given(headers, st.binary(max_size=200), times)
+def test_the_same_visit_gives_the_same_bytes(head: warc.Headers, body: bytes, at: float) -> None:
+    assert response(body, head, at=at) == response(body, head, at=at)
+
+
+def test_ids_tell_visits_apart() -> None:
+    ids = {
+        warc.record_id(url, at, kind)
+        for url in (_URL, _URL + "2")
+        for at in (1.0, 1.000001, 2.0)
+        for kind in ("response", "request", "revisit")
+    }
+    assert len(ids) == 18
+
+
+def test_a_body_that_pretends_to_be_a_record_stays_a_body() -> None:
+    body = response(b"inner")
+    assert warc.read_body(response(body))[2] == body
+    assert len(records(response(body))) == 2
+
+
+def test_what_cannot_be_written_in_latin_1_does_not_break_the_record() -> None:
+    blob = response(b"x", (("X-Name", "\u20ac"), ("Content-Type", "text/html")))
+    assert dict(warc.read_body(blob)[1])["Content-Type"] == "text/html"
+
+
+def test_no_response_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no response"):
+        warc.read_body(warc.warcinfo("a.warc.gz", 0.0, "recrawl"))
+
+
+def test_dates_are_precise_to_the_microsecond() -> None:
+    assert warc.warc_date(1_700_000_000.25) == "2023-11-14T22:13:20.250000Z"
+
+
+# -- revisits --------------------------------------------------------------------------------------------
+
+
+def test_a_revisit_with_the_same_bytes_names_its_original() -> None:
+    original = records(response(b"body"))[0]
+    head = (("Content-Type", "text/html"), ("Content-Encoding", "gzip"))
+    (again,) = records(warc.revisit(_URL, _AT + 60, "192.0.2.1", sha1(b"body"), _AT, (200, head)))
+    assert again.rec_type == "revisit"
+    assert field(again, "WARC-Profile") == warc.IDENTICAL
+    assert field(again, "WARC-Refers-To") == field(original, "WARC-Record-ID")
+    assert field(again, "WARC-Refers-To-Date") == field(original, "WARC-Date")
+    assert field(again, "WARC-Refers-To-Target-URI") == _URL
+    assert field(again, "WARC-Payload-Digest") == field(original, "WARC-Payload-Digest")
+    assert again.http_headers.get_header("Content-Type") == "text/html"
+    assert again.http_headers.get_header("Content-Encoding") is None
+
+
+def test_a_304_has_no_headers_that_a_replay_could_take_for_the_page() -> None:
+    (again,) = records(warc.revisit(_URL, _AT + 60, "", sha1(b"body"), _AT, None))
+    assert field(again, "WARC-Profile") == warc.NOT_MODIFIED
+    assert field(again, "WARC-Refers-To-Date") == warc.warc_date(_AT)
+    assert (field(again, "Content-Length"), again.body) == ("0", b"")
+
+
+# -- whole files -------------------------------------------------------------------------------------------
+
+
+def test_warcio_check_has_no_complaint(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.warc.gz"
+    parts = [
+        warc.warcinfo(path.name, _AT, "recrawl"),
+        response(b"<p>one", (("Content-Type", "text/html"),)),
+        warc.revisit(_URL, _AT + 1, "192.0.2.1", sha1(b"<p>one"), _AT, (200, (("Content-Type", "text/html"),))),
+        warc.revisit(_URL, _AT + 2, "192.0.2.1", sha1(b"<p>one"), _AT, None),
+        response(b"", at=_AT + 3),
+    ]
+    path.write_bytes(b"".join(parts))
+    checker = Checker(SimpleNamespace(inputs=[str(path)], verbose=True))
+    checker.process_all()
+    assert checker.exit_value == 0
+    said = capsys.readouterr().out
+    assert "digest pass" in said
+    assert "fail" not in said
+
+
+def test_every_record_is_a_gzip_member_of_its_own() -> None:
+    blob = warc.warcinfo("a.warc.gz", _AT, "recrawl") + response(b"one")
+    start = len(warc.warcinfo("a.warc.gz", _AT, "recrawl"))
+    assert warc.read_body(blob[start:])[2] == b"one"
+    assert [record.stream_pos for record in FastIterator(io.BytesIO(blob))][:2] == [0, start]
