@@ -11,11 +11,13 @@ own, with pages `/known/0.html` … that the benchmark's web serves. Then, from 
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,17 +25,19 @@ from benchmarks import ours
 from benchmarks.measure import CommandError
 from benchmarks.report import Table, number
 from benchmarks.web import Web
+from recrawl.discover.urls import directory, key, origin
+from recrawl.model import State
+from recrawl.record.repository import SETTINGS
+from recrawl.record.rows import Batch, NewPage, SiteRow, unvisited
+from recrawl.record.store import Store
+from recrawl.settings import Seed, write_seeds
 
 SIZES = [10_000, 100_000, 1_000_000]
-CYCLE = 10_000
+CYCLE = 3_000  # three of them fit into the smallest size, so that every visit is a page's first download
 REPEATS = 3  # of every cycle, for the difference of two of them is small beside start-up
 PLAN_SECONDS = 5.0
 MEMORY = 2**30
 FLAT = 1.25  # a page at the largest size may cost so much more than at the smallest
-
-# HOOK: a function (folder, urls) that puts visited pages into the repository at `folder` through the store,
-# in batches, as if each had been fetched once. While there is none, the benchmark says so and is skipped.
-FILL: Callable[[Path, Iterator[str]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,18 +58,27 @@ def urls(web_url: str, pages: int) -> Iterator[str]:
 
 
 def fill(folder: Path, web_url: str, pages: int) -> None:
-    if FILL is None:
-        raise SystemExit("benchmarks.scale.FILL is not set")
-    FILL(folder, urls(web_url, pages))
-
-
-def unavailable() -> str:
-    return ours.unavailable() or ("there is no way to fill a repository yet" if FILL is None else "")
+    """Put pages into a repository as if each had been visited once, long enough ago to be due."""
+    write_seeds(folder / SETTINGS, (Seed(web_url, allow_private=True, delay=0.0),))
+    store = Store(folder / "recrawl.db", create=True)
+    blank = SiteRow(0, origin(web_url), 404, b"", time.time(), 0.0, time.time(), 0.0, 0, 0, 0, 0, "")
+    store.commit(Batch(sites=[blank]), [])
+    numbered = enumerate(urls(web_url, pages))
+    while rows := list(itertools.islice(numbered, 50_000)):
+        batch = Batch()
+        for page, url in rows:
+            at = 1e9 + page
+            where = key(directory(url))
+            batch.pages.append(NewPage(page, key(url), 0, where, 1, -1, at, -1, int(State.LIVE), 0, url))
+            seen = unvisited(page)._replace(state=int(State.LIVE), visits=1, changes=1, last_try=at, last_visit=at)
+            batch.states.append(seen)
+        store.commit(batch, [])
+    store.close()
 
 
 def sizes(web: Web, counts: list[int], work: Path) -> list[Size]:
     """Every size in turn; one that fails costs its own line only."""
-    if reason := unavailable():
+    if reason := ours.unavailable():
         print(f"without large repositories: {reason}", flush=True)
         return []
     done = []

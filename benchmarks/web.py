@@ -33,6 +33,7 @@ from benchmarks.pages import SEED, Page, site
 
 PAGES = 5_000
 KNOWN = b"/known/"
+NO_FOLLOW = b"<head><meta name=robots content=nofollow>"
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nnot here\n"
 
 
@@ -73,12 +74,13 @@ class Site:
         return int((versions == n).sum()) if n else 0
 
     def answer(self, path: bytes, request: bytes) -> bytes:
-        number = self.number.get(path)
+        number, known = self.number.get(path), False
         if number is None:
             if not path.startswith(KNOWN):
                 self.counts.missing += 1
                 return NOT_FOUND
             number = int(path[len(KNOWN) :].partition(b".")[0]) % len(self.pages)
+            known = True
         counts, now = self.counts, time.time()
         counts.first = counts.first or now
         counts.last = now
@@ -89,7 +91,8 @@ class Site:
             if b"\r\nif-none-match: " + self.tags[number] in request.lower():
                 counts.same += 1
                 return b"HTTP/1.1 304 Not Modified" + head + b"\r\n\r\n"
-        body = self.bodies[number]
+        # A known page's links would lead to addresses of their own, one set for every such page.
+        body = self.bodies[number].replace(b"<head>", NO_FOLLOW, 1) if known else self.bodies[number]
         counts.full += 1
         counts.bytes += len(body)
         return b"HTTP/1.1 200 OK%b\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%b" % (

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, get_type_hints
+from urllib.parse import unquote
 
 import pyarrow as pa
 from fastwarc.warc import ArchiveIterator as FastIterator
@@ -39,17 +41,26 @@ from recrawl.lab.timelapse.app import Request, TimeLapse
 from recrawl.model import State
 from recrawl.record import repository
 from recrawl.record.repository import Repository
-from recrawl.record.rows import VersionRow
+from recrawl.record.rows import SiteRow, VersionRow
 from recrawl.settings import TEMPLATE, Seed, write_seeds, write_value
+
+_NOINDEX = re.compile(rb"<meta[^>]*[\"' ]robots[^>]*(noindex|[\"' ]none)", re.IGNORECASE)
 
 SMALL: dict[str, Any] = {"commit_visits": 6, "commit_seconds": 0.05, "index_seconds": 0.08}
 """Commits so frequent that a short run has many."""
 
 
-def archive_of(rows: list[tuple[str, int, bytes | None]]) -> Archive:
+def archive_of(rows: Sequence[tuple[str, int, bytes | None]]) -> Archive:
     """An archive from address, time and body; no body means that the page goes."""
     urls, times, bodies = (list(column) for column in zip(*rows, strict=True))
     return Archive.of(pa.table({"url": urls, "time": times, "html": pa.array(bodies, pa.binary())}))
+
+
+def site_row(number: int, origin: str) -> SiteRow:
+    """A server of which nothing is known, whatever there is to know of one."""
+    blank: dict[str, Any] = {name: kind() for name, kind in get_type_hints(SiteRow).items()}
+    row = SiteRow(**blank)
+    return row._replace(id=number, origin=origin, robots_status=200)
 
 
 class Bench:
@@ -114,7 +125,7 @@ class Bench:
         """Status and body that the server gives for an address at a time, without asking it over the wire."""
         host, _, rest = url.partition("://")[2].partition("/")
         path, _, query = rest.partition("?")
-        reply = self.app.answer(Request("GET", host, self.server.port, "/" + path, query, {}), at)
+        reply = self.app.answer(Request("GET", host, self.server.port, "/" + unquote(path), query, {}), at)
         return reply.status, reply.body
 
 
@@ -122,6 +133,10 @@ class Spied(TimeLapse):
     """A time-lapse server that tells of every request, before it answers."""
 
     on_request: Callable[[str], None] | None = None
+
+    def manners(self, manners: Manners) -> None:
+        """Behave otherwise from now on."""
+        self._options = manners
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self.on_request is not None:
@@ -240,10 +255,18 @@ def _judge_index(open_one: Repository) -> None:
     live = f"state IN ({State.LIVE:d}, {State.MISSING:d}) AND version >= 0"
     sql = f"""SELECT p.id, p.url, v.title FROM pages p JOIN versions v ON v.id =
               (SELECT max(id) FROM versions WHERE page = p.id AND changed) WHERE {live}"""
-    wanted = {page: (url, title) for page, url, title in open_one.store.db.execute(sql)}
+    rows = open_one.store.db.execute(sql).fetchall()
+    wanted = {page: (url, title) for page, url, title in rows if not _hides(open_one, page)}
     found = {hit.page: (hit.url, hit.title) for hit in open_one.index.search("*", limit=100_000)}
     assert len(open_one.index) == len(found) == len(wanted)
     assert found == wanted
+
+
+def _hides(open_one: Repository, page: int) -> bool:
+    """Whether a page asks not to be found."""
+    version = open_one.store.version(open_one.store.page(page)[4].version)
+    assert version is not None
+    return _NOINDEX.search(open_one.body(version)[2]) is not None
 
 
 def contents(folder: Path) -> dict[str, tuple[int, str | None]]:
@@ -259,10 +282,26 @@ def choices(folder: Path, cycle: int) -> dict[int, tuple[float, str]]:
 
 
 def image(folder: Path, target: Path) -> Path:
-    """What a crash at this moment would leave behind."""
-    shutil.copytree(folder, target)
-    (target / "lock").unlink(missing_ok=True)
+    """What a crash at this moment would leave behind; taken while nothing is being committed.
+
+    The index has threads of its own that tidy up, so its files are copied again until they stood still meanwhile.
+    """
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns("index", "lock"))
+    index = folder / "index"
+    for _ in range(100 if index.is_dir() else 0):
+        before = _listing(index)
+        with suppress(shutil.Error):
+            shutil.copytree(index, target / "index")
+            if _listing(index) == before:
+                return target
+        shutil.rmtree(target / "index")
+    assert not index.is_dir(), "the index never stood still"
     return target
+
+
+def _listing(folder: Path) -> tuple[set[str], bytes]:
+    meta = folder / "meta.json"
+    return {path.name for path in folder.iterdir()}, meta.read_bytes() if meta.exists() else b""
 
 
 if __name__ == "__main__":

@@ -7,19 +7,21 @@ has a name; they share a few crawls, in which the slow ones are slow side by sid
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recrawl import __version__
-from recrawl.model import Failure
+from recrawl.model import Failure, Outcome
 from tests.misbehaving import KINDS, ROBOTS, Misbehaving
-from tests.world import Asked, Repo, Reply, Site, moved, page, sitemap, text
+from tests.world import Asked, Reply, Repo, Site, moved, page, sitemap, text
 
 LIMITS = {"timeout": 2, "connect_timeout": 1, "stall": 1, "max_bytes": 6_000_000, "parse_seconds": 3, "patience": 3}
 BACK_OFF = {Failure.TIMEOUT, Failure.CONNECT, Failure.DNS, Failure.HELD_OFF, Failure.RATE_LIMITED}
@@ -33,7 +35,7 @@ JITTER = 0.05
 Start = Callable[..., Site]
 
 
-# -- every kind ------------------------------------------------------------------------------------------
+# -- every kind -----------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -44,15 +46,29 @@ class Crawled:
     healthy: str
     urls: dict[str, str]
     """By kind."""
+    servers: dict[str, Misbehaving] = field(default_factory=dict)
+
+    @cached_property
+    def _record(self) -> dict[str, tuple[str, list[str]]]:
+        """Address to where it has moved and what its visits came to: all at once, for hundreds of tests ask."""
+        rows = self.repo.sql(
+            """SELECT p.url, ifnull(t.url, ''), v.outcome, v.failure FROM pages p
+               LEFT JOIN pages t ON t.id = p.target LEFT JOIN visits v ON v.page = p.id ORDER BY v.id"""
+        )
+        table: dict[str, tuple[str, list[str]]] = {}
+        for url, target, outcome, failure in rows:
+            words = table.setdefault(url, (target, []))[1]
+            if outcome is not None:
+                words.append(failure or Outcome(outcome).name.lower())
+        return table
 
     def outcomes(self, kind: str) -> list[str]:
         """What the visits of a kind's page came to; where it has moved counts as itself."""
         url, seen = self.urls[kind], set()
-        while url not in seen:
+        while url not in seen and self._record[url][0]:
             seen.add(url)
-            rows = self.repo.sql("SELECT t.url FROM pages p JOIN pages t ON t.id = p.target WHERE p.url = ?", url)
-            url = rows[0][0] if rows else url
-        return self.repo.outcomes(url)
+            url = self._record[url][0]
+        return self._record[url][1]
 
     def agrees(self, kind: str) -> bool:
         """Whether only such things were recorded as a correct crawler may record."""
@@ -60,6 +76,11 @@ class Crawled:
         if not outcomes:
             return self.repo.states()[self.urls[kind]] == "found" and bool(expect & PUT_OFF)
         return {"ok" if word in OK else Failure(word) for word in outcomes} <= expect
+
+    def story(self, kind: str) -> str:
+        """What to say when it does not agree."""
+        details = [visit["detail"] for visit in self.repo.visits(self.urls[kind])]
+        return f"{self.outcomes(kind)}, not {sorted(KINDS[kind].expect)}; {details}"
 
 
 def _crawl(folder: Path, urls: dict[str, str], healthy: str, **settings: Any) -> Crawled:
@@ -88,7 +109,7 @@ def again(apart: Crawled) -> Crawled:
     """The same, visited once more, with whatever validators they gave."""
     apart.repo.later(hours=2)
     assert apart.repo.cycle()["finished"]
-    return apart
+    return replace(apart)  # with a record of its own
 
 
 @pytest.fixture(scope="module")
@@ -100,18 +121,17 @@ def together(server: Misbehaving, tmp_path_factory: pytest.TempPathFactory) -> C
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_misbehaving_server_costs_itself_only(apart: Crawled, kind: str) -> None:
-    assert apart.agrees(kind), apart.repo.visits(apart.urls[kind])
+    assert apart.agrees(kind), apart.story(kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_misbehaving_server_visited_again(again: Crawled, kind: str) -> None:
-    assert again.agrees(kind), again.repo.visits(again.urls[kind])
-    assert len(again.repo.visits(again.urls[kind])) == 2 or again.outcomes(kind) != again.repo.outcomes(again.urls[kind])
+    assert again.agrees(kind), again.story(kind)
 
 
 @pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if not kind.expect & BACK_OFF])
 def test_a_misbehaving_page_beside_the_others_of_its_server(together: Crawled, kind: str) -> None:
-    assert together.agrees(kind), together.repo.visits(together.urls[kind])
+    assert together.agrees(kind), together.story(kind)
 
 
 def test_healthy_pages_are_unharmed(apart: Crawled, together: Crawled) -> None:
@@ -133,29 +153,23 @@ def test_kept_bodies_are_what_was_sent(together: Crawled) -> None:
     assert "SMUGGLED" not in shown
 
 
-# -- every robots.txt ------------------------------------------------------------------------------------
-
-
-class RobotsCrawled(Crawled):
-    servers: dict[str, Misbehaving]
+# -- every robots.txt -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def robots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RobotsCrawled]:
+def robots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     """The page /ok of a server for each robots.txt."""
     with ExitStack() as stack:
         servers = {name: stack.enter_context(Misbehaving(robots=name, pace=0.2)) for name in ROBOTS}
         healthy = stack.enter_context(Misbehaving()).url("/ok")
         urls = {name: running.url("/ok") for name, running in servers.items()}
-        folder = tmp_path_factory.mktemp("robots") / "repo"
-        done = _crawl(folder, urls, healthy, max_delay=0.5)
-        crawled = RobotsCrawled(done.repo, done.healthy, done.urls)
+        crawled = _crawl(tmp_path_factory.mktemp("robots") / "repo", urls, healthy, max_delay=0.5)
         crawled.servers = servers
         yield crawled
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_what_robots_txt_means_for_a_page(robots: RobotsCrawled, name: str) -> None:
+def test_what_robots_txt_means_for_a_page(robots: Crawled, name: str) -> None:
     running, expect, outcomes = robots.servers[name], ROBOTS[name].expect, robots.outcomes(name)
     words = {"ok" if word in OK else Failure(word) for word in outcomes} or PUT_OFF
     assert words & expect, outcomes
@@ -163,7 +177,7 @@ def test_what_robots_txt_means_for_a_page(robots: RobotsCrawled, name: str) -> N
     assert (running.count("/ok") > 0) == (words == {"ok"})
 
 
-def test_a_robots_txt_costs_its_own_server_only(robots: RobotsCrawled) -> None:
+def test_a_robots_txt_costs_its_own_server_only(robots: Crawled) -> None:
     assert robots.repo.outcomes(robots.healthy) == ["new"]
 
 
@@ -181,7 +195,7 @@ def test_a_whole_misbehaving_site_ends(tmp_path: Path, name: str) -> None:
         assert len(running.log) < 1500
 
 
-# -- addresses -----------------------------------------------------------------------------------------------
+# -- addresses ------------------------------------------------------------------------------------------
 
 LOOPBACK = (
     "127.0.0.1", "localhost", "x.localhost", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "0.0.0.0",
@@ -197,6 +211,14 @@ def test_our_own_machine_is_refused_unless_allowed(repo: Repo, site: Start, host
     assert inner.log == []
     assert list(summary["failures"]) == [Failure.ADDRESS]
     assert repo.json("search", "secret") == []
+
+
+def test_a_server_that_is_allowed_after_all_is_asked_at_once(repo: Repo, site: Start) -> None:
+    inner = site({"/": page("walrus")})
+    repo.run("add", inner.url("/"))
+    repo.json("crawl")
+    repo.crawl(inner.url("/"))
+    assert repo.found("walrus") == {inner.url("/")}
 
 
 def test_allowing_one_private_server_allows_no_other(repo: Repo, site: Start) -> None:
@@ -233,7 +255,7 @@ def test_robots_and_sitemaps_lead_to_no_private_server(repo: Repo, site: Start) 
     assert repo.states()[listing.url("/")] == repo.states()[hopping.url("/")] == "live"
 
 
-# -- politeness ------------------------------------------------------------------------------------------------
+# -- politeness -----------------------------------------------------------------------------------------
 
 
 def _gaps(site: Site) -> list[float]:
@@ -347,7 +369,13 @@ def test_rules_for_our_name_are_ours(repo: Repo, site: Start) -> None:
     assert star.asked() == ["/", "/leaf0"]
 
 
-# -- redirects -----------------------------------------------------------------------------------------------------
+def _cycles(repo: Repo, number: int) -> None:
+    for _ in range(number):
+        repo.later(hours=2)
+        repo.cycle()
+
+
+# -- redirects ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [301, 308])
@@ -420,6 +448,29 @@ def test_redirects_in_a_circle_end(repo: Repo, site: Start, status: int) -> None
     assert len(here.asked()) == 4
 
 
+def test_a_circle_that_is_mended_is_seen(repo: Repo, site: Start) -> None:
+    """A mistake of a day, in which a site sends everybody round in circles, must not cost its pages for ever."""
+    here = site({"/": moved("/start"), "/start": moved("/")})
+    repo.crawl(here.url("/"))
+    _cycles(repo, 3)
+    here["/start"] = page("walrus")
+    repo.later(days=3)
+    repo.crawl()
+    repo.cycle()
+    assert repo.found("walrus") == {here.url("/start")}
+
+
+def test_a_chain_of_redirects_does_not_go_on_with_every_cycle(repo: Repo, site: Start) -> None:
+    here = site({"/": page("root", "/0"), **{f"/{n}": moved(f"/{n + 1}") for n in range(50)}})
+    repo.config(redirects=3)
+    repo.crawl(here.url("/"))
+    for _ in range(4):
+        repo.later(days=2)
+        repo.cycle()
+        repo.crawl()
+    assert "/8" not in here.asked()
+
+
 @pytest.mark.parametrize("status", [301, 302])
 @pytest.mark.parametrize("hops", [3, 4])
 def test_so_many_redirects_are_followed(repo: Repo, site: Start, status: int, hops: int) -> None:
@@ -486,7 +537,7 @@ def test_a_seed_that_moves_takes_its_limits_along(repo: Repo, site: Start) -> No
     assert min(after.at - before.at for before, after in itertools.pairwise(there)) >= 0.1 - JITTER
 
 
-# -- deletion (spec C5) --------------------------------------------------------------------------------------------------
+# -- deletion (spec C5) ---------------------------------------------------------------------------------
 
 MISSING = Reply(page("no such page"), 404)
 
@@ -541,11 +592,9 @@ def test_a_sitemap_that_cannot_be_read_has_dropped_nothing(repo: Repo, site: Sta
 SILENCES: dict[str, Reply | Callable[[Asked], Reply]] = {
     "timeout": Reply(wait=30),
     "500": Reply(b"", 500),
-    "502": Reply(b"", 502),
     "503": Reply(b"", 503, {"Retry-After": "1"}),
     "429": Reply(b"", 429, {"Retry-After": "1"}),
     "403": Reply(b"", 403),
-    "401": Reply(b"", 401),
     "304": Reply(b"", 304),
     "204": Reply(b"", 204),
     "to-another-site": moved("http://elsewhere.localhost:1/", 301),
@@ -562,10 +611,10 @@ def test_silence_deletes_nothing(repo: Repo, site: Start, name: str) -> None:
     repo.config(timeout=1, stall=1, max_bytes=1_000_000, retries=0)
     repo.crawl(here.url("/"))
     here["/leaf3"] = SILENCES[name]
-    for _ in range(3):
+    for _ in range(2):
         repo.later(days=3)
         repo.cycle()
-    assert len(here.requests("/leaf3")) == 4
+    assert len(here.requests("/leaf3")) == 3
     assert repo.states()[leaf] == "live"
     assert leaf in repo.found("leaf")
     assert "gone" not in repo.outcomes(leaf)
@@ -706,7 +755,7 @@ def test_a_page_that_never_was_is_asked_for_ever_less(repo: Repo, site: Start) -
     assert len(here.requests("/dead")) <= 3
 
 
-# -- validators (spec C6) --------------------------------------------------------------------------------------------
+# -- validators (spec C6) -------------------------------------------------------------------------------
 
 DATES = ("Mon, 01 Jan 2024 10:00:00 GMT", "Tue, 02 Jan 2024 10:00:00 GMT")
 
@@ -718,7 +767,7 @@ DATES = ("Mon, 01 Jan 2024 10:00:00 GMT", "Tue, 02 Jan 2024 10:00:00 GMT")
      ({"modified": DATES[0]}, {"modified": DATES[1]}, "if-modified-since")],
 )  # fmt: skip
 def test_unchanged_pages_cost_no_download(
-    repo: Repo, site: Start, before: dict[str, str], after: dict[str, str], header: str
+    repo: Repo, site: Start, before: dict[str, Any], after: dict[str, Any], header: str
 ) -> None:
     here = site({"/": Reply(page("walrus"), **before)})
     repo.crawl(here.url("/"))
@@ -739,12 +788,6 @@ def test_unchanged_pages_cost_no_download(
         None, *before.values(), *before.values(), *after.values(),
     ]  # fmt: skip
     assert repo.found("narwhal") == {here.url("/")}
-
-
-def _cycles(repo: Repo, number: int) -> None:
-    for _ in range(number):
-        repo.later(hours=2)
-        repo.cycle()
 
 
 def test_an_honest_server_is_audited_every_tenth_time_and_stays_trusted(repo: Repo, site: Start) -> None:
@@ -796,7 +839,7 @@ def test_new_etags_for_the_same_text_are_no_change(repo: Repo, server: Misbehavi
     assert repo.outcomes(server.url("/etag-new")) == ["new", "unchanged", "unchanged"]
 
 
-# -- limits -------------------------------------------------------------------------------------------------------
+# -- limits ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
@@ -870,24 +913,17 @@ CALENDARS: dict[str, Callable[[int, int], str]] = {
 
 @pytest.mark.parametrize("name", CALENDARS)
 def test_a_calendar_ends_with_the_default_limits(repo: Repo, site: Start, name: str) -> None:
-    """Two years a page, so that it would take for ever quickly."""
     form = CALENDARS[name]
 
-    def month(asked: Asked) -> Reply | None:
-        shown[0] = max(shown[0], len(here.log))
-        near = [form(year, month) for year in _years(asked.path) for month in (3, 9)]
+    def show(asked: Asked) -> Reply:
+        year = int(next(iter(re.findall(r"\d{4}", asked.path)), "2024"))
+        near = [form(year + step, month) for step in (-1, 1) for month in (3, 9)]
         return Reply(page("Nothing is planned.", *near))
 
-    here, shown = site(), [0]
-    here.every = month
+    here = site()
+    here.every = show
     repo.crawl(here.url(form(2024, 3)), "--limit", "400")
-    assert len(here.log) < 300
-
-
-def _years(path: str) -> list[int]:
-    year = next(int(word) for word in path.replace("=", "/").replace("-", "/").replace("&", "/").split("/")
-                if word.isdigit() and len(word) == 4)  # fmt: skip
-    return [year - 1, year + 1]
+    assert len(here.asked()) < 100
 
 
 TREE = {"/": ("/a", "/b"), "/a": ("/a1", "/a2"), "/b": ("/b1", "/b2"), "/a1": (), "/a2": (), "/b1": (), "/b2": ()}
@@ -900,7 +936,7 @@ def test_breadth_or_depth_first(repo: Repo, site: Start, order: str) -> None:
     repo.crawl(here.url("/"))
     asked = here.asked()
     assert sorted(asked) == sorted(TREE)
-    depths = [path.strip("/").__len__() for path in asked]
+    depths = [len(path) - 1 for path in asked]
     assert depths == ([0, 1, 1, 2, 2, 2, 2] if order == "breadth" else [0, 1, 2, 2, 1, 2, 2])
     if order == "depth":
         assert asked[1][1] == asked[2][1] == asked[3][1]

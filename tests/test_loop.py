@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from random import Random
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,10 +18,16 @@ from recrawl.loop import Resumed, drive
 from recrawl.model import Outcome, Outcomes, Picks
 
 
-class Scripted:
-    """A policy that yields what it is told and keeps what it is sent."""
+class _Test:
+    """What every policy has, and no test here looks at."""
 
-    name, source, needs = "scripted", "", frozenset[str]()
+    name: ClassVar[str] = "test"
+    source: ClassVar[str] = ""
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+
+class Scripted(_Test):
+    """A policy that yields what it is told and keeps what it is sent."""
 
     def __init__(self, *batches: list[int]) -> None:
         self.batches = batches
@@ -35,10 +42,8 @@ class Scripted:
             self.closed = True
 
 
-class Chasing:
+class Chasing(_Test):
     """A policy whose next choices depend on what the last ones found: near a change it looks on."""
-
-    name, source, needs = "chasing", "", frozenset[str]()
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         left = rng.permutation(np.flatnonzero(book.known)).tolist()
@@ -221,28 +226,17 @@ def test_a_world_that_stops_leaves_out_only_what_was_not_visited() -> None:
     draw=st.randoms(use_true_random=False),
 )
 def test_a_cycle_that_was_cut_makes_the_same_choices(
-    seed: int, pages: int, budget: int, cut: int, draw: object
+    seed: int, pages: int, budget: int, cut: int, draw: Random
 ) -> None:
-    resume(Chasing, lambda: Book.blank(pages), budget=budget, seed=seed, cut=cut, chance=draw.random)  # type: ignore[attr-defined]
-
-
-def resume(
-    policy: Callable[[], Chasing],
-    book: Callable[[], Book],
-    *,
-    budget: int,
-    seed: int,
-    cut: int,
-    chance: Callable[[], float],
-) -> None:
-    """Drive a cycle to its end; then again, cut after some visits of which the last batch's were recorded in part."""
+    """The first run ends after some visits; of its last batch only some were recorded."""
+    book = Book.blank(pages)
     whole = Recording(Busy(seed))
-    list(drive(policy(), whole, book(), budget, seed))
+    list(drive(Chasing(), whole, book, budget, seed))
     first = Recording(Told(whole.said), most=cut)
-    list(drive(policy(), first, book(), budget, seed))
+    list(drive(Chasing(), first, book, budget, seed))
     last = set(first.asked[-1]) if first.asked else set()
-    recorded = {page: what for page, what in first.said.items() if page not in last or chance() < 0.5}
+    recorded = {page: what for page, what in first.said.items() if page not in last or draw.random() < 0.5}
     rest = Recording(Told(whole.said))
-    second = list(drive(policy(), Resumed(rest, recorded), book(), budget, seed))
+    second = list(drive(Chasing(), Resumed(rest, recorded), book, budget, seed))
     assert [seen.pages.tolist() for seen in second] == whole.asked
     assert {page for batch in rest.asked for page in batch} == set(whole.said) - set(recorded)

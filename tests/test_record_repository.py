@@ -18,11 +18,11 @@ from recrawl.model import Outcome, State
 from recrawl.record import repository, warc
 from recrawl.record.index import Document
 from recrawl.record.repository import Repository
-from recrawl.record.rows import Batch, NewPage, SiteRow, VersionRow, VisitRow, unvisited
-from tests.crashes import image, judge
+from recrawl.record.rows import Batch, NewPage, VersionRow, VisitRow, unvisited
+from tests.crashes import image, judge, site_row
 
 _OPTIONS = Options(clock=lambda: 0.0, timer=lambda: 0.0, agent="recrawl", scopes=Scopes([]))
-_SITE = SiteRow(0, "https://a.example", 200, b"", 0.0, 0.0, 0.0, 0, 0, 0, 0, "")
+_SITE = site_row(0, "https://a.example")
 _HEADERS = (("Content-Type", "text/html; charset=utf-8"),)
 
 
@@ -45,7 +45,7 @@ def put(made: Repository, page: int, words: str) -> bytes:
     body = f"<title>T{page}</title><p>{words}".encode()
     payload, digest = hashlib.sha1(body).digest(), hashlib.md5(words.encode()).digest()
     version = VersionRow(
-        page, page, at, 1, None, None, 0, len(body), 0, 0, 0, payload, digest, f"T{page}", "text/html", "utf-8"
+        page, page, at, 1, None, None, 0, 1, len(body), 0, 0, 0, payload, digest, f"T{page}", "text/html", "utf-8"
     )
     state = unvisited(page)._replace(
         state=int(State.LIVE), visits=1, changes=1, version=page, version_at=at, payload=payload, digest=digest

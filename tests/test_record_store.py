@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from recrawl.model import Outcome, State
 from recrawl.record import questions
 from recrawl.record.rows import Batch, CycleRow, NewPage, PageState, SiteRow, VersionRow, VisitRow, unvisited
 from recrawl.record.store import Store
+from tests.crashes import site_row
 
 integers = st.integers(-(2**63), 2**63 - 1)
 counts = st.integers(0, 2**31 - 1)
@@ -72,9 +73,8 @@ visits = rows(
     failure=st.none() | texts,
     detail=st.none() | texts,
 )
-sites = rows(
-    SiteRow, origin=texts, robots_body=blobs, habits=texts, robots_at=times, robots_held=times, sitemap_at=times
-)
+_KINDS: dict[type, st.SearchStrategy[Any]] = {int: counts, float: times, str: texts, bytes: blobs}
+sites = rows(SiteRow, **{name: _KINDS[kind] for name, kind in get_type_hints(SiteRow).items()})
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_a_commit_that_fails_leaves_everything_as_it_was(store: Store) -> None:
         pages=[new_page(1)],
         visits=[visit(1, 1)],
         states=[unvisited(0)._replace(visits=9)],
-        sites=[SiteRow(0, "https://a.example", 200, b"", 0, 0, 0, 0, 0, 0, 0, "")],
+        sites=[site_row(0, "https://a.example")],
         links=[(0, None)],  # type: ignore[list-item]
     )
     with pytest.raises(sqlite3.IntegrityError):
@@ -276,12 +276,23 @@ def test_pages_that_are_gone_get_another_look_when_the_sitemap_names_them(store:
     store.commit(Batch(pages=[new_page(n, state=s) for n, s in enumerate([gone, gone, live])]), [])
     store.commit(Batch(states=[unvisited(n)._replace(state=gone, misses=2, missing_since=5.0) for n in (0, 1)]), [])
     store.commit(Batch(listed=[(1, 0), (2, 1), (1, 2)]), [])
-    store.revive()
+    store.revive(0.0)
     back = [store.page(n)[4] for n in range(3)]
     assert [state.state for state in back] == [State.MISSING, State.GONE, State.LIVE]
     assert (back[0].misses, back[0].missing_since) == (0, 0)
     assert (back[1].misses, back[1].missing_since) == (2, 5.0)
     assert store.listed_pages(0) == {0, 2}
+
+
+def test_pages_that_moved_long_ago_get_another_look(store: Store) -> None:
+    moved = int(State.MOVED)
+    store.commit(Batch(pages=[new_page(n, state=moved) for n in range(3)]), [])
+    times = [(0, 5.0, 3), (1, 5.0, -1), (2, 50.0, 3)]
+    store.commit(
+        Batch(states=[unvisited(n)._replace(state=moved, last_try=at, version=had) for n, at, had in times]), []
+    )
+    store.revive(moved_before=10.0)
+    assert store.book_columns()["state"].tolist() == [State.MISSING, State.FOUND, State.MOVED]
 
 
 def test_states_are_set_for_the_pages_named(store: Store) -> None:

@@ -123,7 +123,10 @@ class Repo:
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:
-        with mock.patch("time.time", lambda: _CLOCK() + self.ahead):
+        def shown() -> float:
+            return _CLOCK() + self.ahead
+
+        with mock.patch("time.time", shown):
             yield
 
     # -- questions -------------------------------------------------------------------------------------

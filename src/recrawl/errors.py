@@ -43,7 +43,7 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+        near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
         hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(names)}"
         super().__init__(f"there is no {kind} '{name}'; {hint}")
 

@@ -23,6 +23,9 @@ from recrawl.choose.contract import Policy
 from recrawl.errors import PolicyError
 from recrawl.model import Outcomes, Picks
 
+_MOST_IDLE = 1000
+"""Empty batches in a row after which a policy is taken to be stuck."""
+
 
 class World(Protocol):
     """Anything that answers visits."""
@@ -36,7 +39,7 @@ def drive(policy: Policy, world: World, book: Book, budget: int, seed: int) -> I
     """One cycle: at most `budget` visits, no page twice, none that is unknown."""
     choice = policy.cycle(book, budget, np.random.default_rng(seed))
     visited = np.zeros(len(book), bool)
-    left = budget
+    left, idle = budget, 0
     try:
         picks = next(choice)
         while left > 0:
@@ -46,6 +49,9 @@ def drive(policy: Policy, world: World, book: Book, budget: int, seed: int) -> I
             seen = world.visit(picks) if len(picks) else Outcomes(picks.pages, np.zeros(0, np.int8))
             yield seen
             left -= len(picks)
+            idle = 0 if len(picks) else idle + 1
+            if idle > _MOST_IDLE:
+                raise PolicyError("a policy goes on and on without asking for a page")
             if len(seen) < len(picks):
                 return
             picks = choice.send(seen)
@@ -58,6 +64,8 @@ def drive(policy: Policy, world: World, book: Book, budget: int, seed: int) -> I
 def _check(picks: Picks, visited: np.ndarray, book: Book) -> None:
     if len(picks.pages) != len(picks.score):
         raise PolicyError("a policy must give each page one score")
+    if len(picks) and (picks.pages.min() < 0 or picks.pages.max() >= len(book)):
+        raise PolicyError("a policy chose a page that does not exist")
     if len(np.unique(picks.pages)) != len(picks) or visited[picks.pages].any():
         raise PolicyError("a policy chose a page twice in one cycle")
     if not book.known[picks.pages].all():

@@ -78,6 +78,13 @@ class Failure(StrEnum):
     INTERNAL = "internal"
 
 
+SILENT = frozenset({Failure.CONNECT, Failure.TIMEOUT, Failure.DNS, Failure.TLS})
+"""Failures that say that a server cannot be reached at all."""
+
+NOT_TRIED = frozenset({Failure.HELD_OFF, Failure.ROBOTS, Failure.ROBOTS_UNREACHABLE})
+"""Failures without a request: no mark against the page."""
+
+
 @dataclass(frozen=True, slots=True)
 class Picks:
     """What a policy asks for: pages, best first, each with a score, and one reason for all of them."""

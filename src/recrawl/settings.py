@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import tomlkit
 
+from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.errors import UnknownName, UsageError
 
 
@@ -22,22 +23,24 @@ class Setting(NamedTuple):
     name: str
     default: Any
     help: str
+    least: float = 0.0
+    most: float = 1e15
 
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("contact", "", "A URL or mail address for site owners; sent in the User-Agent."),
     Setting("delay", 1.0, "Seconds between two requests to one server (robots.txt may ask for more)."),
     Setting("max_delay", 60.0, "The longest Crawl-delay that is honoured, in seconds."),
-    Setting("per_server", 1, "Requests to one server at a time."),
+    Setting("per_server", 1, "Requests to one server at a time.", least=1, most=1000),
     Setting("per_second", 0.0, "Requests per second over all servers; 0 is no limit."),
     Setting("order", "breadth", "How a crawl goes: breadth or depth first."),
-    Setting("max_bytes", 10_000_000, "Largest page, in bytes after decompression."),
-    Setting("timeout", 60.0, "Longest download, in seconds."),
-    Setting("connect_timeout", 10.0, "Longest wait for a connection, in seconds."),
-    Setting("stall", 20.0, "Longest pause within a download, in seconds."),
-    Setting("retries", 2, "How often a page is asked for again after 429 or 503."),
+    Setting("max_bytes", 10_000_000, "Largest page, in bytes after decompression.", least=1000),
+    Setting("timeout", 60.0, "Longest download, in seconds.", least=0.05),
+    Setting("connect_timeout", 10.0, "Longest wait for a connection, in seconds.", least=0.05),
+    Setting("stall", 20.0, "Longest pause within a download, in seconds.", least=0.05),
+    Setting("retries", 2, "How often a page is asked for again after 429 or 503.", most=100),
     Setting("patience", 120.0, "Longest wait in a run for a server that asks us to hold off, in seconds."),
-    Setting("redirects", 5, "Redirects in a row that are followed."),
+    Setting("redirects", 5, "Redirects in a row that are followed.", most=100),
     Setting(
         "content_types",
         ["text/*", "application/xhtml+xml", "application/xml", "application/json", "application/*+xml"],
@@ -45,22 +48,24 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "tracking",
-        ["utm_*", "fbclid", "gclid", "dclid", "msclkid", "mc_cid", "mc_eid", "igshid", "yclid", "_ga", "_gl"],
+        list(DEFAULT_TRACKING),
         "Query parameters that say nothing about the page and are dropped from addresses.",
     ),
-    Setting("max_queries", 5000, "Addresses that differ only in their query, for one path, before it is a trap."),
-    Setting("max_folder", 50_000, "Pages in one directory before it is a trap."),
+    Setting(
+        "max_queries", 5000, "Addresses that differ only in their query, for one path, before it is a trap.", least=1
+    ),
+    Setting("max_folder", 50_000, "Pages in one directory before it is a trap.", least=1),
     Setting("robots_hours", 24.0, "How long a robots.txt is believed, in hours."),
     Setting("sitemaps", True, "Whether sitemaps are read."),
     Setting("sitemap_hours", 24.0, "How often sitemaps are read, in hours."),
     Setting("gone_hours", 48.0, "How long pages that vanish together must stay away to count as gone, in hours."),
-    Setting("readers", 0, "Processes that parse pages; 0 is one less than there are cores."),
-    Setting("parse_seconds", 5.0, "Longest time that parsing a page may take."),
+    Setting("readers", 0, "Processes that parse pages; 0 is one less than there are cores.", most=1000),
+    Setting("parse_seconds", 5.0, "Longest time that parsing a page may take.", least=0.1),
     Setting("index", True, "Whether pages can be searched."),
-    Setting("warc_megabytes", 1000, "Size at which a new archive file is begun."),
+    Setting("warc_megabytes", 1000, "Size at which a new archive file is begun.", least=1),
     Setting("policy", "round-robin", "How `cycle` and `run` choose pages; see `recrawl policies`."),
-    Setting("budget", 0.1, "Visits a cycle: a share of the pages when under 1, else a number."),
-    Setting("seed", 1, "The root of all chance: same seed, same choices."),
+    Setting("budget", 0.1, "Visits a cycle: a share of the pages when under 1, else a number.", least=1e-9),
+    Setting("seed", 1, "The root of all chance: same seed, same choices.", most=2**31),
 )
 
 _TABLE = {setting.name: setting for setting in SETTINGS}
@@ -118,11 +123,13 @@ def load(path: Path) -> Settings:
     for part in raw:
         if part not in ("settings", "seed", "filter"):
             raise UnknownName(f"part of {path.name} called", part, ("settings", "seed", "filter"))
-    values = {name: checked(name, value) for name, value in raw.get("settings", {}).items()}
+    said = raw.get("settings", {})
+    if not isinstance(said, dict):
+        raise UsageError(f"'settings' in {path.name} must be a table: write [settings] above its lines")
     return Settings(
-        values,
-        tuple(_row(Seed, row, f"[[seed]] in {path.name}") for row in raw.get("seed", [])),
-        tuple(_row(Filter, row, f"[[filter]] in {path.name}") for row in raw.get("filter", [])),
+        {name: checked(name, value) for name, value in said.items()},
+        _rows(Seed, raw.get("seed", []), f"[[seed]] in {path.name}"),
+        _rows(Filter, raw.get("filter", []), f"[[filter]] in {path.name}"),
     )
 
 
@@ -130,22 +137,25 @@ def checked(name: str, value: Any) -> Any:
     """The value, when the setting exists and the value is of its kind."""
     if name not in _TABLE:
         raise UnknownName("setting", name, _TABLE)
-    default = _TABLE[name].default
+    setting = _TABLE[name]
+    default = setting.default
     if isinstance(default, bool) != isinstance(value, bool):
         fits = False
-    elif isinstance(default, float):
-        fits = isinstance(value, (int, float)) and value >= 0
-    elif isinstance(default, int):
-        fits = isinstance(value, int) and value >= 0
+    elif isinstance(default, (int, float)):
+        fits = isinstance(value, (int, float) if isinstance(default, float) else int)
     elif isinstance(default, list):
         fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
     else:
         fits = isinstance(value, str)
     if not fits:
         raise UsageError(f"the setting '{name}' must be like {default!r}, not {value!r}")
+    if not isinstance(value, bool) and isinstance(value, (int, float)) and not setting.least <= value <= setting.most:
+        raise UsageError(f"the setting '{name}' must be from {setting.least:g} to {setting.most:g}, not {value!r}")
     if name == "order" and value not in ("breadth", "depth"):
         raise UsageError(f"the setting 'order' is breadth or depth, not '{value}'")
-    return float(value) if isinstance(default, float) and not isinstance(default, bool) else value
+    if name == "contact" and not value.isprintable():
+        raise UsageError("the setting 'contact' goes into a header: it cannot hold line ends or other controls")
+    return float(value) if isinstance(default, float) else value
 
 
 def parse_value(name: str, text: str) -> Any:
@@ -201,11 +211,37 @@ def _replace(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def _row(kind: type[Any], row: dict[str, Any], where: str) -> Any:
+def _rows(kind: type[Any], rows: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(rows, list):
+        raise UsageError(f"{where} must be a list of tables: write it with two brackets")
+    return tuple(_row(kind, row, where) for row in rows)
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "url": (str,),
+    "site": (str,),
+    "depth": (int,),
+    "limit": (int,),
+    "delay": (int, float),
+    "allow_private": (bool,),
+}
+"""What the entries of [[seed]] and [[filter]] must be; all others are lists of text."""
+
+
+def _row(kind: type[Any], row: Any, where: str) -> Any:
+    if not isinstance(row, dict):
+        raise UsageError(f"{where} must be a table: write [[...]] above its lines")
     names = {item.name for item in fields(kind)}
-    for name in row:
+    for name, value in row.items():
         if name not in names:
             raise UnknownName(f"entry of {where} called", name, names)
-    if kind is Seed and not isinstance(row.get("url"), str):
+        wanted = _KINDS.get(name)
+        if wanted is None:
+            fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        else:
+            fits = isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool))
+        if not fits or (isinstance(value, (int, float)) and not 0 <= value < 1e15):
+            raise UsageError(f"'{name}' in {where} cannot be {value!r}")
+    if kind is Seed and "url" not in row:
         raise UsageError(f"a {where} has no url")
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})

@@ -21,7 +21,7 @@ __all__ = ["POLICIES", "Choice", "Policy", "describe", "make_policy", "parameter
 
 POLICIES: dict[str, type[Any]] = {kind.name: kind for kind in (RoundRobin, Random, FixedInterval)}
 
-_FORM = re.compile(r"\s*([a-z0-9-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_FORM = re.compile(r"\s*([A-Za-z0-9-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
 def make_policy(text: str) -> Policy:
@@ -44,6 +44,8 @@ def make_policy(text: str) -> Policy:
         key, equals, value = (word.strip() for word in part.partition("="))
         if not equals:
             raise UsageError(f"in '{text}', write parameters as name=value; '{part}' is not")
+        if key in values:
+            raise UsageError(f"in '{text}', {key} is given twice")
         if key not in known:
             raise (
                 UnknownName(f"parameter of {name} called", key, known)

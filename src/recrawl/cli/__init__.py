@@ -5,6 +5,7 @@ Only the verb that is asked for is imported, so that `recrawl --help` and small 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -24,7 +25,7 @@ VERBS: dict[str, str] = {
     "crawl": "Discover and download what is new.",
     "cycle": "Refresh: one cycle with a budget.",
     "run": "Refresh for ever, cycle after cycle.",
-    "status": "What is there, and how fresh it is.",
+    "status": "What is there, and when it was last looked at.",
     "sites": "List the sites.",
     "pages": "List the pages.",
     "changes": "What changed.",
@@ -43,8 +44,10 @@ VERBS: dict[str, str] = {
 }
 """Verb to help, in the order in which people need them."""
 
-_MODULES = {"import": "imports", "export": "exports"}
+_MODULES = {"import": "imports", "export": "exports", "run": "running"}  # names that Python or we have taken
 _GROUPS = {"lab"}
+_TAKE_MINUS = {"diff", "search", "config"}
+"""Verbs whose arguments may begin with a minus: versions counted from the end, words that must not occur."""
 
 
 def main() -> None:
@@ -58,19 +61,41 @@ def run(arguments: Sequence[str]) -> int:
         verb = _verb(arguments)
         if verb and verb not in VERBS:
             raise UnknownName("verb", verb, VERBS)
-        _app(verb)(args=list(arguments), prog_name="recrawl")
+        missing = not verb and not {"--help", "--version"} & set(arguments)
+        _app(verb)(args=["--help"] if missing else list(arguments), prog_name="recrawl")
     except RecrawlError as error:
         typer.echo(f"recrawl: {error}", err=True)
         return error.exit_code
     except SystemExit as leave:  # how typer says that it is done
-        return leave.code if isinstance(leave.code, int) else 0
+        return (leave.code if isinstance(leave.code, int) else 0) or _flushed() or 2 * missing
     except KeyboardInterrupt:
         typer.echo("recrawl: stopped", err=True)
         return 130
     except BrokenPipeError:
-        # Whoever read our output has had enough; Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()  # whoever read our output has had enough
+        return 0
+    except OSError as error:
+        _silence()
+        typer.echo(f"recrawl: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
+        return 1
+    return _flushed()
+
+
+def _flushed() -> int:
+    """What was printed must have arrived: a full disk shows only now."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        _silence()
+        typer.echo(f"recrawl: the output could not be written: {error}", err=True)
+        return 1
     return 0
+
+
+def _silence() -> None:
+    """Let Python's own last flush at exit go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _verb(arguments: Sequence[str]) -> str:
@@ -102,7 +127,10 @@ def _app(verb: str) -> typer.Typer:
             if name in _GROUPS:
                 app.add_typer(module.app, name=name, help=text)
             else:
-                app.command(name, help=module.command.__doc__, epilog=module.EXAMPLE)(module.command)
+                loose = {"ignore_unknown_options": name in _TAKE_MINUS}
+                app.command(name, help=module.command.__doc__, epilog=module.EXAMPLE, context_settings=loose)(
+                    module.command
+                )
         elif not verb:
             app.command(name, help=text)(_elsewhere)
     return app

@@ -49,7 +49,9 @@ def command(
     ]
     names = {seed.url for seed in added}
     seeds = (*(seed for seed in before.seeds if seed.url not in names), *added)
-    options_of(Settings(before.values, seeds, before.filters))  # complains now rather than at the next crawl
+    options_of(
+        Settings(before.values, seeds, before.filters), delay=delay
+    )  # complains now rather than at the next crawl
     write_seeds(folder / SETTINGS, seeds)
     if json:
         as_json([asdict(seed) for seed in added])

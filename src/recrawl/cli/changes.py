@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json, table
-from recrawl.cli.session import reading, seed_url
+from recrawl.cli.pageref import origin_of
+from recrawl.cli.session import reading
 from recrawl.cli.times import iso, moment, stamp
-from recrawl.discover.urls import origin
 from recrawl.record import questions
 
 EXAMPLE = "Example: recrawl changes --since 2d"
@@ -20,13 +20,13 @@ def command(
     ctx: typer.Context,
     since: Annotated[str, typer.Option(help="From when on: 2026-03-01, or 2d for the last two days.")] = "",
     site: Annotated[str, typer.Option(help="Only this site.")] = "",
-    limit: Annotated[int, typer.Option(help="Most changes to list; -1 for all.")] = -1,
+    limit: Annotated[int, typer.Option(min=-1, max=2**62, help="Most changes to list; -1 for all.")] = -1,
     json: AsJson = False,
 ) -> None:
     """What changed, newest first: pages that are new, changed or gone, and by how much."""
     begin = moment(since, time.time()) if since else float("-inf")
     with reading(ctx) as repository:
-        where = origin(seed_url(site)) if site else ""
+        where = origin_of(repository, site)
         rows = questions.changes(repository.store.db, since=begin, site=where, limit=limit)
     if json:
         as_json([{**row, "at": iso(row["at"]), "significant": _flag(row["significant"])} for row in rows])

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from recrawl.choose import make_policy
 from recrawl.cli.output import AsJson, as_json, say, table
 from recrawl.cli.session import folder_of, load
 from recrawl.errors import UnknownName
@@ -24,7 +25,10 @@ def command(
     """List, show or change settings. They lie in recrawl.toml, which can be edited as well."""
     folder = folder_of(ctx)
     if name is not None and value is not None:
-        write_value(folder / FILE, name, parse_value(name, value))
+        parsed = parse_value(name, value)
+        if name == "policy":
+            make_policy(parsed)  # complains when it is none
+        write_value(folder / FILE, name, parsed)
     values = load(folder)
     if name is not None and name not in {setting.name for setting in SETTINGS}:
         raise UnknownName("setting", name, (setting.name for setting in SETTINGS))
@@ -36,9 +40,16 @@ def command(
     if json:
         as_json(rows)
     elif name is not None:
-        say(str(rows[0]["value"]))
+        say(_written(rows[0]["value"]))
     else:
         table(
-            ({**row, "value": str(row["value"])} for row in rows),
+            ({**row, "value": _written(row["value"])} for row in rows),
             {"name": "name", "value": "value", "help": "what"},
         )
+
+
+def _written(value: object) -> str:
+    """A value as it can be given back."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(value) if isinstance(value, list) else str(value)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json
-from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, writing
+from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, reading, writing
 from recrawl.cli.times import duration
 from recrawl.cli.watching import summary_of, tell, watched
 from recrawl.engine import cycles
@@ -29,8 +29,9 @@ def command(
     """Discover and download what is new: pages that were found but never visited, and what they lead to."""
     folder = folder_of(ctx)
     values = load(folder)
-    if not values.seeds:
-        raise UsageError("nothing was added yet: name a site with 'recrawl add URL'")
+    with reading(ctx) as repository:
+        if not values.seeds and not len(repository.store.waiting()["id"]):
+            raise UsageError("nothing was added yet: name a site with 'recrawl add URL'")
     options = options_of(values, allow_private=allow_private, delay=delay)
     stop = Stop()
     seconds = duration(time_limit) if time_limit else float("inf")

@@ -25,6 +25,7 @@ from recrawl.discover.urls import key
 from recrawl.engine import cycles
 from recrawl.engine.options import Options
 from recrawl.engine.texts import read_lines
+from recrawl.errors import UsageError
 from recrawl.lab.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.lab.timelapse import Clock, Server
@@ -67,6 +68,8 @@ def command(
     """
     stop = Stop()
     make_policy(policy)  # complain before the work begins
+    if not budget > 0:
+        raise UsageError(f"a budget must be more than zero, not {budget:g}")
     with tempfile.TemporaryDirectory(prefix="recrawl-demo-") as scratch:
         world = World(seed=seed, sites=5, pages=120, days=count + 3.0, births=0.03, removals=0.004)
         with _waiting("generating a living web ...", quiet=json):
@@ -147,7 +150,8 @@ def _finale(stage: _Stage) -> dict[str, Any]:
     totals = questions.totals(db)
     changed = questions.changes(db, since=float("-inf"), site="", limit=1000)
     updates = [row for row in changed if row["outcome"] == "changed"]
-    hits = stage.repository.index.search("title:news OR report", limit=3)
+    word = str(updates[0]["title"]).split()[0] if updates else "the"
+    hits = stage.repository.index.search(word, limit=3)
     _tell(stage, f"\n{totals['versions']:,} versions of {totals['pages']:,} pages, {totals['visits']:,} visits in all")
     if updates and not stage.quiet:
         say("\nthe last changes that were seen:")
@@ -155,6 +159,9 @@ def _finale(stage: _Stage) -> dict[str, Any]:
         table(rows, {"at": "seen", "much": ">changed", "url": "page", "title": "title"})
         say("\nwhat changed on the first of them:")
         say(_difference(stage.repository, updates[0]["url"]))
+        say(f"\nsearching for '{word}' finds:")
+        for hit in hits:
+            say(f"  {hit.title}  ({hit.url})")
     return {"versions": totals["versions"], "pages": totals["pages"], "visits": totals["visits"], "found": len(hits)}
 
 

@@ -15,8 +15,9 @@ from recrawl.cli.pageref import page_of, pick, versions_of
 from recrawl.cli.session import load, options_of, reading
 from recrawl.cli.times import iso, stamp
 from recrawl.compare.diff import Hunk, diff, unified
+from recrawl.compare.divergence import divergence
 from recrawl.discover.urls import origin
-from recrawl.engine.texts import read_lines
+from recrawl.engine.texts import read_lines, read_text
 
 EXAMPLE = "Example: recrawl diff https://example.org/news -2 -1"
 _STYLES = {"in": "green", "out": "red", "same": "dim"}
@@ -32,7 +33,7 @@ def command(
 ) -> None:
     """What changed in the text between two versions of a page; the last change by default.
 
-    Numbers count from the oldest (1); negative ones from the newest (-1). Write -- before them: diff URL -- -3 -1
+    Numbers count from the oldest (1), negative ones from the newest (-1).
     """
     now = time.time()
     with reading(ctx) as repository:
@@ -45,6 +46,7 @@ def command(
             earlier = [version for version in versions if version.id < after.id]
             before = earlier[-1] if earlier else after
         noise = options_of(load(repository.folder)).noise(origin(page["url"]))
+        texts = [read_text(body, head, noise) for _, head, body in map(repository.body, (before, after))]
         lines = [read_lines(body, head, noise) for _, head, body in map(repository.body, (before, after))]
         hunks = diff(lines[0], lines[1])
     if json:
@@ -53,14 +55,14 @@ def command(
                 "url": page["url"],
                 "old": iso(before.at),
                 "new": iso(after.at),
-                "divergence": after.divergence,
+                "divergence": divergence(texts[0], texts[1]),
                 "diff": unified(hunks),
             }
         )
         return
     say(f"{page['url']}: {stamp(before.at)} to {stamp(after.at)}")
     if not hunks:
-        say("the text is the same" if before.id != after.id else "there is only one version")
+        say("there is only one version" if len(versions) == 1 else "the text is the same")
     elif sys.stdout.isatty():
         _paint(hunks)
     else:

@@ -34,11 +34,12 @@ def command(
         if file.suffix == ".parquet":
             rows = write_batches(file, _batches(repository))
         else:
-            urls = [f"{url}\n" for url in _live(repository)]
+            urls = list(_live(repository))
+            text = "".join(f"{url}\n" for url in urls)
             if str(file) == "-":
-                sys.stdout.writelines(urls)
-            else:
-                file.write_text("".join(urls), encoding="utf-8")
+                as_json([{"url": url} for url in urls]) if json else sys.stdout.write(text)
+                return
+            file.write_text(text, encoding="utf-8")
             rows = len(urls)
     if json:
         as_json({"file": str(file), "rows": rows})

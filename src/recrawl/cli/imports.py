@@ -17,6 +17,7 @@ from recrawl.errors import UsageError
 from recrawl.lab.archive import Archive
 
 EXAMPLE = "Example: recrawl import history.parquet"
+_FIRST, _LAST = -62135596800, 253402300799  # the years 1 and 9999
 
 
 def command(
@@ -40,13 +41,16 @@ def command(
     for file in lists:
         if str(file) != "-" and not file.is_file():
             raise UsageError(f"there is no file {file}")
+    history = Archive.open(archives) if archives else None
+    if history is not None and not (history.start >= _FIRST and history.end <= _LAST):
+        raise UsageError("the times of this archive are no seconds since 1970; are they milliseconds?")
     pages = versions = 0
     bad: list[str] = []
     with writing(folder, "import", options, values) as repository:
         if lists:
             pages, bad = Importer(repository, options).urls(_lines(lists))
-        if archives:
-            histories = _histories(Archive.open(archives), quiet=json)
+        if history is not None:
+            histories = _histories(history, quiet=json)
             taken, versions = Importer(repository, options).histories(histories)
             pages += taken
     if json:

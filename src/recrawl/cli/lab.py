@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Annotated
@@ -117,6 +118,8 @@ def serve_command(
     json: AsJson = False,
 ) -> None:
     """Serve archives over HTTP on this machine, at a time that runs as fast as you like. Ctrl-C stops it."""
+    if not math.isfinite(speed) or speed < 0:
+        raise UsageError(f"--speed is a number from 0 up, not {speed}")
     archive = Archive.open(archives)
     begin = archive.start if at is None else moment(at, archive.end)
     clock = Clock(begin, speed, time.monotonic)

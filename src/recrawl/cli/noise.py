@@ -30,6 +30,7 @@ def command(
 
     A filter goes into recrawl.toml, for one site or (without site) for all:
 
+    \b
         [[filter]]
         site = "https://example.org"
         selectors = ["#visitors"]

@@ -46,11 +46,25 @@ def as_json(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
 
 
+def json_line(value: Any) -> None:
+    """A value for machines that read a stream: one line each."""
+    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def count(number: int, thing: str) -> str:
+    """
+    >>> count(1, "page"), count(1200, "page")
+    ('1 page', '1,200 pages')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
     """Rows for people; `columns` is key to heading, a heading that starts with '>' is aligned right."""
     if not sys.stdout.isatty():
         for row in rows:
-            typer.echo("\t".join(_cell(row.get(key)).replace("\t", " ").replace("\n", " ") for key in columns))
+            cells = (_plain(row.get(key)) for key in columns)
+            typer.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in cells))
         return
     view = Table(box=None, header_style="bold", pad_edge=False)
     for heading in columns.values():
@@ -58,6 +72,11 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None
     for row in rows:
         view.add_row(*(Text(_cell(row.get(key))) for key in columns))
     Console().print(view)
+
+
+def _plain(value: Any) -> str:
+    """A cell for a pipe: numbers as programs read them."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _cell(value)
 
 
 def _cell(value: Any) -> str:

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json, table
-from recrawl.cli.session import reading, seed_url
+from recrawl.cli.pageref import origin_of
+from recrawl.cli.session import reading
 from recrawl.cli.times import iso, stamp
-from recrawl.discover.urls import origin
 from recrawl.errors import UnknownName
 from recrawl.model import State
 from recrawl.record import questions
@@ -22,7 +22,7 @@ def command(
     ctx: typer.Context,
     site: Annotated[str, typer.Option(help="Only pages of this site.")] = "",
     state: Annotated[str, typer.Option(help="Only pages in this state: found, live, missing, gone ...")] = "",
-    limit: Annotated[int, typer.Option(help="Most pages to list; -1 for all.")] = -1,
+    limit: Annotated[int, typer.Option(min=-1, max=2**62, help="Most pages to list; -1 for all.")] = -1,
     json: AsJson = False,
 ) -> None:
     """List the pages: state, depth, visits, changes, and when they were last visited."""
@@ -30,7 +30,7 @@ def command(
     if state and state not in names:
         raise UnknownName("state", state, names)
     with reading(ctx) as repository:
-        where = origin(seed_url(site)) if site else ""
+        where = origin_of(repository, site)
         rows = questions.pages(repository.store.db, site=where, state=state, limit=limit)
     if json:
         as_json([{**row, **{name: iso(row[name]) for name in _TIMES}} for row in rows])

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, say
+from recrawl.cli.output import AsJson, as_json, count, say
 from recrawl.cli.session import folder_of, load, options_of, seed_url, writing
 from recrawl.engine.redirects import recall_aliases
+from recrawl.engine.rescope import forget_scopes
 from recrawl.errors import UsageError
 from recrawl.model import State
 from recrawl.record.repository import SETTINGS
@@ -25,8 +26,9 @@ def command(
     """Stop keeping a site or page. Its versions stay in the archive; it is no longer visited or found."""
     folder = folder_of(ctx)
     before = load(folder)
-    gone = {seed_url(url) for url in urls}
-    unknown = gone - {seed.url for seed in before.seeds}
+    added = {seed.url for seed in before.seeds}
+    gone = {_meant(url, added) for url in urls}
+    unknown = gone - added
     if unknown:
         raise UsageError(f"{min(unknown)} was never added; 'recrawl sites' lists what was")
     after = Settings(before.values, tuple(seed for seed in before.seeds if seed.url not in gone), before.filters)
@@ -43,10 +45,18 @@ def command(
             if left.refuses(url, depth) is None and options.scopes.refuses(url, depth) is not None
         ]
         repository.store.set_states(State.DROPPED, dropped)
+        forget_scopes(repository)
         for page in dropped if options.index else []:
             repository.index.remove(page)
         repository.commit_index(repository.store.next_id("visits") - 1)
     if json:
         as_json({"removed": sorted(gone), "pages": len(dropped)})
         return
-    say(f"{len(dropped):,} pages are no longer kept")
+    say(f"{count(len(dropped), 'page')} no longer kept")
+
+
+def _meant(url: str, added: set[str]) -> str:
+    """The seed that is meant: without a scheme, whichever of https and http was added."""
+    clean = seed_url(url)
+    plain = clean.replace("https://", "http://", 1)
+    return plain if "://" not in url and clean not in added and plain in added else clean

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from recrawl.cli.output import AsJson, as_json, clean, note, say
-from recrawl.cli.session import load, reading, seed_url
+from recrawl.cli.pageref import origin_of
+from recrawl.cli.session import load, reading
 from recrawl.cli.times import iso, stamp
-from recrawl.discover.urls import origin
 from recrawl.errors import UsageError
 
 EXAMPLE = "Example: recrawl search 'title:election +recount -poll'"
@@ -23,14 +23,14 @@ def command(
     ctx: typer.Context,
     query: Annotated[list[str], typer.Argument(metavar="QUERY...", help='Words, "phrases", +must, -not, title:word.')],
     site: Annotated[str, typer.Option(help="Only this site.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="Most pages to list.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most pages to list.")] = 10,
     json: AsJson = False,
 ) -> None:
     """Search the newest version of every page; a change is found within seconds of the visit."""
     with reading(ctx) as repository:
         if not load(repository.folder)["index"]:
             raise UsageError("the index is switched off here: 'recrawl config index true', then crawl or cycle")
-        where = origin(seed_url(site)) if site else ""
+        where = origin_of(repository, site)
         hits = repository.index.search(" ".join(query), limit=limit, site=where)
     if json:
         as_json([{**asdict(hit), "at": iso(hit.at)} for hit in hits])

@@ -29,6 +29,7 @@ from recrawl.errors import UsageError
 from recrawl.fetch.http import Limits
 from recrawl.record import repository
 from recrawl.record.repository import Repository
+from recrawl.record.store import Store
 from recrawl.settings import Seed, Settings
 
 AllowPrivate = Annotated[
@@ -39,9 +40,14 @@ Delay = Annotated[
 ]
 
 
+_LONGEST_DELAY = 86400.0
+
+
 def folder_of(ctx: typer.Context) -> Path:
-    """The repository that the command is about."""
-    return repository.find(ctx.obj or Path())
+    """The repository that the command is about; one of a newer version is refused before anything is done."""
+    folder = repository.find(ctx.obj or Path())
+    Store(folder / "recrawl.db").close()
+    return folder
 
 
 def load(folder: Path) -> Settings:
@@ -90,6 +96,8 @@ def _patience(wait: bool) -> Callable[[str], bool]:
 
 def options_of(values: Settings, *, allow_private: bool = False, delay: float | None = None) -> Options:
     """Options for the engine. What a command says counts for this run, over what is kept for a site."""
+    if delay is not None and not 0 <= delay <= _LONGEST_DELAY:
+        raise UsageError(f"--delay is from 0 to {_LONGEST_DELAY:g} seconds, not {delay:g}")
     rules = UrlRules(tracking=tuple(values["tracking"]))
     scopes = Scopes([_scope(seed, rules) for seed in values.seeds])
     sites: dict[str, SiteOptions] = {}
@@ -138,11 +146,20 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
 
 
 def seed_url(text: str, rules: UrlRules | None = None) -> str:
-    """The address of a seed, as people write it: `example.org` is `https://example.org/`."""
-    written = text if "://" in text else f"https://{text}"
-    url = canonical(written, rules=rules or UrlRules())
+    """The address of a seed, as people write it: `example.org` is `https://example.org/`.
+
+    >>> seed_url("example.org/docs"), seed_url("localhost:8000")
+    ('https://example.org/docs', 'https://localhost:8000/')
+    """
+    written = text.strip()
+    if "://" not in written:
+        host = written.partition("/")[0]
+        name, _, port = host.rpartition(":") if ":" in host else (host, "", "")
+        plausible = "." in name or name in ("localhost", "") or name.startswith("[")
+        written = f"https://{written}" if host and plausible and (not port or port.isdigit()) and name else ""
+    url = canonical(written, rules=rules or UrlRules()) if written else None
     if url is None:
-        raise UsageError(f"'{text}' is no address of a web page")
+        raise UsageError(f"'{text}' is no address of a web page: write https://example.org/page")
     return url
 
 

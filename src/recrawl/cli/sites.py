@@ -7,6 +7,7 @@ import typer
 from recrawl.cli.output import AsJson, as_json, table
 from recrawl.cli.session import load, reading
 from recrawl.cli.times import iso, stamp
+from recrawl.discover.urls import origin
 from recrawl.record import questions
 
 EXAMPLE = "Example: recrawl sites --json"
@@ -18,7 +19,7 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
         rows = questions.sites(repository.store.db)
         seeds = load(repository.folder).seeds
     known = {row["url"] for row in rows}
-    rows += [{"url": seed.url, "pages": 0} for seed in seeds if not any(seed.url.startswith(u) for u in known)]
+    rows += [{"url": seed.url, "pages": 0} for seed in seeds if origin(seed.url) not in known]
     if json:
         times = ("last_visit", "robots_at", "sitemap_at")
         as_json([{**row, **{name: iso(row.get(name) or None) for name in times}} for row in rows])

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, say, table
+from recrawl.cli.output import AsJson, as_json, count, say, table
 from recrawl.cli.session import reading
 from recrawl.cli.times import iso, span, stamp
 from recrawl.record import questions
@@ -35,8 +35,8 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
             }
         )
         return
-    states = ", ".join(f"{count:,} {name}" for name, count in totals["states"].items())
-    say(f"{totals['sites']:,} sites, {totals['pages']:,} pages ({states or 'none yet'})")
+    states = ", ".join(f"{number:,} {name}" for name, number in totals["states"].items())
+    say(f"{count(totals['sites'], 'site')}, {count(totals['pages'], 'page')} ({states or 'none yet'})")
     archived = f"{totals['archive_bytes'] / 1e6:,.1f} MB archived"
     say(f"{totals['versions']:,} versions, {archived}, {searchable:,} pages searchable")
     say(f"{totals['visits']:,} visits, the last one {stamp(totals['last_visit'])}")

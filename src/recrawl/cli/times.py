@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 
@@ -29,7 +30,7 @@ def moment(text: str, now: float) -> float:
     >>> moment("1970-01-02", 0.0), moment("1h", 7200.0), moment("1970-01-01T00:00:10+00:00", 0.0)
     (86400.0, 3600.0, 10.0)
     """
-    if _DURATION.fullmatch(text.strip()):
+    if _DURATION.match(text.strip()) and not _DURATION.sub("", text).strip():
         return now - duration(text)
     try:
         when = datetime.fromisoformat(text.strip())
@@ -45,7 +46,7 @@ def stamp(at: float | None) -> str:
     """
     if at is None or at == float("-inf"):
         return "never"
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return datetime.fromtimestamp(math.floor(at), UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def iso(at: float | None) -> str | None:

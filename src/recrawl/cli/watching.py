@@ -18,7 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from recrawl.cli.output import say
+from recrawl.cli.output import count, say
 from recrawl.cli.times import span
 from recrawl.engine.cycles import Summary
 from recrawl.engine.live import Tally
@@ -58,14 +58,8 @@ def watched(title: str, total: int | None, *, quiet: bool) -> Iterator[Callable[
 
 def news_of(tally: Tally) -> str:
     """Counts in a few words."""
-    count = tally.outcomes
-    parts = [
-        (count[Outcome.NEW], "new"),
-        (count[Outcome.CHANGED], "changed"),
-        (count[Outcome.GONE], "gone"),
-        (count[Outcome.UNCHANGED], "unchanged"),
-        (count[Outcome.FAILED], "failed"),
-    ]
+    words = ("new", "changed", "gone", "unchanged", "failed")
+    parts = [(tally.outcomes[Outcome[word.upper()]], word) for word in words]
     return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "nothing"
 
 
@@ -94,8 +88,8 @@ def tell(summary: Summary) -> None:
     name = f"{summary.cycle.kind} {summary.cycle.id}"
     how = " (resumed)" if summary.resumed else ""
     end = "" if summary.finished else "; stopped before its end, the next one goes on from here"
-    say(f"{name}{how}: {tally.visits:,} visits in {span(summary.seconds)}: {news_of(tally)}{end}")
+    say(f"{name}{how}: {count(tally.visits, 'visit')} in {span(summary.seconds)}: {news_of(tally)}{end}")
     if tally.found:
-        say(f"  {tally.found:,} pages found, {tally.received / 1e6:.1f} MB received")
-    for failure, count in tally.failures.most_common(5):
-        say(f"  {count:,} x {failure}")
+        say(f"  {count(tally.found, 'page')} found, {tally.received / 1e6:.1f} MB received")
+    for failure, number in tally.failures.most_common(5):
+        say(f"  {number:,} x {failure}")

@@ -45,7 +45,9 @@ def command(
         values = load(repository.folder)
         visits = questions.visits(repository.store.db, page["id"], limit=1)
         plan = _plan(repository, values, page["id"])
-    sentences = [_STATES[page["state"]], *_last(visits), *_next(plan, page, values)]
+        moved = repository.store.page(page["target"])[0] if page["target"] >= 0 else ""
+    state = f"{_STATES[page['state']]}{f' It leads to {moved}.' if moved else ''}"
+    sentences = [state, *_last(visits), *_next(plan, page, values)]
     if json:
         as_json({"url": page["url"], "state": page["state"], "why": sentences, "plan": plan})
         return
@@ -61,8 +63,10 @@ def _last(visits: list[dict[str, Any]]) -> list[str]:
     what = visit["failure"] or visit["outcome"]
     detail = f" ({visit['detail']})" if visit["detail"] else ""
     because = (
-        f"because it {visit['reason']} (policy {visit['policy']}, score {visit['score']:.4g})"
+        f"because it {visit['reason']} (policy {visit['policy']})"
         if visit["reason"]
+        else "where it was imported"
+        if visit["kind"] == "import"
         else "as a crawl downloads everything that is new"
     )
     return [f"Last visit: {stamp(visit['at'])}, {what}{detail}, in {visit['kind']} {visit['cycle']}, {because}."]

@@ -47,7 +47,10 @@ def parse(html: str) -> LexborHTMLParser:
     if (tags > _FEW_TAGS and _risky(html, tags)) or _has_heavy_tag(html):
         steps, depth = effort(html, _MOST_STEPS)
         if steps > _MOST_STEPS:
-            raise Unreadable(f"the page nests {depth:,} elements or more in {tags:,} tags; it was not parsed")
+            raise Unreadable(
+                f"the page would hold the parser for too long ({tags:,} tags, nested {depth:,} deep or more); "
+                "it was not parsed"
+            )
     return LexborHTMLParser(html, options=_OPTIONS)
 
 

@@ -149,6 +149,11 @@ class Scopes:
             self._by_site.setdefault(scope.site, []).append(scope)
         self.aliases: dict[str, str] = {}
 
+    def describe(self) -> list[list[object]]:
+        """What the scopes say, as plain values; equal scopes give equal ones."""
+        scopes = [scope for group in self._by_site.values() for scope in group]
+        return sorted(([s.seed, s.depth, sorted(s.include), sorted(s.exclude)] for s in scopes), key=str)
+
     def of(self, url: str) -> list[Scope]:
         """The scopes of an address's site; none when nobody asked for it."""
         name = site(url)

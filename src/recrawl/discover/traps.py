@@ -93,10 +93,13 @@ class TrapGuard:
                 self._add(place)
         return reason
 
-    def note(self, url: str) -> None:
-        """Count an address that is a page already, so that a restart goes on where it stopped."""
+    def note(self, url: str, times: int = 1) -> None:
+        """Count an address that is a page already, so that a restart goes on where it stopped.
+
+        Of very many pages a sample is enough, each counted as often as the sample is smaller than the whole.
+        """
         for place in _places(url):
-            self._add(place)
+            self._add(place, times)
 
     def _path(self, segments: list[str]) -> str | None:
         if len(segments) > self._limits.segments:
@@ -131,16 +134,14 @@ class TrapGuard:
         spot = hash(place)
         return min(self._rows[0][spot & _MASK], self._rows[1][(spot >> _BITS) & _MASK])
 
-    def _add(self, place: str) -> None:
-        """Only the smaller cell grows: the larger one already counts something else as well."""
+    def _add(self, place: str, times: int = 1) -> None:
+        """A cell grows only as far as the smaller one says: the larger one already counts something else as well."""
         first, second = self._rows
         spot = hash(place)
         one, two = spot & _MASK, (spot >> _BITS) & _MASK
-        mine, other = first[one], second[two]
-        if mine <= other:
-            first[one] = mine + 1
-        if other <= mine:
-            second[two] = other + 1
+        count = min(first[one], second[two]) + times
+        first[one] = max(first[one], count)
+        second[two] = max(second[two], count)
 
 
 def _places(url: str) -> list[str]:

@@ -3,9 +3,11 @@
 live         the event loop: pace, download, read, record; on one screen
 servers      what is known of each server: robots.txt, trust in its validators, its redirect habits
 discovery    from links and sitemap entries to pages
-verdicts     from an answer to the rows that record it
+judge        what an answer means for a page
+verdicts     ... as the rows that record it
 readers      processes that parse pages, each page with a deadline
 reader       what such a process does
+texts        the text of stored pages
 cycles       begin, resume and end a crawl or a cycle
 mending      bring the index up to date after a crash
 """

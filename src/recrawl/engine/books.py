@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.model import Outcomes, State
@@ -27,13 +28,13 @@ def load_book(store: Store, cycle: CycleRow, limits: Mapping[int, int]) -> Book:
     found_in = columns.pop("cycle")
     known = np.isin(state, _VISITABLE) & (found_in < cycle.id)
     book = Book(now=cycle.started, known=known, **columns)
-    _step_back(book, store, cycle)
-    book.known &= _rested(book)
+    _step_back(book, store, cycle, found_in < cycle.id)
+    book.known &= rested(book.failures, book.last_try, book.now)
     _keep_limits(book, limits)
     return book
 
 
-def _step_back(book: Book, store: Store, cycle: CycleRow) -> None:
+def _step_back(book: Book, store: Store, cycle: CycleRow, were_there: NDArray[np.bool_]) -> None:
     touched = store.pages_visited_since(cycle.first_visit)
     if not len(touched):
         return
@@ -46,16 +47,18 @@ def _step_back(book: Book, store: Store, cycle: CycleRow) -> None:
     turn = np.arange(len(pages)) - np.repeat(starts, np.diff(np.r_[starts, len(pages)]))
     for k in range(int(turn.max()) + 1 if len(turn) else 0):
         rows = order[turn == k]
+        held = rows[past["held"][rows] != 0]  # never asked for: no mark against the page
+        book.last_try[past["page"][held]] = past["at"][held]
+        rows = rows[past["held"][rows] == 0]
         book.note(Outcomes(past["page"][rows], past["outcome"][rows]), past["at"][rows])
-    book.known[touched] = True  # they were chosen, so they were known
+    book.known[touched] = were_there[touched]  # they were chosen, so they were known
 
 
-def _rested(book: Book) -> np.ndarray:
+def rested(failures: NDArray[np.int32], last_try: NDArray[np.float64], now: float) -> NDArray[np.bool_]:
     """False for pages that failed lately: they are left alone for longer and longer."""
-    exponent = np.minimum(book.failures - 1, 20)
-    wait = np.minimum(FIRST_BACK_OFF * 2.0**exponent, LONGEST_BACK_OFF)
-    rested: np.ndarray = (book.failures == 0) | (book.now >= book.last_try + wait)
-    return rested
+    wait = np.minimum(FIRST_BACK_OFF * 2.0 ** np.minimum(failures - 1, 20), LONGEST_BACK_OFF)
+    ready: NDArray[np.bool_] = (failures == 0) | (now >= last_try + wait)
+    return ready
 
 
 def _keep_limits(book: Book, limits: Mapping[int, int]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 from recrawl.discover import sitemaps
-from recrawl.discover.urls import canonical
+from recrawl.discover.urls import canonical, origin
 from recrawl.engine.discovery import Discovery
 from recrawl.engine.options import Options
 from recrawl.engine.recorder import Recorder
@@ -18,9 +18,9 @@ from recrawl.engine.servers import Server, Servers
 from recrawl.fetch.http import Client, Request
 from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.robots import Robots
-from recrawl.model import Answer
+from recrawl.model import SILENT, Answer, Failure
 
-_ROBOTS_BYTES = 600_000
+_ROBOTS_BYTES = 512_000  # RFC 9309: what lies behind that need not be read
 _SITEMAP_BYTES = 52_428_800
 _HOPS = 5
 _MAX_SITEMAPS = 500
@@ -77,6 +77,7 @@ class Chores:
             return
         self._greeted.add(server.id)
         self._pace(server)
+        self._lanes.hold(server.id, server.held_until)
         if not self.robots_due(server):
             self._begin_sitemaps(server)
 
@@ -84,6 +85,8 @@ class Chores:
 
     def robots_due(self, server: Server) -> bool:
         """Whether robots.txt must be fetched before the server is asked for anything."""
+        if server.refused:
+            return False
         return server.robots is None or server.robots.expires <= self._options.clock()
 
     def ask_robots(self, server: Server) -> None:
@@ -91,12 +94,21 @@ class Chores:
         self._lanes.hold(server.id, float("inf"))
         self._start(_Chore("robots", server.id, f"{server.origin}/robots.txt"))
 
+    def renew_robots(self, server: Server) -> None:
+        """Have robots.txt fetched again although no page asks for it."""
+        self._lanes.push(server.id, self._number(_Chore("robots", server.id, f"{server.origin}/robots.txt")))
+
     def _robots_arrived(self, server: Server, chore: _Chore, answer: Answer) -> None:
         if answer.status in (301, 302, 303, 307, 308) and chore.hops < _HOPS:
             target = canonical(answer.header("location"), chore.url)
             if target is not None:
                 self._start(_Chore("robots", server.id, target, hops=chore.hops + 1))
                 return
+        self._lanes.done(server.id, self._options.timer(), status=200, seconds=answer.seconds)
+        self._lanes.hold(server.id, server.held_until)
+        if answer.failure is Failure.ADDRESS:
+            server.refused = answer.detail  # our own doing: it says nothing about the server's robots.txt
+            return
         before = server.robots
         server.robots = Robots.from_answer(
             # A redirect that leads nowhere is a robots.txt that is not there (RFC 9309 §2.3.1.2).
@@ -109,8 +121,6 @@ class Chores:
             held_since=before.held_since if before else 0.0,
         )
         server.dirty = True
-        self._lanes.done(server.id, self._options.timer(), status=200, seconds=answer.seconds)
-        self._lanes.hold(server.id, 0.0)
         self._pace(server)
         if not server.robots.hold_off:
             self._begin_sitemaps(server)
@@ -137,6 +147,9 @@ class Chores:
         clean = canonical(url)
         if clean is None or clean in listing.asked:
             return
+        if origin(clean) != server.origin:  # another server has its own robots.txt, pace and sitemaps
+            listing.whole = False
+            return
         if len(listing.asked) >= _MAX_SITEMAPS or level > _MAX_NESTING:
             listing.whole = False
             return
@@ -148,7 +161,7 @@ class Chores:
         listing = self._listings[server.id]
         if answer.status in (301, 302, 303, 307, 308):
             target = canonical(answer.header("location"), chore.url)
-            if target is not None and chore.hops < _HOPS:
+            if target is not None and chore.hops < _HOPS and origin(target) == server.origin:
                 again = _Chore("sitemap", server.id, target, hops=chore.hops + 1, level=chore.level)
                 self._lanes.push_front(server.id, self._number(again))
                 return
@@ -188,35 +201,48 @@ class Chores:
         self._recorder.batch.listed += [(1, page) for page in listing.pages - before]
         if listing.whole:
             self._recorder.batch.listed += [(2, page) for page in before - listing.pages]
+        self._recorder.commit()
 
     # -- on the way ----------------------------------------------------------------------------------------
 
     def begin(self, server: Server, item: int) -> None:
         """A chore's turn has come."""
         chore = self._chores[item]
-        if self.robots_due(server):
+        if chore.kind == "robots":
+            self._lanes.hold(server.id, float("inf"))
+        elif self.robots_due(server):
             self._lanes.push_front(server.id, item)
             self.ask_robots(server)
             return
         self._client.start(item, self._request(server, chore))
 
-    def arrived(self, ticket: int, answer: Answer, now: float) -> None:
-        """A chore's answer is here."""
+    def arrived(self, ticket: int, answer: Answer, now: float) -> Server:
+        """A chore's answer is here; returns whose it is."""
         chore = self._chores.pop(ticket)
         server = self._servers[chore.server]
         if chore.kind == "robots":
             self._robots_arrived(server, chore, answer)
-            return
-        self._lanes.done(server.id, now, status=answer.status, seconds=answer.seconds)
+            return server
+        self._lanes.done(
+            server.id,
+            now,
+            status=answer.status,
+            failed=answer.failure in SILENT,
+            retry_after=answer.header("retry-after"),
+            seconds=answer.seconds,
+        )
         self._sitemap_arrived(server, chore, answer)
+        return server
 
     def _start(self, chore: _Chore) -> None:
         self._client.start(self._number(chore), self._request(self._servers[chore.server], chore))
 
     def _request(self, server: Server, chore: _Chore) -> Request:
-        size = _ROBOTS_BYTES if chore.kind == "robots" else _SITEMAP_BYTES
-        allowed = server.options.allow_private or self._options.allow_private
-        return Request(chore.url, allow_private=allowed, max_bytes=size)
+        """A request; what the user allowed for one server counts for no other, wherever a redirect leads."""
+        allowed = self._options.allow_private or (origin(chore.url) == server.origin and server.options.allow_private)
+        if chore.kind == "robots":
+            return Request(chore.url, allow_private=allowed, max_bytes=_ROBOTS_BYTES, cut=True)
+        return Request(chore.url, allow_private=allowed, max_bytes=_SITEMAP_BYTES)
 
     def _number(self, chore: _Chore) -> int:
         self._last -= 1

@@ -10,11 +10,16 @@ from recrawl.discover.urls import canonical
 from recrawl.engine.books import load_book
 from recrawl.engine.live import Live, Tally
 from recrawl.engine.options import Options
+from recrawl.engine.rescope import rescope, scopes_changed
 from recrawl.errors import UsageError
 from recrawl.loop import Resumed, drive
 from recrawl.record.repository import Repository
 from recrawl.record.rows import Batch, CycleRow
 from recrawl.record.store import Store
+
+_MOST_VISITS = 1e15
+_MOVED_AGAIN = 30 * 86400.0
+"""How long a page that has moved is left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +59,23 @@ def spread(visits: int, at_start: float, begin: float, period: float) -> Callabl
     return lambda n: begin + max(0, n - first) * step
 
 
-def crawl(repository: Repository, options: Options, seeds: Iterable[str], controls: Controls) -> Summary:
+def crawl(
+    repository: Repository, options: Options, seeds: Iterable[str], controls: Controls, *, only_rested: bool = False
+) -> Summary:
     """Discover and download what is new; goes on with a crawl that was interrupted."""
     cycle, resumed = _begin(repository.store, options, "crawl", "explore", 0, 0)
     started = options.timer()
     live = _live(repository, options, cycle, controls, started)
     try:
+        if scopes_changed(repository, options.scopes):
+            rescope(repository, options, live.discovery, live.take)
         _plant(live, options, seeds, cycle)
         done = set(repository.store.visits_of_cycle(cycle)["page"].tolist()) if resumed else set()
-        live.explore(done)
+        live.explore(done, only_rested=only_rested)
+        finished = _finish(repository, options, live, cycle, controls)
     finally:
         live.close()
-    return _end(repository, options, live, cycle, resumed, controls, started)
+    return Summary(cycle, live.tally, resumed, finished, options.timer() - started)
 
 
 def cycle(
@@ -77,6 +87,8 @@ def cycle(
     started = options.timer()
     live = _live(repository, options, row, controls, started)
     try:
+        if scopes_changed(repository, options.scopes):
+            rescope(repository, options, live.discovery, live.take)
         limits = {site: limit for site, limit in live.site_limits().items() if limit is not None}
         book = load_book(repository.store, row, limits)
         visited = repository.store.visits_of_cycle(row)
@@ -85,15 +97,16 @@ def cycle(
         for _ in drive(make_policy(row.policy), world, book, row.budget, row.seed):
             if controls.stop():
                 break
+        finished = _finish(repository, options, live, row, controls)
     finally:
         live.close()
-    return _end(repository, options, live, row, resumed, controls, started)
+    return Summary(row, live.tally, resumed, finished, options.timer() - started)
 
 
 def budget_of(budget: float, store: Store) -> int:
     """A count of visits: a share of the pages when under 1."""
-    if not budget > 0:
-        raise UsageError(f"a budget must be more than zero, not {budget:g}")
+    if not 0 < budget <= _MOST_VISITS:
+        raise UsageError(f"a budget must be more than zero and at most {_MOST_VISITS:g}, not {budget:g}")
     if budget < 1:
         pages = int(store.db.execute("SELECT count(*) FROM pages WHERE state IN (0, 1, 2)").fetchone()[0])
         return max(1, round(budget * pages))
@@ -150,17 +163,13 @@ def _plant(live: Live, options: Options, seeds: Iterable[str], row: CycleRow) ->
     live.take(batch)
 
 
-def _end(
-    repository: Repository,
-    options: Options,
-    live: Live,
-    row: CycleRow,
-    resumed: bool,
-    controls: Controls,
-    started: float,
-) -> Summary:
-    finished = not controls.stop()
-    if finished:
-        repository.store.close_cycle(row.id, options.clock())
-        repository.store.revive()
-    return Summary(row, live.tally, resumed, finished, options.timer() - started)
+def _finish(repository: Repository, options: Options, live: Live, row: CycleRow, controls: Controls) -> bool:
+    """Close what ran to its end, then do what may only be done between cycles; False when it was stopped."""
+    if controls.stop():
+        return False
+    now, store = options.clock(), repository.store
+    store.close_cycle(row.id, now)
+    if unfinished(store, "cycle") is None:  # else it would choose other pages than it did before it was stopped
+        store.revive(moved_before=now - _MOVED_AGAIN)
+        live.reconsider()
+    return True

@@ -21,6 +21,8 @@ from recrawl.record.store import Store
 
 _REMEMBER = 200_000
 """Refused addresses that are remembered, so that a menu's outside links are not judged on every page."""
+_SAMPLE = 50_000
+"""Known addresses that the trap guard is shown at the start; of more pages, a sample."""
 
 
 class Fresh(NamedTuple):
@@ -151,8 +153,9 @@ class Discovery:
         """Made when the first new address comes: it has to see all known ones."""
         if self._guard is None:
             self._guard = TrapGuard(self._traps, now=self._now)
-            for url in self._store.urls():
-                self._guard.note(url)
+            every = 1 + self._store.next_id("pages") // _SAMPLE
+            for url in self._store.urls(every):
+                self._guard.note(url, every)
             for fresh in self.fresh.values():
                 self._guard.note(fresh.url)
         return self._guard

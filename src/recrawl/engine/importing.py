@@ -15,12 +15,12 @@ from recrawl.engine.reader import Reader
 from recrawl.engine.recorder import Recorder
 from recrawl.engine.servers import Server, Servers, noise_table
 from recrawl.engine.tasks import ReaderConfig, Task
+from recrawl.engine.texts import sniff
 from recrawl.engine.verdicts import Flight, Verdict
 from recrawl.model import Answer, Failure, Outcome, State
 from recrawl.record.repository import Repository
 from recrawl.record.rows import CycleRow, PageState, unvisited
 
-_HEADERS = (("Content-Type", "text/html"),)
 History = Iterable[tuple[str, list[tuple[float, bytes | None]]]]
 """Pages with their versions, oldest first; None is a removal."""
 
@@ -88,7 +88,8 @@ class Importer:
     def _version(
         self, server: Server, flight: Flight, at: float, body: bytes, before: tuple[str, int, int] | None
     ) -> Verdict:
-        flight.answer = Answer(flight.url, 200, _HEADERS, body, None, "", at, 0.0, 0, "")
+        headers = (("Content-Type", sniff(body)),)
+        flight.answer = Answer(flight.url, 200, headers, body, None, "", at, 0.0, 0, "")
         flight.payload = of_payload(body)
         reading = self._reader.read(
             Task(
@@ -97,7 +98,7 @@ class Importer:
                 at=at,
                 ip="",
                 status=200,
-                headers=_HEADERS,
+                headers=headers,
                 request=b"",
                 body=body,
                 payload=flight.payload,

@@ -17,23 +17,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from recrawl.compare.digest import of_payload
-from recrawl.compare.validators import learn, usable
-from recrawl.engine import verdicts
+from recrawl.compare.validators import usable
+from recrawl.engine.books import rested
 from recrawl.engine.chores import Chores
 from recrawl.engine.discovery import Discovery, Fresh
+from recrawl.engine.judge import Judge
 from recrawl.engine.options import Options
 from recrawl.engine.readers import Readers
 from recrawl.engine.recorder import Recorder
 from recrawl.engine.redirects import Redirects, recall_aliases
 from recrawl.engine.servers import Server, Servers, noise_table
-from recrawl.engine.tasks import ReaderConfig, Reading, Task
-from recrawl.engine.verdicts import Flight
+from recrawl.engine.tasks import ReaderConfig, Task
+from recrawl.engine.verdicts import Flight, Verdict
 from recrawl.fetch.http import Client, Request
 from recrawl.fetch.lanes import Lanes
-from recrawl.model import Answer, Failure, Outcome, Outcomes, Picks, State, Validators
+from recrawl.model import SILENT, Answer, Failure, Outcome, Outcomes, Picks, State, Validators
 from recrawl.record.repository import Repository
 from recrawl.record.rows import Batch, CycleRow, unvisited
 
@@ -86,9 +85,9 @@ class Live:
         self._servers = Servers(repository.store, options, options.agent)
         self._recorder = Recorder(repository, options, self._servers, on_commit=self._on_commit)
         self._client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
-        self._noises = noise_table(options)
-        self._fingerprints = [noise.fingerprint for noise in self._noises]
-        config = ReaderConfig(options.rules, tuple(self._noises), want_text=options.index)
+        noises = noise_table(options)
+        self._fingerprints = [noise.fingerprint for noise in noises]
+        config = ReaderConfig(options.rules, tuple(noises), want_text=options.index)
         self._readers = Readers(config, processes=options.readers, seconds=options.parse_seconds)
         self._watching: set[int] = set()
         self._lanes = Lanes(
@@ -107,12 +106,12 @@ class Live:
             traps=options.traps,
             on_new=self._on_new,
         )
-        self._chores = Chores(self._client, self._lanes, self._servers, self.discovery, self._recorder, options)
-        self._redirects = Redirects(self.discovery, options, repository.store)
         self._flights: dict[int, Flight] = {}
         self._wanted: dict[int, tuple[float, int]] = {}
         self._seen: dict[int, int] = {}
         self._exploring = False
+        self._chores = Chores(self._client, self._lanes, self._servers, self.discovery, self._recorder, options)
+        self._judge = self._make_judge(repository)
 
     # -- the two jobs --------------------------------------------------------------------------------
 
@@ -127,19 +126,42 @@ class Live:
         pages = [page for page in picks.pages.tolist() if page in self._seen]
         return Outcomes(np.array(pages, np.int64), np.array([self._seen[p] for p in pages], np.int8))
 
-    def explore(self, done: set[int]) -> None:
-        """Download every page that was found and never visited, and what is found on the way."""
-        self._recorder.commit()  # seeds that were just planted
+    def explore(self, done: set[int], *, only_rested: bool = False) -> None:
+        """Download every page that was found and never visited, and what is found on the way.
+
+        `only_rested` leaves out pages that failed lately.
+        """
         self._exploring = True
         waiting = self._store.waiting()
+        if only_rested:
+            ready = rested(waiting["failures"], waiting["last_try"], self._cycle.started)
+            waiting = {name: column[ready] for name, column in waiting.items()}
         for page, site in zip(waiting["id"].tolist(), waiting["site"].tolist(), strict=True):
             if page not in done:
                 self._enter(site, page)
         self._run()
 
+    def reconsider(self) -> None:
+        """Look again at pages that robots.txt kept us from: it is renewed where it is due, since none of them can.
+
+        Done between cycles, because it changes which pages the next one may choose.
+        """
+        barred = self._store.barred()
+        for site in barred:
+            server = self._servers[site]
+            if self._chores.robots_due(server):
+                self._chores.renew_robots(server)
+        self._run()
+        for site, pages in barred.items():
+            robots = self._servers[site].robots
+            free = [(page, had) for page, url, had in pages if robots is not None and robots.allows(url)]
+            self._store.set_states(State.LIVE, [page for page, had in free if had])
+            self._store.set_states(State.FOUND, [page for page, had in free if not had])
+
     def take(self, batch: Batch) -> None:
-        """Record new pages that came from elsewhere: seeds, imports."""
+        """Record new pages that came from elsewhere: seeds, pages that have come into scope."""
         self._recorder.batch.pages += batch.pages
+        self._recorder.commit()
 
     def site_limits(self) -> dict[int, int | None]:
         """How many pages each site may have, None for any number."""
@@ -151,10 +173,25 @@ class Live:
         self._readers.close()
         self._client.close()
 
+    def _make_judge(self, repository: Repository) -> Judge:
+        return Judge(
+            self,
+            self._options,
+            self._servers,
+            self._recorder,
+            self.discovery,
+            Redirects(self.discovery, self._options, repository.store),
+            cycle=self._cycle.id,
+            fingerprints=self._fingerprints,
+            request_head=self._client.request_head,
+        )
+
     # -- the loop --------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         options = self._options
+        for server in self._servers:  # some may have asked in an earlier run to be left alone until later
+            self._leave_if_hopeless(server, options.timer())
         while self._busy() and not self._stop() and options.timer() < self._until:
             self._begin_what_may_begin()
             for ticket, answer in self._client.wait(self._patience()):
@@ -162,7 +199,7 @@ class Live:
             now = options.timer()
             self._readers.pump(now)
             self._watch_readers()
-            self._understand(self._readers.collect(now))
+            self._judge.understand(self._readers.collect(now), self._flights)
             self._readers.pump(now)
             self._recorder.commit_if_due(now)
             self.tally.waiting = len(self._lanes)
@@ -204,7 +241,7 @@ class Live:
             self._readers.pump(now)
             self._watch_readers()
             self._client.wait(min(0.2, self._readers.deadline(now) or 0.0))
-            self._understand(self._readers.collect(self._options.timer()))
+            self._judge.understand(self._readers.collect(self._options.timer()), self._flights)
 
     def _watch_readers(self) -> None:
         current = {connection.fileno() for connection in self._readers.connections}
@@ -237,12 +274,11 @@ class Live:
             self._lanes.push_front(server.id, item)
             self._chores.ask_robots(server)
             return
-        flight = self._flights.get(item) or self._board(item)
-        self._flights[item] = flight
+        flight = self._flights[item] = self._board(item)
         refusal = self._refusal(server, flight)
         if refusal is not None:
             self._lanes.skip(server.id, now)
-            self._fail(flight, None, refusal, "")
+            self._pass_over(flight, refusal)
             return
         self._begun += 1
         server.boarding += flight.state.version < 0 and not flight.boarded
@@ -260,6 +296,8 @@ class Live:
 
     def _refusal(self, server: Server, flight: Flight) -> Failure | None:
         robots = server.robots
+        if server.refused:
+            return Failure.ADDRESS
         if robots is None or robots.hold_off:
             return Failure.ROBOTS_UNREACHABLE
         if not robots.allows(flight.ask):
@@ -275,6 +313,8 @@ class Live:
         return None
 
     def _board(self, page: int) -> Flight:
+        if page in self._flights:
+            return self._flights[page]  # it is asked for again
         score, why = self._wanted.pop(page, (None, None))
         fresh = self.discovery.fresh.get(page)
         if fresh is not None:
@@ -286,223 +326,64 @@ class Live:
         state = flight.state
         held = Validators(state.etag, state.modified)
         # A stored digest that was made with another noise filter must be made again, so the body is needed.
-        if state.version < 0 or not held or flight.trail or state.noise != self._fingerprint(server):
+        if state.payload is None or not held or flight.trail or state.noise != self._fingerprints[server.noise]:
             return None
         return usable(held, server.trust, state.quiet) or None
-
-    def _fingerprint(self, server: Server) -> bytes:
-        return self._fingerprints[server.noise]
 
     def _arrived(self, ticket: int, answer: Answer) -> None:
         now = self._options.timer()
         if ticket < 0:
-            self._chores.arrived(ticket, answer, now)
+            server = self._chores.arrived(ticket, answer, now)
+            self._leave_if_hopeless(server, now)
             return
         flight = self._flights[ticket]
         server = self._servers[flight.server]
-        silent = answer.failure in (Failure.CONNECT, Failure.TIMEOUT, Failure.DNS, Failure.TLS)
         self._lanes.done(
             server.id,
             now,
             status=answer.status,
-            failed=silent,
+            failed=answer.failure in SILENT,
             retry_after=answer.header("retry-after"),
             seconds=answer.seconds,
         )
         self.tally.received += answer.received
-        self._judge(server, flight, answer)
+        self._judge.arrived(server, flight, answer)
         self._leave_if_hopeless(server, now)
-
-    def _judge(self, server: Server, flight: Flight, answer: Answer) -> None:
-        status = answer.status
-        if answer.failure is not None:
-            self._fail(flight, answer, answer.failure, answer.detail)
-        elif status in (429, 503) and flight.attempts < self._options.retries:
-            flight.attempts += 1
-            self._lanes.push_front(server.id, flight.page)
-        elif status == 304 and flight.asked:
-            self._unchanged(server, flight, answer)
-        elif status == 200:
-            self._body(server, flight, answer)
-        elif status in (301, 302, 303, 307, 308):
-            self._redirected(server, flight, answer)
-        elif status in (404, 410) and not flight.trail:
-            self._missing(server, flight, answer, target=-1)
-        else:
-            self._fail(flight, answer, _failure_of(status), f"HTTP {status}")
-
-    def _body(self, server: Server, flight: Flight, answer: Answer) -> None:
-        flight.answer, flight.payload = answer, of_payload(answer.body)
-        state = flight.state
-        same_noise = state.noise == self._fingerprint(server)
-        if state.version >= 0 and state.payload == flight.payload and same_noise:
-            self._unchanged(server, flight, answer)
-            return
-        before = None
-        if state.version >= 0:
-            before = self._recorder.place(state.version)
-        self._readers.submit(
-            Task(
-                ticket=flight.page,
-                url=flight.url,
-                at=answer.at,
-                ip=answer.ip,
-                status=answer.status,
-                headers=answer.headers,
-                request=self._client.request_head(flight.ask, flight.asked),
-                body=answer.body,
-                payload=flight.payload,
-                noise=server.noise,
-                digest=state.digest,
-                before=before,
-                same_noise=same_noise,
-            )
-        )
-
-    def _understand(self, readings: list[Reading]) -> None:
-        """Record what was read. All links are looked up at once: one by one they would cost four times as much."""
-        if readings:
-            links = [np.frombuffer(reading.keys, np.int64) for reading in readings]
-            pages = self.discovery.look_up(np.concatenate(links))
-            ends = np.cumsum([len(keys) for keys in links])[:-1]
-            for reading, known in zip(readings, np.split(pages, ends), strict=True):
-                self._understood(reading, known)
-
-    def _understood(self, reading: Reading, known: NDArray[np.int64]) -> None:
-        flight = self._flights[reading.ticket]
-        server = self._servers[flight.server]
-        answer = flight.answer
-        assert answer is not None
-        if reading.failure:
-            self._fail(flight, answer, Failure(reading.failure), reading.detail)
-            return
-        self._learn_trust(server, flight, answer, text_changed=reading.changed)
-        targets, new = np.zeros(0, np.int32), 0
-        if reading.follow and reading.keys:
-            targets, new = self.discovery.links(
-                known,
-                reading,
-                parent=flight.page,
-                depth=flight.depth + 1,
-                at=answer.at,
-                batch=self._recorder.batch,
-            )
-        if not flight.trail and server.habits.contradict(flight.url):
-            server.dirty = True
-        version = self._recorder.next_version()
-        verdict = verdicts.read(
-            flight,
-            self._recorder.next_visit(),
-            self._cycle.id,
-            reading,
-            self._fingerprint(server),
-            version,
-            new,
-        )
-        self._count_page(server, flight, State.LIVE)
-        self._recorder.page_read(flight, verdict, reading, targets, server.origin)
-        self._done(flight, verdict)
-
-    def _unchanged(self, server: Server, flight: Flight, answer: Answer) -> None:
-        self._learn_trust(server, flight, answer, text_changed=False)
-        verdict = verdicts.unchanged(flight, self._recorder.next_visit(), self._cycle.id, answer)
-        self._count_page(server, flight, State.LIVE)
-        self._recorder.put(verdict)
-        self._done(flight, verdict)
-
-    def _missing(self, server: Server, flight: Flight, answer: Answer, *, target: int) -> None:
-        verdict = verdicts.missing(
-            flight,
-            self._recorder.next_visit(),
-            self._cycle.id,
-            answer,
-            target=target,
-            vanishing=server.vanishing(),
-            confirm_seconds=self._options.confirm_seconds,
-        )
-        self._count_page(server, flight, State(verdict.state.state))
-        self._recorder.put(verdict)
-        self._done(flight, verdict)
-
-    def _redirected(self, server: Server, flight: Flight, answer: Answer) -> None:
-        step = self._redirects.judge(server, flight, answer, self._recorder.batch)
-        if step.failure is not None:
-            self._fail(flight, answer, step.failure, step.detail)
-        elif step.target >= 0:
-            self._missing(server, flight, answer, target=step.target)
-        else:
-            flight.trail.append(flight.ask)
-            flight.ask = step.follow
-            self._lanes.push_front(server.id, flight.page)
-
-    def _fail(self, flight: Flight, answer: Answer | None, failure: Failure, detail: str) -> None:
-        if failure in (Failure.HELD_OFF, Failure.LIMIT, Failure.ROBOTS_UNREACHABLE) and self._exploring:
-            self._flights.pop(flight.page, None)  # it stays found, for the next crawl
-            self.tally.failures[failure.value] += 1
-            return
-        verdict = verdicts.failed(
-            flight,
-            self._recorder.next_visit(),
-            self._cycle.id,
-            self._options.clock(),
-            answer,
-            failure,
-            detail,
-        )
-        self._recorder.put(verdict)
-        self._done(flight, verdict)
-
-    def _done(self, flight: Flight, verdict: verdicts.Verdict) -> None:
-        outcome = Outcome(verdict.visit.outcome)
-        self._servers[flight.server].boarding -= flight.boarded and flight.state.version < 0
-        self.tally.outcomes[outcome] += 1
-        if verdict.visit.failure:
-            self.tally.failures[verdict.visit.failure] += 1
-        if not self._exploring:
-            self._seen[flight.page] = int(outcome)
-        self._flights.pop(flight.page, None)
-
-    # -- what is learned of a server ---------------------------------------------------------------------------
-
-    def _learn_trust(self, server: Server, flight: Flight, answer: Answer, *, text_changed: bool) -> None:
-        state = flight.state
-        if state.version < 0 and not answer.header("last-modified"):
-            return
-        trust = learn(
-            server.trust,
-            before=Validators(state.etag, state.modified),
-            after=Validators(answer.header("etag"), answer.header("last-modified")),
-            answered_at=answer.at,
-            server_date=answer.header("date"),
-            text_changed=text_changed,
-            status=answer.status,
-        )
-        if trust != server.trust:
-            server.trust, server.dirty = trust, True
-
-    def _count_page(self, server: Server, flight: Flight, after: State) -> None:
-        """Keep the numbers of live and missing pages, which the brake on deletion looks at."""
-        before = flight.state.state
-        server.live += (after == State.LIVE) - (before == State.LIVE)
-        server.missing += (after == State.MISSING) - (before == State.MISSING)
 
     def _leave_if_hopeless(self, server: Server, now: float) -> None:
         """A server that is dead, or wants us to stay away for long, gets no more of this run."""
-        if self._lanes.silent(server.id) < _DEAD and self._lanes.held(server.id) - now <= self._options.patience:
-            return
-        for item in self._lanes.abandon(server.id):
-            if item >= 0:
-                self._fail(
-                    self._flights.get(item) or self._board(item),
-                    None,
-                    Failure.HELD_OFF,
-                    "the server does not answer or asks us to stay away",
-                )
+        asked = self._lanes.backed_off(server.id)
+        if asked > max(now + self._options.patience, server.held_until):
+            server.held_until, server.dirty = asked, True
+        if self._lanes.silent(server.id) >= _DEAD or server.held_until > now + self._options.patience:
+            for item in self._lanes.abandon(server.id):
+                if item >= 0:
+                    self._pass_over(self._board(item), Failure.HELD_OFF)
 
+    def _pass_over(self, flight: Flight, failure: Failure) -> None:
+        """A page that is not asked for. In a crawl it may simply stay found; a policy has to be told."""
+        if self._exploring and failure in (Failure.HELD_OFF, Failure.LIMIT):
+            self._flights.pop(flight.page, None)
+            self.tally.failures[failure.value] += 1
+        else:
+            self._judge.fail(flight, None, failure, self._servers[flight.server].refused)
 
-def _failure_of(status: int) -> Failure:
-    if status == 429:
-        return Failure.RATE_LIMITED
-    if status >= 500:
-        return Failure.SERVER_ERROR
-    return Failure.CLIENT_ERROR if 400 <= status < 500 else Failure.STATUS
+    # -- what the judge asks of us -------------------------------------------------------------------------
+
+    def submit(self, task: Task) -> None:
+        """Let a page be read."""
+        self._readers.submit(task)
+
+    def again(self, flight: Flight) -> None:
+        """Ask for a page once more."""
+        self._lanes.push_front(flight.server, flight.page)
+
+    def done(self, flight: Flight, verdict: Verdict) -> None:
+        """The page is dealt with."""
+        self._servers[flight.server].boarding -= flight.boarded and flight.state.version < 0
+        self.tally.outcomes[Outcome(verdict.visit.outcome)] += 1
+        if verdict.visit.failure:
+            self.tally.failures[verdict.visit.failure] += 1
+        if not self._exploring:
+            self._seen[flight.page] = verdict.visit.outcome
+        self._flights.pop(flight.page, None)

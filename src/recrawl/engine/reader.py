@@ -39,7 +39,7 @@ class Reader:
     def read(self, task: Task) -> Reading:
         """Read a page; a page that must not be parsed gives a reading with a failure."""
         try:
-            reading = self._understand(task)
+            reading = self.understand(task)
         except Unreadable as error:
             return Reading(task.ticket, failure=Failure.TOO_DEEP.value, detail=str(error))
         if task.digest is not None:
@@ -49,7 +49,8 @@ class Reader:
         )
         return reading._replace(record=record, text=reading.text if self._config.want_text else "")
 
-    def _understand(self, task: Task) -> Reading:
+    def understand(self, task: Task) -> Reading:
+        """Text and links of a page; raises `Unreadable` when it must not be parsed."""
         content_type = header(task.headers, "content-type")
         mime = content_type.partition(";")[0].strip().lower() or sniff(task.body)
         noise = self._config.noises[task.noise]
@@ -110,16 +111,16 @@ class Reader:
 
 def main() -> None:
     """Serve tasks from the connection that the parent passed on, until it closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # to stop is the parent's to decide
     gc.set_threshold(50_000, 20, 20)  # pages leave no cycles behind, only many objects
     with Connection(int(sys.argv[1])) as connection:
         reader = Reader(connection.recv())
         while True:
             try:
                 tasks: list[Task] = connection.recv()
-            except EOFError:
-                return
-            connection.send([reader.read(task) for task in tasks])
+                connection.send([reader.read(task) for task in tasks])
+            except (EOFError, BrokenPipeError, ConnectionResetError):
+                return  # the crawler is gone
 
 
 if __name__ == "__main__":

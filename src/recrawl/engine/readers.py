@@ -36,7 +36,10 @@ class _Process:
         self.connection, theirs = Pipe()
         fd = theirs.fileno()
         self._child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "recrawl.engine.reader", str(fd)], pass_fds=[fd], stdin=subprocess.DEVNULL
+            [sys.executable, "-m", "recrawl.engine.reader", str(fd)],
+            pass_fds=[fd],
+            stdin=subprocess.DEVNULL,
+            process_group=0,  # Ctrl-C is ours to handle; a reader ends when its pipe does
         )
         theirs.close()
         self.connection.send(config)

@@ -32,6 +32,7 @@ class Recorder:
         self.batch = Batch()
         self._bodies: list[tuple[VersionRow, bytes]] = []
         self._visit = repository.store.next_id("visits")
+        self._committed = self._visit - 1
         self._version = repository.store.next_id("versions")
         self._commit_by = _NEVER
         self._index_by = _NEVER
@@ -104,6 +105,7 @@ class Recorder:
         self.batch.sites = self._servers.take_dirty()
         if self.batch:
             self._repository.commit(self.batch, self._bodies)
+            self._committed = self._visit - 1
             self.batch, self._bodies = Batch(), []
             self._on_commit()
         self._commit_by = _NEVER
@@ -116,4 +118,4 @@ class Recorder:
     def _commit_index(self) -> None:
         self._index_by = _NEVER
         if self._options.index:
-            self._repository.commit_index(self._visit - 1)
+            self._repository.commit_index(self._committed)

@@ -46,7 +46,7 @@ class Redirects:
         self._options = options
         self._store = store
         self._moved: dict[int, int] = {}
-        self._hops: dict[int, int] = {}
+        self._came_from: dict[int, int] = {}
 
     def judge(self, server: Server, flight: Flight, answer: Answer, batch: Batch) -> Step:
         """What this redirect means."""
@@ -74,8 +74,7 @@ class Redirects:
         return Step(follow=target)
 
     def _permanent(self, server: Server, flight: Flight, answer: Answer, target: str, batch: Batch) -> Step:
-        hops = self._hops.get(flight.page, 0) + 1
-        if hops > self._options.redirects:
+        if self._came_by_redirects(flight.page) >= self._options.redirects:
             return Step(Failure.REDIRECT_LIMIT, f"more than {self._options.redirects} in a row")
         if server.habits.learn(flight.url, target):
             server.dirty = True
@@ -85,14 +84,25 @@ class Redirects:
         if self._leads_back(page, flight.page):
             return Step(Failure.REDIRECT_LOOP, f"back from {target}")
         self._moved[flight.page] = page
-        self._hops[page] = max(hops, self._hops.get(page, 0))
+        self._came_from[page] = flight.page
         return Step(target=page)
 
     def _leads_back(self, page: int, start: int) -> bool:
-        seen = set()
-        while page in self._moved and page not in seen:
-            seen.add(page)
-            page = self._moved[page]
+        """Whether a page's own redirects, of this run or an earlier one, lead to where we come from."""
+        seen: set[int] = set()
+        while page >= 0 and page not in seen:
             if page == start:
                 return True
-        return page == start
+            seen.add(page)
+            page = self._moved.get(page, self._store.moved_to(page))
+        return False
+
+    def _came_by_redirects(self, page: int) -> int:
+        """How many redirects in a row have led to this page."""
+        count = 0
+        while count <= self._options.redirects:
+            before = self._came_from.get(page, self._store.moved_from(page))
+            if before < 0:
+                break
+            page, count = before, count + 1
+        return count

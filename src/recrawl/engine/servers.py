@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from recrawl.compare.filters import Noise
 from recrawl.compare.gone import vanishing
 from recrawl.compare.validators import Trust
 from recrawl.discover.habits import Habits
+from recrawl.discover.scope import site
 from recrawl.discover.urls import origin
 from recrawl.engine.options import Options, SiteOptions
 from recrawl.fetch.robots import Robots
@@ -30,6 +32,10 @@ class Server:
     options: SiteOptions
     noise: int
     sitemap_at: float = 0.0
+    held_until: float = 0.0
+    """It asked us to stay away until then."""
+    refused: str = ""
+    """Why its address may not be connected to, once that was tried."""
     pages: int = 0
     live: int = 0
     boarding: int = 0
@@ -57,6 +63,7 @@ class Server:
             robots_at=robots.fetched if robots else 0.0,
             robots_held=robots.held_since if robots else 0.0,
             sitemap_at=self.sitemap_at,
+            held_until=self.held_until,
             lm_good=self.trust.lm_good,
             lm_bad=self.trust.lm_bad,
             etag_good=self.trust.etag_good,
@@ -77,12 +84,12 @@ class Servers:
         for row in store.sites():
             self._add(self._load(row))
         counts = "SELECT site, state, count(*) FROM pages GROUP BY site, state"
-        for site, state, count in store.db.execute(counts):
-            self[site].pages += count
+        for number, state, count in store.db.execute(counts):
+            self[number].pages += count
             if state == State.LIVE:
-                self[site].live = count
+                self[number].live = count
             elif state == State.MISSING:
-                self[site].missing = count
+                self[number].missing = count
 
     def __getitem__(self, number: int) -> Server:
         return self._by_id[number]
@@ -90,11 +97,14 @@ class Servers:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    def __iter__(self) -> Iterator[Server]:
+        return iter(self._by_id)
+
     def of(self, origin: str) -> Server:
         """The server of an origin, made when it is new."""
         server = self._by_origin.get(origin)
         if server is None:
-            blank = SiteRow(len(self._by_id), origin, -1, b"", 0.0, 0.0, 0.0, 0, 0, 0, 0, "")
+            blank = SiteRow(len(self._by_id), origin, -1, b"", 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, "")
             server = self._load(blank)
             server.dirty = True
             self._add(server)
@@ -115,6 +125,18 @@ class Servers:
         self._by_id.append(server)
         self._by_origin[server.origin] = server
 
+    def _options_of(self, origin: str) -> SiteOptions:
+        """What the user said about a server, or about the one whose place it has taken; but no leave to be private."""
+        said = self._options.sites.get(origin)
+        if said is not None:
+            return said
+        former = self._options.scopes.aliases.get(site(origin + "/"), "")
+        for scheme in ("https", "http"):
+            said = self._options.sites.get(f"{scheme}://{former}")
+            if said is not None:
+                return replace(said, allow_private=self._options.allow_private)
+        return SiteOptions(allow_private=self._options.allow_private)
+
     def _load(self, row: SiteRow) -> Server:
         robots = None
         if row.robots_status >= 0:
@@ -127,16 +149,16 @@ class Servers:
                 failure=row.robots_status == 0,
                 held_since=row.robots_held,
             )
-        options = self._options.sites.get(row.origin, SiteOptions(allow_private=self._options.allow_private))
         return Server(
             id=row.id,
             origin=row.origin,
             robots=robots,
             trust=Trust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad),
             habits=Habits.load(row.habits),
-            options=options,
+            options=self._options_of(row.origin),
             noise=self._noise_places[self._options.noise(row.origin)],
             sitemap_at=row.sitemap_at,
+            held_until=row.held_until,
         )
 
 

@@ -30,6 +30,7 @@ def read_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) 
 
 
 def plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str, str]:
+    """Text and encoding of what is not HTML; both empty when it is no text at all."""
     if not (mime.startswith(_TEXTUAL) or mime.endswith(("+xml", "+json"))):
         return "", ""
     decoded = decode(body, content_type)
@@ -37,6 +38,7 @@ def plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str,
 
 
 def header(headers: tuple[tuple[str, str], ...], name: str) -> str:
+    """The last header of that name, which is given in lower case; empty when there is none."""
     return next((value for key, value in reversed(headers) if key.lower() == name), "")
 
 

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from recrawl.compare.gone import Evidence, Standing, step
 from recrawl.engine.tasks import Reading
-from recrawl.model import Answer, Failure, Outcome, State, Validators
+from recrawl.model import NOT_TRIED, Answer, Failure, Outcome, State, Validators
 from recrawl.record import warc
 from recrawl.record.rows import PageState, VersionRow, VisitRow
 
 _MAX_DETAIL = 300
+_MAX_VALIDATOR = 500
 
 
 @dataclass(slots=True)
@@ -79,8 +80,7 @@ def failed(
     visit = _visit(flight, number, cycle, Outcome.FAILED, answer, at, -1)
     visit = visit._replace(failure=failure.value, detail=detail[:_MAX_DETAIL] or None)
     before = flight.state
-    tried = failure not in (Failure.HELD_OFF, Failure.ROBOTS, Failure.ROBOTS_UNREACHABLE)
-    state = before._replace(failures=before.failures + tried, last_try=visit.at)
+    state = before._replace(failures=before.failures + (failure not in NOT_TRIED), last_try=visit.at)
     if failure is Failure.ROBOTS:
         state = state._replace(state=int(State.BARRED))
     return Verdict(visit, state)
@@ -116,6 +116,7 @@ def read(
         divergence=reading.divergence,
         significant=None if reading.significant is None else int(reading.significant),
         new_links=new_links,
+        searchable=int(reading.searchable),
         size=len(answer.body),
         warc=0,
         start=0,
@@ -153,7 +154,7 @@ def missing(
     """404, 410 or a permanent redirect (`target` is where to): believed only when confirmed (spec C5)."""
     before = flight.state
     moved = target >= 0
-    had_page = before.version >= 0
+    had_page = before.payload is not None  # not so when it was gone already and is looked at again
     standing = step(
         Standing(State(before.state), before.misses, before.missing_since),
         Evidence.MISSING,
@@ -179,7 +180,9 @@ def missing(
         state._replace(
             visits=before.visits + 1,
             changes=before.changes + 1,
-            failures=before.failures + 1,  # so that, should a sitemap name it again, it is tried ever less often
+            failures=0,
+            payload=None,  # should it come back, even with the same bytes, that is news
+            digest=None,
             last_try=answer.at,
             last_visit=answer.at,
             last_change=answer.at,
@@ -205,4 +208,9 @@ def _validators(state: PageState, answer: Answer) -> PageState:
     etag, modified = answer.header("etag"), answer.header("last-modified")
     if answer.status == 304:  # it may repeat only one of them
         etag, modified = etag or state.etag, modified or state.modified
-    return state._replace(etag=etag[:500], modified=modified[:100])
+    return state._replace(etag=_sendable(etag), modified=_sendable(modified))
+
+
+def _sendable(validator: str) -> str:
+    """A validator that can be sent back; what is absurdly long or not plain ASCII is not worth keeping."""
+    return validator if len(validator) <= _MAX_VALIDATOR and validator.isascii() and validator.isprintable() else ""

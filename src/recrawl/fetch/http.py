@@ -74,6 +74,8 @@ class Request:
     allow_private: bool = False
     max_bytes: int = 0
     """Another limit than the client's; 0 keeps that one."""
+    cut: bool = False
+    """Keep what fits into the limit instead of failing."""
     accepts: Callable[[str], bool] | None = None
     """Is asked about the content type before the body is taken; None takes everything."""
 
@@ -137,6 +139,8 @@ class _Transfer:
                 return -1
         self.size += len(chunk)
         if self.size > self.limit:
+            if self.request.cut:
+                self.chunks.append(chunk[: len(chunk) - (self.size - self.limit)])
             return -1  # libcurl stops the transfer
         self.chunks.append(chunk)
         return None
@@ -240,7 +244,7 @@ class Client:
         handle.setopt(pycurl.PROXY, "")
         handle.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         handle.setopt(pycurl.CAINFO, certifi.where())
-        handle.setopt(pycurl.USERAGENT, self._agent)
+        handle.setopt(pycurl.USERAGENT, self._agent.encode())
         handle.setopt(pycurl.ACCEPT_ENCODING, "gzip, deflate, br")
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, int(limits.connect_seconds * 1000))
         handle.setopt(pycurl.TIMEOUT_MS, int(limits.total_seconds * 1000))
@@ -282,7 +286,8 @@ class Client:
         transfer = self._busy.pop(handle)
         self._multi.remove_handle(handle)
         status, headers, fields = transfer.parsed() if transfer.chunks else _parse_head(transfer.head)
-        failure = _failure(transfer, number) if number else None
+        was_cut = transfer.request.cut and transfer.size > transfer.limit
+        failure = _failure(transfer, number) if number and not was_cut else None
         if failure is None and transfer.head[-1:] != [b"\r\n"] and transfer.head[-1:] != [b"\n"]:
             failure, message = Failure.CUT_OFF, "the answer ended within its headers"  # libcurl lets this pass
         answer = Answer(

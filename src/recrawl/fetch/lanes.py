@@ -206,6 +206,11 @@ class Lanes:
         lane = self._lanes.get(server)
         return max(lane.hold, lane.back_off) if lane else 0.0
 
+    def backed_off(self, server: int) -> float:
+        """Until when the server wants us to stay away; 0 when it never did."""
+        lane = self._lanes.get(server)
+        return lane.back_off if lane else 0.0
+
     def silent(self, server: int) -> int:
         """How often in a row the server could not be reached."""
         lane = self._lanes.get(server)

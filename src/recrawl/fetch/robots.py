@@ -177,10 +177,10 @@ class _Rules:
         """A rule of the current group."""
         self._grouping = False
         field_name = {"no": "Disallow", "yes": "Allow", "delay": "Crawl-delay", "rate": "Request-rate"}[what]
-        if what in ("no", "yes"):
-            value = self._bounded(what, value)
         if (what, value) not in self._seen:
             self._seen.add((what, value))
+            if what in ("no", "yes"):
+                value = self._bounded(what, value)
             self._lines.append(f"{field_name}: {value}")
 
     def _bounded(self, what: str, value: str) -> str:

@@ -13,6 +13,8 @@ from pathlib import Path
 from recrawl.errors import RepositoryError
 from recrawl.record import warc
 
+_to_disk = getattr(os, "fdatasync", os.fsync)  # not every system has the cheaper one
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -91,7 +93,7 @@ class Archive:
         view = memoryview(b"".join(self._pending))
         while view:
             view = view[os.write(self._fd, view) :]
-        os.fdatasync(self._fd)
+        _to_disk(self._fd)
         self._pending = []
         self._dirty[self._file] = self._length
 

@@ -54,11 +54,12 @@ def _schema() -> tantivy.Schema:
 
 
 class Index:
-    """The folder `index/`."""
+    """The folder `index/`; without one, an index that is empty and stays so."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        self._index = tantivy.Index(_schema(), path=str(folder), reuse=True)
+    def __init__(self, folder: Path | None) -> None:
+        if folder is not None:
+            folder.mkdir(exist_ok=True)
+        self._index = tantivy.Index(_schema(), path=None if folder is None else str(folder), reuse=True)
         self._writer: Any = None
         self.pending = 0
 
@@ -101,12 +102,11 @@ class Index:
     def search(self, query: str, *, limit: int = 10, site: str = "", offset: int = 0) -> list[Hit]:
         """The best pages for a query: words, "phrases", +must, -not, title:word, url:word."""
         self._index.reload()
-        try:
-            parsed = self._index.parse_query(query, ["title", "text", "url"], field_boosts={"title": 3.0})
-        except ValueError as error:
-            raise UsageError(f"this query cannot be read: {error}") from error
+        if not query.strip():
+            raise UsageError("the query is empty: say what to search for")
+        parsed = self._parse(query)
         if site:
-            only = tantivy.Query.term_query(self._index.schema, "site", site)
+            only = tantivy.Query.const_score_query(tantivy.Query.term_query(self._index.schema, "site", site), 0.0)
             must = tantivy.Occur.Must
             parsed = tantivy.Query.boolean_query([(must, parsed), (must, only)])
         searcher = self._index.searcher()
@@ -114,6 +114,16 @@ class Index:
         snippets = tantivy.SnippetGenerator.create(searcher, parsed, self._index.schema, "text")
         snippets.set_max_num_chars(200)
         return [_hit(score, searcher.doc(address), snippets) for score, address in found.hits]
+
+    def _parse(self, query: str) -> tantivy.Query:
+        """The query as written; where that is no query (an address, say), its words as one phrase."""
+        phrase = '"' + query.replace('"', " ") + '"'
+        for text in (query, phrase) if "://" in query else (query,):
+            try:
+                return self._index.parse_query(text, ["title", "text", "url"], field_boosts={"title": 3.0})
+            except ValueError:
+                continue
+        raise UsageError("this query cannot be read: put words with signs in them in quotes")
 
 
 def _hit(score: float, row: tantivy.Document, snippets: tantivy.SnippetGenerator) -> Hit:

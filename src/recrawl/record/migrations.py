@@ -25,6 +25,7 @@ CREATE TABLE sites (
     robots_at REAL NOT NULL DEFAULT 0,
     robots_held REAL NOT NULL DEFAULT 0,
     sitemap_at REAL NOT NULL DEFAULT 0,
+    held_until REAL NOT NULL DEFAULT 0,
     lm_good INTEGER NOT NULL DEFAULT 0,
     lm_bad INTEGER NOT NULL DEFAULT 0,
     etag_good INTEGER NOT NULL DEFAULT 0,
@@ -81,6 +82,7 @@ CREATE TABLE visits (
     detail TEXT
 );
 CREATE INDEX visits_by_page ON visits (page, id);
+CREATE INDEX updates_by_time ON visits (at) WHERE outcome IN (1, 2, 3);
 
 CREATE TABLE versions (
     id INTEGER PRIMARY KEY,
@@ -90,6 +92,7 @@ CREATE TABLE versions (
     divergence REAL,
     significant INTEGER,
     new_links INTEGER NOT NULL,
+    searchable INTEGER NOT NULL,
     size INTEGER NOT NULL,
     warc INTEGER NOT NULL,
     start INTEGER NOT NULL,

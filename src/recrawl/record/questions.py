@@ -98,10 +98,15 @@ def changes(db: sqlite3.Connection, *, since: float, site: str, limit: int) -> l
         db,
         f"""SELECT p.url, v.at, v.outcome, r.divergence, r.significant, r.new_links, r.title
             FROM visits v JOIN pages p ON p.id = v.page LEFT JOIN versions r ON r.id = v.version
-            WHERE v.outcome IN (1, 2, 3) AND v.at >= ? {only} ORDER BY v.id DESC LIMIT ?""",  # noqa: S608
+            WHERE v.outcome IN (1, 2, 3) AND v.at >= ? {only} ORDER BY v.at DESC, v.id DESC LIMIT ?""",  # noqa: S608
         (since, *([site] if site else []), limit),
     )
     return [{**row, "outcome": _OUTCOMES[row["outcome"]]} for row in rows]
+
+
+def knows(db: sqlite3.Connection, key: int) -> bool:
+    """Whether there is a page with this key."""
+    return db.execute("SELECT 1 FROM pages WHERE key = ?", (key,)).fetchone() is not None
 
 
 def find_page(db: sqlite3.Connection, key: int, url: str) -> Row:

@@ -32,12 +32,12 @@ def find(start: Path) -> Path:
     for folder in (start, *start.resolve().parents):
         if (folder / SETTINGS).is_file() and (folder / "recrawl.db").is_file():
             return folder
-    raise NoRepository(f"there is no recrawl repository in {start} or above it: make one with 'recrawl init'")
+    raise NoRepository(f"there is no recrawl repository in {start.resolve()} or above it: make one with 'recrawl init'")
 
 
 def create(folder: Path, settings: str) -> None:
     """Make a repository with these settings in a folder, which may exist."""
-    if (folder / "recrawl.db").exists():
+    if (folder / SETTINGS).exists():  # it is written last
         raise RepositoryError(f"there is already a repository in {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "archive").mkdir(exist_ok=True)
@@ -57,9 +57,10 @@ class Repository:
 
     @property
     def index(self) -> Index:
-        """The full-text index, opened when first asked for."""
+        """The full-text index, opened when first asked for; a reader never makes one that is not there."""
         if self._index is None:
-            self._index = Index(self.folder / "index")
+            folder = self.folder / "index"
+            self._index = Index(folder if self._lock is not None or folder.is_dir() else None)
         return self._index
 
     def writing(self, what: str, wait: Callable[[str], bool], *, roll_bytes: int, software: str) -> None:
@@ -89,9 +90,9 @@ class Repository:
 
     def commit_index(self, last_visit: int) -> None:
         """Let searches see everything up to this visit."""
-        if self._index is not None and self._index.pending:
+        if self._index is not None:
             self._index.commit()
-            self.store.set_meta("indexed", last_visit)
+        self.store.set_meta("indexed", last_visit)
 
     def body(self, version: VersionRow) -> tuple[int, Headers, bytes]:
         """Status, headers and body of a version."""
@@ -100,7 +101,7 @@ class Repository:
     def unindexed(self) -> list[int]:
         """Pages with visits that the index has not seen: a crash came between store and index."""
         mark = int(self.store.meta("indexed", -1)) if (self.folder / "index").is_dir() else -1
-        rows = self.store.db.execute("SELECT DISTINCT page FROM visits WHERE id > ? AND outcome != 0", (mark,))
+        rows = self.store.db.execute("SELECT DISTINCT page FROM visits WHERE id > ? AND outcome IN (1, 2, 3)", (mark,))
         return [row[0] for row in rows]
 
     def close(self) -> None:

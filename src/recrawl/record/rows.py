@@ -85,6 +85,7 @@ class VersionRow(NamedTuple):
     divergence: float | None
     significant: int | None
     new_links: int
+    searchable: int
     size: int
     warc: int
     start: int
@@ -106,6 +107,7 @@ class SiteRow(NamedTuple):
     robots_at: float
     robots_held: float
     sitemap_at: float
+    held_until: float
     lm_good: int
     lm_bad: int
     etag_good: int

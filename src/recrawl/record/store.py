@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.errors import RepositoryError
+from recrawl.model import NOT_TRIED
 from recrawl.record.migrations import check, migrate
 from recrawl.record.rows import Batch, CycleRow, NewPage, PageState, SiteRow, VersionRow, VisitRow
 
@@ -57,14 +59,15 @@ class Store:
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.path = path
         self.db = sqlite3.connect(path, isolation_level=None, timeout=30.0, cached_statements=256)
-        self.db.execute("PRAGMA synchronous = FULL")
-        self.db.execute("PRAGMA cache_size = -65536")
-        self.db.execute("PRAGMA temp_store = MEMORY")
-        if create:
-            self.db.execute("PRAGMA journal_mode = WAL")
-            migrate(self.db)
-        else:
-            check(self.db)
+        try:
+            self.db.executescript("PRAGMA synchronous = FULL; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY")
+            if create:
+                self.db.execute("PRAGMA journal_mode = WAL")
+                migrate(self.db)
+            else:
+                check(self.db)
+        except sqlite3.DatabaseError as error:
+            raise RepositoryError(f"{path} cannot be used as a recrawl database: {error}") from error
 
     def close(self) -> None:
         """Close the file; everything committed stays."""
@@ -104,9 +107,14 @@ class Store:
         with Transaction(self.db):
             self.db.executemany("UPDATE pages SET state = ? WHERE id = ?", ((state, page) for page in pages))
 
-    def revive(self) -> None:
-        """Pages that are gone but named by a sitemap again deserve another look."""
-        self.db.execute("UPDATE pages SET state = 2, misses = 0, missing_since = 0 WHERE state = 3 AND listed = 1")
+    def revive(self, moved_before: float) -> None:
+        """Pages that deserve another look: gone but named by a sitemap again, or moved long ago."""
+        with Transaction(self.db):
+            self.db.execute("UPDATE pages SET state = 2, misses = 0, missing_since = 0 WHERE state = 3 AND listed = 1")
+            self.db.execute(
+                "UPDATE pages SET state = iif(version < 0, 0, 2), misses = 0 WHERE state = 4 AND last_try < ?",
+                (moved_before,),
+            )
 
     def set_meta(self, name: str, value: float | str) -> None:
         """Keep a single value."""
@@ -134,10 +142,31 @@ class Store:
         """The site of a page."""
         return int(self.db.execute("SELECT site FROM pages WHERE id = ?", (number,)).fetchone()[0])
 
+    def barred(self) -> dict[int, list[tuple[int, str, bool]]]:
+        """Pages that robots.txt keeps us from, by site: number, URL, whether there is a version of it."""
+        found: dict[int, list[tuple[int, str, bool]]] = {}
+        for page, site, url, version in self.db.execute("SELECT id, site, url, version FROM pages WHERE state = 5"):
+            found.setdefault(site, []).append((page, url, version >= 0))
+        return found
+
     def listed_pages(self, site: int) -> set[int]:
         """Pages of a site that its sitemap named when it was last read."""
         sql = "SELECT id FROM pages WHERE site = ? AND listed = 1"
         return {row[0] for row in self.db.execute(sql, (site,))}
+
+    def moved_to(self, page: int) -> int:
+        """Where a page has moved to, -1 when it has not."""
+        row = self.db.execute("SELECT target FROM pages WHERE id = ? AND state = 4", (page,)).fetchone()
+        return int(row[0]) if row else -1
+
+    def moved_from(self, page: int) -> int:
+        """The page whose move made this one known, -1 when there is none."""
+        row = self.db.execute(
+            """SELECT q.id FROM pages p JOIN pages q ON q.id = p.parent
+               WHERE p.id = ? AND q.state = 4 AND q.target = p.id""",
+            (page,),
+        ).fetchone()
+        return int(row[0]) if row else -1
 
     def version(self, number: int) -> VersionRow | None:
         """A version by its number."""
@@ -165,8 +194,11 @@ class Store:
         return self._columns(f"SELECT {names} FROM pages ORDER BY id", _BOOK)  # noqa: S608
 
     def waiting(self) -> Columns:
-        """Pages that were found and never downloaded, in the order in which they were found: id, site."""
-        return self._columns("SELECT id, site FROM pages WHERE state = 0 ORDER BY id", {"id": "i8", "site": "i4"})
+        """Pages that were found and never downloaded, in the order in which they were found."""
+        return self._columns(
+            "SELECT id, site, failures, ifnull(last_try, -9e999) FROM pages WHERE state = 0 ORDER BY id",
+            {"id": "i8", "site": "i4", "failures": "i4", "last_try": "f8"},
+        )
 
     def visits_of_cycle(self, cycle: CycleRow) -> Columns:
         """Page and outcome of the visits of a cycle, in the order in which they were recorded."""
@@ -182,20 +214,22 @@ class Store:
         return rows["page"]
 
     def history(self, pages: Iterable[int], before_visit: int) -> Columns:
-        """Visits of some pages up to a visit's number, oldest first: page, at, outcome."""
+        """Visits of some pages up to a visit's number, oldest first; `held` where the page was never asked for."""
         with Transaction(self.db):
             self.db.execute("CREATE TEMP TABLE IF NOT EXISTS wanted (page INTEGER PRIMARY KEY)")
             self.db.execute("DELETE FROM wanted")
             self.db.executemany("INSERT INTO wanted VALUES (?)", ((int(page),) for page in pages))
         return self._columns(
-            "SELECT page, at, outcome FROM visits JOIN wanted USING (page) WHERE id < ? ORDER BY id",
-            {"page": "i8", "at": "f8", "outcome": "i1"},
-            (before_visit,),
+            """SELECT page, at, outcome, ifnull(failure IN (?, ?, ?), 0) FROM visits JOIN wanted USING (page)
+               WHERE id < ? ORDER BY id""",
+            {"page": "i8", "at": "f8", "outcome": "i1", "held": "i1"},
+            (*sorted(NOT_TRIED), before_visit),
         )
 
-    def urls(self) -> Iterator[str]:
-        """All URLs, in the order of page numbers."""
-        return (row[0] for row in self.db.execute("SELECT url FROM pages ORDER BY id"))
+    def urls(self, every: int = 1) -> Iterator[str]:
+        """All URLs, or every so manieth, in the order of page numbers."""
+        rows = self.db.execute("SELECT url FROM pages WHERE id % ? = 0 ORDER BY id", (every,))
+        return (row[0] for row in rows)
 
     def _columns(self, sql: str, types: dict[str, str], values: tuple[Any, ...] = ()) -> Columns:
         kind = np.dtype(list(types.items()))

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from recrawl.choose import make_policy
-from recrawl.cli.output import AsJson, as_json, note
-from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, writing
+from recrawl.cli.output import AsJson, json_line, note
+from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, reading, writing
 from recrawl.cli.times import duration, stamp
 from recrawl.cli.watching import summary_of, tell, watched
 from recrawl.engine import cycles
@@ -26,7 +26,7 @@ def command(
     sync: Annotated[
         str, typer.Option(help="When in the period pages are visited: start, most-at-start or even.")
     ] = "start",
-    count: Annotated[int, typer.Option(help="End after so many cycles; 0 goes on for ever.")] = 0,
+    count: Annotated[int, typer.Option(min=0, help="End after so many cycles; 0 goes on for ever.")] = 0,
     allow_private: AllowPrivate = False,
     delay: Delay = None,
     json: AsJson = False,
@@ -41,6 +41,11 @@ def command(
         raise UsageError("the period of a run is at least a second")
     share = _share_at_start(sync)
     folder = folder_of(ctx)
+    with reading(ctx) as repository:
+        if not load(folder).seeds and not len(repository.store.keys()[0]):
+            raise UsageError("nothing was added yet: name a site with 'recrawl add URL'")
+        if budget is not None:
+            cycles.budget_of(budget, repository.store)  # complain before the work begins
     stop = Stop()
     done = 0
     due = time.time()
@@ -51,7 +56,8 @@ def command(
         with writing(folder, "run", options, values, wait=True) as repository:
             with watched("crawling", None, quiet=json) as progress:
                 controls = cycles.Controls(stop=stop, progress=progress)
-                cycles.crawl(repository, options, [seed.url for seed in values.seeds], controls)
+                seeds = [seed.url for seed in values.seeds]
+                cycles.crawl(repository, options, seeds, controls, only_rested=True)
             if stop():
                 break
             visits = cycles.budget_of(values["budget"] if budget is None else budget, repository.store)
@@ -60,7 +66,7 @@ def command(
                 controls = cycles.Controls(stop=stop, progress=progress, release=release)
                 summary = cycles.cycle(repository, options, chosen, visits, values["seed"], controls)
         if json:
-            as_json(summary_of(summary))
+            json_line(summary_of(summary))
         else:
             tell(summary)
         done += 1

@@ -1,0 +1,128 @@
+"""`lab synth` and `lab serve` as commands; what they are made of has tests of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recrawl.lab.archive import Archive
+from tests.complaints import complaint, usage
+from tests.test_cli_shape import sub
+from tests.world import Repo
+
+SMALL = ["--sites", "1", "--pages", "12", "--days", "3"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small archive."""
+    file = tmp_path_factory.mktemp("lab") / "world.parquet"
+    assert sub("lab", "synth", file, *SMALL).code == 0
+    return file
+
+
+def test_synth_tells_what_it_made(tmp_path: Path) -> None:
+    told = json.loads(sub("lab", "synth", tmp_path / "w.parquet", *SMALL, "--json").out)
+    archive = Archive.open([tmp_path / "w.parquet"])
+    assert told["sites"] == archive.sites
+    assert told["rows"] == len(archive.times)
+    assert told["bytes"] == (tmp_path / "w.parquet").stat().st_size
+
+
+def test_synth_is_the_same_again(world: Path, tmp_path: Path) -> None:
+    sub("lab", "synth", tmp_path / "again.parquet", *SMALL)
+    sub("lab", "synth", tmp_path / "other.parquet", *SMALL, "--seed", 2)
+    assert (tmp_path / "again.parquet").read_bytes() == world.read_bytes()
+    assert (tmp_path / "other.parquet").read_bytes() != world.read_bytes()
+
+
+def test_synth_lists_its_parameters() -> None:
+    assert "births=" in sub("lab", "synth", "--parameters").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "birth=1"], ["did you mean 'births'"]),
+        (["--set", "births"], ["NAME=VALUE"]),
+        (["--set", "births=many"], ["births", "many"]),
+        (["--kinds", "newz"], ["did you mean 'news'"]),
+        (["--days", "-1"], ["days"]),
+        (["--days", "nan"], ["days"]),
+        (["--sites", "0"], ["sites"]),
+        (["--seed", "-1"], ["seed"]),
+    ],
+    ids=" ".join,
+)
+def test_synth_mistakes(tmp_path: Path, words: list[str], said: list[str]) -> None:
+    complaint(sub("lab", "synth", tmp_path / "w.parquet", *words), *said)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_synth_where_no_file_can_be(tmp_path: Path) -> None:
+    complaint(sub("lab", "synth", tmp_path / "nowhere" / "w.parquet", *SMALL), "nowhere")
+    (tmp_path / "folder.parquet").mkdir()
+    result = sub("lab", "synth", tmp_path / "folder.parquet", *SMALL)
+    complaint(result, "folder.parquet", code=result.code)
+    assert result.code in (1, 2)
+
+
+def started(*words: object) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    """A server, and what it says of itself."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "recrawl", "lab", "serve", *map(str, words), "--port", "0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    lines: list[str] = []
+    while not lines or lines[-1] != "}\n":
+        lines.append(process.stdout.readline())
+        assert lines[-1], process.communicate()
+    return process, json.loads("".join(lines))
+
+
+def test_serve_until_ctrl_c(world: Path, tmp_path: Path) -> None:
+    process, told = started(world, "--speed", 0, "--at", "1d")
+    try:
+        assert told["speed"] == 0
+        with urllib.request.urlopen(told["address"]) as answer:
+            assert answer.status == 200
+        repo = Repo.create(tmp_path / "repo")
+        assert repo.crawl(told["sites"][0])["new"] > 5
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 0, err
+    assert "Traceback" not in out + err
+    assert "stopped" in err
+
+
+def test_serve_mistakes(world: Path, tmp_path: Path) -> None:
+    complaint(sub("lab", "serve", tmp_path / "nowhere.parquet"), "nowhere.parquet")
+    complaint(sub("lab", "serve", world, "--at", "soon", "--port", 0), "'soon'")
+    usage(sub("lab", "serve", world, "--port", 99999), "--port")
+    complaint(sub("lab", "serve", world, "--speed", "nan", "--port", 0), "speed")
+    complaint(sub("lab", "serve", world, "--speed=-1", "--port", 0), "speed")
+
+
+def test_serve_on_a_port_that_is_taken(world: Path) -> None:
+    process, told = started(world)
+    try:
+        port = told["address"].rstrip("/").rpartition(":")[2]
+        result = sub("lab", "serve", world, "--port", port)
+        complaint(result, port, code=result.code)
+        assert result.code in (1, 2)
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.communicate(timeout=20)
