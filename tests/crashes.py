@@ -243,9 +243,10 @@ def _judge_versions(open_one: Repository) -> None:
         assert before.get(version.page) != version.payload, "a version is there twice"
         before[version.page] = version.payload
     newest = dict(db.execute("SELECT page, max(id) FROM versions GROUP BY page").fetchall())
-    for page, version_, payload in db.execute("SELECT id, version, payload FROM pages").fetchall():
+    for page, version_, payload, state in db.execute("SELECT id, version, payload, state FROM pages").fetchall():
         assert version_ == newest.get(page, -1)
-        assert payload == before.get(page)
+        gone = state in (State.GONE, State.MOVED) or payload is None  # then there is nothing to be equal to
+        assert gone or payload == before.get(page)
     orphans = "SELECT id FROM versions WHERE id NOT IN (SELECT version FROM visits)"
     assert db.execute(orphans).fetchall() == []
 

@@ -44,7 +44,7 @@ VERBS: dict[str, str] = {
 }
 """Verb to help, in the order in which people need them."""
 
-_MODULES = {"import": "imports", "export": "exports", "run": "running"}  # names that Python or we have taken
+MODULES = {"import": "imports", "export": "exports", "run": "running"}  # names that Python or we have taken
 _GROUPS = {"lab"}
 _TAKE_MINUS = {"diff", "search", "config"}
 """Verbs whose arguments may begin with a minus: versions counted from the end, words that must not occur."""
@@ -123,7 +123,7 @@ def _app(verb: str) -> typer.Typer:
     # Typer looks closely at every command that it is given, so it gets the one that is asked for; all for the help.
     for name, text in VERBS.items():
         if name == verb:
-            module = importlib.import_module(f"recrawl.cli.{_MODULES.get(name, name)}")
+            module = importlib.import_module(f"recrawl.cli.{MODULES.get(name, name)}")
             if name in _GROUPS:
                 app.add_typer(module.app, name=name, help=text)
             else:

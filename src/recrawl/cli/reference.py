@@ -25,12 +25,11 @@ from rich.console import Console
 from rich.text import Text
 
 from recrawl.choose import POLICIES, parameters
-from recrawl.cli import VERBS
+from recrawl.cli import MODULES, VERBS
 from recrawl.lab.synth import PARAMETERS
 from recrawl.model import Failure
 from recrawl.settings import SETTINGS
 
-_MODULES = {"import": "imports", "export": "exports"}
 _MADE = "<!-- Written by `make docs` from the code; edit that, not this. -->\n"
 _WIDTH = 120
 
@@ -80,7 +79,7 @@ def commands() -> str:
         _table(("verb", "does"), [(f"[`{verb}`](#recrawl-{verb})", text) for verb, text in VERBS.items()]),
     ]
     for verb in VERBS:
-        module = importlib.import_module(f"recrawl.cli.{_MODULES.get(verb, verb)}")
+        module = importlib.import_module(f"recrawl.cli.{MODULES.get(verb, verb)}")
         if hasattr(module, "command"):
             parts.append(_verb(f"recrawl {verb}", module.command, module.EXAMPLE))
             continue

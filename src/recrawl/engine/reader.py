@@ -6,6 +6,7 @@ minutes or to crash it: then only this process dies, and the page is recorded as
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import signal
 import sys
@@ -113,14 +114,11 @@ def main() -> None:
     """Serve tasks from the connection that the parent passed on, until it closes."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # to stop is the parent's to decide
     gc.set_threshold(50_000, 20, 20)  # pages leave no cycles behind, only many objects
-    with Connection(int(sys.argv[1])) as connection:
+    with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError):
         reader = Reader(connection.recv())
-        while True:
-            try:
-                tasks: list[Task] = connection.recv()
-                connection.send([reader.read(task) for task in tasks])
-            except (EOFError, BrokenPipeError, ConnectionResetError):
-                return  # the crawler is gone
+        while True:  # until the crawler is gone, and its end of the pipe with it
+            tasks: list[Task] = connection.recv()
+            connection.send([reader.read(task) for task in tasks])
 
 
 if __name__ == "__main__":
