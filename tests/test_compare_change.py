@@ -15,7 +15,8 @@ from recrawl.compare.diff import Hunk, Row, diff, unified
 from recrawl.compare.divergence import divergence
 from recrawl.compare.edits import matches
 from recrawl.compare.significance import significant, significant_many
-from recrawl.compare.terms import Vocabulary, counts, words
+from recrawl.compare.terms import Vocabulary, counts
+from recrawl.compare.words import words
 
 TEXTS = st.lists(st.sampled_from("abcde"), max_size=40).map(" ".join)
 LONG = st.lists(st.sampled_from("aaabbcdef"), max_size=200).map(" ".join)

@@ -6,6 +6,7 @@ Rich. Everything goes through `clean` and is printed as plain text.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
@@ -13,9 +14,6 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -66,12 +64,7 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None
             cells = (_plain(row.get(key)) for key in columns)
             typer.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in cells))
         return
-    view = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in columns.values():
-        view.add_column(heading.lstrip(">"), justify="right" if heading.startswith(">") else "left", overflow="fold")
-    for row in rows:
-        view.add_row(*(Text(_cell(row.get(key))) for key in columns))
-    Console().print(view)
+    importlib.import_module("recrawl.cli.tables").show(rows, columns, _cell)
 
 
 def _plain(value: Any) -> str:

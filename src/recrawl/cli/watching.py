@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from recrawl.cli.output import count, say
 from recrawl.cli.times import span
 from recrawl.engine.cycles import Summary
 from recrawl.engine.live import Tally
 from recrawl.model import Outcome
-
-_EVERY = 0.2
 
 
 @contextmanager
@@ -33,26 +21,9 @@ def watched(title: str, total: int | None, *, quiet: bool) -> Iterator[Callable[
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
-    columns = [
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[news]}"),
-        TimeElapsedColumn(),
-    ]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total, news="")
-        last = 0.0
-
-        def report(tally: Tally) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last >= _EVERY:
-                last = now
-                goal = total if total is not None else tally.visits + tally.waiting
-                bar.update(task, completed=tally.visits, total=goal, news=news_of(tally))
-
+    # Rich takes a while to load, and is of use on a terminal only.
+    bars = importlib.import_module("recrawl.cli.bars")
+    with bars.bar(title, total, news_of) as report:
         yield report
 
 

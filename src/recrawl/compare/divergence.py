@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from recrawl.compare.terms import words
+from recrawl.compare.words import words
 
 _LONG_WORD = 12
 """Texts whose words are longer than this on average are written without spaces."""

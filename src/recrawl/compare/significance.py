@@ -18,7 +18,8 @@ import numpy as np
 import scipy  # its parts load when first used: see terms.py
 from numpy.typing import NDArray
 
-from recrawl.compare.terms import aligned, words
+from recrawl.compare.terms import aligned
+from recrawl.compare.words import words
 
 LEVEL = 0.05
 _LEAST_EXPECTED = 5.0

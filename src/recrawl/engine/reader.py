@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import signal
 import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import numpy as np
-
-from recrawl.compare import digest, divergence, significance, text
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
-from recrawl.discover.links import LinkReader
-from recrawl.discover.urls import key
+from recrawl.compare import digest
+from recrawl.compare.divergence import divergence
+from recrawl.engine.reading import PageReader
 from recrawl.engine.tasks import ReaderConfig, Reading, Task
-from recrawl.engine.texts import HTML, header, plain, read_text, sniff
+from recrawl.engine.texts import read_text
 from recrawl.errors import Unreadable
 from recrawl.model import Failure
 from recrawl.record import warc
-
-_REMEMBER = 100_000
 
 
 class Reader:
@@ -34,13 +29,12 @@ class Reader:
 
     def __init__(self, config: ReaderConfig) -> None:
         self._config = config
-        self._links = LinkReader(config.rules)
-        self._keys: dict[str, int] = {}
+        self._pages = PageReader(config)
 
     def read(self, task: Task) -> Reading:
         """Read a page; a page that must not be parsed gives a reading with a failure."""
         try:
-            reading = self.understand(task)
+            reading = self._pages.understand(task)
         except Unreadable as error:
             return Reading(task.ticket, failure=Failure.TOO_DEEP.value, detail=str(error))
         if task.digest is not None:
@@ -50,44 +44,6 @@ class Reader:
         )
         return reading._replace(record=record, text=reading.text if self._config.want_text else "")
 
-    def understand(self, task: Task) -> Reading:
-        """Text and links of a page; raises `Unreadable` when it must not be parsed."""
-        content_type = header(task.headers, "content-type")
-        mime = content_type.partition(";")[0].strip().lower() or sniff(task.body)
-        noise = self._config.noises[task.noise]
-        if not mime.startswith(HTML):
-            words, encoding = plain(task.body, content_type, mime, noise)
-            of = digest.of_text(words) if encoding else digest.of_payload(task.body)[:16]
-            return Reading(task.ticket, mime=mime, encoding=encoding, text=words, digest=of)
-        decoded = decode(task.body, content_type)
-        tree = parse(decoded.text)
-        links = self._links.read(tree, task.url)
-        title = text.title(tree)
-        words = text.visible(tree, noise)
-        return Reading(
-            task.ticket,
-            mime=mime,
-            encoding=decoded.encoding,
-            title=title,
-            text=words,
-            digest=digest.of_text(words),
-            urls="\n".join(links.urls),
-            keys=self._keys_of(links.urls),
-            follow=links.follow,
-            searchable=links.index,
-        )
-
-    def _keys_of(self, urls: list[str]) -> bytes:
-        """Keys of addresses; menus repeat, so most are remembered."""
-        found = list(map(self._keys.get, urls))
-        if None in found:
-            if len(self._keys) > _REMEMBER:
-                self._keys.clear()
-            for place, known in enumerate(found):
-                if known is None:
-                    found[place] = self._keys[urls[place]] = key(urls[place])
-        return np.array(found, np.int64).tobytes()
-
     def _compare(self, task: Task, reading: Reading) -> Reading:
         if task.same_noise and reading.digest == task.digest:
             return reading._replace(changed=False)
@@ -96,10 +52,7 @@ class Reader:
         old = self._text_before(task)
         if digest.of_text(old) == reading.digest:
             return reading._replace(changed=False)
-        return reading._replace(
-            divergence=divergence.divergence(old, reading.text),
-            significant=significance.significant(old, reading.text),
-        )
+        return reading._replace(divergence=divergence(old, reading.text), significant=_significant(old, reading.text))
 
     def _text_before(self, task: Task) -> str:
         assert task.before is not None
@@ -108,6 +61,11 @@ class Reader:
             file.seek(start)
             _, headers, body = warc.read_body(file.read(length))
         return read_text(body, headers, self._config.noises[task.noise])
+
+
+def _significant(old: str, new: str) -> bool:
+    """The chi-squared test; what it needs is loaded when the first change is seen, since a first crawl sees none."""
+    return bool(importlib.import_module("recrawl.compare.significance").significant(old, new))
 
 
 def main() -> None:

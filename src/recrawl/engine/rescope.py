@@ -17,7 +17,7 @@ from recrawl.discover.scope import Scopes
 from recrawl.engine.discovery import Discovery
 from recrawl.engine.mending import index_pages
 from recrawl.engine.options import Options
-from recrawl.engine.reader import Reader
+from recrawl.engine.reading import PageReader
 from recrawl.engine.tasks import ReaderConfig, Task
 from recrawl.errors import Unreadable
 from recrawl.model import State
@@ -70,7 +70,7 @@ def _drop_and_recall(repository: Repository, options: Options) -> None:
 
 
 def _read_again(repository: Repository, options: Options, discovery: Discovery, take: Callable[[Batch], None]) -> None:
-    reader = Reader(ReaderConfig(options.rules, want_text=False))
+    reader = PageReader(ReaderConfig(options.rules, want_text=False))
     batch = Batch()
     rows = repository.store.db.execute("SELECT id, url, depth, version FROM pages WHERE state = 1 AND version >= 0")
     for page, url, depth, number in rows.fetchall():

@@ -17,8 +17,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import math
 from datetime import UTC, datetime
-from http.client import responses
+from functools import lru_cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
@@ -33,6 +35,7 @@ NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _LEVEL = 1  # igzip's level 1 packs HTML as tightly as zlib's 6 does, at a fifth of its cost
 _SMALL = 2000  # below this, level 0 is a fifth of the cost again and hardly larger
 _RENAMED = {"content-encoding", "transfer-encoding", "content-length"}
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _RESPONSE = "application/http; msgtype=response"
 _REQUEST = "application/http; msgtype=request"
 Headers = tuple[tuple[str, str], ...]
@@ -120,7 +123,13 @@ def warc_date(at: float) -> str:
     >>> warc_date(0.25)
     '1970-01-01T00:00:00.250000Z'
     """
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+    second = math.floor(at)
+    return f"{_second(second)}.{min(int((at - second) * 1e6), 999_999):06d}Z"
+
+
+@lru_cache(maxsize=1024)
+def _second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).isoformat()[:19]
 
 
 def _record(kind: WarcRecordType, identity: str, headers: Sequence[tuple[str, str]], block: bytes) -> bytes:
@@ -138,7 +147,7 @@ def _record(kind: WarcRecordType, identity: str, headers: Sequence[tuple[str, st
 
 
 def _http_head(status: int, headers: Headers, length: int | None) -> bytes:
-    lines = [f"HTTP/1.1 {status} {responses.get(status, 'Unknown')}"]
+    lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, 'Unknown')}"]
     for name, value in headers:
         lines.append(f"{f'X-Archive-Orig-{name}' if name.lower() in _RENAMED else name}: {value}")
     if length is not None:
