@@ -42,7 +42,7 @@ def workplace(asked: Path | None) -> Path:
     """Where everybody's files go when crawlers are compared: a file system in memory, if it has room.
 
     Disks have moods that would decide the comparison. ext4 without a journal takes no inode freed within the
-    last minutes, so that removing one run's 5,000 files triples the CPU time wget2 needs in the next.
+    last minutes, so that removing one run's thousands of files triples the CPU time wget2 needs in the next.
     """
     if asked is None and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
         return MEMORY

@@ -5,7 +5,7 @@ own, with pages `/known/0.html` … that the benchmark's web serves. Then, from 
 
 * plan: from the start of `recrawl cycle` until the first page is asked for, as the server saw it;
 * a page of a cycle: the CPU time of a cycle of many pages less that of a cycle of one, by the difference;
-* a page of a crawl: the same site as in `crawl`, 5,000 new pages on top of the known ones, start-up included;
+* a page of a crawl: the same site as in `crawl`, 10,000 new pages on top of the known ones, start-up included;
 * memory: the largest sum of the process tree in any of these.
 """
 

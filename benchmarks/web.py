@@ -31,7 +31,7 @@ import numpy as np
 
 from benchmarks.pages import SEED, Page, site
 
-PAGES = 5_000
+PAGES = 10_000
 KNOWN = b"/known/"
 NO_FOLLOW = b"<head><meta name=robots content=nofollow>"
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nnot here\n"

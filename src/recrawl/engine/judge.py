@@ -186,8 +186,8 @@ class Judge:
 
     def _learn_trust(self, server: Server, flight: Flight, answer: Answer, *, text_changed: bool) -> None:
         after = Validators(answer.header("etag"), answer.header("last-modified"))
-        if not after:
-            return
+        if answer.status != 200 or not after:
+            return  # nothing to check them against
         trust = learn(
             server.trust,
             before=Validators(flight.state.etag, flight.state.modified),

@@ -119,11 +119,13 @@ class Live:
         """Visit the pages that a policy chose."""
         why = self._store.reason(picks.reason)
         self._seen = {}
-        for page, score in zip(picks.pages.tolist(), picks.score.tolist(), strict=True):
+        chosen = picks.pages.tolist()
+        sites = self._store.sites_of(chosen)
+        for page, score in zip(chosen, picks.score.tolist(), strict=True):
             self._wanted[page] = (score, why)
-            self._enter(self._store.site_of(page), page)
+            self._enter(sites[page], page)
         self._run()
-        pages = [page for page in picks.pages.tolist() if page in self._seen]
+        pages = [page for page in chosen if page in self._seen]
         return Outcomes(np.array(pages, np.int64), np.array([self._seen[p] for p in pages], np.int8))
 
     def explore(self, done: set[int], *, only_rested: bool = False) -> None:

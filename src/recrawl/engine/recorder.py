@@ -80,7 +80,15 @@ class Recorder:
         self._bodies.append((verdict.version, reading.record))
         if self._options.index and verdict.version.changed:
             if reading.searchable:
-                document = Document(flight.page, flight.url, origin, reading.title, reading.text, verdict.version.at)
+                document = Document(
+                    flight.page,
+                    flight.url,
+                    origin,
+                    reading.title,
+                    reading.text,
+                    verdict.version.at,
+                    new=flight.state.version < 0,
+                )
                 self.batch.documents.append(document)
             else:
                 self.batch.removals.append(flight.page)

@@ -27,6 +27,8 @@ class Document:
     title: str
     text: str
     at: float
+    new: bool = False
+    """It was never put here before, so there is nothing to replace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,11 @@ class Index:
 
     def put(self, document: Document) -> None:
         """Add a page or replace it."""
-        self.remove(document.page)
+        if document.new:
+            self._open_writer()
+            self.pending += 1
+        else:
+            self.remove(document.page)
         row = tantivy.Document()
         row.add_integer("page", document.page)
         row.add_text("url", document.url)
@@ -77,10 +83,13 @@ class Index:
 
     def remove(self, page: int) -> None:
         """Take a page out."""
-        if self._writer is None:
-            self._writer = self._index.writer(heap_size=_HEAP, num_threads=1)
+        self._open_writer()
         self._writer.delete_documents_by_term("page", page)
         self.pending += 1
+
+    def _open_writer(self) -> None:
+        if self._writer is None:
+            self._writer = self._index.writer(heap_size=_HEAP, num_threads=1)
 
     def commit(self) -> None:
         """Let searches see what was put and removed."""

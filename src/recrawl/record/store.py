@@ -20,6 +20,8 @@ from recrawl.record.migrations import check, migrate
 from recrawl.record.rows import Batch, CycleRow, NewPage, PageState, SiteRow, VersionRow, VisitRow
 
 Columns = dict[str, NDArray[Any]]
+_MANY = 500
+"""Values in one SQL statement."""
 
 _BOOK: dict[str, str] = {
     "site": "i4",
@@ -138,9 +140,14 @@ class Store:
         row = self.db.execute(sql, (number,)).fetchone()
         return row[0], row[1], row[2], row[3], PageState._make(row[4:])
 
-    def site_of(self, number: int) -> int:
-        """The site of a page."""
-        return int(self.db.execute("SELECT site FROM pages WHERE id = ?", (number,)).fetchone()[0])
+    def sites_of(self, pages: list[int]) -> dict[int, int]:
+        """The sites of some pages."""
+        found: dict[int, int] = {}
+        for start in range(0, len(pages), _MANY):
+            part = pages[start : start + _MANY]
+            marks = ", ".join("?" * len(part))
+            found.update(self.db.execute(f"SELECT id, site FROM pages WHERE id IN ({marks})", part))  # noqa: S608
+        return found
 
     def barred(self) -> dict[int, list[tuple[int, str, bool]]]:
         """Pages that robots.txt keeps us from, by site: number, URL, whether there is a version of it."""
