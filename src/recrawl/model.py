@@ -1,4 +1,4 @@
-"""The values that every part of recrawl shares. Imports nothing of ours; nothing here changes once made.
+"""The values that every part of recrawl shares. Imports nothing of ours; nothing here is changed once made.
 
 A *page* is a number: its row in the book and, plus one, its row in the store. What grows with the number of
 pages is kept in arrays (`Picks`, `Outcomes`), never in one object per page; `Answer` and `Reading` exist
@@ -123,9 +123,12 @@ class Outcomes:
         return len(self.pages)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
-    """What a server said to one request, or why it said nothing."""
+    """What a server said to one request, or why it said nothing.
+
+    Nobody changes one; it is not frozen because that would double what it costs to make, once a download.
+    """
 
     url: str
     status: int

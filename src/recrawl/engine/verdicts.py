@@ -9,7 +9,7 @@ missing       404, 410 or a permanent redirect: a step of the deletion state mac
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recrawl.compare.gone import Evidence, Standing, step
 from recrawl.engine.tasks import Reading
@@ -94,8 +94,8 @@ def unchanged(flight: Flight, number: int, cycle: int, answer: Answer) -> Verdic
     assert before.payload is not None
     record = warc.revisit(flight.url, answer.at, answer.ip, before.payload, before.version_at, same)
     visit = _visit(flight, number, cycle, Outcome.UNCHANGED, answer, answer.at, before.version)
-    state = _present(before, answer.at)._replace(quiet=before.quiet + 1 if not_modified else 0)
-    return Verdict(visit, _validators(state, answer), record=record)
+    state = _present(before, answer, quiet=before.quiet + 1 if not_modified else 0)
+    return Verdict(visit, state, record=record)
 
 
 def read(
@@ -127,7 +127,9 @@ def read(
         mime=reading.mime,
         encoding=reading.encoding,
     )
-    state = _present(before, answer.at)._replace(
+    state = _present(
+        before,
+        answer,
         changes=before.changes + changed,
         last_change=answer.at if changed else before.last_change,
         quiet=0,
@@ -138,7 +140,7 @@ def read(
         digest=reading.digest,
         noise=noise,
     )
-    return Verdict(visit, _validators(state, answer), version=row)
+    return Verdict(visit, state, version=row)
 
 
 def missing(
@@ -190,8 +192,11 @@ def missing(
     )
 
 
-def _present(before: PageState, at: float) -> PageState:
-    """The page answered: whatever was suspected of it is over."""
+def _present(before: PageState, answer: Answer, **news: Any) -> PageState:
+    """The page answered: whatever was suspected of it is over; `news` is what else is known now."""
+    etag, modified = answer.header("etag"), answer.header("last-modified")
+    if answer.status == 304:  # it may repeat only one of them
+        etag, modified = etag or before.etag, modified or before.modified
     return before._replace(
         state=int(State.LIVE),
         visits=before.visits + 1,
@@ -199,16 +204,12 @@ def _present(before: PageState, at: float) -> PageState:
         misses=0,
         missing_since=0.0,
         target=-1,
-        last_try=at,
-        last_visit=at,
+        last_try=answer.at,
+        last_visit=answer.at,
+        etag=_sendable(etag),
+        modified=_sendable(modified),
+        **news,
     )
-
-
-def _validators(state: PageState, answer: Answer) -> PageState:
-    etag, modified = answer.header("etag"), answer.header("last-modified")
-    if answer.status == 304:  # it may repeat only one of them
-        etag, modified = etag or state.etag, modified or state.modified
-    return state._replace(etag=_sendable(etag), modified=_sendable(modified))
 
 
 def _sendable(validator: str) -> str:

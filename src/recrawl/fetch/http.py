@@ -13,8 +13,9 @@ libcurl costs 0.04 ms of CPU a download here, against 0.2 and more for the clien
 
 from __future__ import annotations
 
+import math
 import os
-import selectors
+import select
 import socket
 import time
 from collections.abc import Callable
@@ -168,7 +169,8 @@ class Client:
         self.limits = limits or Limits()
         self.clock = clock
         self._agent = agent
-        self._selector = selectors.DefaultSelector()
+        # Plain poll(2): sockets come and go with every download, and here that is two entries in a table.
+        self._poll = select.poll()
         self._watched: set[int] = set()
         self._deadline: float | None = None
         self._multi = pycurl.CurlMulti()
@@ -204,19 +206,19 @@ class Client:
 
     def watch(self, fd: int) -> None:
         """Let `wait` return early when this descriptor becomes readable."""
-        self._selector.register(fd, selectors.EVENT_READ, "foreign")
+        self._poll.register(fd, select.POLLIN)
 
     def unwatch(self, fd: int) -> None:
         """Undo `watch`."""
-        self._selector.unregister(fd)
+        self._poll.unregister(fd)
 
     def wait(self, seconds: float) -> list[tuple[int, Answer]]:
         """Let the downloads proceed for up to that long; return as soon as something happened."""
         if self._deadline is not None:
             seconds = min(seconds, max(0.0, self._deadline - time.monotonic()))
-        for key, events in self._selector.select(seconds):
-            if key.data is None:
-                self._multi.socket_action(key.fd, events)
+        for fd, events in self._poll.poll(math.ceil(seconds * 1000)):
+            if fd in self._watched:
+                self._multi.socket_action(fd, _curl_events(events))
         if self._deadline is not None and time.monotonic() >= self._deadline:
             self._deadline = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -231,7 +233,6 @@ class Client:
         self._busy.clear()
         self._free.clear()
         self._multi.close()
-        self._selector.close()
 
     # -- libcurl's side --------------------------------------------------------------------------
 
@@ -259,16 +260,11 @@ class Client:
         if what == pycurl.POLL_REMOVE:
             if fd in self._watched:
                 self._watched.discard(fd)
-                self._selector.unregister(fd)
+                self._poll.unregister(fd)
             return
-        events = (selectors.EVENT_READ if what & pycurl.POLL_IN else 0) | (
-            selectors.EVENT_WRITE if what & pycurl.POLL_OUT else 0
-        )
-        if fd in self._watched:
-            self._selector.modify(fd, events)
-        else:
-            self._watched.add(fd)
-            self._selector.register(fd, events)
+        events = (select.POLLIN if what & pycurl.POLL_IN else 0) | (select.POLLOUT if what & pycurl.POLL_OUT else 0)
+        self._watched.add(fd)
+        self._poll.register(fd, events)  # again for one that is watched already: then it is changed
 
     def _on_timer(self, milliseconds: int) -> None:
         self._deadline = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
@@ -312,6 +308,16 @@ class Client:
         host, _, target = rest.partition("/")
         conditions = "".join(f"{line}\r\n" for line in _conditions(validators))
         return f"GET /{target} HTTP/1.1\r\nHost: {host}\r\n{self._head}{conditions}\r\n".encode()
+
+
+def _curl_events(events: int) -> int:
+    """What poll saw, in libcurl's words; errors and hang-ups are found by reading."""
+    found = 0
+    if events & (select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL):
+        found |= pycurl.CSELECT_IN
+    if events & select.POLLOUT:
+        found |= pycurl.CSELECT_OUT
+    return found
 
 
 def _conditions(validators: Validators | None) -> list[str]:
