@@ -8,7 +8,7 @@ environment's proxies are not used. The address is checked when the socket is op
 neither a redirect nor a changing DNS answer gets round it. Bodies arrive decompressed and are counted while
 they are, so a small file that inflates without end is cut at the limit.
 
-libcurl costs 0.04 ms of CPU a download here, against 0.2 and more for the clients written in Python.
+`examples/download_cost.py` measures what a download costs; libcurl takes a fraction of what clients in Python do.
 """
 
 from __future__ import annotations
