@@ -18,7 +18,7 @@ from recrawl.engine.servers import Server, Servers
 from recrawl.fetch.http import Client, Request
 from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.robots import Robots
-from recrawl.model import SILENT, Answer, Failure
+from recrawl.model import Answer, Failure
 
 _ROBOTS_BYTES = 512_000  # RFC 9309: what lies behind that need not be read
 _SITEMAP_BYTES = 52_428_800
@@ -223,14 +223,7 @@ class Chores:
         if chore.kind == "robots":
             self._robots_arrived(server, chore, answer)
             return server
-        self._lanes.done(
-            server.id,
-            now,
-            status=answer.status,
-            failed=answer.failure in SILENT,
-            retry_after=answer.header("retry-after"),
-            seconds=answer.seconds,
-        )
+        self._lanes.answered(server.id, now, answer)
         self._sitemap_arrived(server, chore, answer)
         return server
 

@@ -32,7 +32,7 @@ from recrawl.engine.tasks import ReaderConfig, Task
 from recrawl.engine.verdicts import Flight, Verdict
 from recrawl.fetch.http import Client, Request
 from recrawl.fetch.lanes import Lanes
-from recrawl.model import SILENT, Answer, Failure, Outcome, Outcomes, Picks, State, Validators
+from recrawl.model import Answer, Failure, Outcome, Outcomes, Picks, State, Validators
 from recrawl.record.repository import Repository
 from recrawl.record.rows import Batch, CycleRow, unvisited
 
@@ -340,14 +340,7 @@ class Live:
             return
         flight = self._flights[ticket]
         server = self._servers[flight.server]
-        self._lanes.done(
-            server.id,
-            now,
-            status=answer.status,
-            failed=answer.failure in SILENT,
-            retry_after=answer.header("retry-after"),
-            seconds=answer.seconds,
-        )
+        self._lanes.answered(server.id, now, answer)
         self.tally.received += answer.received
         self._judge.arrived(server, flight, answer)
         self._leave_if_hopeless(server, now)

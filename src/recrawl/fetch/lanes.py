@@ -25,6 +25,8 @@ from email.utils import parsedate_to_datetime
 from heapq import heappop, heappush
 from typing import Literal
 
+from recrawl.model import SILENT, Answer
+
 FIRST_BACK_OFF = 5.0
 LONGEST_BACK_OFF = 600.0
 LONGEST_RETRY_AFTER = 86400.0
@@ -173,6 +175,17 @@ class Lanes:
             lane.strikes = 0
         lane.silent = lane.silent + 1 if failed else 0
         self._place(server, lane)
+
+    def answered(self, server: int, now: float, answer: Answer) -> None:
+        """A request has ended with this answer."""
+        self.done(
+            server,
+            now,
+            status=answer.status,
+            failed=answer.failure in SILENT,
+            retry_after=answer.header("retry-after"),
+            seconds=answer.seconds,
+        )
 
     def skip(self, server: int, now: float) -> None:
         """What was popped is not asked for after all: the next one may go at once."""
