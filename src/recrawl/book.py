@@ -3,16 +3,68 @@
 The book is the same in the lab and live. Live it is loaded from the store at the start of a cycle; the visits of the
 cycle are noted at its end, so a policy sees one state of knowledge throughout, and a crashed cycle can be started
 again from the same state.
+
+Three things are there only when a policy `needs` them: the tree of directories, the links between pages, clusters of
+like pages. And `memory` is what the policy in use keeps from cycle to cycle, under names of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.model import Outcome, Outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The tree of directories; `book.folder` holds numbers of it."""
+
+    parent: NDArray[np.int64]
+    """One per directory, -1 at the top of a site."""
+    level: NDArray[np.int32]
+    """One per directory, 0 at the top of a site."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Links between pages in rows: page p links to `target[start[p] : start[p + 1]]`."""
+
+    start: NDArray[np.int64]
+    target: NDArray[np.int32]
+
+    def of(self, page: int) -> NDArray[np.int32]:
+        """The pages that a page links to."""
+        return self.target[self.start[page] : self.start[page + 1]]
+
+    def turned(self) -> Links:
+        """The same links from their targets' side: who links to a page.
+
+        >>> links = Links(np.array([0, 2, 3, 3]), np.array([1, 2, 2], np.int32))
+        >>> links.turned().of(2).tolist()
+        [0, 1]
+        """
+        order = np.argsort(self.target, kind="stable")
+        sources = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.start))
+        counts = np.bincount(self.target, minlength=len(self))
+        return Links(np.concatenate(([0], np.cumsum(counts))), sources[order])
+
+    def __len__(self) -> int:
+        """How many pages there are."""
+        return len(self.start) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Groups of pages that are alike (spec S4)."""
+
+    of: NDArray[np.int32]
+    """One per page: its cluster, -1 for a page in none."""
+    nearest: NDArray[np.int32]
+    """Row c: all clusters by the distance of their centroids from c's, c itself first."""
 
 
 @dataclass(slots=True)
@@ -39,6 +91,11 @@ class Book:
     """The last visit that said something."""
     last_change: NDArray[np.float64]
     size: NDArray[np.int64]
+    folders: Folders | None = None
+    links: Links | None = None
+    clusters: Clusters | None = None
+    memory: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """What the policy keeps; only its `learn` may write here."""
 
     @classmethod
     def blank(cls, pages: int, now: float = 0.0) -> Book:
@@ -84,6 +141,20 @@ class Book:
         self.last_visit[seen.pages[answered]] = times[answered]
         self.last_change[seen.pages[changed]] = times[changed]
         self.known[seen.pages[seen.what == Outcome.GONE]] = False
+
+    def kept(self, name: str, default: float, dtype: type = np.float64) -> NDArray[Any]:
+        """A column of the policy's memory, one value per page; pages that it does not know yet have the default.
+
+        >>> book = Book.blank(2)
+        >>> book.memory["interval"] = np.array([7.0])
+        >>> book.kept("interval", 30.0).tolist()
+        [7.0, 30.0]
+        """
+        column: NDArray[Any] = np.full(len(self), default, dtype)
+        known = self.memory.get(name)
+        if known is not None:
+            column[: len(known)] = known
+        return column
 
     def forget(self, pages: NDArray[np.int64]) -> None:
         """Put pages back to where nothing was known of them; used to step back before a crashed cycle."""

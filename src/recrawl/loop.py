@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.contract import Policy
+from recrawl.choose.contract import Learner, Policy
 from recrawl.errors import PolicyError
 from recrawl.model import Outcomes, Picks
 
@@ -38,14 +39,13 @@ class World(Protocol):
 def drive(policy: Policy, world: World, book: Book, budget: int, seed: int) -> Iterator[Outcomes]:
     """One cycle: at most `budget` visits, no page twice, none that is unknown."""
     choice = policy.cycle(book, budget, np.random.default_rng(seed))
-    visited = np.zeros(len(book), bool)
+    place = np.full(len(book), -1, np.int64)
     left, idle = budget, 0
     try:
         picks = next(choice)
         while left > 0:
             picks = picks.first(left)
-            _check(picks, visited, book)
-            visited[picks.pages] = True
+            _check(picks, place, book)
             seen = world.visit(picks) if len(picks) else Outcomes(picks.pages, np.zeros(0, np.int8))
             yield seen
             left -= len(picks)
@@ -61,12 +61,23 @@ def drive(policy: Policy, world: World, book: Book, budget: int, seed: int) -> I
         choice.close()
 
 
-def _check(picks: Picks, visited: np.ndarray, book: Book) -> None:
+def note(policy: Policy, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
+    """The end of a cycle: the policy, then the book, take in all that came of it."""
+    if isinstance(policy, Learner):
+        policy.learn(book, seen, at)
+    book.note(seen, at)
+
+
+def _check(picks: Picks, place: NDArray[np.int64], book: Book) -> None:
+    """Refuse what no policy may ask for; `place` marks the pages of this cycle, each by its place in its batch."""
     if len(picks.pages) != len(picks.score):
         raise PolicyError("a policy must give each page one score")
     if len(picks) and (picks.pages.min() < 0 or picks.pages.max() >= len(book)):
         raise PolicyError("a policy chose a page that does not exist")
-    if len(np.unique(picks.pages)) != len(picks) or visited[picks.pages].any():
+    here = np.arange(len(picks))
+    again = (place[picks.pages] >= 0).any()
+    place[picks.pages] = here
+    if again or not np.array_equal(place[picks.pages], here):
         raise PolicyError("a policy chose a page twice in one cycle")
     if not book.known[picks.pages].all():
         raise PolicyError("a policy chose a page that may not be visited")
