@@ -13,7 +13,7 @@ help:
 	@echo "make test    format, lint, types, import contracts and all tests"
 	@echo "make check   the same without the tests"
 	@echo "make format  put the code in its standard form"
-	@echo "make bench   speed against other crawlers (installs them in an environment of their own)"
+	@echo "make bench   speed against other crawlers (installs them in an environment of their own), and of the lab"
 	@echo "make docs    write the generated pages of docs/ anew"
 	@echo "make clean   remove .venv and caches"
 

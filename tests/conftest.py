@@ -7,8 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.world import Page, Repo, Site
+
+# How long an example takes says more of the machine's load than of the code: times belong in benchmarks/.
+settings.register_profile("steady", deadline=None)
+settings.load_profile("steady")
 
 
 @pytest.fixture

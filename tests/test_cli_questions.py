@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from recrawl.choose import POLICIES
+from recrawl.choose.round_robin import RoundRobin
 from tests.complaints import complaint, usage
 from tests.world import Page, Reply, Repo, Site, moved, page, text
 
@@ -369,6 +370,26 @@ def test_why(past: Past, path: str, words: list[str]) -> None:
     assert told["why"]
 
 
+@pytest.mark.parametrize("policy", ["anchor-depth", "nutch", "sampling(phi=pra)", "grouped"])
+def test_why_with_policies_that_need_or_remember_something(past: Past, policy: str) -> None:
+    past.repo.config(policy=policy)
+    try:
+        told = past.repo.json("why", past.url("/a"))
+    finally:
+        past.repo.config(policy="round-robin")
+    assert told["plan"]["policy"] == policy
+    assert "next cycle" in told["why"][-1]
+
+
+def test_why_with_a_policy_that_cannot_run_here(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What there is to say of the page is said; for the next cycle there is a sentence."""
+    monkeypatch.setattr(RoundRobin, "needs", frozenset({"weather"}))
+    shown = past.repo.run("why", past.url("/a")).out
+    assert "It is kept." in shown
+    assert "The next cycle cannot be told: round-robin needs weather, which a repository does not have." in shown
+    assert past.repo.json("why", past.url("/a"))["plan"] is None
+
+
 def test_why_a_page_that_moved_says_where(past: Past) -> None:
     assert past.url("/b") in past.repo.run("why", past.url("/old")).out
 
@@ -460,6 +481,22 @@ def test_search_with_a_huge_limit(past: Past) -> None:
     """In a process of its own, as it might take this one along."""
     result = past.repo.wait(past.repo.start("search", "alpha", "--limit", 10**12))
     assert result.code in (0, 2), result.err[:200]
+
+
+def test_search_quotes_the_newest_version(past: Past) -> None:
+    (hit,) = past.repo.json("search", "third edition", "--limit", 1)
+    assert hit["snippet"] == "alpha third edition"
+    assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["third", "edition"]
+    (hit,) = past.repo.json("search", "plain")
+    assert hit["snippet"] == "plain words <b> here"
+
+
+def test_search_finds_pages_whose_bodies_are_out_of_reach(repo: Repo, site: Start) -> None:
+    repo.crawl(site({"/": page("a word of text", title="Front")}).url())
+    for file in (repo.folder / "archive").iterdir():
+        file.rename(repo.folder / file.name)
+    (hit,) = repo.json("search", "word")
+    assert (hit["title"], hit["snippet"], hit["marks"]) == ("Front", "", [])
 
 
 def test_search_without_an_index(repo: Repo, site: Start) -> None:

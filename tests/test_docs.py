@@ -75,7 +75,7 @@ def test_every_verb_is_in_the_reference_and_used_by_hand() -> None:
     told, used = (DOCS / "reference" / "commands.md").read_text(), everything(BY_HAND)
     assert [verb for verb in VERBS if f"## recrawl {verb}\n" not in told] == []
     assert [verb for verb in VERBS if not re.search(rf"recrawl (-C \S+ )?{verb}\b", used)] == []
-    for verb in ("lab synth", "lab serve"):
+    for verb in ("lab synth", "lab serve", "lab run", "lab compare", "lab reproduce"):
         assert f"### recrawl {verb}\n" in told
         assert f"recrawl {verb} " in used
 
@@ -212,7 +212,13 @@ def run(command: list[str], folder: Path, tools: Path) -> tuple[int, str]:
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env={**os.environ, "PATH": path, "NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env={
+                **os.environ,
+                "PATH": path,
+                "NO_COLOR": "1",
+                "OPENBLAS_NUM_THREADS": "1",
+                "RECRAWL_CACHE": str(folder / "cache"),
+            },
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

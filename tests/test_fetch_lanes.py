@@ -123,6 +123,8 @@ class Politeness(RuleBasedStateMachine):
         if hasattr(self, "lanes"):
             assert len(self.lanes) == sum(map(len, self.waiting.values()))
             assert self.lanes.in_flight == len(self.flying)
+            for server, line in self.waiting.items():
+                assert self.lanes.upcoming(server, 3) == (line[::-1] if self.order == "depth" else line)[:3]
 
 
 TestPoliteness = Politeness.TestCase

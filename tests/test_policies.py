@@ -16,14 +16,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse  # noqa: F401  # or the first policy that loads it misses its deadline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.book import Book
+from recrawl.book import Book, Clusters, Folders, Links
 from recrawl.choose import POLICIES, describe, make_policy, parameters
 from recrawl.errors import UnknownName, UsageError
 from recrawl.lab.worlds import Busy, Still
-from recrawl.loop import Resumed, drive
+from recrawl.loop import Resumed, drive, note
 from recrawl.model import Outcomes, Picks
 
 VARIANTS = (
@@ -32,9 +33,46 @@ VARIANTS = (
     "fixed-interval(days=0)",
     "fixed-interval(days=0.5)",
     "fixed-interval(days=400)",
+    "sampling(d=-2, phi=1)",
+    "sampling(d=8, phi=ha, batch=1)",
+    "sampling(neighbours=links, d=2, phi=wha)",
+    "sampling(neighbours=links, d=-1, phi=0.5)",
+    "sampling(neighbours=clusters, d=0)",
+    "sampling(neighbours=clusters, d=3, phi=pra)",
+    "fixed-interval(days=400, fill=true)",
+    "nutch(sync=false)",
+    "nutch(max=604800, cap=604800, fill=true)",
+    "stormcrawler(error=43200, fill=true)",
+    "norconex(min_frequency=daily)",
+    "norconex(min_frequency=2.5, sitemap=false, fill=true)",
+    "heritrix1(factor=2, fill=true)",
+    "manifoldcf(interval=60, max=600, fill=true)",
+    "marginalia(fill=true)",
+    "anchor-depth(n=1)",
+    "anchor-depth(n=0, every=0, rest=0)",
+    "anchor-depth(n=3, slow=30, rest=0.5)",
+    "anchor-depth(rest=1)",
+    "proportional(sample=3, level=directory)",
+    "greedy(sample=3)",
+    "greedy(sample=optimal)",
+    "greedy(sample=1000)",
+    "greedy(level=directory)",
+    "adaptive-sampling(kappa=1, confidence=0.5)",
+    "adaptive-sampling(rounds=2, level=directory)",
+    "grouped(inner=adaptive-sampling)",
+    "grouped(inner=proportional, groups=100)",
+    "frequency-greedy(sample=1, most=1, versions=1)",
+    "frequency-adaptive(kappa=2)",
+    "change-frequency(allocation=uniform)",
+    "change-frequency(allocation=optimal)",
+    "predicted(method=1d)",
+    "predicted(retrain=1, explore=0)",
+    "predicted(explore=1, pick=coin)",
 )
 TEXTS = (*POLICIES, *VARIANTS)
 DAY = 86400.0
+PER_SITE = 4
+"""Directories of a site in `books`."""
 
 every_policy = pytest.mark.parametrize("text", TEXTS)
 every_name = pytest.mark.parametrize("name", POLICIES)
@@ -48,7 +86,9 @@ def books(draw: Callable[..., Any], least: int = 0) -> Book:
     book = Book.blank(pages, now=draw(st.sampled_from([0.0, 1e3, 1.7e9])))
     sites = draw(st.integers(1, 5))
     book.site[:] = rng.integers(0, sites, pages)
-    book.folder[:] = book.site * 10 + rng.integers(0, 3, pages)
+    book.folder[:] = book.site * PER_SITE + rng.integers(0, PER_SITE, pages)
+    if draw(st.booleans()):
+        book.folders, book.links, book.clusters = surroundings(rng, pages, sites)
     book.depth[:] = rng.integers(0, 6, pages)
     book.found[:] = book.now - rng.integers(0, 100, pages) * DAY
     book.size[:] = rng.integers(0, 10**6, pages)
@@ -58,6 +98,25 @@ def books(draw: Callable[..., Any], least: int = 0) -> Book:
         at = book.now - rng.integers(0, 30, len(some)) * DAY / 2
         book.note(Outcomes(some, rng.choice(5, len(some), p=[0.4, 0.3, 0.1, 0.05, 0.15]).astype(np.int8)), at)
     return book
+
+
+def surroundings(rng: np.random.Generator, pages: int, sites: int) -> tuple[Folders, Links, Clusters]:
+    """What policies may `need`: a tree of directories, links, clusters; any that fit so many pages."""
+    parent, level = np.full(sites * PER_SITE, -1, np.int64), np.zeros(sites * PER_SITE, np.int32)
+    for folder in range(sites * PER_SITE):
+        if folder % PER_SITE and rng.random() < 0.8:
+            parent[folder] = rng.integers(folder - folder % PER_SITE, folder)
+            level[folder] = level[parent[folder]] + 1
+    degree = rng.integers(0, 5, pages) * (rng.random(pages) < 0.8)
+    target = rng.integers(0, max(pages, 1), degree.sum()).astype(np.int32)
+    many = int(rng.integers(1, 6))
+    nearest = np.array([[own, *rng.permutation(np.delete(np.arange(many), own))] for own in range(many)], np.int32)
+    of = rng.integers(-1, many, pages).astype(np.int32)
+    return (
+        Folders(parent, level),
+        Links(np.concatenate(([0], np.cumsum(degree))).astype(np.int64), target),
+        Clusters(of, nearest),
+    )
 
 
 class Watched:
@@ -100,7 +159,13 @@ def driven(text: str, book: Book, budget: int, seed: int) -> Watched:
 
 
 def columns(book: Book) -> dict[str, Any]:
-    return {item.name: copy.deepcopy(getattr(book, item.name)) for item in dataclasses.fields(book)}
+    """Every array of the book, those inside its parts too."""
+    parts = {item.name: getattr(book, item.name) for item in dataclasses.fields(book)}
+    for name in ("folders", "links", "clusters"):
+        part = parts.pop(name)
+        if part is not None:
+            parts |= {f"{name}.{item.name}": getattr(part, item.name) for item in dataclasses.fields(part)}
+    return copy.deepcopy(parts | {f"memory.{name}": column for name, column in parts.pop("memory").items()})
 
 
 # -- every policy, any book --------------------------------------------------------------------------------
@@ -308,7 +373,7 @@ def test_round_robin_visits_every_page_once_per_pass(order: str, pages: int, bud
     while len(visits) < passes * pages:
         book.now += 60.0
         for seen in drive(policy, world, book, budget, seed=len(visits)):
-            book.note(seen, book.now + 0.001 * np.arange(len(seen), dtype=np.float64))
+            note(policy, book, seen, book.now + 0.001 * np.arange(len(seen), dtype=np.float64))
             visits += seen.pages.tolist()
     for turn in range(passes):
         assert sorted(visits[turn * pages : (turn + 1) * pages]) == list(range(pages))

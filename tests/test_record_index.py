@@ -7,6 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+import tantivy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,25 @@ def document(page: int, text: str, *, title: str = "", site: str = "https://a.ex
     return Document(page, f"{site}/p{page}", site, title, text, 1000.0 + page)
 
 
+def old_index(folder: Path, made: Document) -> None:
+    """An index as earlier versions made it, with the texts in it."""
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("page", stored=True, indexed=True, fast=True)
+    builder.add_text_field("url", stored=True)
+    builder.add_text_field("site", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("title", stored=True)
+    builder.add_text_field("text", stored=True)
+    builder.add_float_field("at", stored=True, indexed=True, fast=True)
+    folder.mkdir()
+    writer = tantivy.Index(builder.build(), path=str(folder)).writer(heap_size=15_000_000, num_threads=1)
+    row = tantivy.Document(url=made.url, site=made.site, title=made.title, text=made.text)
+    row.add_integer("page", made.page)
+    row.add_float("at", made.at)
+    writer.add_document(row)
+    writer.commit()
+    writer.wait_merging_threads()
+
+
 def pages(index: Index, query: str, **how: str) -> list[int]:
     return [hit.page for hit in index.search(query, **how)]  # type: ignore[arg-type]
 
@@ -35,7 +55,41 @@ def test_a_page_is_found_by_its_words(index: Index) -> None:
     (hit,) = index.search("fox")
     assert (hit.page, hit.url, hit.title, hit.at) == (3, "https://a.example/p3", "Animals", 1003.0)
     assert hit.score > 0
+    assert (hit.snippet, hit.marks) == ("", ())  # it was not said what to quote from
+
+
+def test_a_page_is_quoted_from_the_text_that_is_given(index: Index) -> None:
+    index.put(document(3, "the quick brown fox", title="Animals"))
+    index.commit()
+    asked: list[tuple[int, float]] = []
+
+    def text(page: int, at: float) -> str:
+        asked.append((page, at))
+        return "the quick brown fox"
+
+    (hit,) = index.search("fox", text=text)
+    assert asked == [(3, 1003.0)]
+    assert hit.snippet == "the quick brown fox"
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["fox"]
+    (hit,) = index.search("title:animals", text=lambda _page, _at: "word " * 100)
+    assert (hit.snippet, hit.marks) == (("word " * 100)[:200], ())
+
+
+def test_texts_are_not_kept(index: Index, tmp_path: Path) -> None:
+    index.put(document(3, "zebra quagga okapi", title="Striped beasts"))
+    index.commit()
+    files = [path.read_bytes() for path in (tmp_path / "index").iterdir()]
+    assert any(b"Striped beasts" in file for file in files)
+    assert not any(b"zebra quagga" in file for file in files)
+
+
+def test_an_index_of_an_earlier_shape_can_be_searched(index: Index, tmp_path: Path) -> None:
+    assert index.current
+    old_index(tmp_path / "old", document(3, "the quick brown fox", title="Animals"))
+    with closing(Index(tmp_path / "old")) as old:
+        assert not old.current
+        (hit,) = old.search("fox", text=lambda _page, _at: "brown fox")
+        assert (hit.page, hit.title, hit.snippet) == (3, "Animals", "brown fox")
 
 
 def test_page_0_is_a_page_like_any_other(index: Index) -> None:
@@ -127,7 +181,7 @@ def test_limit_and_offset_page_through_all(index: Index) -> None:
 def test_marks_count_characters_not_bytes(index: Index) -> None:
     index.put(document(1, "Über die Größe der Brücke spräche man: Fähre"))
     index.commit()
-    (hit,) = index.search("Fähre")
+    (hit,) = index.search("Fähre", text=lambda _page, _at: "Über die Größe der Brücke spräche man: Fähre")
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["Fähre"]
 
 
@@ -137,7 +191,7 @@ def test_a_query_that_cannot_be_read_is_a_sentence(index: Index, query: str) -> 
         index.search(query)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(query=st.text(max_size=30) | st.text('+-"()[]{}:*~^\\ ab', max_size=20))
 def test_no_query_breaks_it(tmp_path_factory: pytest.TempPathFactory, query: str) -> None:
     with closing(Index(tmp_path_factory.getbasetemp() / "any-query")) as index:
@@ -148,7 +202,7 @@ def test_no_query_breaks_it(tmp_path_factory: pytest.TempPathFactory, query: str
             index.search(query)
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["put", "remove", "commit"])), max_size=25))
 def test_it_holds_the_last_word_on_every_page(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]]

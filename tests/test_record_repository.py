@@ -20,6 +20,7 @@ from recrawl.record.index import Document
 from recrawl.record.repository import Repository
 from recrawl.record.rows import Batch, NewPage, VersionRow, VisitRow, unvisited
 from tests.crashes import image, judge, site_row
+from tests.test_record_index import old_index
 
 _OPTIONS = Options(clock=lambda: 0.0, timer=lambda: 0.0, agent="recrawl", scopes=Scopes([]))
 _SITE = site_row(0, "https://a.example")
@@ -200,6 +201,38 @@ def test_an_index_that_was_deleted_is_made_again_even_after_a_search(folder: Pat
     with writing(folder) as made:
         assert mend_index(made, _OPTIONS) == 1
         assert found(made, "word") == {0}
+
+
+def test_an_index_that_was_being_made_again_when_a_crash_came_is_made_again(folder: Path, tmp_path: Path) -> None:
+    with writing(folder) as made:
+        put(made, 0, "word")
+        made.commit_index(0)
+    shutil.rmtree(folder / "index")
+    with writing(folder) as made:
+        assert len(made.index) == 0  # it is there, but nothing is in it yet
+        crashed = image(folder, tmp_path / "crashed")
+    assert (crashed / "index").is_dir()
+    with writing(crashed) as made:
+        assert mend_index(made, _OPTIONS) == 1
+        assert found(made, "word") == {0}
+
+
+def test_an_index_of_an_earlier_shape_is_made_again_by_whoever_writes(folder: Path) -> None:
+    with writing(folder) as made:
+        put(made, 0, "word")
+        put(made, 1, "word")
+        made.commit_index(1)
+    shutil.rmtree(folder / "index")
+    old_index(folder / "index", Document(0, "https://a.example/0", _SITE.origin, "T0", "word", 1000.0))
+    with Repository(folder) as reader:
+        assert found(reader, "word") == {0}
+        assert reader.unindexed() == []
+    with writing(folder) as made:
+        assert mend_index(made, _OPTIONS) == 2
+        assert made.index.current
+        assert found(made, "word") == {0, 1}
+    with writing(folder) as made:
+        assert mend_index(made, _OPTIONS) == 0
 
 
 def test_a_shortened_archive_is_refused_and_left_as_it_is(folder: Path) -> None:

@@ -135,6 +135,25 @@ def test_sites_come_back_by_number_and_can_be_replaced(made: list[SiteRow]) -> N
         assert store.sites() == sorted(changed)
 
 
+@given(st.lists(st.integers(-3, 12)))
+def test_pages_are_looked_up_together_as_alone(wanted: list[int]) -> None:
+    with closing(fresh()) as store:
+        store.commit(Batch(pages=[new_page(n, site=n % 3) for n in range(10)]), [])
+        known = {n for n in wanted if 0 <= n < 10}
+        assert store.pages(wanted) == {n: store.page(n) for n in known}
+        assert store.sites_of(wanted) == {n: n % 3 for n in known}
+
+
+def test_a_version_is_found_by_page_and_time(store: Store) -> None:
+    made = [
+        VersionRow(n, n // 2, 100.0 + n, 1, None, None, 0, 1, 9, 0, 0, 0, b"", b"", "", "text/html", "utf-8")
+        for n in range(4)
+    ]
+    store.commit(Batch(versions=made), [])
+    assert [store.version_at(row.page, row.at) for row in made] == made
+    assert store.version_at(0, 102.0) is None
+
+
 def test_a_page_that_was_only_found_is_unvisited(store: Store) -> None:
     store.commit(Batch(pages=[new_page(0)]), [])
     assert store.page(0)[4] == unvisited(0)

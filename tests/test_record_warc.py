@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 from types import SimpleNamespace
@@ -110,6 +111,22 @@ def test_a_body_that_pretends_to_be_a_record_stays_a_body() -> None:
 def test_what_cannot_be_written_in_latin_1_does_not_break_the_record() -> None:
     blob = response(b"x", (("X-Name", "\u20ac"), ("Content-Type", "text/html")))
     assert dict(warc.read_body(blob)[1])["Content-Type"] == "text/html"
+
+
+@given(headers, st.binary(max_size=300), times)
+@example((), b"x" * 5000, 0.0)
+def test_records_are_what_fastwarc_writes(head: warc.Headers, body: bytes, at: float) -> None:
+    blob = response(body, head, at=at) + warc.revisit(_URL, at, "::1", sha1(body), at, (200, head))
+    again = io.BytesIO()
+    for record in FastIterator(io.BytesIO(blob), parse_http=False):
+        record.write(again)
+    assert again.getvalue() == gzip.decompress(blob)
+
+
+@given(st.binary(min_size=20, max_size=20))
+def test_digests_are_in_base_32(digest: bytes) -> None:
+    (record,) = records(warc.revisit(_URL, _AT, "", digest, _AT, None))
+    assert field(record, "WARC-Payload-Digest") == "sha1:" + base64.b32encode(digest).decode()
 
 
 def test_no_response_is_an_error() -> None:

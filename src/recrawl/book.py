@@ -4,13 +4,15 @@ The book is the same in the lab and live. Live it is loaded from the store at th
 cycle are noted at its end, so a policy sees one state of knowledge throughout, and a crashed cycle can be started
 again from the same state.
 
-Three things are there only when a policy `needs` them: the tree of directories, the links between pages, clusters of
-like pages. And `memory` is what the policy in use keeps from cycle to cycle, under names of its own.
+Four things are there only when a policy `needs` them: the tree of directories, the links between pages, clusters of
+like pages, the forms of addresses. And `memory` is what the policy in use keeps from cycle to cycle, under names of
+its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ class Folders:
     """One per directory, 0 at the top of a site."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Links:
     """Links between pages in rows: page p links to `target[start[p] : start[p + 1]]`."""
 
@@ -47,7 +49,13 @@ class Links:
         >>> links.turned().of(2).tolist()
         [0, 1]
         """
-        order = np.argsort(self.target, kind="stable")
+        return self._turned
+
+    @cached_property
+    def _turned(self) -> Links:
+        # Sorting numbers of 16 bits takes linear time, sorting larger ones does not: the low half first, then the high.
+        low = np.argsort(self.target.astype(np.uint16), kind="stable")
+        order = low[np.argsort((self.target >> 16).astype(np.uint16)[low], kind="stable")]
         sources = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.start))
         counts = np.bincount(self.target, minlength=len(self))
         return Links(np.concatenate(([0], np.cumsum(counts))), sources[order])
@@ -94,6 +102,8 @@ class Book:
     folders: Folders | None = None
     links: Links | None = None
     clusters: Clusters | None = None
+    form: NDArray[np.int64] | None = None
+    """A number for the form of the page's address: equal numbers, same form (see `learn.forms`)."""
     memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     """What the policy keeps; only its `learn` may write here."""
 
@@ -133,13 +143,14 @@ class Book:
         """
         times = np.broadcast_to(np.asarray(at, np.float64), len(seen))
         answered, changed = seen.answered, seen.changed
-        self.visits[seen.pages[answered]] += 1
-        self.changes[seen.pages[changed]] += 1
-        self.failures[seen.pages[answered]] = 0
+        said, found = seen.pages[answered], seen.pages[changed]
+        self.visits[said] += 1
+        self.changes[found] += 1
+        self.failures[said] = 0
         self.failures[seen.pages[~answered]] += 1
         self.last_try[seen.pages] = times
-        self.last_visit[seen.pages[answered]] = times[answered]
-        self.last_change[seen.pages[changed]] = times[changed]
+        self.last_visit[said] = times[answered]
+        self.last_change[found] = times[changed]
         self.known[seen.pages[seen.what == Outcome.GONE]] = False
 
     def kept(self, name: str, default: float, dtype: type = np.float64) -> NDArray[Any]:

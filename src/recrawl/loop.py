@@ -39,7 +39,7 @@ class World(Protocol):
 def drive(policy: Policy, world: World, book: Book, budget: int, seed: int) -> Iterator[Outcomes]:
     """One cycle: at most `budget` visits, no page twice, none that is unknown."""
     choice = policy.cycle(book, budget, np.random.default_rng(seed))
-    place = np.full(len(book), -1, np.int64)
+    place = np.full(len(book), -1, np.int32)
     left, idle = budget, 0
     try:
         picks = next(choice)
@@ -68,13 +68,13 @@ def note(policy: Policy, book: Book, seen: Outcomes, at: NDArray[np.float64]) ->
     book.note(seen, at)
 
 
-def _check(picks: Picks, place: NDArray[np.int64], book: Book) -> None:
+def _check(picks: Picks, place: NDArray[np.int32], book: Book) -> None:
     """Refuse what no policy may ask for; `place` marks the pages of this cycle, each by its place in its batch."""
     if len(picks.pages) != len(picks.score):
         raise PolicyError("a policy must give each page one score")
     if len(picks) and (picks.pages.min() < 0 or picks.pages.max() >= len(book)):
         raise PolicyError("a policy chose a page that does not exist")
-    here = np.arange(len(picks))
+    here = np.arange(len(picks), dtype=np.int32)
     again = (place[picks.pages] >= 0).any()
     place[picks.pages] = here
     if again or not np.array_equal(place[picks.pages], here):

@@ -111,7 +111,8 @@ class Outcomes:
     @property
     def changed(self) -> NDArray[np.bool_]:
         """True where an update was found: creation, change or removal (spec C5)."""
-        return np.isin(self.what, (int(Outcome.CHANGED), int(Outcome.NEW), int(Outcome.GONE)))
+        found: NDArray[np.bool_] = (self.what != int(Outcome.UNCHANGED)) & self.answered
+        return found
 
     @property
     def answered(self) -> NDArray[np.bool_]:

@@ -11,15 +11,56 @@ import inspect
 import re
 from typing import Any
 
+from recrawl.choose.adaptive_sampling import AdaptiveSampling
+from recrawl.choose.anchor_depth import AnchorDepth
+from recrawl.choose.change_frequency import ChangeFrequency
 from recrawl.choose.contract import Choice, Policy
 from recrawl.choose.fixed_interval import FixedInterval
+from recrawl.choose.frequency_adaptive import FrequencyAdaptive
+from recrawl.choose.frequency_greedy import FrequencyGreedy
+from recrawl.choose.greedy import Greedy
+from recrawl.choose.grouped import Grouped
+from recrawl.choose.heritrix1 import Heritrix1
+from recrawl.choose.manifoldcf import ManifoldCF
+from recrawl.choose.marginalia import Marginalia
+from recrawl.choose.norconex import Norconex
+from recrawl.choose.nutch import Nutch
+from recrawl.choose.predicted import Predicted
+from recrawl.choose.proportional import Proportional
 from recrawl.choose.round_robin import RoundRobin
+from recrawl.choose.sampling import Sampling
+from recrawl.choose.shock import Shock
+from recrawl.choose.stormcrawler import StormCrawler
 from recrawl.choose.uniform import Random
 from recrawl.errors import UnknownName, UsageError
 
 __all__ = ["POLICIES", "Choice", "Policy", "describe", "make_policy", "parameters"]
 
-POLICIES: dict[str, type[Any]] = {kind.name: kind for kind in (RoundRobin, Random, FixedInterval)}
+POLICIES: dict[str, type[Any]] = {
+    kind.name: kind
+    for kind in (
+        RoundRobin,
+        Random,
+        FixedInterval,
+        Proportional,
+        Greedy,
+        AdaptiveSampling,
+        Grouped,
+        FrequencyGreedy,
+        FrequencyAdaptive,
+        ChangeFrequency,
+        Sampling,
+        AnchorDepth,
+        Shock,
+        Predicted,
+        Nutch,
+        StormCrawler,
+        Norconex,
+        Heritrix1,
+        ManifoldCF,
+        Marginalia,
+    )
+}
 
 _FORM = re.compile(r"\s*([A-Za-z0-9-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
@@ -72,11 +113,16 @@ def describe(policy: Policy) -> str:
     'fixed-interval(days=3)'
     """
     set_ = [
-        f"{key}={getattr(policy, key)}"
+        f"{key}={_written(getattr(policy, key))}"
         for key, default in parameters(policy.name).items()
         if getattr(policy, key) != default
     ]
     return f"{policy.name}({', '.join(set_)})" if set_ else policy.name
+
+
+def _written(value: Any) -> str:
+    """A parameter's value as people write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value(text: str, default: Any, what: str) -> Any:
@@ -84,7 +130,7 @@ def _value(text: str, default: Any, what: str) -> Any:
     if isinstance(default, str):
         return text.strip("'\"")
     try:
-        value = ast.literal_eval(text)
+        value = ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
     except (SyntaxError, ValueError) as error:
         raise UsageError(f"{what} cannot be '{text}'") from error
     if isinstance(default, bool) != isinstance(value, bool) or not isinstance(value, (int, float)):

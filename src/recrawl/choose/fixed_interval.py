@@ -8,8 +8,8 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.contract import Choice
+from recrawl.choose.due import due_picks, first_due
 from recrawl.errors import UsageError
-from recrawl.model import Picks
 
 DAY = 86400.0
 
@@ -23,6 +23,8 @@ class FixedInterval:
     ----------
     days
         The interval.
+    fill
+        Give budget that is left over to the pages that come due soonest.
 
     Example
     -------
@@ -40,15 +42,13 @@ class FixedInterval:
     source: ClassVar[str] = "practice: Nutch's DefaultFetchSchedule, changedetection.io (spec P9)"
     needs: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, *, days: float = 7.0) -> None:
+    def __init__(self, *, days: float = 7.0, fill: bool = False) -> None:
         if not 0 <= days < float("inf"):
             raise UsageError(f"fixed-interval's days must be zero or more, not {days}")
         self.days = days
+        self.fill = fill
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:  # noqa: ARG002
-        """One batch."""
-        due = book.last_try + self.days * DAY
-        pages = np.flatnonzero(book.known & (due <= book.now))
-        pages = pages[np.argsort(due[pages], kind="stable")][:budget]
-        overdue = np.minimum(book.now - due[pages], 1e12)
-        yield Picks(pages, overdue, f"was last visited {self.days:g} or more days ago")
+        """One batch; two when the budget is to be filled."""
+        reason = f"was last visited {self.days:g} or more days ago"
+        yield from due_picks(book, first_due(book, self.days * DAY), budget, reason=reason, fill=self.fill)

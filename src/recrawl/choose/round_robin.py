@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.contract import Choice
+from recrawl.choose.least import least
 from recrawl.errors import UsageError
-from recrawl.model import Picks
+from recrawl.model import Outcomes, Picks
 
 Order = Literal["fixed", "shuffled", "random"]
+_MEMORY = "round-robin.pass"
+"""In the memory, one per page: the last pass that it was visited in, counted from 1; only `shuffled` keeps it."""
 
 
 class RoundRobin:
@@ -20,9 +24,10 @@ class RoundRobin:
     Parameters
     ----------
     order
-        What decides among pages that have waited equally long, as all have at the start of a pass.
-        `fixed`: always the same order (by page number). `shuffled`: another order in each pass.
-        `random`: no passes at all, each visit draws among all pages; some wait long, some come twice soon.
+        `fixed`: those that have waited longest first, so every pass has the order of the first; at first by page
+        number. `shuffled`: another order in each pass: the next is drawn among the pages that are not yet visited
+        in this pass; a page that is born joins it. `random`: no passes at all, each visit draws among all pages;
+        some wait long, some come twice soon.
 
     Example
     -------
@@ -43,28 +48,43 @@ class RoundRobin:
         if order not in ("fixed", "shuffled", "random"):
             raise UsageError(f"round-robin's order is fixed, shuffled or random, not '{order}'")
         self.order = order
+        if order == "shuffled":
+            # Only this order keeps anything. Without the attribute a policy is no `Learner`, and live the other
+            # orders are spared what that costs: all visits of the past read again.
+            self.learn = _note_passes
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """One batch."""
         pages = np.flatnonzero(book.known)
         # Pages never tried come first, the ones found first before others; failures count as tries, or a dead
         # page would be chosen again in every cycle.
-        waited = book.now - np.maximum(book.last_try[pages], book.found[pages] - 1e9)
+        since = np.maximum(book.last_try[pages], book.found[pages] - 1e9)
         if self.order == "random":
             chosen = rng.permutation(len(pages))[:budget]
-            yield Picks(pages[chosen], waited[chosen], "drawn at random among all pages")
+            yield Picks(pages[chosen], book.now - since[chosen], "drawn at random among all pages")
             return
-        tie = np.arange(len(pages)) if self.order == "fixed" else rng.permutation(len(pages))
-        chosen = _longest(waited, tie, budget)
-        yield Picks(pages[chosen], waited[chosen], "has waited longest")
+        if self.order == "shuffled":
+            done, present = _passes(book)
+            # A whole number plus less than one: the pages of this pass in any order, then those of the next.
+            place = (done[pages] >= present) + rng.random(len(pages))
+            chosen = least(place, budget)
+            yield Picks(pages[chosen], book.now - since[chosen], "its turn has come in this pass")
+            return
+        # Where a cycle ended one pass and began the next, all its visits have the same time in a replay: those of the
+        # pass that ended have been visited less often, and come first. Pages are visited in long runs of page numbers,
+        # which this sort takes as they are: to look for the longest waits first would take longer.
+        chosen = np.lexsort((book.visits[pages] + book.failures[pages], since))[:budget]
+        yield Picks(pages[chosen], book.now - since[chosen], "has waited longest")
 
 
-def _longest(waited: np.ndarray, tie: np.ndarray, budget: int) -> np.ndarray:
-    """Positions of the `budget` longest waits, longest first, without sorting all of them."""
-    if budget < len(waited):
-        limit = -np.partition(-waited, budget - 1)[budget - 1] if budget > 0 else np.inf
-        candidates = np.flatnonzero(waited >= limit)
-    else:
-        candidates = np.arange(len(waited))
-    order = np.lexsort((tie[candidates], -waited[candidates]))
-    return candidates[order][:budget]
+def _note_passes(book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:  # noqa: ARG001
+    """Note in which pass pages were visited; a failure counts, or a dead page would hold up its pass."""
+    done, present = _passes(book)
+    done[seen.pages] = np.where(done[seen.pages] < present, present, present + 1)
+    book.memory[_MEMORY] = done
+
+
+def _passes(book: Book) -> tuple[NDArray[np.int64], int]:
+    """The last pass of every page, 0 for one that had none yet, and the pass that is under way."""
+    done = book.kept(_MEMORY, 0, np.int64)
+    return done, max(1, int(done.max(initial=0)))

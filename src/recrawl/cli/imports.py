@@ -3,62 +3,138 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import track
 
+from recrawl.cli import converting
+from recrawl.cli.converting import Wanted
 from recrawl.cli.output import AsJson, as_json, note, say
 from recrawl.cli.session import folder_of, load, options_of, writing
+from recrawl.cli.times import moment
 from recrawl.engine.importing import Importer
 from recrawl.errors import UsageError
 from recrawl.lab.archive import Archive
+from recrawl.lab.sources import Kind
+from recrawl.lab.versions import Taken, Window
 
-EXAMPLE = "Example: recrawl import history.parquet"
+EXAMPLE = "Example: recrawl import git site --base-url https://example.org --out site.parquet"
 _FIRST, _LAST = -62135596800, 253402300799  # the years 1 and 9999
+_WORDS: dict[str, Kind] = {"git": "git", "warc": "warc"}
 
 
 def command(
     ctx: typer.Context,
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="A URL list (one a line; - for standard input) or Parquet."),
+        typer.Argument(
+            metavar="[git | warc] FILE...",
+            help="A URL list (one a line; - for standard input), Parquet, WARC files, or a git repository.",
+        ),
     ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.parquet", help="Write the history of git or WARC files there, as an archive."),
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="git: the address at which the pages are published.")
+    ] = None,
+    branch: Annotated[
+        str | None, typer.Option(metavar="NAME", help="git: the branch; the current one by default.")
+    ] = None,
+    root: Annotated[
+        str | None, typer.Option(metavar="DIR", help="git: the folder that holds the site; all by default.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="git, WARC: begin with the pages as they were then.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="git, WARC: leave out what came later.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="PAGES", help="git, WARC: only so many pages, the oldest.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Take in addresses (a text file) or whole histories of pages (a Parquet archive: url, time, html).
+    """Take in addresses (a text file) or whole histories of pages (Parquet, WARC, a site's git repository).
 
     Addresses become known pages, whatever their site; the next crawl downloads them. Histories are recorded as if
-    the pages had been visited at those times; pages that are known already are left alone.
+    the pages had been visited at those times; pages that are known already are left alone. With --out, a history
+    is written as a Parquet archive (url, time, html) for the lab instead, and no repository of ours is needed.
+
+    Of git, every commit on the branch that changes an .html or .htm file makes a version of that page, at the time of
+    the commit; index.html is the page of its folder. The words git and warc may be left out.
     """
-    folder = folder_of(ctx)
+    kinds = _kinds(files)
+    now = time.time()
+    window = Window(_second(since, now), _second(until, now), limit)
+    wanted = Wanted(base_url, branch, root, window)
+    wanted.check({kind for kind in kinds.values() if kind})
+    if out is not None:
+        converting.to_archive(kinds, out, wanted, json=json)
+    else:
+        _to_repository(folder_of(ctx), kinds, wanted, json=json)
+
+
+def _kinds(files: list[Path]) -> dict[Path, Kind | None]:
+    """What each file is: as the first word says, else as it looks; None is a list of addresses."""
+    word = _WORDS.get(str(files[0])) if len(files) > 1 else None
+    return dict.fromkeys(files[1:], word) if word else {file: converting.kind_of(file) for file in files}
+
+
+def _second(text: str | None, now: float) -> int | None:
+    return None if text is None else int(moment(text, now))
+
+
+def _to_repository(folder: Path, kinds: dict[Path, Kind | None], wanted: Wanted, *, json: bool) -> None:
     values = load(folder)
     options = options_of(values)
-    lists = [file for file in files if file.suffix != ".parquet" and not file.is_dir()]
-    archives = [file for file in files if file not in lists]
-    for file in lists:
-        if str(file) != "-" and not file.is_file():
-            raise UsageError(f"there is no file {file}")
-    history = Archive.open(archives) if archives else None
-    if history is not None and not (history.start >= _FIRST and history.end <= _LAST):
-        raise UsageError("the times of this archive are no seconds since 1970; are they milliseconds?")
+    lists = [file for file, kind in kinds.items() if kind is None]
     pages = versions = 0
     bad: list[str] = []
-    with writing(folder, "import", options, values) as repository:
-        if lists:
-            pages, bad = Importer(repository, options).urls(_lines(lists))
-        if history is not None:
-            histories = _histories(history, quiet=json)
-            taken, versions = Importer(repository, options).histories(histories)
-            pages += taken
+    with tempfile.TemporaryDirectory(prefix="recrawl-") as aside:
+        history, converted = _history(kinds, Path(aside), wanted, quiet=json)
+        with writing(folder, "import", options, values) as repository:
+            if lists:
+                pages, bad = Importer(repository, options).urls(_lines(lists))
+            if history is not None:
+                histories = _histories(history, quiet=json)
+                taken, versions = Importer(repository, options).histories(histories)
+                pages += taken
     if json:
-        as_json({"pages": pages, "versions": versions, "refused": bad})
+        told: dict[str, Any] = {"pages": pages, "versions": versions, "refused": bad}
+        as_json(told | ({"remarks": converted.remarks} if converted else {}))
         return
     for line in bad[:5]:
         note(f"not an address of a web page: {line[:200]}")
+    if converted:
+        converting.remarks(converted)
     say(f"took in {pages:,} new pages and {versions:,} versions" + (f"; refused {len(bad):,}" if bad else ""))
+
+
+def _history(
+    kinds: dict[Path, Kind | None], aside: Path, wanted: Wanted, *, quiet: bool
+) -> tuple[Archive | None, Taken | None]:
+    """All histories that were named, as one archive; and what to tell of those that had to be converted."""
+    archives = [file for file, kind in kinds.items() if kind == "parquet"]
+    converted: Taken | None = None
+    for word, kind in _WORDS.items():
+        sources = [file for file, found in kinds.items() if found == kind]
+        if sources:
+            archives.append(aside / f"{word}.parquet")
+            taken = converting.convert(kind, sources, archives[-1], wanted, quiet=quiet)
+            converted = converted or taken
+            for what, number in taken.remarks.items() if taken is not converted else ():
+                converted.remark(what, number)
+    if not archives:
+        return None, None
+    history = Archive.open(archives)
+    if not (history.start >= _FIRST and history.end <= _LAST):
+        raise UsageError("the times of this archive are no seconds since 1970; are they milliseconds?")
+    return history, converted
 
 
 def _lines(files: list[Path]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`recrawl lab`: generate a living web, and serve archives at a time of one's choosing."""
+"""`recrawl lab`: replay policies on histories, repeat published experiments, generate and serve living webs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from recrawl.cli.output import AsJson, as_json, note, say
+from recrawl.cli.predicting import predict_command
+from recrawl.cli.reproduce import reproduce
 from recrawl.cli.times import iso, moment, stamp
+from recrawl.cli.trials import compare_command, run_command
 from recrawl.errors import UsageError
 from recrawl.lab.archive import Archive
 from recrawl.lab.synth import KINDS, PARAMETERS, World, hosts, write
@@ -21,6 +24,15 @@ from recrawl.lab.timelapse import app as timelapse
 from recrawl.lab.timelapse.server import listen
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.command("run", epilog="Example: recrawl lab run world.parquet --policy round-robin --policy greedy --budget 0.02")(
+    run_command
+)
+app.command(
+    "compare",
+    epilog="Example: recrawl lab compare world.parquet --policy random --policy clairvoyant --budget 40 --chart c.svg",
+)(compare_command)
+app.command(epilog="Example: recrawl lab reproduce q-example")(reproduce)
+app.command("predict", epilog="Example: recrawl lab predict daily.parquet --method 2d --days 10")(predict_command)
 
 _DEFAULT = World()
 _SHOWN_SITES = 20

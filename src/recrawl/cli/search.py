@@ -12,8 +12,9 @@ from rich.text import Text
 
 from recrawl.cli.output import AsJson, as_json, clean, note, say
 from recrawl.cli.pageref import origin_of
-from recrawl.cli.session import load, reading
+from recrawl.cli.session import load, options_of, reading
 from recrawl.cli.times import iso, stamp
+from recrawl.engine.searching import search
 from recrawl.errors import UsageError
 
 EXAMPLE = "Example: recrawl search 'title:election +recount -poll'"
@@ -28,10 +29,11 @@ def command(
 ) -> None:
     """Search the newest version of every page; a change is found within seconds of the visit."""
     with reading(ctx) as repository:
-        if not load(repository.folder)["index"]:
+        values = load(repository.folder)
+        if not values["index"]:
             raise UsageError("the index is switched off here: 'recrawl config index true', then crawl or cycle")
         where = origin_of(repository, site)
-        hits = repository.index.search(" ".join(query), limit=limit, site=where)
+        hits = search(repository, " ".join(query), options_of(values).noise, limit=limit, site=where)
     if json:
         as_json([{**asdict(hit), "at": iso(hit.at)} for hit in hits])
         return

@@ -139,6 +139,7 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
         retries=values["retries"],
         patience=values["patience"],
         confirm_seconds=values["gone_hours"] * 3600,
+        anchors=tuple(values["anchors"]),
         readers=values["readers"] or max(1, (os.cpu_count() or 2) - 1),
         parse_seconds=values["parse_seconds"],
         index=values["index"],

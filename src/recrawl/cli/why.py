@@ -8,14 +8,16 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from recrawl.book import Book
 from recrawl.choose import make_policy
 from recrawl.cli.output import AsJson, as_json, say
 from recrawl.cli.pageref import page_of
 from recrawl.cli.session import load, options_of, reading
 from recrawl.cli.times import span, stamp
-from recrawl.engine.books import load_book
+from recrawl.engine.anchors import told
 from recrawl.engine.cycles import budget_of
+from recrawl.engine.memory import ready_book
+from recrawl.engine.needs import check_needs
+from recrawl.errors import UsageError
 from recrawl.record import questions
 from recrawl.record.repository import Repository
 from recrawl.record.rows import CycleRow
@@ -44,10 +46,14 @@ def command(
         page = page_of(repository, url)
         values = load(repository.folder)
         visits = questions.visits(repository.store.db, page["id"], limit=1)
-        plan = _plan(repository, values, page["id"])
         moved = repository.store.page(page["target"])[0] if page["target"] >= 0 else ""
+        try:
+            plan = _plan(repository, values, page["id"])
+            next_time = _next(plan, page, values)
+        except UsageError as error:  # the settings ask for what this repository cannot do; the rest can still be told
+            plan, next_time = None, [f"The next cycle cannot be told: {error}."]
     state = f"{_STATES[page['state']]}{f' It leads to {moved}.' if moved else ''}"
-    sentences = [state, *_last(visits), *_next(plan, page, values)]
+    sentences = [state, *_last(visits), *next_time]
     if json:
         as_json({"url": page["url"], "state": page["state"], "why": sentences, "plan": plan})
         return
@@ -76,17 +82,21 @@ def _plan(repository: Repository, values: Settings, page: int) -> dict[str, Any]
     """What the next cycle would ask for first, with the settings of today."""
     store = repository.store
     now, number = time.time(), store.next_id("cycles")
-    row = CycleRow(number, "cycle", values["policy"], 0, 0, now, None, store.next_id("visits"), 0)
+    seed = int(values["seed"]) * 1_000_003 + number
+    numbers = store.next_id("visits"), store.next_id("pages")
+    row = CycleRow(number, "cycle", values["policy"], 0, seed, now, None, *numbers)
     options = options_of(values)
     limits = {
         site.id: options.sites[site.origin].limit
         for site in store.sites()
         if site.origin in options.sites and options.sites[site.origin].limit is not None
     }
-    book: Book = load_book(store, row, {key: value for key, value in limits.items() if value is not None})
+    known = {key: value for key, value in limits.items() if value is not None}
+    policy = make_policy(values["policy"])
+    check_needs(policy)
+    book, _ = ready_book(repository, policy, row, known, begin=False, told=told(store, options.anchors))
     budget = budget_of(values["budget"], store)
-    rng = np.random.default_rng(int(values["seed"]) * 1_000_003 + number)
-    first = next(make_policy(values["policy"]).cycle(book, len(book), rng), None)
+    first = next(policy.cycle(book, len(book), np.random.default_rng(seed)), None)
     place = np.flatnonzero(first.pages == page) if first is not None else np.zeros(0)
     return {
         "policy": values["policy"],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.model import Outcomes, State
 from recrawl.record.rows import CycleRow
-from recrawl.record.store import Store
+from recrawl.record.store import Columns, Store
 
 FIRST_BACK_OFF = 3600.0
 LONGEST_BACK_OFF = 30 * 86400.0
@@ -23,35 +24,56 @@ def load_book(store: Store, cycle: CycleRow, limits: Mapping[int, int]) -> Book:
     Pages found since then are left out, and visits made since then are taken back: a cycle that crashed is resumed
     from the very book that it began with, so that its policy makes the same choices again.
     """
-    columns = store.book_columns()
+    columns: dict[str, Any] = {**store.book_columns()}
     state = columns.pop("state")
     found_in = columns.pop("cycle")
-    known = np.isin(state, _VISITABLE) & (found_in < cycle.id)
-    book = Book(now=cycle.started, known=known, **columns)
-    _step_back(book, store, cycle, found_in < cycle.id)
+    were_there = found_in < cycle.id
+    book = Book(now=cycle.started, known=np.isin(state, _VISITABLE) & were_there, **columns)
+    touched = step_back(book, store, cycle.first_visit)
+    book.known[touched] = were_there[touched]  # they were chosen, so they were known
     book.known &= rested(book.failures, book.last_try, book.now)
     _keep_limits(book, limits)
     return book
 
 
-def _step_back(book: Book, store: Store, cycle: CycleRow, were_there: NDArray[np.bool_]) -> None:
-    touched = store.pages_visited_since(cycle.first_visit)
-    if not len(touched):
-        return
-    book.forget(touched)
-    past = store.history(touched, cycle.first_visit)
-    # Visits of one page come one after another: the k-th visits of all pages are noted in one go.
-    order = np.argsort(past["page"], kind="stable")
-    pages = past["page"][order]
-    starts = np.flatnonzero(np.r_[True, pages[1:] != pages[:-1]]) if len(pages) else np.zeros(0, np.int64)
-    turn = np.arange(len(pages)) - np.repeat(starts, np.diff(np.r_[starts, len(pages)]))
-    for k in range(int(turn.max()) + 1 if len(turn) else 0):
-        rows = order[turn == k]
-        held = rows[past["held"][rows] != 0]  # never asked for: no mark against the page
-        book.last_try[past["page"][held]] = past["at"][held]
-        rows = rows[past["held"][rows] == 0]
-        book.note(Outcomes(past["page"][rows], past["outcome"][rows]), past["at"][rows])
-    book.known[touched] = were_there[touched]  # they were chosen, so they were known
+def step_back(book: Book, store: Store, first_visit: int) -> NDArray[np.int64]:
+    """Take back the visits from this number on; the pages they were of. Which pages are known is left to the caller."""
+    touched = store.pages_visited_since(first_visit)
+    if len(touched):
+        book.forget(touched)
+        past = store.history(touched, first_visit)
+        for rows in turns(past["page"]):
+            take_in(book, past, rows)
+    return touched
+
+
+def turns(pages: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Visits of one page come one after another: the places of the first visits of all pages, of the second, ...
+
+    >>> [rows.tolist() for rows in turns(np.array([7, 8, 7, 9, 7]))]
+    [[0, 1, 3], [2], [4]]
+    """
+    order = np.argsort(pages, kind="stable")
+    ordered = pages[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(pages) else np.zeros(0, np.int64)
+    turn = np.empty(len(pages), np.int64)
+    turn[order] = np.arange(len(pages)) - np.repeat(starts, np.diff(np.r_[starts, len(pages)]))
+    for k in range(int(turn.max(initial=-1)) + 1):
+        yield np.flatnonzero(turn == k)
+
+
+def take_in(book: Book, visits: Columns, rows: NDArray[np.int64]) -> None:
+    """Note recorded visits, each page at most once."""
+    held = rows[visits["held"][rows] != 0]  # never asked for: no mark against the page
+    book.last_try[visits["page"][held]] = visits["at"][held]
+    rows = rows[visits["held"][rows] == 0]
+    book.note(Outcomes(visits["page"][rows], visits["outcome"][rows]), visits["at"][rows])
+
+
+def mark(store: Store, upto: int) -> NDArray[np.float64]:
+    """By which the visits before a number are known again: page, time and outcome of the last of them."""
+    last = store.visits_between(upto - 1, upto)
+    return np.array([last["page"], last["at"], last["outcome"]], np.float64)
 
 
 def rested(failures: NDArray[np.int32], last_try: NDArray[np.float64], now: float) -> NDArray[np.bool_]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.discover.urls import canonical
-from recrawl.engine.books import load_book
+from recrawl.engine.anchors import told
 from recrawl.engine.live import Live, Tally
+from recrawl.engine.memory import ready_book, remember
+from recrawl.engine.needs import check_needs, put_away
 from recrawl.engine.options import Options
 from recrawl.engine.rescope import rescope, scopes_changed
 from recrawl.errors import UsageError
@@ -82,6 +84,7 @@ def cycle(
     repository: Repository, options: Options, policy: Policy, budget: float, seed: int, controls: Controls
 ) -> Summary:
     """One refresh cycle; goes on with one that was interrupted, with its policy and budget."""
+    check_needs(policy)
     visits = budget_of(budget, repository.store)
     row, resumed = _begin(repository.store, options, "cycle", describe(policy), visits, seed)
     started = options.timer()
@@ -90,14 +93,19 @@ def cycle(
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, live.discovery, live.take)
         limits = {site: limit for site, limit in live.site_limits().items() if limit is not None}
-        book = load_book(repository.store, row, limits)
+        policy = make_policy(row.policy)
+        named = told(repository.store, options.anchors)
+        book, past = ready_book(repository, policy, row, limits, begin=True, told=named)
         visited = repository.store.visits_of_cycle(row)
         recorded = dict(zip(visited["page"].tolist(), visited["outcome"].tolist(), strict=True))
         world = Resumed(live, recorded)
-        for _ in drive(make_policy(row.policy), world, book, row.budget, row.seed):
+        for _ in drive(policy, world, book, row.budget, row.seed):
             if controls.stop():
                 break
         finished = _finish(repository, options, live, row, controls)
+        if finished:
+            remember(repository, policy, row, past)
+            put_away(repository)
     finally:
         live.close()
     return Summary(row, live.tally, resumed, finished, options.timer() - started)

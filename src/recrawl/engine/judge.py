@@ -185,9 +185,11 @@ class Judge:
         self._hands.done(flight, verdict)
 
     def _learn_trust(self, server: Server, flight: Flight, answer: Answer, *, text_changed: bool) -> None:
-        after = Validators(answer.header("etag"), answer.header("last-modified"))
-        if answer.status != 200 or not after:
+        if answer.status != 200:
             return  # nothing to check them against
+        after = Validators(answer.header("etag"), answer.header("last-modified"))
+        if not after:
+            return
         trust = learn(
             server.trust,
             before=Validators(flight.state.etag, flight.state.modified),

@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
 from recrawl.compare.validators import usable
+from recrawl.engine.ahead import Ahead
 from recrawl.engine.books import rested
 from recrawl.engine.chores import Chores
 from recrawl.engine.discovery import Discovery, Fresh
@@ -97,6 +99,7 @@ class Live:
             order="depth" if options.depth_first else "breadth",
             max_delay=options.max_delay,
         )
+        self._ahead = Ahead(repository.store, self._lanes)
         self.discovery = Discovery(
             repository.store,
             self._servers,
@@ -106,6 +109,7 @@ class Live:
             traps=options.traps,
             on_new=self._on_new,
         )
+        self._accepts = lru_cache(maxsize=256)(options.accepts)
         self._flights: dict[int, Flight] = {}
         self._wanted: dict[int, tuple[float, int]] = {}
         self._seen: dict[int, int] = {}
@@ -192,6 +196,7 @@ class Live:
 
     def _run(self) -> None:
         options = self._options
+        self._ahead.forget()
         for server in self._servers:  # some may have asked in an earlier run to be left alone until later
             self._leave_if_hopeless(server, options.timer())
         while self._busy() and not self._stop() and options.timer() < self._until:
@@ -267,6 +272,8 @@ class Live:
 
     def _on_commit(self) -> None:
         self.discovery.fresh.clear()  # from now on the store knows them
+        if self._recorder.batch.listed:  # a sitemap was read, so what was looked up ahead may no longer be so
+            self._ahead.forget()
 
     def _begin(self, server: Server, item: int, now: float) -> None:
         if item < 0:
@@ -276,7 +283,7 @@ class Live:
             self._lanes.push_front(server.id, item)
             self._chores.ask_robots(server)
             return
-        flight = self._flights[item] = self._board(item)
+        flight = self._flights[item] = self._board(item, server.id)
         refusal = self._refusal(server, flight)
         if refusal is not None:
             self._lanes.skip(server.id, now)
@@ -292,7 +299,7 @@ class Live:
                 flight.ask,
                 validators=flight.asked,
                 allow_private=server.options.allow_private or self._options.allow_private,
-                accepts=self._options.accepts,
+                accepts=self._accepts,
             ),
         )
 
@@ -314,23 +321,23 @@ class Live:
             return Failure.LIMIT
         return None
 
-    def _board(self, page: int) -> Flight:
+    def _board(self, page: int, server: int) -> Flight:
         if page in self._flights:
             return self._flights[page]  # it is asked for again
         score, why = self._wanted.pop(page, (None, None))
         fresh = self.discovery.fresh.get(page)
         if fresh is not None:
             return Flight(page, fresh.url, fresh.site, fresh.depth, 0, unvisited(page), score, why, ask=fresh.url)
-        url, site, depth, listed, state = self._store.page(page)
+        url, site, depth, listed, state = self._ahead.take(page, server)
         return Flight(page, url, site, depth, listed, state, score, why, ask=url)
 
     def _validators(self, server: Server, flight: Flight) -> Validators | None:
         state = flight.state
-        held = Validators(state.etag, state.modified)
-        # A stored digest that was made with another noise filter must be made again, so the body is needed.
-        if state.payload is None or not held or flight.trail or state.noise != self._fingerprints[server.noise]:
+        if state.payload is None or flight.trail or not (state.etag or state.modified):
             return None
-        return usable(held, server.trust, state.quiet) or None
+        if state.noise != self._fingerprints[server.noise]:
+            return None  # its digest was made with another noise filter and must be made again, from the body
+        return usable(Validators(state.etag, state.modified), server.trust, state.quiet) or None
 
     def _arrived(self, ticket: int, answer: Answer) -> None:
         now = self._options.timer()
@@ -353,7 +360,7 @@ class Live:
         if self._lanes.silent(server.id) >= _DEAD or server.held_until > now + self._options.patience:
             for item in self._lanes.abandon(server.id):
                 if item >= 0:
-                    self._pass_over(self._board(item), Failure.HELD_OFF)
+                    self._pass_over(self._board(item, server.id), Failure.HELD_OFF)
 
     def _pass_over(self, flight: Flight, failure: Failure) -> None:
         """A page that is not asked for. In a crawl it may simply stay found; a policy has to be told."""

@@ -57,6 +57,8 @@ class Options:
     """Longest wait for a server that asks us to hold off; after that its pages are left for another time."""
     confirm_seconds: float = 2 * 86400.0
     """How long pages that vanish together must stay away before they count as gone (spec C5)."""
+    anchors: tuple[str, ...] = ()
+    """Pages that the user named as anchors of their sites (spec A2)."""
     readers: int = 1
     parse_seconds: float = 5.0
     index: bool = True

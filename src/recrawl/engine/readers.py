@@ -8,6 +8,7 @@ and gives a failure.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import deque
@@ -40,6 +41,7 @@ class _Process:
             pass_fds=[fd],
             stdin=subprocess.DEVNULL,
             process_group=0,  # Ctrl-C is ours to handle; a reader ends when its pipe does
+            env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # numpy's threads would cost more than its import
         )
         theirs.close()
         self.connection.send(config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from array import array
 
 from recrawl.compare import digest, text
 from recrawl.compare.document import parse
@@ -52,11 +52,12 @@ class PageReader:
 
     def _keys_of(self, urls: list[str]) -> bytes:
         """Keys of addresses; menus repeat, so most are remembered."""
-        found = list(map(self._keys.get, urls))
-        if None in found:
+        try:
+            return array("q", map(self._keys.__getitem__, urls)).tobytes()
+        except KeyError:
             if len(self._keys) > _REMEMBER:
                 self._keys.clear()
-            for place, known in enumerate(found):
-                if known is None:
-                    found[place] = self._keys[urls[place]] = key(urls[place])
-        return np.array(found, np.int64).tobytes()
+            for url in urls:
+                if url not in self._keys:
+                    self._keys[url] = key(url)
+        return array("q", map(self._keys.__getitem__, urls)).tobytes()

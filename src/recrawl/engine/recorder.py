@@ -25,6 +25,7 @@ class Recorder:
     def __init__(
         self, repository: Repository, options: Options, servers: Servers, *, on_commit: Callable[[], None]
     ) -> None:
+        """`on_commit` is called when `batch` is in the store, and just before it is emptied."""
         self._repository = repository
         self._options = options
         self._servers = servers
@@ -114,8 +115,8 @@ class Recorder:
         if self.batch:
             self._repository.commit(self.batch, self._bodies)
             self._committed = self._visit - 1
-            self.batch, self._bodies = Batch(), []
             self._on_commit()
+            self.batch, self._bodies = Batch(), []
         self._commit_by = _NEVER
 
     def close(self) -> None:

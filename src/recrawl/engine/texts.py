@@ -5,7 +5,7 @@ from __future__ import annotations
 from recrawl.compare import text
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
-from recrawl.compare.filters import Noise
+from recrawl.compare.filters import NO_NOISE, Noise
 
 HTML = ("text/html", "application/xhtml+xml")
 _TEXTUAL = ("text/", "application/json", "application/xml", "application/javascript")
@@ -18,6 +18,16 @@ def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -
     if not mime.startswith(HTML):
         return plain(body, content_type, mime, noise)[0]
     return text.visible(parse(decode(body, content_type).text), noise)
+
+
+def read_page(body: bytes, headers: tuple[tuple[str, str], ...]) -> tuple[str, int]:
+    """The text of a stored page, with whatever noise there is, and its number of images."""
+    content_type = header(headers, "content-type")
+    mime = content_type.partition(";")[0].strip().lower() or sniff(body)
+    if not mime.startswith(HTML):
+        return plain(body, content_type, mime, NO_NOISE)[0], 0
+    tree = parse(decode(body, content_type).text)
+    return text.visible(tree), len(tree.css("img"))
 
 
 def read_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> list[str]:

@@ -20,6 +20,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import certifi
 import pycurl
@@ -30,6 +31,8 @@ from recrawl.model import Answer, Failure, Validators
 ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
 
 _ACCEPT_LINE = f"Accept: {ACCEPT}"
+_USUAL_LINE = 200
+"""Longer header lines are seldom sent twice."""
 Head = tuple[int, tuple[tuple[str, str], ...], dict[str, str]]
 """Status, headers as sent, and by name in lower case."""
 
@@ -115,12 +118,13 @@ class _Transfer:
 
     def __init__(self) -> None:
         self.handle = pycurl.Curl()
+        self.head: list[bytes] = []
         self.ticket = -1
 
     def begin(self, ticket: int, request: Request, limit: int, at: float) -> None:
         self.ticket, self.request, self.limit, self.at = ticket, request, limit, at
         self.chunks: list[bytes] = []
-        self.head: list[bytes] = []
+        self.head.clear()  # it stays the same list, whose `append` libcurl calls
         self.size = 0
         self.refused = ""
         self.unwanted = ""
@@ -200,7 +204,6 @@ class Client:
         handle = transfer.handle
         handle.setopt(pycurl.URL, request.url)
         handle.setopt(pycurl.HTTPHEADER, [_ACCEPT_LINE, *_conditions(request.validators)])
-        handle.setopt(pycurl.HEADERFUNCTION, transfer.head.append)
         self._busy[handle] = transfer
         self._multi.add_handle(handle)
 
@@ -252,6 +255,7 @@ class Client:
         handle.setopt(pycurl.LOW_SPEED_LIMIT, 1)
         handle.setopt(pycurl.LOW_SPEED_TIME, max(1, int(limits.stall_seconds)))
         handle.setopt(pycurl.OPENSOCKETFUNCTION, transfer.open_socket)
+        handle.setopt(pycurl.HEADERFUNCTION, transfer.head.append)
         handle.setopt(pycurl.WRITEFUNCTION, transfer.write)
         return transfer
 
@@ -343,13 +347,25 @@ def _parse_head(lines: list[bytes]) -> Head:
     """The last header block: interim answers (100, 103) come before it."""
     status = 0
     headers: list[tuple[str, str]] = []
+    fields: dict[str, str] = {}
     for line in lines:
         if line[:5] == b"HTTP/":
-            headers = []
+            headers, fields = [], {}
             words = line.split(None, 2)
             status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
             continue
-        name, colon, value = line.decode("latin-1").partition(":")
-        if colon:
-            headers.append((name.strip(), value.strip()))
-    return status, tuple(headers), {name.lower(): value for name, value in headers}
+        field = _usual_field(line) if len(line) <= _USUAL_LINE else _field(line)
+        if field is not None:
+            headers.append(field[0])
+            fields[field[1]] = field[0][1]
+    return status, tuple(headers), fields
+
+
+def _field(line: bytes) -> tuple[tuple[str, str], str] | None:
+    """Name and value of a header line, and the name in lower case; None for a line that is no header."""
+    name, colon, value = line.decode("latin-1").partition(":")
+    return ((name.strip(), value.strip()), name.strip().lower()) if colon else None
+
+
+_usual_field = lru_cache(maxsize=2048)(_field)
+"""A server says most of its lines again and again."""

@@ -23,6 +23,7 @@ import math
 from collections import deque
 from email.utils import parsedate_to_datetime
 from heapq import heappop, heappush
+from itertools import islice
 from typing import Literal
 
 from recrawl.model import SILENT, Answer
@@ -228,6 +229,13 @@ class Lanes:
         """How often in a row the server could not be reached."""
         lane = self._lanes.get(server)
         return lane.silent if lane else 0
+
+    def upcoming(self, server: int, n: int) -> list[int]:
+        """What would be asked of this server next, up to n of it; nothing is taken out."""
+        lane = self._lanes.get(server)
+        if lane is None:
+            return []
+        return list(islice(reversed(lane.waiting) if self._depth else lane.waiting, n))
 
     def abandon(self, server: int) -> list[int]:
         """Take out all that waits for this server."""

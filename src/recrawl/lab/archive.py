@@ -63,7 +63,7 @@ class Archive:
     @classmethod
     def open(cls, paths: Sequence[Path]) -> Archive:
         """Read archives; rows in the wrong order and rows given twice are put right."""
-        files = [file for path in paths for file in _files(path)]
+        files = [file for path in paths for file in files_of(path)]
         if not files:
             raise BadArchive("no archive was named; give a Parquet file or a folder of them")
         return cls._of(pa.concat_tables([_read(file) for file in files]), ", ".join(map(str, paths)))
@@ -71,7 +71,7 @@ class Archive:
     @classmethod
     def of(cls, table: pa.Table) -> Archive:
         """The archive that a table holds."""
-        return cls._of(_checked(table, "the table"), "the table")
+        return cls._of(checked(table, "the table"), "the table")
 
     @classmethod
     def _of(cls, table: pa.Table, name: str) -> Archive:
@@ -146,9 +146,7 @@ class Archive:
 
 def write(path: Path, urls: Any, times: Any, html: Any) -> int:
     """Write an archive from columns in any order; returns the number of rows."""
-    table = _checked(
-        pa.table({"url": urls, "time": pa.array(times, pa.int64()), "html": html}), "what is to be written"
-    )
+    table = checked(pa.table({"url": urls, "time": pa.array(times, pa.int64()), "html": html}), "what is to be written")
     return write_batches(path, _ordered(table)[0].to_batches(max_chunksize=_GROUP_ROWS))
 
 
@@ -186,7 +184,8 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from _pieces(batch.slice(half))
 
 
-def _files(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
+    """The Parquet files that a path names: itself, or those in the folder."""
     if path.is_dir():
         found = sorted(path.rglob("*.parquet"))
         if not found:
@@ -201,12 +200,12 @@ def _read(path: Path) -> pa.Table:
     try:
         file = pq.ParquetFile(path)
         present = [name for name in SCHEMA.names if name in file.schema_arrow.names]
-        return _checked(file.read(columns=present), str(path))
+        return checked(file.read(columns=present), str(path))
     except (pa.ArrowException, OSError) as error:
         raise BadArchive(f"{path} cannot be read as Parquet: {error}") from error
 
 
-def _checked(table: pa.Table, name: str) -> pa.Table:
+def checked(table: pa.Table, name: str) -> pa.Table:
     """The three columns with their types in memory, or a sentence about what is wrong."""
     columns = []
     for column, wanted in _IN_MEMORY.items():

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from recrawl.book import Clusters, Folders, Links
 from recrawl.errors import BadArchive
+from recrawl.learn.forms import forms
+from recrawl.learn.places import places
 
 ABSENT = -1
 """The version of a page that is not there."""
@@ -55,6 +57,8 @@ class History:
     folder: NDArray[np.int64]
     """One per page: its directory's number in `folders`."""
     folders: Folders
+    form: NDArray[np.int64]
+    """One per page: a number for the form of its address."""
     first: NDArray[np.int64]
     time: NDArray[np.float64]
     version: NDArray[np.int64]
@@ -122,47 +126,18 @@ def assemble(
         site=site,
         folder=folder,
         folders=folders,
+        form=forms(urls),
         first=np.append(np.flatnonzero(np.diff(page, prepend=-1)), len(page)).astype(np.int64),
         time=time - begins[site[page]],
         version=version,
         size=np.zeros(len(page), np.int64) if size is None else size,
         change=change,
-        carries=carries | {"folders"} | ({"links"} if links else set()) | ({"clusters"} if clusters else set()),
+        carries=carries
+        | {"folders", "forms"}
+        | ({"links"} if links else set())
+        | ({"clusters"} if clusters else set()),
         begins=begins,
         links=links,
         clusters=clusters,
         weight=weight,
     )
-
-
-def places(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64], Folders]:
-    """The sites, each page's site, each page's directory, and the tree of directories."""
-    numbers: dict[str, int] = {}
-    parent: list[int] = []
-    level: list[int] = []
-
-    def number(path: str, host_end: int) -> int:
-        """The directory's number; it and those above it that are new are entered, the uppermost first."""
-        new = []
-        while path not in numbers and len(path) > host_end:
-            new.append(path)
-            path = path[: path.rfind("/", 0, -1) + 1]
-        mother = numbers.get(path, -1)
-        for below in reversed(new):
-            numbers[below] = len(parent)
-            parent.append(mother)
-            level.append(0 if mother < 0 else level[mother] + 1)
-            mother = numbers[below]
-        return mother
-
-    folder = np.empty(len(urls), np.int64)
-    hosts: dict[str, int] = {}
-    site = np.empty(len(urls), np.int32)
-    for page, url in enumerate(urls):
-        bare = url.partition("?")[0].partition("#")[0]
-        scheme, _, rest = bare.partition("://")
-        host = rest.partition("/")[0]
-        host_end = len(scheme) + 3 + len(host)
-        folder[page] = number(bare[: bare.rfind("/", host_end) + 1] or bare + "/", host_end)
-        site[page] = hosts.setdefault(host, len(hosts))
-    return list(hosts), site, folder, Folders(np.array(parent, np.int64), np.array(level, np.int32))

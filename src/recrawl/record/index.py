@@ -1,11 +1,14 @@
 """Full text over the newest version of every page (tantivy): current within seconds of the visit (spec K8).
 
 A commit for every document would cost forty times the indexing itself, so documents gather and the engine commits
-by time. The index can always be made again from the store and the archive: it holds nothing of its own.
+by time. The index can always be made again from the store and the archive: it holds nothing of its own, not even the
+texts. Where a page is to be quoted, whoever searches gives its text: the archive has it, and keeping it here too
+would make the index three times as large and indexing a quarter dearer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ import tantivy
 from recrawl.errors import UsageError
 
 _HEAP = 64_000_000
+_QUOTED = 200
+"""Most characters of a snippet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field("url", stored=True)
     builder.add_text_field("site", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("title", stored=True)
-    builder.add_text_field("text", stored=True)
+    builder.add_text_field("text", stored=False)
     builder.add_float_field("at", stored=True, indexed=True, fast=True)
     return builder.build()
 
@@ -59,11 +64,17 @@ class Index:
     """The folder `index/`; without one, an index that is empty and stays so."""
 
     def __init__(self, folder: Path | None) -> None:
-        if folder is not None:
-            folder.mkdir(exist_ok=True)
-        self._index = tantivy.Index(_schema(), path=None if folder is None else str(folder), reuse=True)
+        if folder is not None and tantivy.Index.exists(_made(folder)):
+            self._index = tantivy.Index.open(str(folder))  # whatever its shape is: it has the same fields
+        else:
+            self._index = tantivy.Index(_schema(), path=None if folder is None else _made(folder))
         self._writer: Any = None
         self.pending = 0
+
+    @property
+    def current(self) -> bool:
+        """Whether it has the shape of today; one of an earlier version can be searched, but is better made again."""
+        return bool(self._index.schema == _schema())
 
     def put(self, document: Document) -> None:
         """Add a page or replace it."""
@@ -108,8 +119,19 @@ class Index:
         self._index.reload()
         return int(self._index.searcher().num_docs)
 
-    def search(self, query: str, *, limit: int = 10, site: str = "", offset: int = 0) -> list[Hit]:
-        """The best pages for a query: words, "phrases", +must, -not, title:word, url:word."""
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        site: str = "",
+        offset: int = 0,
+        text: Callable[[int, float], str] = lambda _page, _at: "",
+    ) -> list[Hit]:
+        """The best pages for a query: words, "phrases", +must, -not, title:word, url:word.
+
+        `text` gives what a page said at a time, to quote from; without it snippets are empty.
+        """
         self._index.reload()
         if not query.strip():
             raise UsageError("the query is empty: say what to search for")
@@ -121,8 +143,8 @@ class Index:
         searcher = self._index.searcher()
         found = searcher.search(parsed, limit=limit, offset=offset, count=False)
         snippets = tantivy.SnippetGenerator.create(searcher, parsed, self._index.schema, "text")
-        snippets.set_max_num_chars(200)
-        return [_hit(score, searcher.doc(address), snippets) for score, address in found.hits]
+        snippets.set_max_num_chars(_QUOTED)
+        return [_hit(score, searcher.doc(address), snippets, text) for score, address in found.hits]
 
     def _parse(self, query: str) -> tantivy.Query:
         """The query as written; where that is no query (an address, say), its words as one phrase."""
@@ -135,21 +157,29 @@ class Index:
         raise UsageError("this query cannot be read: put words with signs in them in quotes")
 
 
-def _hit(score: float, row: tantivy.Document, snippets: tantivy.SnippetGenerator) -> Hit:
-    snippet = snippets.snippet_from_doc(row)
-    text = snippet.fragment() or str(row.get_first("text") or "")[:200]
-    raw = text.encode()  # tantivy counts bytes
+def _made(folder: Path) -> str:
+    folder.mkdir(exist_ok=True)
+    return str(folder)
+
+
+def _hit(
+    score: float, row: tantivy.Document, snippets: tantivy.SnippetGenerator, text: Callable[[int, float], str]
+) -> Hit:
+    first = row.get_first
+    page, at = int(first("page") or 0), float(first("at") or 0)
+    snippet, marks = _quote(text(page, at), snippets)
+    return Hit(page, str(first("url")), str(first("title")), at, score, snippet, marks)
+
+
+def _quote(text: str, snippets: tantivy.SnippetGenerator) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The stretch of a text that says most about the query, else its beginning; and where the query's words are."""
+    words = tantivy.Document()
+    words.add_text("text", text)
+    snippet = snippets.snippet_from_doc(words)
+    quoted = snippet.fragment() or text[:_QUOTED]
+    raw = quoted.encode()  # tantivy counts bytes
     marks = tuple(
         (len(raw[: part.start].decode(errors="ignore")), len(raw[: part.end].decode(errors="ignore")))
         for part in snippet.highlighted()
     )
-    first = row.get_first
-    return Hit(
-        int(first("page") or 0),
-        str(first("url")),
-        str(first("title")),
-        float(first("at") or 0),
-        score,
-        text,
-        marks,
-    )
+    return quoted, marks

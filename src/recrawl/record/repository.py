@@ -4,14 +4,17 @@
     recrawl.db     sites, pages, visits, versions, links, cycles
     archive/       bodies, as *.warc.gz
     index/         full text
+    models/        what policies remember, and clusters of like pages (written by the engine)
 
 A commit goes through in this order: bodies to the archive and onto the disk, then one transaction in the store, then
 the index. A crash between two of them leaves bytes that the store does not know (cut off at the next opening) or
-documents that the index lacks (indexed again at the next opening, from the visit that `indexed` names on).
+documents that the index lacks (indexed again at the next opening, from the visit that `indexed` names on). What lies in
+models/ follows from the store and the archive: it may be missing or behind, and is then made again.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -70,6 +73,17 @@ class Repository:
         self.store = Store(self.folder / "recrawl.db", create=True)
         self.archive = self._open_archive(roll_bytes, software)
         self.archive.mend({row[0]: row[1] for row in self.store.db.execute("SELECT id, length FROM warcs")})
+        self._drop_old_index()
+
+    def _drop_old_index(self) -> None:
+        """Take away an index of an earlier shape: what it lacks is indexed again, which then is everything."""
+        folder = self.folder / "index"
+        if folder.is_dir() and self.index.current:
+            return
+        if self.store.meta("indexed", -1) != -1:
+            self.store.set_meta("indexed", -1)  # first: a crash while it is made again must not count as done
+        self._index = None
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _open_archive(self, roll_bytes: int, software: str) -> Archive:
         names = dict(self.store.db.execute("SELECT id, name FROM warcs").fetchall())

@@ -20,8 +20,9 @@ from recrawl.record.migrations import check, migrate
 from recrawl.record.rows import Batch, CycleRow, NewPage, PageState, SiteRow, VersionRow, VisitRow
 
 Columns = dict[str, NDArray[Any]]
-_MANY = 500
-"""Values in one SQL statement."""
+PageRow = tuple[str, int, int, int, PageState]
+"""URL, site, depth, whether the sitemap names it, and state."""
+_AMONG = "IN (SELECT value FROM json_each(?))"
 
 _BOOK: dict[str, str] = {
     "site": "i4",
@@ -134,20 +135,19 @@ class Store:
         row = self.db.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608
         return 0 if row[0] is None else int(row[0]) + 1
 
-    def page(self, number: int) -> tuple[str, int, int, int, PageState]:
+    def page(self, number: int) -> PageRow:
         """URL, site, depth, whether the sitemap names it, and state of a page."""
-        sql = f"SELECT url, site, depth, listed, {_STATE_COLUMNS} FROM pages WHERE id = ?"  # noqa: S608
-        row = self.db.execute(sql, (number,)).fetchone()
-        return row[0], row[1], row[2], row[3], PageState._make(row[4:])
+        return self.pages([number])[number]
 
-    def sites_of(self, pages: list[int]) -> dict[int, int]:
+    def pages(self, numbers: Iterable[int]) -> dict[int, PageRow]:
+        """The same of several pages, by number; at once, since most of what one costs is the question."""
+        sql = f"SELECT url, site, depth, listed, {_STATE_COLUMNS} FROM pages WHERE id {_AMONG}"  # noqa: S608
+        rows = self.db.execute(sql, (_listed(numbers),))
+        return {row[-1]: (row[0], row[1], row[2], row[3], PageState._make(row[4:])) for row in rows}
+
+    def sites_of(self, pages: Iterable[int]) -> dict[int, int]:
         """The sites of some pages."""
-        found: dict[int, int] = {}
-        for start in range(0, len(pages), _MANY):
-            part = pages[start : start + _MANY]
-            marks = ", ".join("?" * len(part))
-            found.update(self.db.execute(f"SELECT id, site FROM pages WHERE id IN ({marks})", part))  # noqa: S608
-        return found
+        return dict(self.db.execute(f"SELECT id, site FROM pages WHERE id {_AMONG}", (_listed(pages),)))  # noqa: S608
 
     def barred(self) -> dict[int, list[tuple[int, str, bool]]]:
         """Pages that robots.txt keeps us from, by site: number, URL, whether there is a version of it."""
@@ -178,6 +178,12 @@ class Store:
     def version(self, number: int) -> VersionRow | None:
         """A version by its number."""
         row = self.db.execute("SELECT * FROM versions WHERE id = ?", (number,)).fetchone()
+        return None if row is None else VersionRow._make(row)
+
+    def version_at(self, page: int, at: float) -> VersionRow | None:
+        """The version of a page that was downloaded at that very time."""
+        sql = "SELECT * FROM versions WHERE page = ? AND at = ? ORDER BY id DESC"
+        row = self.db.execute(sql, (page, at)).fetchone()
         return None if row is None else VersionRow._make(row)
 
     def sites(self) -> list[SiteRow]:
@@ -215,6 +221,15 @@ class Store:
             (cycle.first_visit, cycle.id),
         )
 
+    def visits_between(self, first: int, end: int) -> Columns:
+        """Visits from one number up to another, in the order in which they were recorded; `held` as in `history`."""
+        return self._columns(
+            """SELECT page, cycle, at, outcome, ifnull(failure IN (?, ?, ?), 0) FROM visits
+               WHERE id >= ? AND id < ? ORDER BY id""",
+            {"page": "i8", "cycle": "i8", "at": "f8", "outcome": "i1", "held": "i1"},
+            (*sorted(NOT_TRIED), first, end),
+        )
+
     def pages_visited_since(self, visit: int) -> NDArray[np.int64]:
         """Pages with a visit of that number or a later one."""
         rows = self._columns("SELECT DISTINCT page FROM visits WHERE id >= ?", {"page": "i8"}, (visit,))
@@ -242,6 +257,11 @@ class Store:
         kind = np.dtype(list(types.items()))
         rows = np.fromiter(self.db.execute(sql, values), dtype=kind)
         return {name: np.ascontiguousarray(rows[name]) for name in types}
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    """Numbers as one value of an SQL statement, for `_AMONG`; so there may be any number of them."""
+    return f"[{','.join(map(str, numbers))}]"
 
 
 class Transaction:

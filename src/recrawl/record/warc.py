@@ -10,24 +10,23 @@ the response it repeats by address, date, digest and record id, so that any repl
 Bodies are kept as they were after decompression; `Content-Encoding` and `Transfer-Encoding` are renamed, as other
 archives do it, because they no longer describe what follows. Record ids come from what the record says, not from
 chance: the same visit gives the same bytes.
+
+Records are written here, line by line, and read by FastWARC: a visit that found nothing new is mostly its record, and
+to build that from parts would cost it four times as much. No value holds a line break: addresses are canonical, the
+rest is ours.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
-from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
+from fastwarc.warc import ArchiveIterator, WarcRecordType
 from isal import igzip_lib
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
@@ -38,6 +37,9 @@ _RENAMED = {"content-encoding", "transfer-encoding", "content-length"}
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _RESPONSE = "application/http; msgtype=response"
 _REQUEST = "application/http; msgtype=request"
+_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_PAIRS = [first + second for first in _BASE32 for second in _BASE32]
+_PLACES = range(150, -1, -10)
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -47,26 +49,19 @@ def response(
     """A response and the request that asked for it; the response comes first, so its offset is the blob's."""
     identity, date = record_id(url, at, "response"), warc_date(at)
     target = _record(
-        WarcRecordType.response,
+        "response",
         identity,
-        [
-            ("WARC-Date", date),
-            ("WARC-Target-URI", url),
-            *_address(ip),
-            ("WARC-Payload-Digest", _sha1(digest)),
-            ("Content-Type", _RESPONSE),
-        ],
-        _http_head(status, headers, len(body)) + body,
+        date,
+        f"WARC-Target-URI: {url}\r\n{_address(ip)}"
+        f"WARC-Payload-Digest: {_sha1(digest)}\r\nContent-Type: {_RESPONSE}\r\n",
+        _http_head(status, headers, len(body)),
+        body,
     )
     asked = _record(
-        WarcRecordType.request,
+        "request",
         record_id(url, at, "request"),
-        [
-            ("WARC-Date", date),
-            ("WARC-Target-URI", url),
-            ("WARC-Concurrent-To", f"<urn:uuid:{identity}>"),
-            ("Content-Type", _REQUEST),
-        ],
+        date,
+        f"WARC-Target-URI: {url}\r\nWARC-Concurrent-To: <urn:uuid:{identity}>\r\nContent-Type: {_REQUEST}\r\n",
         request,
     )
     return target + asked
@@ -76,30 +71,24 @@ def revisit(
     url: str, at: float, ip: str, digest: bytes, original_at: float, same_bytes: tuple[int, Headers] | None
 ) -> bytes:
     """The page was as in `original_at`: `same_bytes` holds status and headers, or None for a 304."""
-    headers = [
-        ("WARC-Date", warc_date(at)),
-        ("WARC-Target-URI", url),
-        *_address(ip),
-        ("WARC-Profile", IDENTICAL if same_bytes else NOT_MODIFIED),
-        ("WARC-Payload-Digest", _sha1(digest)),
-        ("WARC-Refers-To", f"<urn:uuid:{record_id(url, original_at, 'response')}>"),
-        ("WARC-Refers-To-Target-URI", url),
-        ("WARC-Refers-To-Date", warc_date(original_at)),
-        ("Content-Type", _RESPONSE),
-    ]
+    fields = (
+        f"WARC-Target-URI: {url}\r\n{_address(ip)}"
+        f"WARC-Profile: {IDENTICAL if same_bytes else NOT_MODIFIED}\r\n"
+        f"WARC-Payload-Digest: {_sha1(digest)}\r\n"
+        f"WARC-Refers-To: <urn:uuid:{record_id(url, original_at, 'response')}>\r\n"
+        f"WARC-Refers-To-Target-URI: {url}\r\n"
+        f"WARC-Refers-To-Date: {warc_date(original_at)}\r\n"
+        f"Content-Type: {_RESPONSE}\r\n"
+    )
     block = _http_head(*same_bytes, None) if same_bytes else b""
-    return _record(WarcRecordType.revisit, record_id(url, at, "revisit"), headers, block)
+    return _record("revisit", record_id(url, at, "revisit"), warc_date(at), fields, block)
 
 
 def warcinfo(name: str, at: float, software: str) -> bytes:
     """The record that opens every file."""
     block = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
-    headers = [
-        ("WARC-Date", warc_date(at)),
-        ("WARC-Filename", name),
-        ("Content-Type", "application/warc-fields"),
-    ]
-    return _record(WarcRecordType.warcinfo, record_id(name, at, "warcinfo"), headers, block)
+    fields = f"WARC-Filename: {name}\r\nContent-Type: application/warc-fields\r\n"
+    return _record("warcinfo", record_id(name, at, "warcinfo"), warc_date(at), fields, block)
 
 
 def read_body(blob: bytes) -> tuple[int, Headers, bytes]:
@@ -132,17 +121,14 @@ def _second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).isoformat()[:19]
 
 
-def _record(kind: WarcRecordType, identity: str, headers: Sequence[tuple[str, str]], block: bytes) -> bytes:
-    record = WarcRecord()
-    record.init_headers(kind, f"uuid:{identity}".encode())
-    fields = record.headers
-    for name, value in headers:
-        fields[name] = value
-    record.set_bytes_content(block)
-    plain = io.BytesIO()
-    record.write(plain)
-    level = _LEVEL if len(block) > _SMALL else 0
-    packed: bytes = igzip_lib.compress(plain.getbuffer(), level, flag=igzip_lib.COMP_GZIP)
+def _record(kind: str, identity: str, date: str, fields: str, *block: bytes) -> bytes:
+    length = sum(map(len, block))
+    head = (
+        f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {date}\r\nWARC-Record-ID: <urn:uuid:{identity}>\r\n"
+        f"Content-Length: {length}\r\n{fields}\r\n"
+    )
+    plain = b"".join((head.encode("utf-8", "surrogatepass"), *block, b"\r\n\r\n"))
+    packed: bytes = igzip_lib.compress(plain, _LEVEL if length > _SMALL else 0, flag=igzip_lib.COMP_GZIP)
     return packed
 
 
@@ -155,9 +141,15 @@ def _http_head(status: int, headers: Headers, length: int | None) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
 
 
-def _address(ip: str) -> list[tuple[str, str]]:
-    return [("WARC-IP-Address", ip)] if ip else []
+def _address(ip: str) -> str:
+    return f"WARC-IP-Address: {ip}\r\n" if ip else ""
 
 
 def _sha1(digest: bytes) -> str:
-    return "sha1:" + base64.b32encode(digest).decode()
+    """A SHA-1 in base 32, two letters at a time: Python's own way takes five times as long.
+
+    >>> _sha1(bytes(20))
+    'sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
+    """
+    number = int.from_bytes(digest, "big")
+    return "sha1:" + "".join([_PAIRS[number >> place & 1023] for place in _PLACES])

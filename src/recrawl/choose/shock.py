@@ -1,0 +1,186 @@
+"""The default: pages change together, in bursts; what a visit finds says something of all pages like it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.book import Book
+from recrawl.choose.contract import Choice
+from recrawl.errors import UsageError
+from recrawl.learn.objectives import OBJECTIVES, index
+from recrawl.learn.opinion import Lately, chances, evidence
+from recrawl.learn.shocks import DAY, Floats, Shocks
+from recrawl.model import Outcomes, Picks
+
+Objective = Literal["changes", "freshness", "harmonic", "age"]
+
+
+class Shock:
+    """Visits what has most likely changed, believing that pages like one another change together (the default).
+
+    Each page has a rate of change, and each group of pages (those of one site whose addresses have one form) a history
+    of shocks: times when far more happened to it than usual. A visit moves the belief of the page, of its group and of
+    its site, so one changed page of a site that was rebuilt brings the others to the front within the same cycle. A
+    second opinion, a regression over how visits have gone lately, is averaged with that belief. Pages that were never
+    downloaded come first. Some batches are drawn by chance from the belief, so that nothing is taken for granted.
+
+    Parameters
+    ----------
+    objective
+        What a visit is for: `changes` found, `freshness` of the repository, `harmonic` staleness or `age`. The last two
+        leave no page alone for long.
+    batches
+        How many batches a cycle is cut into: what one finds decides on the next.
+    explore
+        The share of batches that are drawn from the belief instead of taking what is best by it.
+    patience
+        After how many rounds (the time that the budget takes for all pages) a page is visited in any case; such pages
+        get a tenth of the budget at most. 0 is never.
+
+    Example
+    -------
+    >>> from recrawl.lab.worlds import Still
+    >>> from recrawl.loop import drive
+    >>> book = Book.blank(4, now=10 * DAY)
+    >>> book.visits[:], book.changes[:], book.last_visit[:] = 1, 1, [9 * DAY, 2 * DAY, 5 * DAY, 8 * DAY]
+    >>> [seen.pages.tolist() for seen in drive(Shock(explore=0), Still(), book, budget=2, seed=1)]
+    [[1], [2]]
+
+    Source: common-shock frailty with nested Gamma priors, Thompson batches, a stacked regression; recrawl's own.
+    """
+
+    name: ClassVar[str] = "shock"
+    source: ClassVar[str] = "recrawl's own: common shocks shared between pages alike, and a second opinion"
+    needs: ClassVar[frozenset[str]] = frozenset({"forms"})
+
+    def __init__(
+        self, *, objective: Objective = "changes", batches: int = 24, explore: float = 0.2, patience: float = 20.0
+    ) -> None:
+        if objective not in OBJECTIVES:
+            raise UsageError(f"shock's objective is {', '.join(OBJECTIVES)}, not '{objective}'")
+        if not (1 <= batches <= 1000 and batches == int(batches)):
+            raise UsageError(f"shock's batches is a whole number from 1 to 1000, not {batches}")
+        if not 0 <= explore <= 1:
+            raise UsageError(f"shock's explore is a share from 0 to 1, not {explore}")
+        if not 0 <= patience < float("inf"):
+            raise UsageError(f"shock's patience is a number of rounds, 0 for never, not {patience}")
+        self.objective: Objective = objective
+        self.batches = batches
+        self.explore = explore
+        self.patience = patience
+
+    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+        """Never downloaded pages, pages that waited too long, then batches."""
+        open_ = book.known & (book.visits > 0)
+        new = np.flatnonzero(book.known & (book.visits == 0))[:budget]
+        if len(new):
+            yield Picks(new, np.ones(len(new)), "was never downloaded")
+        left = budget - len(new)
+        waited = _overdue(book, open_, self.patience, budget)[: min(left, budget // 10)]
+        if left <= 0 or not open_.any():
+            return
+        plan = self.plan(book, open_)
+        if len(waited):
+            plan.take((yield Picks(waited, np.ones(len(waited)), "has waited as long as any page may")))
+            left -= len(waited)
+        step = -(-budget // int(self.batches))
+        while left > 0 and len(plan.pages):
+            drawn = rng.random() < self.explore
+            score = index(self.objective, plan.drawn(rng) if drawn else plan.chance(), plan.rate())
+            best = _largest(score, min(step, left))
+            reason = "may have changed: drawn by its chances" if drawn else "has most likely changed"
+            seen = yield Picks(plan.pages[best], score[best], reason)
+            left -= len(best)
+            plan.take(seen)
+
+    def plan(self, book: Book, open_: NDArray[np.bool_]) -> Plan:
+        """What the cycle goes by."""
+        return Plan(book, open_)
+
+    def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:  # noqa: ARG002
+        """Take in a cycle: the same belief that the cycle went by, moved by all its visits."""
+        belief = Shocks.of(book)
+        lately = Lately.of(book, belief)
+        told = seen.answered & (book.visits[seen.pages] > 0)
+        pages, changed = seen.pages[told], seen.changed[told]
+        belief.observe(pages, belief.place(book.last_visit[pages] / DAY), changed)
+        lately.observe(belief, pages, changed)
+        belief.keep(book)
+        lately.keep(book)
+
+
+class Plan:
+    """The pages that a cycle may still visit, and what is believed of them as it goes on."""
+
+    def __init__(self, book: Book, open_: NDArray[np.bool_]) -> None:
+        self.pages = np.flatnonzero(open_)
+        self._book = book
+        self._belief = Shocks.of(book)
+        self._lately = Lately.of(book, self._belief)
+        self._place = self._belief.place(book.last_visit / DAY)
+        self._drawn: Floats | None = None
+        self._chance = np.zeros(len(book))
+        self._look(self.pages)
+
+    def chance(self) -> Floats:
+        """The chance of each page of having changed: the belief and the second opinion, half each."""
+        return self._chance[self.pages]
+
+    def rate(self) -> Floats:
+        """Changes a day."""
+        return self._belief.rate[self.pages]
+
+    def drawn(self, rng: np.random.Generator) -> Floats:
+        """Chances by rates drawn from the belief; the same draw throughout the cycle."""
+        belief = self._belief
+        if self._drawn is None:
+            self._drawn = rng.gamma(belief.a) / belief.b
+        passed = belief.exposure(self.pages, self._place[self.pages])
+        return -np.expm1(-self._drawn[self.pages] * passed)
+
+    def take(self, seen: Outcomes) -> None:
+        """What a batch has found: its pages are done, those of the same sites are looked at again."""
+        told = seen.answered
+        pages, changed = seen.pages[told], seen.changed[told]
+        self._belief.observe(pages, self._place[pages], changed)
+        self._lately.observe(self._belief, pages, changed)
+        done = np.zeros(len(self._book), bool)
+        done[seen.pages] = True
+        self.pages = self.pages[~done[self.pages]]
+        touched = np.zeros(int(self._book.site.max(initial=-1)) + 1, bool)
+        touched[self._book.site[seen.pages]] = True
+        self._look(self.pages[touched[self._book.site[self.pages]]])
+
+    def believed(self, pages: NDArray[np.int64]) -> Floats:
+        """The chances of pages by the belief alone."""
+        belief = self._belief
+        passed = belief.exposure(pages, self._place[pages])
+        chance: Floats = 1 - (belief.b[pages] / (belief.b[pages] + passed)) ** belief.a[pages]
+        return chance
+
+    def evidence(self, pages: NDArray[np.int64]) -> Floats:
+        """What the second opinion goes by."""
+        return evidence(self._book, self._belief, self._lately, pages, self.believed(pages))
+
+    def _look(self, pages: NDArray[np.int64]) -> None:
+        self._chance[pages] = (self.believed(pages) + chances(self.evidence(pages))) / 2
+
+
+def _overdue(book: Book, open_: NDArray[np.bool_], patience: float, budget: int) -> NDArray[np.int64]:
+    """Pages that have waited longer than any page may, the longest first."""
+    times = book.memory.get("shock.times")
+    if not patience or budget <= 0 or times is None or len(times) < 2:
+        return np.zeros(0, np.int64)
+    round_ = np.count_nonzero(book.known) / budget * float(np.median(np.diff(times))) * DAY
+    waited = book.now - book.last_try
+    late = np.flatnonzero(open_ & (waited > patience * round_))
+    return late[np.argsort(-waited[late], kind="stable")]
+
+
+def _largest(score: Floats, many: int) -> NDArray[np.int64]:
+    """Places of the largest scores, the largest first."""
+    best = np.argpartition(-score, many - 1)[:many] if many < len(score) else np.arange(len(score))
+    return best[np.argsort(-score[best], kind="stable")]

@@ -1,0 +1,179 @@
+"""`recrawl lab run` and `recrawl lab compare`: policies against real histories."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from recrawl.cli.output import AsJson, as_json, note, table
+from recrawl.cli.places import cache_folder
+from recrawl.cli.times import duration
+from recrawl.errors import UsageError
+from recrawl.lab.histories import open_history
+from recrawl.lab.history import History
+from recrawl.lab.replay import Setup
+from recrawl.lab.trials import Trial, name_of, needs_of, over_seeds, run_all
+
+_COLUMNS = {
+    "policy": "policy",
+    "budget": ">budget",
+    "cycle_days": ">cycle, days",
+    "visits": ">visits",
+    "found": ">found",
+    "change_ratio": ">change ratio",
+    "recall": ">recall",
+    "share_of_clairvoyant": ">of clairvoyant",
+    "freshness": ">freshness",
+    "age_days": ">age, days",
+    "seconds": ">seconds",
+}
+_CHARTS = (".png", ".svg", ".html", ".json")
+METRICS = tuple(key for key in _COLUMNS if key not in ("policy", "budget", "cycle_days"))
+
+Archives = Annotated[
+    list[Path], typer.Argument(metavar="ARCHIVE...", help="Parquet files or folders of them, or CDX listings.")
+]
+Policies = Annotated[
+    list[str], typer.Option("--policy", metavar="P", help="A policy, as round-robin or greedy(sample=20); repeatable.")
+]
+Change = Annotated[
+    str, typer.Option(help="What counts as change: text, raw, significant, or divergence:0.1 (share of words).")
+]
+Cycles = Annotated[int | None, typer.Option(min=1, help="How many cycles; as many as the archives last if not given.")]
+Discover = Annotated[str, typer.Option(help="How pages born later become known: births, or links.")]
+AtStart = Annotated[
+    float, typer.Option(min=0, max=1, help="Share of a cycle's visits made at its start; the rest is spread over it.")
+]
+Failures = Annotated[float, typer.Option(min=0, max=1, help="Share of visits that fail.")]
+Late = Annotated[float, typer.Option(min=0, max=1, help="Share of answers that come after the policy is done.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Read and replay everything again.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes; one per core if not given.")]
+
+
+def run_command(
+    archives: Archives,
+    policy: Policies,
+    budget: Annotated[float, typer.Option(help="Visits a cycle; under 1 a share of the pages.")] = 0.01,
+    cycle: Annotated[str, typer.Option(help="How long a cycle is: 6h, 1d, 2w.")] = "1d",
+    cycles: Cycles = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Repeatable; means and spread over all.")] = None,
+    change: Change = "text",
+    discover: Discover = "births",
+    at_start: AtStart = 1.0,
+    failures: Failures = 0.0,
+    late: Late = 0.0,
+    workers: Workers = None,
+    no_cache: NoCache = False,
+    json: AsJson = False,
+) -> None:
+    """Replay archives under policies: what would each have found with this budget?"""
+    settings = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
+    rows = _run(archives, policy, [budget], [cycle], cycles, seed or [1], change, settings, workers, no_cache)
+    as_json(rows) if json else table(rows, _COLUMNS)
+
+
+def compare_command(
+    archives: Archives,
+    policy: Policies,
+    budget: Annotated[list[float] | None, typer.Option(help="Visits a cycle, or a share; repeatable.")] = None,
+    cycle: Annotated[list[str] | None, typer.Option(help="How long a cycle is; repeatable.")] = None,
+    cycles: Cycles = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds; means and spread over them.")] = 3,
+    change: Change = "text",
+    discover: Discover = "births",
+    at_start: AtStart = 1.0,
+    failures: Failures = 0.0,
+    late: Late = 0.0,
+    metric: Annotated[str, typer.Option(help=f"What the chart shows: {', '.join(METRICS)}.")] = "change_ratio",
+    chart: Annotated[
+        list[Path] | None, typer.Option(help="Write a chart: a name ending in .png, .svg or .html; repeatable.")
+    ] = None,
+    workers: Workers = None,
+    no_cache: NoCache = False,
+    json: AsJson = False,
+) -> None:
+    """Compare policies at several budgets and cycles, over several seeds: a table, a chart, JSON."""
+    if metric not in METRICS:
+        raise UsageError(f"--metric is one of {', '.join(METRICS)}, not '{metric}'")
+    for path in chart or []:  # before the long work
+        if path.suffix.lower() not in _CHARTS:
+            raise UsageError(f"a chart's name ends in {', '.join(_CHARTS)}, not as '{path.name}' does")
+        if not path.parent.is_dir():
+            raise UsageError(f"there is no folder {path.parent} to write a chart to")
+    settings = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
+    budgets, lengths = budget or [0.0025, 0.01, 0.04], cycle or ["1d"]
+    rows = _run(
+        archives, policy, budgets, lengths, cycles, list(range(1, seeds + 1)), change, settings, workers, no_cache
+    )
+    for path in chart or []:
+        importlib.import_module("recrawl.lab.pictures").compared(rows, metric, path)  # a chart's libraries load slowly
+        note(f"wrote {path}")
+    as_json(rows) if json else table(rows, _COLUMNS)
+
+
+def _run(
+    archives: list[Path],
+    policies: list[str],
+    budgets: list[float],
+    lengths: list[str],
+    cycles: int | None,
+    seeds: list[int],
+    change: str,
+    settings: dict[str, Any],
+    workers: int | None,
+    no_cache: bool,
+) -> list[dict[str, Any]]:
+    seconds = [duration(length) for length in lengths]
+    if min(seconds) <= 0:
+        raise UsageError("a cycle must last longer than nothing")
+    needs = needs_of(policies)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
+    cache = None if no_cache else cache_folder()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        reading = progress.add_task("reading", total=None, told="")
+
+        def read(done: int, total: int) -> None:
+            progress.update(reading, completed=done, total=total, told=f"{done:,} of {total:,} versions")
+
+        history = open_history(archives, change, cache / "facts" if cache else None, read, clusters="clusters" in needs)
+        setups = (
+            (text, _setup(history, budget, length, cycles, seed, settings))
+            for length in seconds
+            for budget in budgets
+            for text in policies
+            for seed in seeds
+        )
+        # Shares of few pages can be the same number of visits: what is asked for twice is done once.
+        trials = list(dict.fromkeys(Trial(name_of(text), setup) for text, setup in setups))
+        running = progress.add_task("replaying", total=len(trials), told="")
+
+        def ran(trial: Trial) -> None:
+            progress.update(running, advance=1, told=f"{trial.policy}, {trial.setup.budget:,} a cycle")
+
+        results = run_all(
+            history, trials, time.perf_counter, cache=cache / "trials" if cache else None, workers=workers, progress=ran
+        )
+    return over_seeds(results)
+
+
+def _setup(
+    history: History, budget: float, cycle: float, cycles: int | None, seed: int, settings: dict[str, Any]
+) -> Setup:
+    if not 0 <= budget < float("inf"):
+        raise UsageError(f"a budget is zero or more, not {budget:g}")
+    share = 0 < budget < 1
+    return Setup(
+        budget=max(1, round(budget * len(history))) if share else int(budget),
+        cycle=cycle,
+        cycles=cycles or max(1, math.ceil(history.span / cycle)),
+        seed=seed,
+        **settings,
+    )

@@ -1,0 +1,88 @@
+"""What a policy asks of the book beyond its columns: directories, links, clusters. Made only when it is asked for.
+
+Addresses never change, so directories can be made again at any time. Links do: the store has those of each page's
+newest version. A cycle that is under way has overwritten some of what it began with, so the links that it began with
+are put aside in a file until it is finished; whoever resumes it finds them there. Clusters are kept in a file of their
+own (see `clusters`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+
+from recrawl.book import Book, Links
+from recrawl.choose import Policy
+from recrawl.engine.anchors import links_of
+from recrawl.engine.arrays import read_arrays, write_arrays
+from recrawl.errors import UsageError
+from recrawl.learn.forms import forms
+from recrawl.learn.neighbours import fitted
+from recrawl.learn.places import places
+from recrawl.record.repository import Repository
+from recrawl.record.rows import CycleRow
+from recrawl.record.store import Store
+
+_LIVE = frozenset({"folders", "links", "clusters", "forms"})
+"""What a repository can give."""
+
+
+def check_needs(policy: Policy) -> None:
+    """Refuse a policy that needs what a repository cannot give; to be asked before a cycle is begun."""
+    lacking = sorted(policy.needs - _LIVE)
+    if lacking:
+        raise UsageError(f"{policy.name} needs {' and '.join(lacking)}, which a repository does not have")
+
+
+def equip(book: Book, repository: Repository, cycle: CycleRow, needs: frozenset[str], *, begin: bool) -> None:
+    """Give the book what is needed, as it was when the cycle began; `begin` where the cycle is really to be run."""
+    if "folders" in needs:
+        add_folders(book, repository.store)
+    if "forms" in needs:
+        book.form = forms(url for (url,) in repository.store.db.execute("SELECT url FROM pages ORDER BY id"))[
+            : len(book)
+        ]
+    if "links" in needs:
+        book.links = _links(book, repository, cycle, begin=begin)
+    if "clusters" in needs:
+        clusters = importlib.import_module("recrawl.engine.clusters")  # slow to load, and few policies need it
+        book.clusters = clusters.clusters_for(book, repository, cycle, begin=begin)
+
+
+def put_away(repository: Repository) -> None:
+    """The cycle is finished: what it began with is of no more use."""
+    _aside(repository).unlink(missing_ok=True)
+
+
+def add_folders(book: Book, store: Store) -> None:
+    """The tree of directories, and each page's place in it.
+
+    The store's numbers say which pages share a directory, so one address of each directory is enough. They are taken
+    in the order of pages: pages found since do not change the numbers of others.
+    """
+    _, first, dense = np.unique(book.folder, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    wanted = first[order].tolist()
+    sql = "SELECT url FROM pages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    urls = [row[0] for row in store.db.execute(sql, (str(wanted),))]
+    _, _, folder, book.folders = places(urls)
+    by_value = np.empty(len(order), np.int64)
+    by_value[order] = folder
+    book.folder = by_value[dense.reshape(-1)]
+
+
+def _links(book: Book, repository: Repository, cycle: CycleRow, *, begin: bool) -> Links:
+    path = _aside(repository)
+    kept = read_arrays(path)
+    if kept is not None and int(kept["cycle"]) == cycle.id:
+        return fitted(Links(kept["start"], kept["target"]), len(book))
+    links = links_of(repository.store, len(book))
+    if begin:
+        write_arrays(path, {"cycle": np.array(cycle.id), "start": links.start, "target": links.target})
+    return links
+
+
+def _aside(repository: Repository) -> Path:
+    return repository.folder / "models" / "links-of-cycle.npz"

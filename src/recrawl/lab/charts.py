@@ -1,0 +1,150 @@
+"""Charts from rows: lines with bands, bars, grouped bars; saved as PNG, SVG, HTML or JSON by the file's suffix.
+
+Altair makes a Vega-Lite specification, vl-convert draws it: without a browser, without the network; an HTML file
+carries its scripts in itself. Both are slow to load, so this module is imported only where a chart is made
+(`importlib.import_module("recrawl.lab.charts")`); what a chart shows is said before that, as a `Picture`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert as vlc
+
+from recrawl.errors import UsageError
+from recrawl.lab.experiments.result import Picture
+
+Rows = Sequence[Mapping[str, Any]]
+Chart = alt.TopLevelMixin
+"""Anything that `save` can write."""
+
+PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
+"""Okabe and Ito's colours, which people with any kind of colour vision can tell apart."""
+
+_FONT = "Helvetica, Arial, sans-serif"
+_PNG_SCALE = 2.0
+_WIDTH, _HEIGHT = 420, 260
+
+
+def draw(picture: Picture, rows: Rows) -> Chart:
+    """The chart that a picture describes; rows that lack its x or y are left out."""
+    shown = [dict(row) for row in rows if row.get(picture.x) is not None and row.get(picture.y) is not None]
+    make = {"line": line, "bar": bar, "grouped": grouped}[picture.kind]
+    return make(shown, picture)
+
+
+def line(rows: Rows, picture: Picture) -> Chart:
+    """Lines with points, a band from `low` to `high` around each when the picture names them."""
+    x = alt.X(picture.x, type="quantitative", title=picture.x_title, axis=alt.Axis(tickMinStep=1, grid=False))
+    base = alt.Chart().encode(x=x, color=_colour(picture))
+    y = alt.Y(picture.y, type="quantitative", title=picture.y_title, scale=alt.Scale(zero=picture.zero))
+    layers: list[alt.Chart] = [base.mark_line(point=True).encode(y=y, tooltip=_tooltip(picture))]
+    if picture.low and picture.high:
+        band = base.mark_area(opacity=0.2).encode(
+            y=alt.Y(picture.low, type="quantitative", title=picture.y_title), y2=alt.Y2(picture.high)
+        )
+        layers.insert(0, band)
+    return _finished(alt.layer(*layers), rows, picture)
+
+
+def bar(rows: Rows, picture: Picture) -> Chart:
+    """One bar for each value of x, in the order of the rows."""
+    return _bars(rows, picture, beside=False)
+
+
+def grouped(rows: Rows, picture: Picture) -> Chart:
+    """Bars side by side: for each value of x one bar of each colour."""
+    return _bars(rows, picture, beside=True)
+
+
+def _bars(rows: Rows, picture: Picture, *, beside: bool) -> Chart:
+    order = list(dict.fromkeys(str(row[picture.x]) for row in rows))
+    base = alt.Chart().encode(
+        x=alt.X(picture.x, type="nominal", title=picture.x_title, sort=order, axis=alt.Axis(labelAngle=-30))
+    )
+    if beside and picture.colour:
+        base = base.encode(xOffset=alt.XOffset(picture.colour, type="nominal", sort=_order(rows, picture.colour)))
+    y = alt.Y(picture.y, type="quantitative", title=picture.y_title)
+    layers = [base.mark_bar().encode(y=y, color=_colour(picture), tooltip=_tooltip(picture))]
+    if picture.low and picture.high:
+        whisker = base.mark_rule(color="#333333").encode(
+            y=alt.Y(picture.low, type="quantitative", title=picture.y_title), y2=alt.Y2(picture.high)
+        )
+        layers.append(whisker)
+    return _finished(alt.layer(*layers), rows, picture)
+
+
+def _order(rows: Rows, key: str) -> list[str]:
+    return list(dict.fromkeys(str(row[key]) for row in rows if key in row))
+
+
+def _colour(picture: Picture) -> Any:
+    if not picture.colour:
+        return alt.value(PALETTE[0])
+    # The order of the rows, not of the alphabet: "DB(2)" stands before "DB(10)".
+    return alt.Color(picture.colour, type="nominal", title=picture.colour_title or None, sort=None)
+
+
+def _tooltip(picture: Picture) -> list[alt.Tooltip]:
+    """What a pointer over the chart shows."""
+    along: Any = "quantitative" if picture.kind == "line" else "nominal"
+    named: list[tuple[str, Any]] = [(picture.colour, "nominal"), (picture.x, along)]
+    named += [(name, "quantitative") for name in (picture.y, picture.low, picture.high)]
+    return [alt.Tooltip(name, type=kind) for name, kind in named if name]
+
+
+def _finished(layers: Any, rows: Rows, picture: Picture) -> Chart:
+    """Data, size, facets, title and the common look."""
+    data = alt.InlineData(values=[dict(row) for row in rows])
+    sized = layers.properties(width=_WIDTH, height=_HEIGHT)
+    whole: Any
+    if picture.facet:
+        column = alt.Facet(picture.facet, type="nominal", title=None, sort=_order(rows, picture.facet))
+        whole = sized.facet(facet=column, columns=picture.columns, data=data)
+    else:
+        whole = sized.properties(data=data)
+    title = alt.TitleParams(text=picture.title, subtitle=list(picture.notes), anchor="start")
+    finished: Chart = (
+        whole.properties(title=title)
+        .configure(font=_FONT, background="white")
+        .configure_axis(labelFontSize=12, titleFontSize=13, gridColor="#e5e5e5")
+        .configure_legend(labelFontSize=12, titleFontSize=12, labelLimit=300, symbolOpacity=1)
+        .configure_title(fontSize=15, subtitleFontSize=12, subtitleColor="#555555")
+        .configure_header(labelFontSize=13)
+        .configure_range(category=PALETTE)
+        .configure_view(stroke=None)
+    )
+    return finished
+
+
+def spec_of(chart: Chart) -> dict[str, Any]:
+    """The Vega-Lite specification, the rows where they are used."""
+    with alt.data_transformers.enable("default", consolidate_datasets=False, max_rows=None):
+        spec: dict[str, Any] = chart.to_dict()
+    return spec
+
+
+def save(chart: Chart, path: Path) -> None:
+    """Write a chart; .png, .svg, .html (needs nothing else, not even the network) or .json.
+
+    >>> from pathlib import Path
+    >>> save(draw(Picture("bar", "x", "y", "title"), [{"x": "a", "y": 1}]), Path("chart.gif"))
+    Traceback (most recent call last):
+    recrawl.errors.UsageError: a chart is saved as .png, .svg, .html or .json, not as 'chart.gif'
+    """
+    spec = spec_of(chart)
+    match path.suffix.lower():
+        case ".png":
+            path.write_bytes(vlc.vegalite_to_png(spec, scale=_PNG_SCALE))
+        case ".svg":
+            path.write_text(vlc.vegalite_to_svg(spec), encoding="utf-8")
+        case ".html":
+            path.write_text(vlc.vegalite_to_html(spec, bundle=True), encoding="utf-8")
+        case ".json":
+            path.write_text(json.dumps(spec, indent=1), encoding="utf-8")
+        case _:
+            raise UsageError(f"a chart is saved as .png, .svg, .html or .json, not as '{path.name}'")

@@ -1,0 +1,136 @@
+"""What an experiment is, and what it leaves behind: plain values that the report, the charts and JSON are made from.
+
+A claim is a sentence of a document with the place where it stands. A run judges it on each world: it holds, it does
+not, or it cannot be said from what was measured; always with the numbers that say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+Row = Mapping[str, Any]
+
+
+class Verdict(StrEnum):
+    """What a run says about a claim."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    OPEN = "cannot be said"
+    GIVEN = "built in"
+    """The world was made from this very statement, so it can only agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of a document, judged on one world."""
+
+    place: str
+    says: str
+    world: str
+    verdict: Verdict
+    measured: str
+    """The numbers that the verdict rests on."""
+    why: str = ""
+    """Where it differs: the reason, as far as the run shows one."""
+
+    @classmethod
+    def of(
+        cls, place: str, says: str, world: str, holds: bool | None, measured: str, why: str = "", *, given: bool = False
+    ) -> Claim:
+        """A claim with its verdict from yes, no or None for neither; a reason is kept only where it differs.
+
+        `given`: that it holds was put into the world.
+
+        >>> Claim.of("fig. 1", "a is over b", "made", None, "a 1, b unknown").verdict.value
+        'cannot be said'
+        """
+        yes = Verdict.GIVEN if given else Verdict.HOLDS
+        verdict = Verdict.OPEN if holds is None else yes if holds else Verdict.FAILS
+        return cls(place, says, world, verdict, measured, "" if holds else why)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a chart shows, said before anything that draws is loaded. Names are keys of rows."""
+
+    kind: Literal["line", "bar", "grouped"]
+    x: str
+    y: str
+    title: str
+    x_title: str = ""
+    y_title: str = ""
+    colour: str = ""
+    colour_title: str = ""
+    facet: str = ""
+    low: str = ""
+    high: str = ""
+    """A band, or whiskers, from `low` to `high`: the spread over seeds."""
+    notes: tuple[str, ...] = ()
+    columns: int = 2
+    zero: bool = True
+    """Whether the axis of y begins at zero."""
+    only: Mapping[str, Any] = field(default_factory=dict)
+    """Only rows with these values are shown."""
+
+    def shown(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows that belong to it."""
+        return [row for row in rows if all(row.get(key) == value for key, value in self.only.items())]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run of an experiment measured, beside what its document prints."""
+
+    rows: list[Row]
+    published: list[Row] = field(default_factory=list)
+    """The document's own numbers."""
+    claims: list[Claim] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+    worlds: list[str] = field(default_factory=list)
+    """A sentence on each world that was used."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader must know to judge it: what the document leaves open, what was assumed."""
+    table: Mapping[str, str] | None = None
+    """Keys of rows with their headings, for the table of the report; None shows all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How experiments are run."""
+
+    scale: float = 1.0
+    """The size of generated worlds, as a share of the document's."""
+    seeds: int = 2
+    """How often a thing that depends on chance is repeated."""
+    archives: tuple[Path, ...] = ()
+    change: str = "text"
+    """What counts as change in archives."""
+    workers: int = 1
+    cache: Path | None = None
+    """Where replays and what was read of archives are kept."""
+    timer: Callable[[], float] = lambda: 0.0
+    """A clock, to tell how long things take."""
+    progress: Callable[[int, int], None] = lambda done, total: None  # noqa: ARG005
+
+    @property
+    def trials(self) -> Path | None:
+        """Where replays are kept."""
+        return self.cache / "trials" if self.cache else None
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One table or figure of a document."""
+
+    name: str
+    document: str
+    """T, B, Q or R (see docs)."""
+    place: str
+    """Table or figure."""
+    title: str
+    run: Callable[[Options], Result]

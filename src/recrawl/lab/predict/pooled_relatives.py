@@ -1,0 +1,72 @@
+"""Pages that move before others do: relatives by their changes alone, for the `pooled` predictor.
+
+A page's *surprise* on a day is what came beyond its own rate on such a weekday: else all that keep the same weekly
+rhythm would be relatives of each other. Page A is a relative of B at a lag if A's surprises foretell B's. Among many
+pages some correlate by chance; only what exceeds that counts, so most pages have no relative at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats = NDArray[np.float32]
+Column = NDArray[np.float64]
+
+LAGS = (1, 2)
+CANDIDATES = 4096
+"""Pages among which relatives are looked for, drawn by chance where there are more."""
+_MOST = 10
+_AT_ONCE = 1024
+_LEAST_DAYS = 14
+
+
+@dataclass(slots=True)
+class Relatives:
+    """Who moved a day, or two, before whom, more than chance would make it; by lag."""
+
+    weights: list[sparse.csr_array] = field(default_factory=list)
+
+    @classmethod
+    def found(cls, surprise: Floats, rng: np.random.Generator) -> Relatives:
+        """From page by day: what came beyond what was usual, 0 where nothing is known."""
+        pages, days = surprise.shape
+        some = np.arange(pages) if pages <= CANDIDATES else np.sort(rng.choice(pages, CANDIDATES, replace=False))
+        lags = LAGS if days >= _LEAST_DAYS else ()
+        return cls([_related(surprise[:, lag:], surprise[some, : days - lag], some) for lag in lags])
+
+    def columns(self, surprises: list[Floats]) -> dict[str, Column]:
+        """What the relatives did, by lag: the weighted mean surprise, and how much weight it has."""
+        found: dict[str, Column] = {}
+        for lag, weight in zip(LAGS, self.weights, strict=False):
+            total = np.asarray(weight.sum(axis=1)).ravel()
+            moved = weight @ surprises[lag - 1]
+            found[f"relatives.day{lag}"] = np.where(total > 0, moved / np.maximum(total, 1e-9), np.nan)
+            found[f"relatives.weight{lag}"] = total
+        return found
+
+
+def _related(target: Floats, source: Floats, pages: NDArray[np.int64]) -> sparse.csr_array:
+    """Row by page: correlations, the highest few, as far as they exceed what the best of so many does by chance."""
+    left, right = _unit(target), _unit(source)
+    k = min(_MOST, len(source))
+    limit = np.sqrt(2.0 * np.log(max(2, len(source))) / target.shape[1]) + 0.05
+    best, weight = np.empty((len(left), k), np.int64), np.empty((len(left), k), np.float32)
+    for begin in range(0, len(left), _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        likeness = left[part] @ right.T
+        likeness[pages[None, :] == np.arange(len(left))[part, None]] = 0.0
+        top = np.argpartition(-likeness, k - 1, axis=1)[:, :k]
+        best[part], weight[part] = pages[top], np.take_along_axis(likeness, top, axis=1)
+    kept = weight > limit
+    row = np.repeat(np.arange(len(left)), kept.sum(axis=1))
+    return sparse.csr_array((weight[kept], (row, best[kept])), shape=(len(left), len(left)))
+
+
+def _unit(series: Floats) -> Floats:
+    centred = series - series.mean(axis=1, keepdims=True)
+    length = np.sqrt((centred**2).sum(axis=1, keepdims=True))
+    return np.asarray(centred / np.maximum(length, 1e-6), np.float32)

@@ -1,0 +1,167 @@
+"""Repeated bisection (T §4.3): all rows are one group; the least uniform group is cut in two until there are k.
+
+scikit-learn does the cutting. This module keeps it out of trouble: it never asks for more groups than there are
+different rows, numbers only groups that have members, and runs on one thread, because on several the order of the
+additions, and so now and then a row's group, would depend on the machine. The cuts are kept as plain arrays, which can
+be saved, and further rows are put into groups without scikit-learn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+Rows = NDArray[np.floating]
+
+_GRID = 128
+"""Rows are rounded to 1/128: what differs by less differs by chance, or by rounding in 32 bits."""
+_MOST_STEPS = 50
+"""Of 2-means in one bisection; most are done in fewer, and the last ones move few rows."""
+_SLICE = 8_192
+"""Rows that are compared with two centres at a time."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bisection:
+    """Groups of rows, and how to find the group of further rows. Made by `bisect`."""
+
+    of: NDArray[np.int32]
+    """One per row that it was made from: its group. Every group has a row."""
+    centroids: Rows
+    """One row per group: the mean of its rows."""
+    nearest: NDArray[np.int32]
+    """Row g: all groups by the distance of their centroids from g's, g itself first."""
+    centres: Rows
+    """One pair per cut: a row goes to the side whose centre is nearer. The first cut is of all rows."""
+    below: NDArray[np.int32]
+    """One pair per cut, what is on its sides: another cut, or a leaf k written as -1 - k."""
+    leaf: NDArray[np.int32]
+    """One per leaf: its group, or -1 where no row was left."""
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return len(self.centroids)
+
+    def assign(self, rows: Rows) -> NDArray[np.int32]:
+        """The groups of rows, old or new, by the cuts that were made."""
+        if not len(self.below) or not len(rows):
+            return np.zeros(len(rows), np.int32)
+        found = self.leaf[_walked(_rounded(rows.astype(self.centroids.dtype, copy=False)), self.centres, self.below)]
+        lost = found < 0
+        if lost.any():  # in a group that no row was in when the cuts were made: take the nearest that has some
+            apart = ((rows[lost][:, None] - self.centroids) ** 2).sum(axis=2)
+            found[lost] = apart.argmin(axis=1)
+        return found
+
+
+def bisect(rows: Rows, groups: int, rng: np.random.Generator) -> Bisection:
+    """Cut rows into so many groups, or fewer where there are fewer different rows.
+
+    >>> cut = bisect(np.array([[0.0], [9.0], [0.1], [9.1]]), 2, np.random.default_rng(1))
+    >>> cut.of[0] == cut.of[2], cut.of[1] == cut.of[3], len(cut)
+    (np.True_, np.True_, 2)
+    >>> int(cut.assign(np.array([[8.0]]))[0]) == int(cut.of[1])
+    True
+    """
+    rows = _rounded(rows)
+    groups = min(groups, _different(rows))
+    seed = int(rng.integers(2**31))
+    if groups < 2:
+        none: NDArray[np.int32] = np.zeros(len(rows), np.int32)
+        only = _means(rows, none, 1)
+        no_cut: NDArray[np.int32] = np.zeros((0, 2), np.int32)
+        no_centre: Rows = np.zeros((0, 2, rows.shape[1]), rows.dtype)
+        return Bisection(none, only, by_distance(only), no_centre, no_cut, np.zeros(1, np.int32))
+    # Slow to load, and whoever imports this module may never cluster anything.
+    sklearn = importlib.import_module("sklearn.cluster")
+    tree = sklearn.BisectingKMeans(groups, random_state=seed, max_iter=_MOST_STEPS)
+    with threadpool_limits(1):
+        tree.fit(rows)
+    centres, below = _cuts(tree)
+    # Asked again, so that a row that lies right between two groups is told the same now and later.
+    found = _walked(rows, centres, below)
+    filled = np.bincount(found, minlength=groups) > 0
+    number = np.where(filled, np.cumsum(filled) - 1, -1).astype(np.int32)
+    of = number[found]
+    centroids = _means(rows, of, int(filled.sum()))
+    return Bisection(of, centroids, by_distance(centroids), centres, below, number)
+
+
+def by_distance(centroids: Rows) -> NDArray[np.int32]:
+    """Row g: all groups by the distance of their centroids from g's, g itself first.
+
+    >>> by_distance(np.array([[0.0], [5.0], [1.0]])).tolist()
+    [[0, 2, 1], [1, 2, 0], [2, 0, 1]]
+    """
+    points = centroids.astype(np.float64)
+    norms = (points**2).sum(axis=1)
+    apart: NDArray[np.float64] = norms[:, None] + norms - 2 * points @ points.T
+    np.fill_diagonal(apart, -np.inf)
+    return apart.argsort(axis=1, kind="stable").astype(np.int32)
+
+
+def _cuts(fitted: Any) -> tuple[Rows, NDArray[np.int32]]:
+    """Centres and sides of the cuts that a fitted BisectingKMeans has made."""
+    nodes = [fitted._bisecting_tree]
+    centres, below = [], []
+    for node in nodes:  # it grows while we go through it
+        sides = []
+        for side in (node.left, node.right):
+            sides.append(-1 - side.label if side.left is None else len(nodes))
+            if side.left is not None:
+                nodes.append(side)
+        centres.append([node.left.center + fitted._X_mean, node.right.center + fitted._X_mean])
+        below.append(sides)
+    return np.array(centres), np.array(below, np.int32)
+
+
+def _walked(rows: Rows, centres: Rows, below: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The leaves that rows come to: down the tree, to the nearer side at each cut."""
+    leaf: NDArray[np.int32] = np.zeros(len(rows), np.int32)
+    waiting = [(0, np.arange(len(rows)))]
+    while waiting:
+        cut, here = waiting.pop()
+        right = np.concatenate([_nearer_right(rows[part], centres[cut]) for part in _slices(here)])
+        for side, these in zip(below[cut].tolist(), (here[~right], here[right]), strict=True):
+            if side < 0:
+                leaf[these] = -1 - side
+            elif len(these):
+                waiting.append((side, these))
+    return leaf
+
+
+def _nearer_right(rows: Rows, centres: Rows) -> NDArray[np.bool_]:
+    """Each row by itself: what a row is told must not depend on the rows that it comes with."""
+    left, right = (np.einsum("ij,ij->i", apart, apart) for apart in (rows - centres[0], rows - centres[1]))
+    nearer: NDArray[np.bool_] = right < left
+    return nearer
+
+
+def _slices(places: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    return [places[begin : begin + _SLICE] for begin in range(0, len(places), _SLICE)]
+
+
+def _rounded(rows: Rows) -> Rows:
+    scaled = rows * rows.dtype.type(_GRID)
+    np.rint(scaled, out=scaled)
+    scaled /= _GRID
+    scaled += 0  # -0.0 is 0.0
+    return np.ascontiguousarray(scaled)
+
+
+def _different(rows: Rows) -> int:
+    """How many different rows there are, bit by bit."""
+    if not rows.shape[1]:
+        return min(len(rows), 1)
+    return len(np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))))
+
+
+def _means(rows: Rows, of: NDArray[np.int32], groups: int) -> Rows:
+    counts = np.maximum(np.bincount(of, minlength=groups), 1)
+    sums = [np.bincount(of, weights=column, minlength=groups) for column in rows.T]
+    return (np.column_stack(sums) / counts[:, None] if sums else np.zeros((groups, 0))).astype(rows.dtype)

@@ -1,0 +1,20 @@
+"""Each number once: what breadth-first searches and neighbourhoods do all the time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def distinct(numbers: NDArray[Any]) -> NDArray[Any]:
+    """The numbers in ascending order, each once; none is below 0.
+
+    As `np.unique`, which is many times slower for a million numbers, since it hashes them first.
+
+    >>> distinct(np.array([3, 0, 3])).tolist()
+    [0, 3]
+    """
+    ordered = np.sort(numbers)
+    return ordered[np.diff(ordered, prepend=-1) > 0]

@@ -1,0 +1,189 @@
+"""What the `pooled` predictor looks at, from a ledger: one row a page, one column a feature.
+
+Everything is known before the visit that is to be predicted. What is not known is not a number, which the model takes
+as it is; a page that was downloaded once has a row already. Rates are drawn towards what is usual, the more the less
+they rest on. Families of columns (the word before the point) can be left out to see what they are worth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recrawl.learn.pooled_ledger import (
+    DAY,
+    HALF_LIVES,
+    OF_GROUPS,
+    Group,
+    Ledger,
+    days_between,
+    fade,
+    hour,
+    weekday,
+)
+
+Floats = NDArray[np.float32]
+Column = NDArray[np.float64]
+
+RECENT = (1, 2, 3, 7, 14)
+"""Numbers of last visits that are looked at together."""
+LONG = 30
+"""The most visits, and days, that a page's past is looked at by number: a clock that runs on tells of no page."""
+BASELINE = "rhythm.weekday"
+"""What is known without a model: the page's own rate, as it is on such a weekday."""
+
+
+def names(depth: bool = True) -> list[str]:
+    """The columns that `features` makes, in order."""
+    empty = Ledger.of(np.zeros(0, np.int32), np.zeros(0, np.int64))
+    depths = np.zeros(0, np.int32) if depth else None
+    return list(_columns(empty, np.zeros(0, np.int64), np.zeros(0), depths))
+
+
+def features(
+    ledger: Ledger, pages: NDArray[np.int64], now: ArrayLike, depth: NDArray[np.int32] | None = None
+) -> Floats:
+    """One row for each page, as known at `now` (one time, or one for each).
+
+    >>> ledger = Ledger.of(np.zeros(1, int), np.zeros(1, int))
+    >>> for day in range(3):
+    ...     ledger.note(np.array([0]), day * DAY, np.array([True]))
+    >>> row = features(ledger, np.array([0]), 3 * DAY)[0]
+    >>> dict(zip(names(depth=False), row.tolist()))["history.last2"]
+    1.0
+    """
+    when = np.broadcast_to(np.asarray(now, np.float64), len(pages))
+    return np.column_stack(list(_columns(ledger, pages, when, depth).values())).astype(np.float32)
+
+
+def _columns(
+    ledger: Ledger, pages: NDArray[np.int64], now: Column, depth: NDArray[np.int32] | None
+) -> dict[str, Column]:
+    """All columns; rates are drawn towards the `usual` one of all pages."""
+    usual = (float(ledger.changed.sum()) + 1.0) / (float(ledger.compared.sum()) + 2.0)
+    rate = _own_rate(ledger, pages, now, usual)
+    found = _history(ledger, pages, now, usual, rate)
+    found |= _recency(ledger, pages, now)
+    found |= _rhythm(ledger, pages, now, rate)
+    found |= {"calendar.weekday": weekday(now).astype(np.float64), "calendar.hour": now % DAY / 3600}
+    found |= _around("site", ledger.sites, ledger, pages, now, usual)
+    found |= _around("folder", ledger.folders, ledger, pages, now, usual)
+    return found if depth is None else found | {"address.depth": depth[pages].astype(np.float64)}
+
+
+def _drawn(part: ArrayLike, whole: ArrayLike, towards: ArrayLike, weight: float) -> Column:
+    """A share, drawn towards what is usual as if that had been seen so often."""
+    return np.asarray((np.asarray(part) + weight * np.asarray(towards)) / (np.asarray(whole) + weight), np.float64)
+
+
+def _own_rate(ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: float) -> Column:
+    """The share of its last visits that found a change; more where it was left alone for longer than it used to be.
+
+    Only the last `LONG` visits: a page that fell silent last year is no longer what it was.
+    """
+    compared = ledger.compared[pages]
+    counted = np.minimum(compared, LONG)
+    share = _drawn(_ones(ledger.bits[pages] & np.uint32((1 << LONG) - 1)), counted, usual, 1.0)
+    times = (now - ledger.last[pages]) / _typical_gap(ledger, pages)
+    return np.asarray(1.0 - (1.0 - share) ** np.clip(np.nan_to_num(times, nan=1.0), 0.1, 100.0))
+
+
+def _typical_gap(ledger: Ledger, pages: NDArray[np.int64]) -> Column:
+    """Seconds for which each page is usually left alone; as for all pages where it was visited once."""
+    watched = np.where(ledger.compared > 0, ledger.last - ledger.first, 0.0)
+    visits = int(ledger.compared.sum())
+    usual = float(watched.sum()) / visits if visits else DAY
+    own = watched[pages] / np.maximum(ledger.compared[pages], 1)
+    return np.where(own > 0, own, usual if usual > 0 else DAY)
+
+
+def _history(ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: float, rate: Column) -> dict[str, Column]:
+    """How often it changed: of all visits, of the last few, in the last few days."""
+    compared, bits = ledger.compared[pages], ledger.bits[pages]
+    found: dict[str, Column] = {"history.rate": rate, "history.visits": np.minimum(compared, LONG).astype(np.float64)}
+    for many in RECENT:
+        ones = _ones(bits & np.uint32((1 << many) - 1))
+        share = ones / np.maximum(np.minimum(compared, many), 1)
+        found[f"history.last{many}"] = np.where(compared > 0, share, np.nan)
+    for back in (1, 2):
+        found[f"history.visit{back + 1}"] = np.where(compared > back, (bits >> np.uint32(back)) & 1, np.nan)
+    gap = (now - ledger.last[pages]) / DAY
+    for place, half_life in enumerate(HALF_LIVES):
+        changes, days = ledger.changes[pages, place], ledger.days[pages, place]
+        found[f"history.days{half_life:g}"] = _drawn(changes, days, usual, 0.5)
+    # The chance of one change or more since the last visit, if they came at the page's mean rate.
+    found["history.poisson"] = -np.expm1(-found["history.days60"] * np.maximum(gap, 0.0))
+    return found
+
+
+def _ones(bits: NDArray[np.uint32]) -> Column:
+    """How many bits are set (numpy counts them itself only since 2.0)."""
+    bytes_ = np.ascontiguousarray(bits).view(np.uint8).reshape(len(bits), 4)
+    return np.asarray(np.unpackbits(bytes_, axis=1).sum(axis=1), np.float64)
+
+
+def _recency(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> dict[str, Column]:
+    """How long ago, in days, and measured in the time that it usually takes the page to change."""
+    since = (now - ledger.last_change[pages]) / DAY
+    watched = (ledger.last_change[pages] - ledger.first[pages]) / DAY
+    usually = watched / np.maximum(ledger.changed[pages], 1)
+    return {
+        "recency.visit": (now - ledger.last[pages]) / DAY,
+        "recency.change": np.minimum(since, 2 * LONG),
+        "recency.first": np.minimum((now - ledger.first[pages]) / DAY, LONG),
+        "recency.interval": usually,
+        "recency.due": np.minimum(since / np.where(usually > 0, usually, np.nan), 10.0),
+    }
+
+
+def _rhythm(ledger: Ledger, pages: NDArray[np.int64], now: Column, rate: Column) -> dict[str, Column]:
+    """The page's own rates on the weekdays, and at the hour, that lie since the last visit.
+
+    A weekday's counts reach far back; so they say how it differs from the page's other days, and the rate of late says
+    from what.
+    """
+    many = days_between((now - ledger.last[pages]) / DAY)
+    week = ledger.week_changes[pages].sum(axis=1) / np.maximum(ledger.week_days[pages].sum(axis=1), 1e-3)
+    quiet, usual = np.ones(len(pages)), np.ones(len(pages))
+    for back in range(int(many.max(initial=0))):
+        day, told = weekday(now - back * DAY), many > back
+        here = _drawn(ledger.week_changes[pages, day], ledger.week_days[pages, day], week, 2.0)
+        quiet = np.where(told, quiet * (1.0 - np.clip(here, 0.0, 1.0)), quiet)
+        usual = np.where(told, usual * (1.0 - np.clip(week, 0.0, 1.0)), usual)
+    beyond = _log_odds(1.0 - quiet) - _log_odds(1.0 - usual)
+    part = hour(now)
+    visits = ledger.hour_visits[pages]
+    at_hour = _drawn(ledger.hour_changes[pages, part], visits[np.arange(len(pages)), part], rate, 2.0)
+    return {
+        "rhythm.weekday": 1.0 / (1.0 + np.exp(-_log_odds(rate) - beyond)),
+        "rhythm.beyond": beyond,
+        "rhythm.last": ledger.week_last[pages, weekday(now)].astype(np.float64),
+        "rhythm.hour": np.where(visits.sum(axis=1) > 0, at_hour, np.nan),
+    }
+
+
+def _log_odds(chance: Column) -> Column:
+    kept = np.clip(chance, 0.02, 0.98)
+    return np.asarray(np.log(kept / (1.0 - kept)))
+
+
+def _around(
+    name: str, group: Group, ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: float
+) -> dict[str, Column]:
+    """What the other pages of its site or directory did lately, and what they do on such a weekday."""
+    number = group.of[pages]
+    lives = HALF_LIVES[OF_GROUPS]
+    all_ = fade(np.maximum(now - group.time[number], 0.0), lives)
+    own = fade(np.maximum(np.nan_to_num(now - ledger.last[pages], nan=np.inf), 0.0), lives)
+    changes = group.changes[number] * all_ - ledger.changes[pages][:, OF_GROUPS] * own
+    days = group.days[number] * all_ - ledger.days[pages][:, OF_GROUPS] * own
+    others = np.where(days > 1e-3, np.maximum(changes, 0.0) / np.maximum(days, 1e-3), np.nan)
+    week = _drawn(group.week_changes[number], group.week_days[number], usual, 1.0)
+    today = week[np.arange(len(pages)), weekday(now)]
+    return {
+        f"{name}.now": others[:, 0].astype(np.float64),
+        f"{name}.lately": others[:, 1].astype(np.float64),
+        f"{name}.stir": (others[:, 0] - others[:, 1]).astype(np.float64),
+        f"{name}.weekday": today,
+        f"{name}.beyond": today - week.mean(axis=1),
+    }

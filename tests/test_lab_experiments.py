@@ -1,0 +1,307 @@
+"""Experiments: the worlds have the published statistics, every experiment runs small, the report has all its parts."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recrawl.choose import make_policy
+from recrawl.lab.experiments import EXPERIMENTS, Options, report, t_claims, t_figures, t_places
+from recrawl.lab.experiments.published_t import PAGES, SAYS, TABLE_1
+from recrawl.lab.experiments.result import Claim, Experiment, Result, Verdict
+from recrawl.lab.experiments.t_world import DAY, DAYS, Nature, TWorld, changes
+from recrawl.lab.history import History
+from recrawl.lab.replay import Setup, replay
+from tests.world import Repo
+
+SMALL = Options(scale=600 / PAGES, seeds=1)
+KEYS = {
+    "t-table1": {"domain", "pages", "sites", "T: pages"},
+    "t-fig4": {"world", "domain", "depth", "share"},
+    "t-fig5": {"world", "policy", "d", "change_ratio", "low", "high"},
+    "t-fig6": {"world", "policy", "change_ratio", "share_of_clairvoyant"},
+    "t-fig7": {"world", "d", "weeks", "resources", "change_ratio"},
+    "t-fig8": {"world", "policy", "d", "weighted"},
+    "t-fig9": {"world", "policy", "cycle", "change_ratio"},
+    "b-fig2": {"world", "depth", "changed"},
+    "b-table1": {"world", "n", "pages", "success"},
+    "b-case": {"world", "how", "policy", "success"},
+    "q-fig2.2": {"world", "policy", "sample", "change_ratio"},
+    "q-example": {"policy", "found", "published"},
+    "q-table4.1": {"world", "site", "pages", "rate"},
+    "q-table4.2": {"world", "policy", "sample", "site", "accuracy"},
+    "q-fig4.2": {"world", "policy", "sample", "accuracy"},
+    "r-table1": {"world", "label", "method", "accuracy", "brier", "middling_accuracy", "published"},
+    "r-table2": {"world", "label", "method", "accuracy", "auc", "published"},
+    "r-table3": {"world", "label", "method", "accuracy", "auc", "published"},
+    "r-fig6": {"world", "method", "train", "accuracy"},
+    "r-fig7": {"world", "method", "experts", "accuracy"},
+}
+LONG = {"t-fig7", "b-case", "q-fig2.2"}
+ALL = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in KEYS]
+
+
+@pytest.fixture(scope="module")
+def small() -> History:
+    return TWorld(pages=3000).build()
+
+
+# -- T's world -----------------------------------------------------------------------------------------
+
+
+def test_at_full_size_pages_and_sites_are_those_of_table_1() -> None:
+    places = t_places.lay_out(PAGES, np.random.default_rng(1))
+    names = [t_places.domain_of(host) for host in places.hosts]
+    pages = np.bincount(places.site, minlength=len(names))
+    for domain in TABLE_1:
+        mine = np.array([name == domain.name for name in names])
+        assert pages[mine].sum() == domain.pages
+        assert mine.sum() == (domain.sites or 1)
+    assert len(places) == len(set(places.urls)) == PAGES == 284_692
+    assert len(places.hosts) == 213  # the 212 of table 1, and one for what is miscellaneous
+
+
+def test_table_1_adds_up_as_printed() -> None:
+    assert sum(domain.pages for domain in TABLE_1) == PAGES
+    for domain in TABLE_1[:-1]:
+        assert domain.sites is not None
+        assert domain.pages_per_site == pytest.approx(domain.pages / domain.sites, abs=0.06)
+        assert domain.share == pytest.approx(100 * domain.pages / PAGES, abs=0.06)
+
+
+def test_most_pages_lie_at_depths_2_to_4(small: History) -> None:
+    rows = t_figures.depths(small, "made")
+    assert sum(row["pages"] for row in rows) == len(small)
+    share = {depth: sum(row["pages"] for row in rows if row["depth"] == depth) / len(small) for depth in range(1, 9)}
+    assert share[2] + share[3] + share[4] > 0.5
+    assert share[7] + share[8] < 0.1
+    assert all(url.partition("://")[2].count("/") <= 8 for url in small.urls)
+
+
+def test_half_of_the_pages_do_not_change_in_the_year() -> None:
+    places = t_places.lay_out(20_000, np.random.default_rng(3))
+    for never in (0.5, 0.2):
+        pages, days = changes(places, Nature(never=never), np.random.default_rng(4))
+        assert 1 - len(np.unique(pages)) / len(places) == pytest.approx(never, abs=0.1)  # sites are few
+        assert days.min() >= 0
+        assert days.max() <= DAYS
+
+
+def test_neighbours_change_together_unless_independent(small: History) -> None:
+    """The share of pairs of pages of one directory that change on the same day, given that one does."""
+    alone = TWorld(pages=3000, together=False).build()
+    assert together(small) > 4 * together(alone)
+    counts, dealt = (np.sort(np.diff(world.first)) for world in (small, alone))
+    assert np.array_equal(counts, dealt), "the control has the same numbers of changes"
+
+
+def together(history: History) -> float:
+    born = np.diff(history.page_of, prepend=-1) != 0
+    event = history.folder[history.page_of[~born]] * 1000 + (history.time[~born] // DAY).astype(np.int64)
+    return float((np.unique(event, return_inverse=True, return_counts=True)[2] > 1).mean())
+
+
+def test_the_same_seed_gives_the_same_world() -> None:
+    one, same, other = (TWorld(pages=600, seed=seed).build() for seed in (1, 1, 2))
+    assert np.array_equal(one.time, same.time)
+    assert one.urls == same.urls
+    assert one.links is not None
+    assert same.links is not None
+    assert np.array_equal(one.links.target, same.links.target)
+    assert len(one.time) != len(other.time) or not np.array_equal(one.time, other.time)
+
+
+def test_links_stay_on_the_site_and_reach_every_page(small: History) -> None:
+    links = small.links
+    assert links is not None
+    graph = links.at(links.of_row[small.first[:-1]])
+    source = np.repeat(np.arange(len(graph)), np.diff(graph.start))
+    assert (small.site[source] == small.site[graph.target]).all()
+    assert (source != graph.target).all()
+    assert (np.bincount(graph.target, minlength=len(graph)) > 0).sum() >= len(graph) - len(small.sites)
+    reached = small.folders.level[small.folder] == 0
+    reached &= np.array([url.endswith("/") for url in small.urls])
+    for _ in range(20):
+        reached[graph.target[reached[source]]] = True
+    assert reached.all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 500), st.lists(st.floats(0.01, 100), min_size=1, max_size=20), st.integers(0, 2))
+def test_shares_add_up(spare: int, weights: list[float], least: int) -> None:
+    total = spare + least * len(weights)
+    found = t_places.shares(total, np.array(weights), least)
+    assert found.sum() == total
+    assert found.min() >= least
+    exact = np.array(weights) / sum(weights) * spare + least
+    assert np.abs(found - exact).max() <= 1
+
+
+@pytest.mark.parametrize("pages", [7, 60, 500])
+def test_tiny_worlds_are_whole(pages: int) -> None:
+    history = TWorld(pages=pages).build()
+    assert len(history) == pages
+    assert len({t_places.domain_of(host) for host in history.sites}) == len(TABLE_1)
+
+
+def test_neighbours_help_only_where_they_change_together() -> None:
+    """T's claim hinges on it, so the control must show nothing."""
+    setup = Setup(budget=250, cycle=56 * DAY, cycles=3, samples=1)
+    gain = {}
+    for together_ in (True, False):
+        history = TWorld(pages=3000, together=together_).build()
+        policies = [make_policy(text) for text in ("sampling(neighbours=directory, d=0)", "random")]
+        near, chance = (replay(history, policy, setup).change_ratio for policy in policies)
+        gain[together_] = near / chance
+    assert gain[True] > 1.3
+    assert gain[False] < 1.1
+
+
+# -- claims --------------------------------------------------------------------------------------------
+
+
+def ratios(**values: float) -> list[dict[str, Any]]:
+    return [{"world": "w", "policy": name.replace("_", "(") + (")" if "_" in name else ""), "change_ratio": value}
+            for name, value in values.items()]  # fmt: skip
+
+
+def verdicts(claims: list[Claim]) -> dict[str, Verdict]:
+    return {claim.says: claim.verdict for claim in claims}
+
+
+def test_claims_of_figure_6_follow_the_numbers() -> None:
+    true = ratios(RNS=0.1, RR=0.105, GSB=0.15, DB_1=0.3, LB_3=0.25, CB_0=0.31)
+    false = ratios(RNS=0.3, RR=0.2, GSB=0.3, DB_1=0.35, LB_3=0.1, CB_0=0.31)
+    assert set(verdicts(t_claims.of_fig_6(true)).values()) == {Verdict.HOLDS}
+    judged = verdicts(t_claims.of_fig_6(false))
+    assert judged[SAYS["gsb-over-rns"][1]] is Verdict.OPEN
+    assert {judged[SAYS[name][1]] for name in ("rr-like-rns", "ours-over-all", "three-times", "twice")} == {
+        Verdict.FAILS
+    }
+
+
+def test_a_crossing_is_where_a_line_stays_above() -> None:
+    def rows(ahead_from: int) -> list[dict[str, Any]]:
+        flat = {"DB": 0.5, "RNS": 0.3, "HA": 0.29, "WHA": 0.29}
+        ahead = (3, *range(ahead_from, 25))
+        return [{"world": "w", "policy": name, "cycle": cycle,
+                 "change_ratio": 0.6 if name == "WHA" and cycle in ahead else value}
+                for name, value in flat.items() for cycle in range(1, 25)]  # fmt: skip
+
+    early, late = (verdicts(t_claims.of_fig_9(rows(cycle))) for cycle in (15, 22))
+    assert early[SAYS["wha-passes"][1]] is Verdict.HOLDS
+    assert late[SAYS["wha-passes"][1]] is Verdict.FAILS
+    assert early[SAYS["ha-passes"][1]] is Verdict.FAILS
+
+
+def test_what_is_missing_cannot_be_judged() -> None:
+    rows = [{"world": "w", "policy": "DB", "d": d, "change_ratio": 0.5 - 0.1 * abs(d)} for d in range(-2, 3)]
+    judged = {claim.says: claim for claim in t_claims.of_fig_5(rows)}
+    assert judged[SAYS["peak-DB"][1]].verdict is Verdict.HOLDS
+    assert judged[SAYS["peak-CB"][1]].verdict is Verdict.OPEN
+    assert judged[SAYS["peak-CB"][1]].why
+
+
+# -- every experiment ----------------------------------------------------------------------------------
+
+
+def test_the_list_is_that_of_the_documents() -> None:
+    of_r = {name for name in EXPERIMENTS if name.startswith("r-")}  # tested in test_lab_predict.py
+    assert set(EXPERIMENTS) - of_r == set(KEYS)
+    assert all(name == it.name and name[0] == it.document.lower() for name, it in EXPERIMENTS.items())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_experiment_runs_small(name: str) -> None:
+    result = EXPERIMENTS[name].run(SMALL)
+    assert result.rows
+    assert set.union(*(set(row) for row in result.rows)) >= KEYS[name]
+    assert result.claims
+    assert result.worlds
+    assert all(claim.measured for claim in result.claims)
+    for picture in result.pictures:
+        shown = picture.shown(result.rows)
+        assert any(row.get(picture.x) is not None and row.get(picture.y) is not None for row in shown)
+        assert not picture.colour or any(picture.colour in row for row in shown)
+    for key in result.table or {}:
+        assert any(key in row for row in result.rows), key
+
+
+def test_the_example_gives_exactly_48_and_56() -> None:
+    rows = {row["policy"]: row["found"] for row in EXPERIMENTS["q-example"].run(SMALL).rows}
+    assert rows == {"proportional": 48, "greedy": 56}
+
+
+def test_archives_are_a_world_of_their_own(tmp_path: Path) -> None:
+    from recrawl.lab.synth import World, write
+
+    write(World(sites=2, pages=12, days=40, seed=3), tmp_path / "a.parquet", lambda *_: None)
+    options = replace(SMALL, archives=(tmp_path / "a.parquet",))
+    for name in ("t-fig6", "q-fig4.2"):
+        result = EXPERIMENTS[name].run(options)
+        assert "archives" in {row["world"] for row in result.rows}
+        assert "archives" in {claim.world for claim in result.claims}
+        assert any("archives" in world for world in result.worlds)
+
+
+# -- report --------------------------------------------------------------------------------------------
+
+
+def test_the_report_has_all_its_parts(tmp_path: Path) -> None:
+    names = ("q-example", "t-fig6", "t-table1")
+    runs = [report.Done(EXPERIMENTS[name], EXPERIMENTS[name].run(SMALL), 1.5) for name in names]
+    page = report.write(tmp_path / "out", runs, "Written by a test.")
+    text = page.read_text()
+    assert page == tmp_path / "out" / "experiments.md"
+    assert "Written by a test." in text
+    for done in runs:
+        assert f"## {done.experiment.name}: {done.experiment.title}\n" in text
+        for claim in done.result.claims:
+            assert claim.measured in text
+        kept = json.loads((tmp_path / "out" / "experiments" / f"{done.experiment.name}.json").read_text())
+        assert kept == report.as_json(done)
+        assert len(kept["rows"]) == len(done.result.rows)
+    images = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert len(images) == 3
+    assert all((page.parent / image).read_text().startswith("<svg") for image in images)
+    anchors = {
+        re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in re.findall(r"^## (.+)$", text, re.MULTILINE)
+    }
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) == anchors
+
+
+def test_the_report_is_valid_json_and_a_whole_table_whatever_is_measured(tmp_path: Path) -> None:
+    row = {"name": "a|b", "value": float("nan"), "other": None}
+    result = Result([row], claims=[Claim.of("p", "a | b", "w", None, "x\ny", "z")], notes=["so"])
+    done = report.Done(Experiment("t-odd", "T", "nowhere", "Odd", lambda _: result), result, 0.0)
+    text = report.write(tmp_path, [done], "how").read_text()
+    assert report.as_json(done)["rows"] == [{"name": "a|b", "value": None, "other": None}]
+    assert "| a\\|b |  |  |" in text
+    assert "cannot be said" in text
+
+
+# -- command -------------------------------------------------------------------------------------------
+
+
+def test_command_prints_json_and_writes_a_report(repo: Repo, tmp_path: Path) -> None:
+    told = repo.json("lab", "reproduce", "q-example", "--out", tmp_path / "out")
+    assert [(row["policy"], row["found"]) for row in told[0]["rows"]] == [("proportional", 48), ("greedy", 56)]
+    assert {claim["verdict"] for claim in told[0]["claims"]} == {"holds"}
+    assert (tmp_path / "out" / "experiments" / "q-example.svg").is_file()
+    assert str(tmp_path) not in (tmp_path / "out" / "experiments.md").read_text()
+
+
+def test_command_lists_and_complains(repo: Repo) -> None:
+    assert [row["name"] for row in repo.json("lab", "reproduce", "--list")] == list(EXPERIMENTS)
+    assert "did you mean 't-fig5'" in repo.run("lab", "reproduce", "t-fg5", code=2).err
+    assert "say --all" in repo.run("lab", "reproduce", code=2).err
+    assert "leave the names out" in repo.run("lab", "reproduce", "--all", "t-fig5", code=2).err
+    assert "--scale" in repo.run("lab", "reproduce", "q-example", "--scale", "0", code=2).err
