@@ -214,7 +214,7 @@ def test_what_is_missing_cannot_be_judged() -> None:
 
 
 def test_the_list_is_that_of_the_documents() -> None:
-    assert set(EXPERIMENTS) == {*KEYS, "r-fig8"}  # which is tested where it is made, in test_choose_predicted.py
+    assert set(EXPERIMENTS) == {*KEYS, "r-fig8"}  # which is tested where it is made, in test_lab_r_crawl.py
     assert all(name == it.name and name[0] == it.document.lower() for name, it in EXPERIMENTS.items())
 
 
