@@ -522,7 +522,7 @@ def test_noise(past: Past) -> None:
 
 def test_policies(past: Past) -> None:
     rows = past.repo.json("policies")
-    assert [row["name"] for row in rows] == list(POLICIES)
+    assert [row["name"] for row in rows] == [*POLICIES, "clairvoyant"]
     assert all(row["what"] and row["source"] for row in rows)
     assert {row["name"]: row["parameters"] for row in rows}["round-robin"] == {"order": "fixed"}
     assert "order=fixed" in past.repo.run("policies").out

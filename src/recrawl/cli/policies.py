@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import typer
 
 from recrawl.choose import POLICIES, parameters
 from recrawl.cli.output import AsJson, as_json, table
+from recrawl.lab.clairvoyant import Clairvoyant
 
 EXAMPLE = "Example: recrawl policies --json"
 
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:  # noqa: ARG001
     """List the policies: what each does, its parameters with their defaults, and where it comes from."""
+    kinds: dict[str, type[Any]] = {
+        **POLICIES,
+        Clairvoyant.name: Clairvoyant,
+    }  # which only the lab can make: it is told the future
     rows = [
         {
             "name": name,
             "what": (inspect.getdoc(kind) or "").partition("\n")[0],
-            "parameters": parameters(name),
+            "parameters": parameters(name) if name in POLICIES else {},
             "needs": sorted(kind.needs),
             "source": kind.source,
         }
-        for name, kind in POLICIES.items()
+        for name, kind in kinds.items()
     ]
     if json:
         as_json(rows)
