@@ -142,7 +142,9 @@ def _running(belief: Shocks) -> tuple[Floats, Floats]:
         np.add.at(of_site[layer], belief.site, of_group[layer])
 
     def summed(counts: Floats) -> Floats:
-        return np.concatenate((np.zeros((*counts.shape[:2], 1)), np.cumsum(counts, axis=2)), axis=2)
+        # Where no time has passed yet there is no bin: today then has a beginning all the same.
+        before = np.zeros((*counts.shape[:2], 1 if counts.shape[2] else 2))
+        return np.concatenate((before, np.cumsum(counts, axis=2)), axis=2)
 
     return summed(of_group), summed(of_site)
 
