@@ -9,9 +9,7 @@ import numpy as np
 import typer
 
 from recrawl.cli.output import AsJson, as_json, count, say, table
-from recrawl.cli.pageref import origin_of, page_of
 from recrawl.cli.session import load, options_of, reading
-from recrawl.cli.times import duration, span
 from recrawl.discover.urls import origin
 from recrawl.engine.anchors import Survey, named_pages, survey
 from recrawl.engine.anchors import load as load_with_links
@@ -20,6 +18,8 @@ from recrawl.learn.anchor import why
 from recrawl.learn.depth import DEEPEST, pays
 from recrawl.record.repository import SETTINGS, Repository
 from recrawl.settings import Settings, write_value
+from recrawl.verbs.naming import origin_of, page_of
+from recrawl.verbs.times import duration, span
 
 EXAMPLE = "Example: recrawl anchor https://example.org --every 6h"
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json, table
-from recrawl.cli.pageref import origin_of
 from recrawl.cli.session import reading
-from recrawl.cli.times import iso, moment, stamp
 from recrawl.record import questions
+from recrawl.verbs.naming import origin_of
+from recrawl.verbs.times import iso, moment, stamp
 
 EXAMPLE = "Example: recrawl changes --since 2d"
 

@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from recrawl.cli.output import as_json, count, note, say
-from recrawl.cli.times import iso, stamp
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab import gits, warcs
 from recrawl.lab.sources import CARRIES, Kind, guess
 from recrawl.lab.versions import Progress as Report
 from recrawl.lab.versions import Taken, Window
+from recrawl.verbs.times import iso, stamp
 
 _EVERY = 0.2
 

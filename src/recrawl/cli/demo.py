@@ -17,7 +17,6 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from recrawl.choose import make_policy
 from recrawl.cli.output import AsJson, as_json, say, table
 from recrawl.cli.session import Stop, load, options_of, writing
-from recrawl.cli.times import iso, stamp
 from recrawl.cli.watching import news_of, summary_of, watched
 from recrawl.compare.diff import diff, unified
 from recrawl.compare.filters import NO_NOISE
@@ -33,6 +32,7 @@ from recrawl.lab.timelapse import app as timelapse
 from recrawl.record import questions, repository
 from recrawl.record.repository import Repository
 from recrawl.settings import TEMPLATE, Seed, write_seeds
+from recrawl.verbs.times import iso, stamp
 
 EXAMPLE = "Example: recrawl demo --cycles 10 --budget 0.2"
 

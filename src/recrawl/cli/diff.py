@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.text import Text
 
 from recrawl.cli.output import AsJson, as_json, clean, say
-from recrawl.cli.pageref import page_of, pick, versions_of
 from recrawl.cli.session import load, options_of, reading
-from recrawl.cli.times import iso, stamp
 from recrawl.compare.diff import Hunk, diff, unified
 from recrawl.compare.divergence import divergence
 from recrawl.discover.urls import origin
 from recrawl.engine.texts import read_lines, read_text
+from recrawl.verbs.naming import page_of, pick, versions_of
+from recrawl.verbs.times import iso, stamp
 
 EXAMPLE = "Example: recrawl diff https://example.org/news -2 -1"
 _STYLES = {"in": "green", "out": "red", "same": "dim"}

@@ -16,12 +16,12 @@ from recrawl.cli import converting
 from recrawl.cli.converting import Wanted
 from recrawl.cli.output import AsJson, as_json, note, say
 from recrawl.cli.session import folder_of, load, options_of, writing
-from recrawl.cli.times import moment
 from recrawl.engine.importing import Importer
 from recrawl.errors import UsageError
 from recrawl.lab.archive import Archive
 from recrawl.lab.sources import Kind
 from recrawl.lab.versions import Taken, Window
+from recrawl.verbs.times import moment
 
 EXAMPLE = "Example: recrawl import git site --base-url https://example.org --out site.parquet"
 _FIRST, _LAST = -62135596800, 253402300799  # the years 1 and 9999

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json, table
-from recrawl.cli.pageref import page_of
 from recrawl.cli.session import reading
-from recrawl.cli.times import iso, stamp
 from recrawl.record import questions
+from recrawl.verbs.naming import page_of
+from recrawl.verbs.times import iso, stamp
 
 EXAMPLE = "Example: recrawl log https://example.org/news"
 

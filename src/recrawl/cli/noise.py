@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json, note, say, table
-from recrawl.cli.pageref import page_of, versions_of
 from recrawl.cli.session import reading
 from recrawl.compare.encoding import decode
 from recrawl.compare.noise import propose
 from recrawl.record.repository import Repository
+from recrawl.verbs.naming import page_of, versions_of
 
 EXAMPLE = "Example: recrawl noise https://example.org/"
 _PAGES = 10

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json, table
-from recrawl.cli.pageref import origin_of
 from recrawl.cli.session import reading
-from recrawl.cli.times import iso, stamp
 from recrawl.errors import UnknownName
 from recrawl.model import State
 from recrawl.record import questions
+from recrawl.verbs.naming import origin_of
+from recrawl.verbs.times import iso, stamp
 
 EXAMPLE = "Example: recrawl pages --state live --limit 20"
 _TIMES = ("found", "last_visit", "last_change")

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from recrawl.cli.output import AsJson, as_json, count, say
-from recrawl.cli.pageref import page_of
 from recrawl.cli.session import reading
-from recrawl.cli.times import iso, moment, span, stamp
 from recrawl.record import questions
 from recrawl.record.repository import Repository
+from recrawl.verbs.naming import page_of
+from recrawl.verbs.times import iso, moment, span, stamp
 
 EXAMPLE = "Example: recrawl predict https://example.org/news"
 

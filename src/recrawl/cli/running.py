@@ -10,17 +10,19 @@ import typer
 from recrawl.choose import make_policy
 from recrawl.cli.output import AsJson, json_line, note
 from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, reading, writing
-from recrawl.cli.times import duration, stamp
 from recrawl.cli.watching import summary_of, tell, watched
 from recrawl.engine import cycles
 from recrawl.errors import UsageError
+from recrawl.verbs.times import duration, stamp
 
 EXAMPLE = "Example: recrawl run --every 6h --budget 500"
 
 
 def command(
     ctx: typer.Context,
-    every: Annotated[str, typer.Option(metavar="DURATION", help="From one cycle's start to the next.")] = "24h",
+    every: Annotated[
+        str, typer.Option(metavar="DURATION", help="From one cycle's start to the next. Default: the setting.")
+    ] = "",
     budget: Annotated[float | None, typer.Option(help="Most visits a cycle; under 1, a share of the pages.")] = None,
     policy: Annotated[str, typer.Option(help="How to choose pages; see 'recrawl policies'.")] = "",
     sync: Annotated[
@@ -36,11 +38,11 @@ def command(
     A period that is missed, because a cycle took longer or the machine slept, is not made up for. Ctrl-C ends the
     run cleanly; whatever was under way is resumed by the next run.
     """
-    period = duration(every)
+    folder = folder_of(ctx)
+    period = duration(every or load(folder)["every"])
     if period < 1:
         raise UsageError("the period of a run is at least a second")
     share = _share_at_start(sync)
-    folder = folder_of(ctx)
     with reading(ctx) as repository:
         if not load(folder).seeds and not len(repository.store.keys()[0]):
             raise UsageError("nothing was added yet: name a site with 'recrawl add URL'")

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from recrawl.cli.output import AsJson, as_json, clean, note, say
-from recrawl.cli.pageref import origin_of
 from recrawl.cli.session import load, options_of, reading
-from recrawl.cli.times import iso, stamp
 from recrawl.engine.searching import search
 from recrawl.errors import UsageError
+from recrawl.verbs.naming import origin_of
+from recrawl.verbs.times import iso, stamp
 
 EXAMPLE = "Example: recrawl search 'title:election +recount -poll'"
 

@@ -1,12 +1,7 @@
-"""A repository as a command opens it: settings read, options built, locked when it is to be written.
-
-This is where settings become plain values; nothing below the command line reads them.
-"""
+"""A repository as a command opens it: found from the folder we are in, locked when it is to be written."""
 
 from __future__ import annotations
 
-import gc
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -17,20 +12,15 @@ from typing import Annotated
 
 import typer
 
-from recrawl import __version__, settings
 from recrawl.cli.output import note
-from recrawl.compare.filters import Noise
-from recrawl.discover.scope import Scope, Scopes
-from recrawl.discover.traps import TrapLimits
-from recrawl.discover.urls import UrlRules, canonical, origin
-from recrawl.engine.mending import mend_index
-from recrawl.engine.options import Options, SiteOptions
-from recrawl.errors import UsageError
-from recrawl.fetch.http import Limits
+from recrawl.engine.options import Options
 from recrawl.record import repository
 from recrawl.record.repository import Repository
 from recrawl.record.store import Store
-from recrawl.settings import Seed, Settings
+from recrawl.settings import Settings
+from recrawl.verbs.opening import held, load, options_of, seed_url
+
+__all__ = ["AllowPrivate", "Delay", "Stop", "folder_of", "load", "options_of", "reading", "seed_url", "writing"]
 
 AllowPrivate = Annotated[
     bool, typer.Option("--allow-private", help="Allow private and loopback addresses (for local tests).")
@@ -40,19 +30,11 @@ Delay = Annotated[
 ]
 
 
-_LONGEST_DELAY = 86400.0
-
-
 def folder_of(ctx: typer.Context) -> Path:
     """The repository that the command is about; one of a newer version is refused before anything is done."""
     folder = repository.find(ctx.obj or Path())
     Store(folder / "recrawl.db").close()
     return folder
-
-
-def load(folder: Path) -> Settings:
-    """A repository's settings."""
-    return settings.load(folder / repository.SETTINGS)
 
 
 @contextmanager
@@ -65,18 +47,7 @@ def reading(ctx: typer.Context) -> Iterator[Repository]:
 @contextmanager
 def writing(folder: Path, what: str, options: Options, values: Settings, *, wait: bool = False) -> Iterator[Repository]:
     """The repository, for one writer at a time; mended if the last writer crashed."""
-    gc.freeze()  # what is loaded by now stays; and a crawl makes many objects, but hardly a cycle of them
-    gc.set_threshold(50_000, 20, 100)
-    with Repository(folder) as open_repository:
-        open_repository.writing(
-            what,
-            _patience(wait),
-            roll_bytes=int(values["warc_megabytes"]) * 1_000_000,
-            software=f"recrawl/{__version__}",
-        )
-        mended = mend_index(open_repository, options)
-        if mended:
-            note(f"brought the index up to date with {mended:,} pages")
+    with held(folder, what, options, values, wait=_patience(wait), tell=note) as open_repository:
         yield open_repository
 
 
@@ -92,106 +63,6 @@ def _patience(wait: bool) -> Callable[[str], bool]:
         return wait
 
     return again
-
-
-def options_of(values: Settings, *, allow_private: bool = False, delay: float | None = None) -> Options:
-    """Options for the engine. What a command says counts for this run, over what is kept for a site."""
-    if delay is not None and not 0 <= delay <= _LONGEST_DELAY:
-        raise UsageError(f"--delay is from 0 to {_LONGEST_DELAY:g} seconds, not {delay:g}")
-    rules = UrlRules(tracking=tuple(values["tracking"]))
-    scopes = Scopes([_scope(seed, rules) for seed in values.seeds])
-    sites: dict[str, SiteOptions] = {}
-    for seed in values.seeds:
-        where = origin(seed_url(seed.url, rules))
-        before = sites.get(where, SiteOptions())
-        sites[where] = SiteOptions(
-            allow_private=before.allow_private or seed.allow_private or allow_private,
-            delay=delay if delay is not None else seed.delay if seed.delay is not None else before.delay,
-            limit=_sum(before.limit if where in sites else 0, seed.limit),
-        )
-    contact = f" (+{values['contact']})" if values["contact"] else ""
-    return Options(
-        clock=time.time,
-        timer=time.time,
-        agent=f"recrawl/{__version__}{contact}",
-        scopes=scopes,
-        sites=sites,
-        noises=_noises(values),
-        rules=rules,
-        limits=Limits(
-            max_bytes=values["max_bytes"],
-            connect_seconds=values["connect_timeout"],
-            total_seconds=values["timeout"],
-            stall_seconds=values["stall"],
-        ),
-        traps=TrapLimits(queries=values["max_queries"], children=values["max_folder"]),
-        allow_private=allow_private,
-        delay=values["delay"] if delay is None else delay,
-        max_delay=values["max_delay"],
-        per_server=max(1, values["per_server"]),
-        per_second=values["per_second"],
-        depth_first=values["order"] == "depth",
-        content_types=tuple(values["content_types"]),
-        robots_age=values["robots_hours"] * 3600,
-        sitemaps=values["sitemaps"],
-        sitemap_age=values["sitemap_hours"] * 3600,
-        redirects=values["redirects"],
-        retries=values["retries"],
-        patience=values["patience"],
-        confirm_seconds=values["gone_hours"] * 3600,
-        anchors=tuple(values["anchors"]),
-        readers=values["readers"] or max(1, (os.cpu_count() or 2) - 1),
-        parse_seconds=values["parse_seconds"],
-        index=values["index"],
-    )
-
-
-def seed_url(text: str, rules: UrlRules | None = None) -> str:
-    """The address of a seed, as people write it: `example.org` is `https://example.org/`.
-
-    >>> seed_url("example.org/docs"), seed_url("localhost:8000")
-    ('https://example.org/docs', 'https://localhost:8000/')
-    """
-    written = text.strip()
-    if "://" not in written:
-        host = written.partition("/")[0]
-        name, _, port = host.rpartition(":") if ":" in host else (host, "", "")
-        plausible = "." in name or name in ("localhost", "") or name.startswith("[")
-        written = f"https://{written}" if host and plausible and (not port or port.isdigit()) and name else ""
-    url = canonical(written, rules=rules or UrlRules()) if written else None
-    if url is None:
-        raise UsageError(f"'{text}' is no address of a web page: write https://example.org/page")
-    return url
-
-
-def _scope(seed: Seed, rules: UrlRules) -> Scope:
-    return Scope(
-        seed=seed_url(seed.url, rules),
-        depth=seed.depth,
-        limit=seed.limit,
-        include=seed.include,
-        exclude=seed.exclude,
-    )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
-
-
-def _noises(values: Settings) -> dict[str, Noise]:
-    """One filter an origin: the rules for all sites, and its own."""
-    everywhere = [rule for rule in values.filters if not rule.site]
-    origins = {origin(seed_url(rule.site)) for rule in values.filters if rule.site}
-    table = {}
-    for where in ["", *sorted(origins)]:
-        rules = everywhere + [r for r in values.filters if r.site and origin(seed_url(r.site)) == where]
-        noise = Noise(
-            tuple(selector for rule in rules for selector in rule.selectors),
-            tuple(pattern for rule in rules for pattern in rule.patterns),
-        )
-        noise.check()
-        table[where] = noise
-    return table
 
 
 class Stop:

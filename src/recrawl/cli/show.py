@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json, say
-from recrawl.cli.pageref import page_of, pick, versions_of
 from recrawl.cli.session import load, options_of, reading
-from recrawl.cli.times import iso, stamp
 from recrawl.discover.urls import origin
 from recrawl.engine.texts import read_lines
+from recrawl.verbs.naming import page_of, pick, versions_of
+from recrawl.verbs.times import iso, stamp
 
 EXAMPLE = "Example: recrawl show https://example.org/news --at 2026-03-01"
 

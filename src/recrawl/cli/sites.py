@@ -6,9 +6,9 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, table
 from recrawl.cli.session import load, reading
-from recrawl.cli.times import iso, stamp
 from recrawl.discover.urls import origin
 from recrawl.record import questions
+from recrawl.verbs.times import iso, stamp
 
 EXAMPLE = "Example: recrawl sites --json"
 

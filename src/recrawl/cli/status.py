@@ -9,8 +9,8 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, count, say, table
 from recrawl.cli.session import reading
-from recrawl.cli.times import iso, span, stamp
 from recrawl.record import questions
+from recrawl.verbs.times import iso, span, stamp
 
 EXAMPLE = "Example: recrawl status"
 

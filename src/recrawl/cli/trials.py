@@ -14,12 +14,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from recrawl.cli.output import AsJson, as_json, note, table
 from recrawl.cli.places import cache_folder
-from recrawl.cli.times import duration
 from recrawl.errors import UsageError
 from recrawl.lab.histories import open_history
 from recrawl.lab.history import History
 from recrawl.lab.replay import Setup
 from recrawl.lab.trials import Trial, name_of, needs_of, over_seeds, run_all
+from recrawl.verbs.times import duration
 
 _COLUMNS = {
     "policy": "policy",

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from recrawl.cli.output import count, say
-from recrawl.cli.times import span
 from recrawl.engine.cycles import Summary
 from recrawl.engine.live import Tally
 from recrawl.model import Outcome
+from recrawl.verbs.times import span
 
 
 @contextmanager

@@ -10,9 +10,7 @@ import typer
 
 from recrawl.choose import make_policy
 from recrawl.cli.output import AsJson, as_json, say
-from recrawl.cli.pageref import page_of
 from recrawl.cli.session import load, options_of, reading
-from recrawl.cli.times import span, stamp
 from recrawl.engine.anchors import told
 from recrawl.engine.cycles import budget_of
 from recrawl.engine.memory import ready_book
@@ -22,6 +20,8 @@ from recrawl.record import questions
 from recrawl.record.repository import Repository
 from recrawl.record.rows import CycleRow
 from recrawl.settings import Settings
+from recrawl.verbs.naming import page_of
+from recrawl.verbs.times import span, stamp
 
 EXAMPLE = "Example: recrawl why https://example.org/news"
 

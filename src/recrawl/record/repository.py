@@ -51,9 +51,9 @@ def create(folder: Path, settings: str) -> None:
 class Repository:
     """An open repository, for reading; `writing` makes it ready for commits."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, shared: bool = False) -> None:
         self.folder = folder
-        self.store = Store(folder / "recrawl.db")
+        self.store = Store(folder / "recrawl.db", shared=shared)
         self.archive = self._open_archive(1 << 30, "recrawl")
         self._index: Index | None = None
         self._lock: Lock | None = None
@@ -84,6 +84,10 @@ class Repository:
             self.store.set_meta("indexed", -1)  # first: a crash while it is made again must not count as done
         self._index = None
         shutil.rmtree(folder, ignore_errors=True)
+
+    def refresh(self) -> None:
+        """Take notice of archive files that were begun since; for readers that stay open."""
+        self.archive.names.update(self.store.db.execute("SELECT id, name FROM warcs").fetchall())
 
     def _open_archive(self, roll_bytes: int, software: str) -> Archive:
         names = dict(self.store.db.execute("SELECT id, name FROM warcs").fetchall())

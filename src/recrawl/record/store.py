@@ -59,9 +59,12 @@ _STATE = f"UPDATE pages SET {', '.join(f'{name} = ?' for name in PageState._fiel
 class Store:
     """The file `recrawl.db`."""
 
-    def __init__(self, path: Path, *, create: bool = False) -> None:
+    def __init__(self, path: Path, *, create: bool = False, shared: bool = False) -> None:
+        """`shared`: to read only, handed from thread to thread, one at a time."""
         self.path = path
-        self.db = sqlite3.connect(path, isolation_level=None, timeout=30.0, cached_statements=256)
+        self.db = sqlite3.connect(
+            path, isolation_level=None, timeout=30.0, cached_statements=256, check_same_thread=not shared
+        )
         try:
             self.db.executescript("PRAGMA synchronous = FULL; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY")
             if create:
@@ -69,6 +72,8 @@ class Store:
                 migrate(self.db)
             else:
                 check(self.db)
+            if shared:
+                self.db.executescript("PRAGMA cache_size = -16384; PRAGMA query_only = ON")
         except sqlite3.DatabaseError as error:
             raise RepositoryError(f"{path} cannot be used as a recrawl database: {error}") from error
 

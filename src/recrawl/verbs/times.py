@@ -1,0 +1,65 @@
+"""Times as people write them: durations (`6h`), moments (`2026-03-01`, `2d` for two days ago), and back."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+
+from recrawl.errors import UsageError
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE)
+
+
+def duration(text: str) -> float:
+    """Seconds.
+
+    >>> duration("90s"), duration("1h30m"), duration("2d")
+    (90.0, 5400.0, 172800.0)
+    """
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip():
+        raise UsageError(f"'{text}' is no duration: write 30s, 10m, 6h, 2d or 1w")
+    return sum(float(number) * _UNITS[unit.lower()] for number, unit in parts)
+
+
+def moment(text: str, now: float) -> float:
+    """A point in time: an ISO date or time (UTC unless it says otherwise), or how long ago.
+
+    >>> moment("1970-01-02", 0.0), moment("1h", 7200.0), moment("1970-01-01T00:00:10+00:00", 0.0)
+    (86400.0, 3600.0, 10.0)
+    """
+    if _DURATION.match(text.strip()) and not _DURATION.sub("", text).strip():
+        return now - duration(text)
+    try:
+        when = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise UsageError(f"'{text}' is no time: write 2026-03-01, 2026-03-01T12:00 or 2d (ago)") from error
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def stamp(at: float | None) -> str:
+    """
+    >>> stamp(0), stamp(None)
+    ('1970-01-01 00:00:00Z', 'never')
+    """
+    if at is None or at == float("-inf"):
+        return "never"
+    return datetime.fromtimestamp(math.floor(at), UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def iso(at: float | None) -> str | None:
+    """For machines."""
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+def span(seconds: float) -> str:
+    """
+    >>> span(5), span(300), span(7200), span(3 * 86400)
+    ('5 s', '5 min', '2 h', '3 d')
+    """
+    for limit, size, unit in ((90, 1, "s"), (5400, 60, "min"), (129600, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} d"
