@@ -3,6 +3,7 @@
     RecrawlError
     ├── UsageError            the command or a setting is wrong             exit code 2
     │   ├── UnknownName       ... and here is the nearest right one
+    │   ├── NotKnown          a page, site or version that is not in this repository
     │   └── BadArchive        a file given to the lab or to import cannot be used
     ├── RepositoryError       the folder cannot be used as it is            exit code 1
     │   ├── NoRepository      there is none here
@@ -46,6 +47,10 @@ class UnknownName(UsageError):
         near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
         hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(names)}"
         super().__init__(f"there is no {kind} '{name}'; {hint}")
+
+
+class NotKnown(UsageError):
+    """Something was asked for that is not in this repository."""
 
 
 class BadArchive(UsageError):

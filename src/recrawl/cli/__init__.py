@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
     "crawl": "Discover and download what is new.",
     "cycle": "Refresh: one cycle with a budget.",
     "run": "Refresh for ever, cycle after cycle.",
+    "serve": "Run the service: scheduler, dashboard, API.",
     "status": "What is there, and when it was last looked at.",
     "sites": "List the sites.",
     "pages": "List the pages.",

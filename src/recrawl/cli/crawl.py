@@ -8,10 +8,11 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json
 from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, reading, writing
-from recrawl.cli.watching import summary_of, tell, watched
+from recrawl.cli.watching import tell, watched
 from recrawl.engine import cycles
 from recrawl.errors import UsageError
 from recrawl.verbs.times import duration
+from recrawl.verbs.turns import summary_of
 
 EXAMPLE = "Example: recrawl crawl --for 10m"
 

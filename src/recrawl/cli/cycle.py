@@ -9,9 +9,10 @@ import typer
 from recrawl.choose import describe, make_policy
 from recrawl.cli.output import AsJson, as_json, note
 from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, writing
-from recrawl.cli.watching import summary_of, tell, watched
+from recrawl.cli.watching import tell, watched
 from recrawl.engine import cycles
 from recrawl.verbs.times import duration
+from recrawl.verbs.turns import summary_of
 
 EXAMPLE = "Example: recrawl cycle --budget 500 --policy 'round-robin(order=shuffled)'"
 

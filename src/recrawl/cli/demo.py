@@ -17,7 +17,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from recrawl.choose import make_policy
 from recrawl.cli.output import AsJson, as_json, say, table
 from recrawl.cli.session import Stop, load, options_of, writing
-from recrawl.cli.watching import news_of, summary_of, watched
+from recrawl.cli.watching import news_of, watched
 from recrawl.compare.diff import diff, unified
 from recrawl.compare.filters import NO_NOISE
 from recrawl.discover.urls import key
@@ -33,6 +33,7 @@ from recrawl.record import questions, repository
 from recrawl.record.repository import Repository
 from recrawl.settings import TEMPLATE, Seed, write_seeds
 from recrawl.verbs.times import iso, stamp
+from recrawl.verbs.turns import summary_of
 
 EXAMPLE = "Example: recrawl demo --cycles 10 --budget 0.2"
 

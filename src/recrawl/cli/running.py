@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from recrawl.choose import make_policy
 from recrawl.cli.output import AsJson, json_line, note
-from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, reading, writing
-from recrawl.cli.watching import summary_of, tell, watched
+from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, patience, reading
+from recrawl.cli.watching import tell, watched
 from recrawl.engine import cycles
 from recrawl.errors import UsageError
-from recrawl.verbs.times import duration, stamp
+from recrawl.verbs.times import stamp
+from recrawl.verbs.turns import Turn, next_due, period_of, summary_of, take
 
 EXAMPLE = "Example: recrawl run --every 6h --budget 500"
 
@@ -39,12 +40,18 @@ def command(
     run cleanly; whatever was under way is resumed by the next run.
     """
     folder = folder_of(ctx)
-    period = duration(every or load(folder)["every"])
-    if period < 1:
-        raise UsageError("the period of a run is at least a second")
-    share = _share_at_start(sync)
+    values = load(folder)
+    period = period_of(values, every)
+    asked = Turn(
+        period=period,
+        at_start=_share_at_start(sync),
+        budget=budget,
+        policy=policy,
+        allow_private=allow_private,
+        delay=delay,
+    )
     with reading(ctx) as repository:
-        if not load(folder).seeds and not len(repository.store.keys()[0]):
+        if not values.seeds and not len(repository.store.keys()[0]):
             raise UsageError("nothing was added yet: name a site with 'recrawl add URL'")
         if budget is not None:
             cycles.budget_of(budget, repository.store)  # complain before the work begins
@@ -52,21 +59,9 @@ def command(
     done = 0
     due = time.time()
     while not stop():
-        values = load(folder)  # read anew: settings may be changed while we run
-        chosen = make_policy(policy or values["policy"])
-        options = options_of(values, allow_private=allow_private, delay=delay)
-        with writing(folder, "run", options, values, wait=True) as repository:
-            with watched("crawling", None, quiet=json) as progress:
-                controls = cycles.Controls(stop=stop, progress=progress)
-                seeds = [seed.url for seed in values.seeds]
-                cycles.crawl(repository, options, seeds, controls, only_rested=True)
-            if stop():
-                break
-            visits = cycles.budget_of(values["budget"] if budget is None else budget, repository.store)
-            release = cycles.spread(visits, share, time.time(), period)
-            with watched("visiting", visits, quiet=json) as progress:
-                controls = cycles.Controls(stop=stop, progress=progress, release=release)
-                summary = cycles.cycle(repository, options, chosen, visits, values["seed"], controls)
+        summary = take(folder, asked, stop, wait=patience(True), tell=note, watch=partial(watched, quiet=json))
+        if summary is None:
+            break
         if json:
             json_line(summary_of(summary))
         else:
@@ -79,15 +74,6 @@ def command(
             note(f"next cycle at {stamp(due)}")
         while not stop() and time.time() < due:
             time.sleep(min(0.2, max(0.0, due - time.time())))
-
-
-def next_due(last: float, now: float, period: float) -> float:
-    """The next multiple of the period after now, counted from the last due time.
-
-    >>> next_due(0.0, 5.0, 10.0), next_due(0.0, 25.0, 10.0)
-    (10.0, 30.0)
-    """
-    return last + period * max(1, int((now - last) // period) + 1)
 
 
 def _share_at_start(sync: str) -> float:

@@ -20,7 +20,18 @@ from recrawl.record.store import Store
 from recrawl.settings import Settings
 from recrawl.verbs.opening import held, load, options_of, seed_url
 
-__all__ = ["AllowPrivate", "Delay", "Stop", "folder_of", "load", "options_of", "reading", "seed_url", "writing"]
+__all__ = [
+    "AllowPrivate",
+    "Delay",
+    "Stop",
+    "folder_of",
+    "load",
+    "options_of",
+    "patience",
+    "reading",
+    "seed_url",
+    "writing",
+]
 
 AllowPrivate = Annotated[
     bool, typer.Option("--allow-private", help="Allow private and loopback addresses (for local tests).")
@@ -47,11 +58,12 @@ def reading(ctx: typer.Context) -> Iterator[Repository]:
 @contextmanager
 def writing(folder: Path, what: str, options: Options, values: Settings, *, wait: bool = False) -> Iterator[Repository]:
     """The repository, for one writer at a time; mended if the last writer crashed."""
-    with held(folder, what, options, values, wait=_patience(wait), tell=note) as open_repository:
+    with held(folder, what, options, values, wait=patience(wait), tell=note) as open_repository:
         yield open_repository
 
 
-def _patience(wait: bool) -> Callable[[str], bool]:
+def patience(wait: bool) -> Callable[[str], bool]:
+    """What is done while another command holds the repository: say so once and wait, or give up."""
     told: list[str] = []
 
     def again(holder: str) -> bool:

@@ -6,7 +6,6 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from recrawl.cli.output import count, say
 from recrawl.engine.cycles import Summary
@@ -32,25 +31,6 @@ def news_of(tally: Tally) -> str:
     words = ("new", "changed", "gone", "unchanged", "failed")
     parts = [(tally.outcomes[Outcome[word.upper()]], word) for word in words]
     return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "nothing"
-
-
-def summary_of(summary: Summary) -> dict[str, Any]:
-    """A run for machines."""
-    tally = summary.tally
-    return {
-        "cycle": summary.cycle.id,
-        "kind": summary.cycle.kind,
-        "policy": summary.cycle.policy,
-        "budget": summary.cycle.budget,
-        "resumed": summary.resumed,
-        "finished": summary.finished,
-        "visits": tally.visits,
-        **{outcome.name.lower(): tally.outcomes[outcome] for outcome in Outcome},
-        "failures": dict(tally.failures),
-        "found": tally.found,
-        "received": tally.received,
-        "seconds": round(summary.seconds, 3),
-    }
 
 
 def tell(summary: Summary) -> None:

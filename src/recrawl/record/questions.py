@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from recrawl.errors import UsageError
+from recrawl.errors import NotKnown
 from recrawl.model import Outcome, State
 from recrawl.record.rows import VersionRow
 
@@ -113,7 +113,7 @@ def find_page(db: sqlite3.Connection, key: int, url: str) -> Row:
     """A page by its address."""
     rows = ask(db, "SELECT * FROM pages WHERE key = ?", (key,))
     if not rows:
-        raise UsageError(f"{url} is not known here; 'recrawl pages' lists what is")
+        raise NotKnown(f"{url} is not known here; 'recrawl pages' lists what is")
     return {**rows[0], "state": _STATES[rows[0]["state"]]}
 
 

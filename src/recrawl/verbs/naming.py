@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from recrawl.discover.urls import UrlRules, key, origin
-from recrawl.errors import UsageError
+from recrawl.errors import NotKnown
 from recrawl.record import questions
 from recrawl.record.repository import Repository
 from recrawl.record.rows import VersionRow
@@ -33,14 +33,14 @@ def origin_of(repository: Repository, site: str) -> str:
     for name in (wanted, wanted.replace("https://", "http://", 1) if "://" not in site else wanted):
         if name in known:
             return name
-    raise UsageError(f"the site '{site}' is not known here; 'recrawl sites' lists what is")
+    raise NotKnown(f"the site '{site}' is not known here; 'recrawl sites' lists what is")
 
 
 def versions_of(repository: Repository, page: int) -> list[VersionRow]:
     """A page's versions, oldest first; at least one."""
     versions = questions.versions(repository.store.db, page)
     if not versions:
-        raise UsageError("this page was never downloaded; 'recrawl why' says why")
+        raise NotKnown("this page was never downloaded; 'recrawl why' says why")
     return versions
 
 
@@ -53,8 +53,8 @@ def pick(versions: list[VersionRow], text: str, now: float) -> VersionRow:
         at += 0.001 if "." in text else 1.0  # times are printed rounded down; a version is in force at its own
         past = [version for version in versions if version.at < at]
         if not past:
-            raise UsageError("there was no version yet at that time; 'recrawl log' lists them") from None
+            raise NotKnown("there was no version yet at that time; 'recrawl log' lists them") from None
         return past[-1]
     if number == 0 or abs(number) > len(versions):
-        raise UsageError(f"there are versions 1 to {len(versions)}; 'recrawl log' lists them")
+        raise NotKnown(f"there are versions 1 to {len(versions)}; 'recrawl log' lists them")
     return versions[number - 1 if number > 0 else number]

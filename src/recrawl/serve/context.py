@@ -1,0 +1,63 @@
+"""What every answer may use: the repository, its settings, the scheduler, what happens, the clock, the limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recrawl.record.repository import SETTINGS, Repository
+from recrawl.serve.events import Hub
+from recrawl.serve.pool import Pool
+from recrawl.serve.scheduler import Scheduler
+from recrawl.settings import Settings
+from recrawl.verbs.opening import load
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one client may ask of us."""
+
+    body_bytes: int = 1_000_000
+    """Largest request body."""
+    per_minute: float = 3000.0
+    """Requests a minute from one address, on the long run."""
+    burst: float = 600.0
+    """Requests that may come at once."""
+    logins_per_minute: float = 10.0
+    """Wrong tokens a minute from one address."""
+    streams: int = 32
+    """Listeners to events at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One repository being served. Made once, at the start, and handed to whatever answers requests."""
+
+    folder: Path
+    pool: Pool
+    scheduler: Scheduler
+    events: Hub
+    secret: bytes
+    """Signs sessions and forms; kept in the repository."""
+    token: str = ""
+    """What a client must show; empty when none is asked for, which is so on loopback only."""
+    hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
+    """Names under which we may be asked for; others are a sign of DNS rebinding."""
+    limits: Limits = field(default_factory=Limits)
+    clock: Callable[[], float] = time.time
+
+    def reading(self) -> AbstractContextManager[Repository]:
+        """The repository, for questions. `repository.store.db` is its SQLite connection, read only."""
+        return self.pool.lend()
+
+    def settings(self) -> Settings:
+        """The settings as they are now; the file may change at any time."""
+        return load(self.folder)
+
+    @property
+    def settings_file(self) -> Path:
+        """Where they are written."""
+        return self.folder / SETTINGS

@@ -1,0 +1,69 @@
+"""Logging in: a form that takes the token and begins a session."""
+
+from __future__ import annotations
+
+import html
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from recrawl.serve.context import Context
+from recrawl.serve.security import checked_form, csrf_token, session_cookie, shown_right
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Log in - recrawl</title><link rel="stylesheet" href="/static/recrawl.css"></head>
+<body class="login"><main><h1>recrawl</h1>
+<form method="post" action="/login"><input type="hidden" name="csrf" value="{csrf}">
+<input type="hidden" name="next" value="{next}">
+<label for="token">Access token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus{invalid}>
+{message}<button>Log in</button></form></main></body></html>"""
+
+
+def routes(context: Context) -> list[Route]:
+    """/login and /logout."""
+
+    def page(request: Request, message: str = "", status: int = 200) -> Response:
+        after = html.escape(_inside(request.query_params.get("next", "/")))
+        said = f'<p id="wrong" role="alert">{html.escape(message)}</p>' if message else ""
+        invalid = ' aria-invalid="true" aria-describedby="wrong"' if message else ""
+        text = _PAGE.format(csrf=csrf_token(request, context), next=after, message=said, invalid=invalid)
+        return HTMLResponse(text, status)
+
+    async def show(request: Request) -> Response:
+        return page(request)
+
+    async def log_in(request: Request) -> Response:
+        form = await checked_form(request, context)
+        client = request.client.host if request.client else ""
+        if not context.token or not shown_right(
+            context, request.scope["recrawl.wrong"], client, str(form.get("token"))
+        ):
+            return page(request, "That is not the token.", 403)
+        answer = RedirectResponse(_inside(str(form.get("next", "/"))), 303)
+        answer.headers["set-cookie"] = session_cookie(context, known=True, secure=request.url.scheme == "https")
+        return answer
+
+    async def log_out(request: Request) -> Response:
+        await checked_form(request, context)
+        answer = RedirectResponse("/login", 303)
+        answer.headers["set-cookie"] = session_cookie(context, known=False, secure=request.url.scheme == "https")
+        return answer
+
+    return [
+        Route("/login", show, methods=["GET"]),
+        Route("/login", log_in, methods=["POST"]),
+        Route("/logout", log_out, methods=["POST"]),
+    ]
+
+
+def _inside(path: str) -> str:
+    """A path on this server, whatever was asked for.
+
+    >>> _inside("/pages"), _inside("//evil.example/"), _inside("https://evil.example/")
+    ('/pages', '/', '/')
+    """
+    good = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if good else "/"

@@ -1,0 +1,92 @@
+"""The service as a whole: it starts, answers, refuses strangers, and is alone on its repository."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from recrawl.errors import Busy, UsageError
+from recrawl.serve.running import Plan, Service
+from tests.serving import TOKEN, Asker
+from tests.world import Repo
+
+
+def test_it_answers_and_ends(repo: Repo) -> None:
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        assert Asker(service).get("/healthz").text == "ok\n"
+    with pytest.raises(ConnectionRefusedError):
+        http.client.HTTPConnection("127.0.0.1", service.port, timeout=1).request("GET", "/")
+
+
+def test_one_to_a_repository(repo: Repo) -> None:
+    with Service(repo.folder, Plan(schedule=False)), pytest.raises(Busy, match="recrawl serve"):
+        Service(repo.folder, Plan(schedule=False))
+    with Service(repo.folder, Plan(schedule=False)):
+        pass
+
+
+def test_a_port_that_is_taken_lets_the_repository_go(repo: Repo, tmp_path: Path) -> None:
+    other = Repo.create(tmp_path / "other")
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        with pytest.raises(UsageError, match="cannot listen"):
+            Service(other.folder, Plan(port=service.port))
+        with Service(other.folder, Plan(schedule=False)):
+            pass
+
+
+def test_beyond_loopback_needs_a_token(repo: Repo) -> None:
+    with pytest.raises(UsageError, match="a token is needed"):
+        Service(repo.folder, Plan(host="0.0.0.0"))
+    with pytest.raises(UsageError, match="at least 16"):
+        Service(repo.folder, Plan(host="0.0.0.0", token="short"))
+
+
+def test_what_is_not_there_is_a_problem_document(repo: Repo) -> None:
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        found = Asker(service).get("/api/v1/<script>")
+    assert found.status == 404
+    assert found.headers["content-type"] == "application/problem+json"
+    assert json.loads(found.text)["status"] == 404
+
+
+def test_the_verb_serves_until_it_is_told_to_stop(repo: Repo) -> None:
+    process = repo.start("serve", "--port", 0, "--no-schedule", "--json")
+    assert process.stdout is not None
+    told = ""
+    while not told.endswith("}\n"):
+        told += process.stdout.readline()
+    port = int(json.loads(told)["address"].rstrip("/").rpartition(":")[2])
+    assert Asker(port=port).get("/healthz").status == 200
+    process.send_signal(signal.SIGTERM)
+    ended = repo.wait(process)
+    assert (ended.code, ended.err) == (0, "stopped\n")
+
+
+def test_a_token_is_made_once_and_kept_for_the_owner_only(repo: Repo) -> None:
+    tokens = []
+    for _ in range(2):
+        process = repo.start("serve", "--port", 0, "--host", "0.0.0.0", "--no-schedule", "--json")
+        assert process.stdout is not None
+        told = ""
+        while not told.endswith("}\n"):
+            told += process.stdout.readline()
+        tokens.append(json.loads(told).get("token"))
+        process.send_signal(signal.SIGINT)
+        assert repo.wait(process).code == 0
+    kept = repo.folder / "serve.token"
+    assert tokens == [kept.read_text().strip(), None]
+    assert kept.stat().st_mode & 0o077 == 0
+    assert (repo.folder / "serve.key").stat().st_mode & 0o077 == 0
+
+
+def test_a_short_token_file_is_refused(repo: Repo, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("short\n")
+    assert "at least 16" in repo.run("serve", "--port", 0, "--token-file", file, code=2).err
+    file.write_text("\n")
+    assert "holds no token" in repo.run("serve", "--token-file", file, code=2).err
+    assert len(TOKEN) >= 16
