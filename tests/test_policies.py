@@ -136,7 +136,8 @@ class Watched:
         self.picks.append(picks)
         seen = self.world.visit(picks)
         room = max(0, self.most - len(self.said))
-        seen = Outcomes(seen.pages[:room], seen.what[:room])
+        received = None if seen.received is None else seen.received[:room]
+        seen = Outcomes(seen.pages[:room], seen.what[:room], received)
         self.said.update(zip(seen.pages.tolist(), seen.what.tolist(), strict=True))
         return seen
 

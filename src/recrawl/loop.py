@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.contract import Learner, Policy
+from recrawl.choose.contract import Chooser, Learner, Policy
 from recrawl.errors import PolicyError
 from recrawl.model import Outcomes, Picks
 
@@ -36,8 +36,12 @@ class World(Protocol):
         ...
 
 
-def drive(policy: Policy, world: World, book: Book, budget: int, seed: int) -> Iterator[Outcomes]:
-    """One cycle: at most `budget` visits, no page twice, none that is unknown."""
+def drive(policy: Chooser, world: World, book: Book, budget: int, seed: int) -> Iterator[Outcomes]:
+    """One cycle: at most `budget` visits, no page twice, none that is unknown.
+
+    A page that the world did not visit after all (`SKIPPED`, `HELD`) costs nothing; who wants the budget spent in spite
+    of that, or kept to limits, drives the policy as `choose.allowed.Allowed`.
+    """
     choice = policy.cycle(book, budget, np.random.default_rng(seed))
     place = np.full(len(book), -1, np.int32)
     left, idle = budget, 0
@@ -48,7 +52,7 @@ def drive(policy: Policy, world: World, book: Book, budget: int, seed: int) -> I
             _check(picks, place, book)
             seen = world.visit(picks) if len(picks) else Outcomes(picks.pages, np.zeros(0, np.int8))
             yield seen
-            left -= len(picks)
+            left -= int(np.count_nonzero(seen.visited))
             idle = 0 if len(picks) else idle + 1
             if idle > _MOST_IDLE:
                 raise PolicyError("a policy goes on and on without asking for a page")
@@ -84,20 +88,25 @@ def _check(picks: Picks, place: NDArray[np.int32], book: Book) -> None:
 
 
 class Resumed:
-    """A world in which some visits of this cycle have been made before: page number to outcome."""
+    """A world in which some visits of this cycle have been made before: page number to outcome, and to bytes."""
 
-    def __init__(self, world: World, recorded: dict[int, int]) -> None:
+    def __init__(self, world: World, recorded: dict[int, int], received: dict[int, int] | None = None) -> None:
         self._world = world
         self._recorded = recorded
+        self._received = received
 
     def visit(self, picks: Picks) -> Outcomes:
         """Answer from the record where there is one, from the world where not; in the order asked for."""
         missing = np.array([page not in self._recorded for page in picks.pages.tolist()], bool)
         fresh: dict[int, int] = {}
+        cost: dict[int, int] = self._received or {}
         if missing.any():
-            rest = Picks(picks.pages[missing], picks.score[missing], picks.reason)
-            seen = self._world.visit(rest)
+            seen = self._world.visit(picks.where(missing))
             fresh = dict(zip(seen.pages.tolist(), seen.what.tolist(), strict=True))
+            if seen.received is not None:
+                cost = cost | dict(zip(seen.pages.tolist(), seen.received.tolist(), strict=True))
         known = {**self._recorded, **fresh}
         pages = [page for page in picks.pages.tolist() if page in known]
-        return Outcomes(np.array(pages, np.int64), np.array([known[page] for page in pages], np.int8))
+        what = np.array([known[page] for page in pages], np.int8)
+        received = np.array([cost.get(page, 0) for page in pages], np.int64) if self._received is not None else None
+        return Outcomes(np.array(pages, np.int64), what, received)

@@ -27,6 +27,14 @@ class Outcome(IntEnum):
     FAILED = 4
 
 
+class Unvisited(IntEnum):
+    """What a policy is told of a page that was not visited after all. It costs nothing, and is never recorded."""
+
+    SKIPPED = 5
+    HELD = 6
+    """Its server is not asked for anything more in this cycle."""
+
+
 class State(IntEnum):
     """What is believed of a page between visits."""
 
@@ -85,6 +93,13 @@ NOT_TRIED = frozenset({Failure.HELD_OFF, Failure.ROBOTS, Failure.ROBOTS_UNREACHA
 """Failures without a request: no mark against the page."""
 
 
+HOLDING = frozenset({Failure.HELD_OFF, Failure.ROBOTS_UNREACHABLE})
+"""Those of them that are about the whole server."""
+
+PUSHES = ("indexnow", "websub")
+"""Kinds of hints that are sent to us unasked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Picks:
     """What a policy asks for: pages, best first, each with a score, and one reason for all of them."""
@@ -97,6 +112,10 @@ class Picks:
         """The best n of them."""
         return Picks(self.pages[:n], self.score[:n], self.reason)
 
+    def where(self, kept: NDArray[np.bool_]) -> Picks:
+        """Those that are marked."""
+        return Picks(self.pages[kept], self.score[kept], self.reason)
+
     def __len__(self) -> int:
         return len(self.pages)
 
@@ -107,6 +126,8 @@ class Outcomes:
 
     pages: Pages
     what: NDArray[np.int8]
+    received: NDArray[np.int64] | None = None
+    """Bytes that each visit brought over the wire, where the world counts them."""
 
     @property
     def changed(self) -> NDArray[np.bool_]:
@@ -117,8 +138,14 @@ class Outcomes:
     @property
     def answered(self) -> NDArray[np.bool_]:
         """True where the visit says anything about change at all."""
-        said: NDArray[np.bool_] = self.what != int(Outcome.FAILED)
+        said: NDArray[np.bool_] = self.what < int(Outcome.FAILED)
         return said
+
+    @property
+    def visited(self) -> NDArray[np.bool_]:
+        """True where there was a visit, which costs budget."""
+        made: NDArray[np.bool_] = self.what <= int(Outcome.FAILED)
+        return made
 
     def __len__(self) -> int:
         return len(self.pages)

@@ -24,8 +24,16 @@ from recrawl.model import Outcomes, Picks
 Choice = Generator[Picks, Outcomes, None]
 
 
-class Policy(Protocol):
+class Chooser(Protocol):
     """Anything that can be driven (see `recrawl.loop.drive`)."""
+
+    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+        """Yield picks, best first; be sent their outcomes; end when there is nothing left to ask for."""
+        ...
+
+
+class Policy(Chooser, Protocol):
+    """A chooser that people can name."""
 
     name: ClassVar[str]
     """Stable, lower case; how people call it."""
@@ -33,10 +41,6 @@ class Policy(Protocol):
     """Where it comes from."""
     needs: ClassVar[frozenset[str]]
     """What it asks of the book beyond the columns: folders, links, clusters."""
-
-    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """Yield picks, best first; be sent their outcomes; end when there is nothing left to ask for."""
-        ...
 
 
 @runtime_checkable
