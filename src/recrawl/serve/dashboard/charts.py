@@ -1,0 +1,246 @@
+"""Small charts as plain geometry: numbers in, places on a canvas out; templates turn them into SVG.
+
+Everything is laid out on the server, so a chart is there without script, prints, and costs microseconds. Colours are
+classes of the style sheet: nothing here knows of light and dark. Every chart carries the rows it was made of, which
+the templates offer as a table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDTH, HEIGHT = 520, 200
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 12, 26
+_STEPS = (1, 2, 2.5, 5, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on an axis."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The canvas: where the axes are, and their marks."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    y: tuple[Tick, ...]
+    x: tuple[Tick, ...]
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A line with the band in which it may lie, as SVG path data."""
+
+    frame: Frame
+    line: str
+    band: str
+    dots: tuple[tuple[float, float, str], ...]
+    """x, y and what it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One part of a column."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Columns, each a stack of parts; `marks` are levels to compare them with."""
+
+    frame: Frame
+    bars: tuple[Bar, ...]
+    marks: tuple[tuple[float, float, float, str], ...] = ()
+    """x from, x to, y and what it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One square of a heat map."""
+
+    x: float
+    y: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """Rows of squares; `labels` stand at their left."""
+
+    width: float
+    height: float
+    size: float
+    cells: tuple[Cell, ...]
+    labels: tuple[tuple[float, str, str], ...]
+    """y, text, link."""
+    x: tuple[Tick, ...]
+    left: float
+
+
+def curve(
+    xs: Sequence[float],
+    ys: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    *,
+    texts: Sequence[str],
+    ticks: Sequence[str],
+    top: float | None = None,
+    percent: bool = True,
+) -> Curve:
+    """A line over time; `texts` say what each point is, `ticks` are written below the first and the last.
+
+    >>> drawn = curve([0, 1], [0.5, 1.0], [0.4, 0.9], [0.6, 1.0], texts=["a", "b"], ticks=["then", "now"], top=1.0)
+    >>> drawn.line
+    'M46,93L512,12'
+    """
+    most = top if top is not None else max([*high, 1e-9])
+    frame, place = _framed(most, percent)
+    begin, end = min(xs, default=0.0), max(xs, default=1.0)
+    across = [
+        frame.left + (frame.right - frame.left) * ((x - begin) / (end - begin) if end > begin else 1.0) for x in xs
+    ]
+    line = _path(zip(across, map(place, ys), strict=True))
+    edge = [*zip(across, map(place, high), strict=True), *reversed([*zip(across, map(place, low), strict=True)])]
+    dots = tuple((x, place(y), text) for x, y, text in zip(across, ys, texts, strict=True))
+    marks = _ends(frame, ticks)
+    return Curve(_with_x(frame, marks), line, _path(edge) + "Z" if edge else "", dots)
+
+
+def bars(
+    columns: Sequence[Sequence[tuple[str, float]]],
+    *,
+    texts: Sequence[str],
+    ticks: Sequence[str],
+    marks: Sequence[float | None] = (),
+    percent: bool = False,
+    labels: bool = False,
+) -> Bars:
+    """Columns of stacked parts (kind, size). `marks` is a level for each column; `labels` writes all ticks.
+
+    >>> drawn = bars([[("new", 1.0), ("changed", 1.0)]], texts=["cycle 1"], ticks=["1"])
+    >>> [(bar.kind, round(bar.height)) for bar in drawn.bars]
+    [('new', 81), ('changed', 81)]
+    """
+    levels = [level for level in marks if level is not None]
+    most = max([*(sum(size for _, size in column) for column in columns), *levels, 1e-9])
+    frame, place = _framed(most, percent)
+    step = (frame.right - frame.left) / max(1, len(columns))
+    width = min(step * 0.78, 44.0)
+    parts: list[Bar] = []
+    for k, (column, text) in enumerate(zip(columns, texts, strict=True)):
+        x, level = frame.left + step * (k + 0.5) - width / 2, 0.0
+        for kind, size in column:
+            y = place(level + size)
+            parts.append(Bar(round(x, 2), round(y, 2), round(width, 2), round(place(level) - y, 2), kind, text))
+            level += size
+    lines = tuple(
+        (
+            frame.left + step * (k + 0.5) - width / 2 - 2,
+            frame.left + step * (k + 0.5) + width / 2 + 2,
+            place(level),
+            texts[k],
+        )
+        for k, level in enumerate(marks)
+        if level is not None
+    )
+    centres = tuple(Tick(frame.left + step * (k + 0.5), text) for k, text in enumerate(ticks))
+    return Bars(_with_x(frame, centres if labels else _ends(frame, ticks)), tuple(parts), lines)
+
+
+def heat(
+    rows: Sequence[tuple[str, str, Sequence[tuple[str, str]]]],
+    ticks: Sequence[str],
+    *,
+    left: float = 200.0,
+    size: float = 14.0,
+) -> Heat:
+    """Squares: each row is a label, its link, and (kind, text) for every column; an empty kind draws nothing."""
+    cells: list[Cell] = []
+    labels = []
+    for r, (label, link, row) in enumerate(rows):
+        labels.append((r * size + size * 0.75, label, link))
+        cells += [Cell(left + c * size, r * size, kind, text) for c, (kind, text) in enumerate(row) if kind]
+    columns = max((len(row) for _, _, row in rows), default=0)
+    right = left + columns * size
+    marks = (Tick(left, ticks[0]), Tick(right, ticks[-1])) if len(ticks) else ()
+    return Heat(right + 2, len(rows) * size + 22, size, tuple(cells), tuple(labels), marks, left)
+
+
+def nice(most: float) -> float:
+    """The step between marks that gives about four of them, a round number.
+
+    >>> nice(1.0), nice(37), nice(0.08)
+    (0.25, 10.0, 0.02)
+    """
+    rough = max(most, 1e-12) / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(step * power for step in _STEPS if step * power >= rough * 0.999)
+
+
+def _framed(most: float, percent: bool) -> tuple[Frame, _Scale]:
+    step = nice(most)
+    top = step * math.ceil(most / step - 1e-9)
+    scale = _Scale(top)
+    marks, level = [], 0.0
+    while level <= top * 1.001:
+        marks.append(Tick(scale(level), f"{level:.0%}" if percent else _short(level)))
+        level += step
+    return Frame(_LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM, tuple(marks), ()), scale
+
+
+class _Scale:
+    """Heights as places."""
+
+    def __init__(self, top: float) -> None:
+        self._top = top
+
+    def __call__(self, value: float) -> float:
+        high = HEIGHT - _BOTTOM - _TOP
+        return round(HEIGHT - _BOTTOM - high * min(1.0, max(0.0, value / self._top)), 2)
+
+
+def _with_x(frame: Frame, marks: tuple[Tick, ...]) -> Frame:
+    return Frame(frame.left, frame.right, frame.top, frame.bottom, frame.y, marks)
+
+
+def _ends(frame: Frame, ticks: Sequence[str]) -> tuple[Tick, ...]:
+    if not ticks:
+        return ()
+    if len(ticks) == 1:
+        return (Tick((frame.left + frame.right) / 2, ticks[0]),)
+    return (Tick(frame.left, ticks[0]), Tick(frame.right, ticks[-1]))
+
+
+def _path(points: object) -> str:
+    assert hasattr(points, "__iter__")
+    return "".join(f"{'L' if k else 'M'}{x:g},{y:g}" for k, (x, y) in enumerate(points))
+
+
+def _short(value: float) -> str:
+    """
+    >>> _short(1500), _short(2_000_000), _short(0.5)
+    ('1.5k', '2M', '0.5')
+    """
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
