@@ -170,6 +170,16 @@ def test_only_one_site(index: Index) -> None:
     assert pages(index, "word", site="https://b.example") == []
 
 
+def test_only_some_time(index: Index) -> None:
+    for page in range(5):
+        index.put(document(page, "news"))
+    index.commit()
+    assert {hit.page for hit in index.search("news", since=1003.0)} == {3, 4}
+    assert {hit.page for hit in index.search("news", until=1001.0)} == {0, 1}
+    assert {hit.page for hit in index.search("news", since=1001.0, until=1002.0, site="https://a.example")} == {1, 2}
+    assert index.search("news", since=1002.0)[0].score == index.search("news")[0].score
+
+
 def test_limit_and_offset_page_through_all(index: Index) -> None:
     for page in range(25):
         index.put(document(page, "word " * (page + 1)))

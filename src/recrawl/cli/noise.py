@@ -9,14 +9,11 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, note, say, table
 from recrawl.cli.session import reading
-from recrawl.compare.encoding import decode
 from recrawl.compare.noise import propose
-from recrawl.record.repository import Repository
-from recrawl.verbs.naming import page_of, versions_of
+from recrawl.verbs.naming import page_of
+from recrawl.verbs.noise import restless, sources
 
 EXAMPLE = "Example: recrawl noise https://example.org/"
-_PAGES = 10
-_VERSIONS = 20
 
 
 def command(
@@ -37,11 +34,11 @@ def command(
         patterns = ['\\d\\d:\\d\\d Uhr']
     """
     with reading(ctx) as repository:
-        pages = [page_of(repository, url)["id"]] if url else _restless(repository)
+        pages = [page_of(repository, url)["id"]] if url else restless(repository)
         rows = [
             {"url": address, **asdict(proposal)}
-            for address, sources in (_sources(repository, page) for page in pages)
-            for proposal in propose(sources)
+            for address, html in (sources(repository, page) for page in pages)
+            for proposal in propose(html)
         ]
     if json:
         as_json(rows)
@@ -54,21 +51,3 @@ def command(
         {"url": "page", "kind": "kind", "value": "filter", "hides": ">would hide", "example": "such as"},
     )
     say("put what you want into recrawl.toml: see 'recrawl noise --help'")
-
-
-def _restless(repository: Repository) -> list[int]:
-    rows = repository.store.db.execute(
-        "SELECT id FROM pages WHERE visits >= 3 AND changes >= 0.9 * visits ORDER BY visits DESC LIMIT ?",
-        (_PAGES,),
-    )
-    return [row[0] for row in rows]
-
-
-def _sources(repository: Repository, page: int) -> tuple[str, list[str]]:
-    url = repository.store.page(page)[0]
-    sources = []
-    for version in versions_of(repository, page)[-_VERSIONS:]:
-        _, headers, body = repository.body(version)
-        kind = next((value for name, value in headers if name.lower() == "content-type"), "")
-        sources.append(decode(body, kind).text)
-    return url, sources

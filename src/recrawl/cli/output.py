@@ -15,6 +15,10 @@ from typing import Annotated, Any
 
 import typer
 
+from recrawl.verbs.words import count
+
+__all__ = ["AsJson", "as_json", "clean", "count", "json_line", "note", "say", "table"]
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -47,14 +51,6 @@ def as_json(value: Any) -> None:
 def json_line(value: Any) -> None:
     """A value for machines that read a stream: one line each."""
     typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
-
-
-def count(number: int, thing: str) -> str:
-    """
-    >>> count(1, "page"), count(1200, "page")
-    ('1 page', '1,200 pages')
-    """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import time
-from dataclasses import asdict
-from statistics import fmean
 from typing import Annotated, Any
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, count, say
+from recrawl.cli.output import AsJson, as_json, say
 from recrawl.cli.session import reading
-from recrawl.record import questions
-from recrawl.record.repository import Repository
 from recrawl.verbs.naming import page_of
-from recrawl.verbs.times import iso, moment, span, stamp
+from recrawl.verbs.predict import about_content, about_relative, foretold, history, verdict
 
 EXAMPLE = "Example: recrawl predict https://example.org/news"
-
-_VISITED = ("live", "missing", "gone")
 
 
 def command(
@@ -31,137 +24,20 @@ def command(
     now = time.time()
     with reading(ctx) as repository:
         page = page_of(repository, url)
-        told = _told(repository, page, now)
+        told = foretold(repository, page, now)
     if json:
         as_json(told)
     else:
         _show(told)
 
 
-def _told(repository: Repository, page: dict[str, Any], now: float) -> dict[str, Any]:
-    # The model needs libraries that are slow to load; `recrawl --help` and bad addresses must not wait for them.
-    predictions = importlib.import_module("recrawl.engine.predictions")
-    store = repository.store
-    visits = predictions.site_visits(store, page["site"])
-    own = predictions.own_history(visits, page["id"])
-    chance = predictions.chance_of(store, visits, page["id"], now)
-    times = ("first", "last", "last_change")
-    return {
-        "url": page["url"],
-        "state": page["state"],
-        "at": iso(now),
-        "probability": chance.probability,
-        "enough_history": own.compared >= predictions.ENOUGH,
-        "basis": chance.basis,
-        "model_visits": chance.rows,
-        "site_rate": chance.site_rate,
-        "history": {**asdict(own), **{name: iso(getattr(own, name)) for name in times}},
-        "seconds_since_visit": None if own.last is None else now - own.last,
-        "relatives": _relatives(repository, visits, page),
-        "content": _content(repository, page),
-    }
-
-
-def _relatives(repository: Repository, visits: Any, page: dict[str, Any]) -> list[dict[str, Any]]:
-    relatives = importlib.import_module("recrawl.engine.relatives")
-    anchors = importlib.import_module("recrawl.engine.anchors")
-    found = relatives.relatives_of(visits, page["id"])
-    if not found:
-        return []
-    db = repository.store.db
-    sql = "SELECT id, url, folder FROM pages WHERE id IN (SELECT value FROM json_each(?))"
-    rows = {row[0]: row[1:] for row in db.execute(sql, (str([relative.page for relative in found]),))}
-    links = anchors.links_of(repository.store, repository.store.next_id("pages"))
-    targets = set(links.of(page["id"]).tolist())
-    told = []
-    for relative in found:
-        address, folder = rows[relative.page]
-        linked = page["id"] in links.of(relative.page).tolist()
-        how = [
-            *(["same directory"] if folder == page["folder"] else ["same site"]),
-            *(["linked from it"] if relative.page in targets else []),
-            *(["links to it"] if linked else []),
-        ]
-        told.append({"url": address, **asdict(relative), "relation": ", ".join(how)})
-    return told
-
-
-def _content(repository: Repository, page: dict[str, Any]) -> dict[str, Any]:
-    """What its versions say about its changes."""
-    versions = questions.versions(repository.store.db, page["id"])
-    changes = [version for version in versions[1:] if version.changed]
-    steps = [version.divergence for version in changes if version.divergence is not None]
-    judged = [bool(version.significant) for version in changes if version.significant is not None]
-    return {
-        "title": versions[-1].title if versions else "",
-        "bytes": page["size"],
-        "versions": len(versions),
-        "mean_divergence": fmean(steps) if steps else None,
-        "last_divergence": steps[-1] if steps else None,
-        "significant": fmean(judged) if judged else None,
-        "with_new_links": fmean(version.new_links > 0 for version in changes) if changes else None,
-    }
-
-
 def _show(told: dict[str, Any]) -> None:
     say(told["url"])
-    for sentence in (*_verdict(told), *_history(told), *_about_relatives(told), *_about_content(told)):
+    for sentence in (*verdict(told), *history(told), *_relatives(told), *about_content(told)):
         say(f"  {sentence}")
 
 
-def _verdict(told: dict[str, Any]) -> list[str]:
-    chance, rate = told["probability"], told["site_rate"]
-    usual = "" if rate is None else f" Visits to other pages of the site found a change {rate:.0%} of the time."
-    if chance is None:
-        return [f"Not enough history yet: it was never downloaded.{usual}"]
-    since = span(max(0.0, told["seconds_since_visit"]))
-    if told["state"] not in _VISITED:
-        return [f"It is {told['state']}, and not visited."]
-    sentence = f"It has changed with a probability of {chance:.0%} since it was last looked at, {since} ago."
-    if not told["enough_history"]:
-        guess = f"the best guess is {chance:.0%} that it has changed since its last visit, {since} ago."
-        return [f"Not enough history yet; {guess}{usual}"]
-    if told["basis"] == "model":
-        return [f"{sentence} So says a model of the site, learned from {count(told['model_visits'], 'visit')}."]
-    return [f"{sentence} So says its own history; the site has too few visits for a model."]
-
-
-def _history(told: dict[str, Any]) -> list[str]:
-    own = told["history"]
-    if not own["visits"]:
-        return []
-    if not own["compared"]:
-        return [f"History: visited once, {stamp(_seconds(own['first']))}."]
-    range_ = f"so its rate lies between {own['low']:.0%} and {own['high']:.0%} a visit (4 to 1)"
-    last = f", last {stamp(_seconds(own['last_change']))}" if own["last_change"] else ""
-    return [f"History: {count(own['changes'], 'change')} at {count(own['compared'], 'later visit')}{last}; {range_}."]
-
-
-def _about_relatives(told: dict[str, Any]) -> list[str]:
+def _relatives(told: dict[str, Any]) -> list[str]:
     if not told["relatives"]:
         return ["Relatives: no page of the site changes with it more than chance would make it."]
-    lines = ["Relatives:"]
-    for relative in told["relatives"]:
-        when = f"{span(relative['lag'])} before it" if relative["lag"] else "together with it"
-        since = "; it has changed since" if relative["since"] else ""
-        lines.append(
-            f"  {relative['url']} ({relative['relation']}) changes {when}: weight {relative['weight']:.2f}, "
-            f"{relative['together']} times in {relative['seen']}{since}"
-        )
-    return lines
-
-
-def _about_content(told: dict[str, Any]) -> list[str]:
-    content = told["content"]
-    if not content["versions"]:
-        return []
-    text = f"Content: {content['bytes']:,} bytes, {count(content['versions'], 'version')}"
-    if content["mean_divergence"] is not None:
-        text += f"; a change replaces {content['mean_divergence']:.0%} of its words on average"
-    if content["with_new_links"]:
-        text += f", and {content['with_new_links']:.0%} of them bring new links"
-    return [f"{text}."]
-
-
-def _seconds(text: str | None) -> float | None:
-    return None if text is None else moment(text, 0.0)
+    return ["Relatives:", *(f"  {relative['url']} {about_relative(relative)}" for relative in told["relatives"])]

@@ -13,14 +13,23 @@ from recrawl.record.repository import Repository
 
 
 def search(
-    repository: Repository, query: str, noise: Callable[[str], Noise], *, limit: int = 10, site: str = ""
+    repository: Repository,
+    query: str,
+    noise: Callable[[str], Noise],
+    *,
+    limit: int = 10,
+    site: str = "",
+    offset: int = 0,
+    since: float | None = None,
+    until: float | None = None,
 ) -> list[Hit]:
     """The best pages for a query, each quoted; `noise` gives the noise filter of an origin."""
 
     def text(page: int, at: float) -> str:
         return _text(repository, page, at, noise)
 
-    return repository.index.search(query, limit=limit, site=site, text=text)
+    index = repository.index
+    return index.search(query, limit=limit, site=site, offset=offset, since=since, until=until, text=text)
 
 
 def _text(repository: Repository, page: int, at: float, noise: Callable[[str], Noise]) -> str:

@@ -20,6 +20,8 @@ from recrawl.errors import UsageError
 _HEAP = 64_000_000
 _QUOTED = 200
 """Most characters of a snippet."""
+_EVER = 1e15
+"""Seconds that reach beyond any time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,25 +128,37 @@ class Index:
         limit: int = 10,
         site: str = "",
         offset: int = 0,
+        since: float | None = None,
+        until: float | None = None,
         text: Callable[[int, float], str] = lambda _page, _at: "",
     ) -> list[Hit]:
         """The best pages for a query: words, "phrases", +must, -not, title:word, url:word.
 
-        `text` gives what a page said at a time, to quote from; without it snippets are empty.
+        `since` and `until` bound the time of the version that is searched. `text` gives what a page said at a time, to
+        quote from; without it snippets are empty.
         """
         self._index.reload()
         if not query.strip():
             raise UsageError("the query is empty: say what to search for")
         parsed = self._parse(query)
-        if site:
-            only = tantivy.Query.const_score_query(tantivy.Query.term_query(self._index.schema, "site", site), 0.0)
+        if only := self._only(site, since, until):
             must = tantivy.Occur.Must
-            parsed = tantivy.Query.boolean_query([(must, parsed), (must, only)])
+            parsed = tantivy.Query.boolean_query([(must, parsed), *((must, part) for part in only)])
         searcher = self._index.searcher()
         found = searcher.search(parsed, limit=limit, offset=offset, count=False)
         snippets = tantivy.SnippetGenerator.create(searcher, parsed, self._index.schema, "text")
         snippets.set_max_num_chars(_QUOTED)
         return [_hit(score, searcher.doc(address), snippets, text) for score, address in found.hits]
+
+    def _only(self, site: str, since: float | None, until: float | None) -> list[tantivy.Query]:
+        """Conditions that say nothing about how good a page is."""
+        found = []
+        if site:
+            found.append(tantivy.Query.term_query(self._index.schema, "site", site))
+        if since is not None or until is not None:
+            bounds = -_EVER if since is None else since, _EVER if until is None else until
+            found.append(tantivy.Query.range_query(self._index.schema, "at", tantivy.FieldType.Float, *bounds))
+        return [tantivy.Query.const_score_query(part, 0.0) for part in found]
 
     def _parse(self, query: str) -> tantivy.Query:
         """The query as written; where that is no query (an address, say), its words as one phrase."""

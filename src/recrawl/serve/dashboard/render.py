@@ -1,0 +1,124 @@
+"""Templates: one environment, everything escaped, and the few words that templates know beside Jinja's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jinja2
+
+from recrawl.record.index import Hit
+from recrawl.serve.reading.pages import side_by_side, stretches
+from recrawl.verbs.times import iso, span, stamp
+
+_HEAT = (0.02, 0.1, 0.25, 0.5)
+"""Shares of changed visits at which the colour of a page grows one step darker."""
+
+
+def environment(now: Callable[[], float]) -> jinja2.Environment:
+    """Templates of this package; times are told from `now` on."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("recrawl.serve.dashboard"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        {
+            "ago": lambda at: ago(at, now()),
+            "bytes": size,
+            "heat": heat,
+            "iso": iso,
+            "number": number,
+            "percent": percent,
+            "quoted": quoted,
+            "rate": rate,
+            "side_by_side": side_by_side,
+            "span": lambda seconds: "-" if seconds is None else span(seconds),
+            "stamp": stamp,
+            "stretches": stretches,
+            "times": lambda value: f"{value:,.1f} times",
+        }
+    )
+    return made
+
+
+def ago(at: float, now: float) -> str:
+    """
+    >>> ago(100.0, 160.0), ago(100.0, 100.0), ago(100.0, 40.0)
+    ('60 s ago', 'just now', 'in 60 s')
+    """
+    passed = now - at
+    if abs(passed) < 1:
+        return "just now"
+    return f"{span(passed)} ago" if passed > 0 else f"in {span(-passed)}"
+
+
+def number(value: float | None) -> str:
+    """
+    >>> number(12345), number(2.34), number(None)
+    ('12,345', '2.3', '-')
+    """
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.1f}"
+
+
+def percent(share: float | None) -> str:
+    """
+    >>> percent(0.123), percent(0.001), percent(0.9996), percent(1.0), percent(None)
+    ('12 %', '0.1 %', '> 99.9 %', '100 %', '-')
+    """
+    if share is None:
+        return "-"
+    if 0.9995 <= share < 1:
+        return "> 99.9 %"
+    return f"{share * 100:.0f} %" if share in (0, 1) or 0.095 <= share < 0.995 else f"{share * 100:.1f} %"
+
+
+def size(value: float | None) -> str:
+    """
+    >>> size(512), size(20_480), size(3_500_000_000), size(None)
+    ('512 B', '20 kB', '3.5 GB', '-')
+    """
+    if value is None:
+        return "-"
+    for limit, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= limit:
+            return f"{value / limit:.2g} {unit}" if value / limit < 10 else f"{value / limit:,.0f} {unit}"
+    return f"{value:.0f} B"
+
+
+def rate(per_day: float | None) -> str:
+    """How often something happens.
+
+    >>> rate(3.0), rate(0.1), rate(0.0), rate(None)
+    ('3.0 a day', 'every 10 d', 'never seen', '-')
+    """
+    if per_day is None:
+        return "-"
+    if per_day <= 0:
+        return "never seen"
+    return f"{per_day:.1f} a day" if per_day >= 1 else f"every {span(86400 / per_day)}"
+
+
+def heat(share: float | None) -> str:
+    """The class of a colour for a share of changed visits.
+
+    >>> heat(None), heat(0.0), heat(0.01), heat(0.3), heat(1.0)
+    ('h0', 'h0', 'h1', 'h4', 'h5')
+    """
+    if not share:
+        return "h0"
+    return f"h{1 + sum(share >= limit for limit in _HEAT)}"
+
+
+def quoted(hit: Hit) -> list[tuple[bool, str]]:
+    """A snippet in pieces, each with whether the query asked for it."""
+    pieces, at = [], 0
+    for start, end in hit.marks:
+        pieces += [(False, hit.snippet[at:start]), (True, hit.snippet[start:end])]
+        at = end
+    pieces.append((False, hit.snippet[at:]))
+    return [piece for piece in pieces if piece[1]]

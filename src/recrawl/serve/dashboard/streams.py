@@ -1,0 +1,89 @@
+"""Changes, search, and why a page was not visited: lists and forms that only ask."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recrawl.engine.searching import search
+from recrawl.errors import UsageError
+from recrawl.serve.dashboard.desk import Desk
+from recrawl.serve.dashboard.forms import Form
+from recrawl.serve.reading import changes as reading
+from recrawl.serve.reading.sites import names
+
+_HITS = 20
+_MOST_HITS = 1000
+
+
+def changes(desk: Desk, request: Request) -> Response:
+    """The stream of updates."""
+    form = Form(request.query_params, ("site", "path", "since", "until", "least", "what", "significant", "after"))
+    now = desk.now()
+    wanted = reading.Filters(
+        site=form.number("site", most=1 << 31),
+        path=form["path"],
+        since=form.moment("since", now),
+        until=form.moment("until", now),
+        divergence=(form.real("least", most=100.0) or 0.0) / 100,
+        significant=bool(form["significant"]),
+        outcome=form["what"] if form["what"] in reading.OUTCOMES else "",
+    )
+    after = form.read("after", reading.Cursor.read)
+    with desk.reading() as repository:
+        found = reading.changes(repository.store.db, wanted, after=after) if not form.errors else None
+        sites = names(repository.store.db)
+    given = {name: form[name] for name in form.values if form[name] and name != "after"}
+    older = f"?{urlencode({**given, 'after': str(found.older)})}" if found and found.older else ""
+    return desk.show(
+        request,
+        "changes.html",
+        status=400 if form.errors else 200,
+        rows=found.rows if found else [],
+        looked_through=bool(found and found.looked_through),
+        older=older,
+        filtered=bool(given),
+        form=form.values,
+        errors=form.errors,
+        sites=sites,
+        outcomes=reading.OUTCOMES,
+    )
+
+
+def searching(desk: Desk, request: Request) -> Response:
+    """Full text, with snippets."""
+    form = Form(request.query_params, ("q", "site", "since", "until", "from"))
+    now = desk.now()
+    since, until = form.moment("since", now), form.moment("until", now)
+    begin = form.number("from", most=_MOST_HITS) or 0
+    hits = []
+    with desk.reading() as repository:
+        sites = names(repository.store.db)
+        if form["q"].strip() and not form.errors:
+            try:
+                hits = search(
+                    repository,
+                    form["q"],
+                    desk.noise(),
+                    limit=_HITS + 1,
+                    site=form["site"],
+                    offset=begin,
+                    since=since,
+                    until=until,
+                )
+            except UsageError as error:
+                form.errors["q"] = str(error)
+    given = {name: form[name] for name in ("q", "site", "since", "until") if form[name]}
+    return desk.show(
+        request,
+        "search.html",
+        status=400 if form.errors else 200,
+        hits=hits[:_HITS],
+        older=f"?{urlencode({**given, 'from': begin + _HITS})}" if len(hits) > _HITS else "",
+        newer=f"?{urlencode({**given, 'from': max(0, begin - _HITS)})}" if begin else "",
+        form=form.values,
+        errors=form.errors,
+        sites=sites,
+    )

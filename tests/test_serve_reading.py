@@ -1,0 +1,186 @@
+"""What the dashboard asks of a repository, against a small real one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recrawl.compare.filters import NO_NOISE
+from recrawl.errors import UsageError
+from recrawl.record.repository import Repository
+from recrawl.serve.reading import changes, heats, pages, trees
+from recrawl.serve.reading.changes import Cursor, Filters
+from tests.world import Repo, Site
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def body(title: str, *lines: str, links: tuple[str, ...] = ()) -> bytes:
+    anchors = "".join(f'<a href="{link}">link</a>' for link in links)
+    return f"<title>{title}</title>{anchors}{''.join(f'<p>{line}' for line in lines)}".encode()
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repository]:
+    """Four pages in two directories, refreshed three times; /a/one changes every day, /b/three goes."""
+    folder: Path = tmp_path_factory.mktemp("reading") / "repo"
+    repo = Repo.create(folder)
+    with Site() as site:
+        links = ("/a/one", "/a/two", "/b/three")
+        site["/"] = body("Front", "hello", links=links)
+        site["/a/one"] = body("One", "line", "0 words here stand still and this one counts")
+        site["/a/two"] = body(f"Two {HOSTILE.replace('<', '&lt;')}", "nothing new")
+        site["/b/three"] = body("Three", "soon gone")
+        repo.crawl(site.url("/"))
+        for day in range(1, 4):
+            site["/a/one"] = body("One", "line", f"{day} words here stand still and this one counts", f"day {day}")
+            if day == 2:
+                del site["/b/three"]
+            repo.later(days=1)
+            repo.cycle()
+    with Repository(folder) as opened:
+        yield opened
+
+
+@pytest.fixture
+def db(repository: Repository) -> sqlite3.Connection:
+    return repository.store.db
+
+
+def number(db: sqlite3.Connection, path: str) -> int:
+    return int(db.execute("SELECT id FROM pages WHERE url LIKE ?", (f"%{path}",)).fetchone()[0])
+
+
+# -- changes -------------------------------------------------------------------------------------------
+
+
+def test_changes_come_newest_first_with_what_they_are(db: sqlite3.Connection) -> None:
+    rows = changes.changes(db, Filters()).rows
+    assert [row["at"] for row in rows] == sorted((row["at"] for row in rows), reverse=True)
+    assert {row["outcome"] for row in rows} >= {"new", "changed"}
+    assert sum(row["outcome"] == "changed" for row in rows) >= 3
+
+
+def test_changes_go_on_where_they_stopped(db: sqlite3.Connection) -> None:
+    whole = [row["id"] for row in changes.changes(db, Filters()).rows]
+    found: list[int] = []
+    after = None
+    for _ in range(len(whole) + 1):
+        part = changes.changes(db, Filters(), limit=2, after=after)
+        found += [row["id"] for row in part.rows]
+        after = part.older
+        if after is None:
+            break
+        after = Cursor.read(str(after))
+    assert found == whole
+
+
+def test_changes_pass_filters(db: sqlite3.Connection) -> None:
+    one = changes.changes(db, Filters(path="/a/one", outcome="changed")).rows
+    assert {row["url"].rpartition("/")[2] for row in one} == {"one"}
+    assert len(one) == 3
+    assert changes.changes(db, Filters(site=99)).rows == []
+    assert changes.changes(db, Filters(divergence=1.1, outcome="changed")).rows == []
+    middle = one[1]["at"]
+    assert len(changes.changes(db, Filters(path="/a/one", outcome="changed", since=middle)).rows) == 2
+    assert len(changes.changes(db, Filters(path="/a/one", outcome="changed", until=middle)).rows) >= 1
+    assert all(row["significant"] for row in changes.changes(db, Filters(significant=True, outcome="changed")).rows)
+
+
+def test_changes_look_through_so_many_and_no_more(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_LOOKED_AT", 2)
+    part = changes.changes(db, Filters(path="/nowhere"))
+    assert part.rows == []
+    assert part.looked_through
+    assert part.older is not None
+
+
+@pytest.mark.parametrize("text", ["x", "1", "1_x", "_"])
+def test_a_bad_cursor_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no place in the list"):
+        Cursor.read(text)
+
+
+def test_an_unknown_kind_of_update_is_refused(db: sqlite3.Connection) -> None:
+    with pytest.raises(UsageError, match="changed, new or gone"):
+        changes.changes(db, Filters(outcome="eaten"))
+
+
+# -- pages ---------------------------------------------------------------------------------------------
+
+
+def test_a_page_with_its_versions(repository: Repository, db: sqlite3.Connection) -> None:
+    one = number(db, "/a/one")
+    told = pages.page(db, one)
+    assert (told["state"], told["title"], told["parent_url"].rpartition("/")[2]) == ("live", "One", "")
+    rows = pages.versions(db, one)
+    assert len(rows) == 4
+    assert pages.version(db, one, None) == rows[0]
+    assert pages.version_before(db, one, rows[0].id) == rows[1]
+    assert pages.version_before(db, one, rows[-1].id) is None
+    text = pages.text_of(repository, rows[0], NO_NOISE)
+    assert "day 3" in text.lines
+    assert not text.cut
+    source, headers = pages.source_of(repository, rows[0])
+    assert "<title>One</title>" in source.lines[0]
+    assert ("content-type" in {name.lower() for name, _ in headers}) is True
+
+
+def test_versions_of_other_pages_are_refused(db: sqlite3.Connection) -> None:
+    one, two = number(db, "/a/one"), number(db, "/a/two")
+    with pytest.raises(UsageError, match="no such version"):
+        pages.version(db, two, pages.versions(db, one)[0].id)
+    with pytest.raises(UsageError, match="no such page"):
+        pages.page(db, 10**9)
+
+
+def test_a_difference_inline_and_side_by_side(repository: Repository, db: sqlite3.Connection) -> None:
+    new, old, *_ = pages.versions(db, number(db, "/a/one"))
+    found = pages.difference(repository, old, new, NO_NOISE)
+    assert found.share is not None
+    assert 0 < found.share < 1
+    pairs = [pair for hunk in found.hunks for pair in pages.side_by_side(hunk)]
+    beside = [(pair.old.text, pair.new.text) for pair in pairs if pair.old and pair.new and pair.old.kind == "out"]
+    assert ("day 2", "day 3") in beside
+    assert [pair.new_number for pair in pairs if pair.new] == sorted(p.new_number or 0 for p in pairs if p.new)
+    assert pages.difference(repository, new, new, NO_NOISE).hunks == []
+
+
+def test_a_long_text_is_cut(repository: Repository, db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "_MOST_CHARACTERS", 5)
+    text = pages.text_of(repository, pages.versions(db, number(db, "/a/one"))[0], NO_NOISE)
+    assert text.cut
+    assert sum(map(len, text.lines)) <= 5
+
+
+# -- sites ---------------------------------------------------------------------------------------------
+
+
+def test_the_tree_adds_up(db: sqlite3.Connection) -> None:
+    site = pages.page(db, number(db, "/a/one"))["site"]
+    top = trees.tree(trees.pages_of(db, site), "site")
+    assert top.pages == sum(child.pages for child in top.folders.values()) + len(top.leaves)
+    assert top.folders["a"].changes == 3
+    assert top.folders["a"].share == pytest.approx(3 / top.folders["a"].visits)
+    assert next(leaf[0] for leaf in top.folders["a"].leaves) == "one", "the most changed comes first"
+
+
+def test_the_tree_is_cut_where_it_is_too_wide() -> None:
+    top = trees.tree([(k, f"http://x/{k}", 2, 2) for k in range(100)], "x")
+    assert (top.pages, len(top.leaves), top.hidden) == (100, 40, 60)
+
+
+def test_the_heat_map_shows_the_changes(db: sqlite3.Connection) -> None:
+    site = pages.page(db, number(db, "/a/one"))["site"]
+    found = heats.heat_map(db, trees.pages_of(db, site))
+    assert found.rows[0].url.endswith("/a/one")
+    assert sum(found.rows[0].updates) == 3
+    assert all(sum(row.updates) <= sum(row.visits) for row in found.rows)
+    assert len(found.edges) == len(found.rows[0].visits) + 1
+
+
+def test_a_heat_map_of_nothing() -> None:
+    assert heats.heat_map(sqlite3.connect(":memory:"), []).rows == []
