@@ -1,7 +1,7 @@
 """A repository of a generated web, crawled and refreshed day after day without waiting for the days to pass.
 
-Made once for all tests of the dashboard, and by `python -m benchmarks.pictures` for the pictures of the README. One page
-is hostile: it says what would run as script, were it ever taken for markup.
+Made once for all tests of the dashboard, and by `python -m benchmarks.pictures` for the pictures of the README. One
+page is hostile: it says what would run as script, were it ever taken for markup.
 """
 
 from __future__ import annotations

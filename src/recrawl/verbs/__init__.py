@@ -6,4 +6,5 @@ naming.py    pages, sites and versions as people name them
 noise.py     pages that change at every visit
 predict.py   how likely a page has changed by now
 times.py     times and durations as people write them
+why.py       why a page was visited, or was not
 """

@@ -14,6 +14,13 @@ _LONGEST = 20_000
 Kind = TypeVar("Kind")
 
 
+class Errors(dict[str, str]):
+    """What is wrong, by field; a field that is right has nothing to say."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
 class Form:
     """The fields of a form as they were written, and what is wrong with them.
 
@@ -24,7 +31,7 @@ class Form:
 
     def __init__(self, given: Mapping[str, object], names: Iterable[str]) -> None:
         self.values = {name: _text(given.get(name)) for name in names}
-        self.errors: dict[str, str] = {}
+        self.errors: dict[str, str] = Errors()
         for name, value in self.values.items():
             if len(value) > _LONGEST:
                 self.values[name] = value[:_LONGEST]

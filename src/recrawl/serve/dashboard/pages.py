@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.discover.urls import origin
-from recrawl.errors import UsageError
 from recrawl.record import questions
 from recrawl.record.repository import Repository
 from recrawl.record.rows import VersionRow
@@ -19,6 +18,7 @@ from recrawl.serve.dashboard.render import percent, size
 from recrawl.serve.reading import pages as reading
 from recrawl.verbs.predict import about_relative, foretold, sentences
 from recrawl.verbs.times import span, stamp
+from recrawl.verbs.why import reasons
 from recrawl.verbs.words import count
 
 _VISITS = 30
@@ -100,8 +100,7 @@ def outlook(desk: Desk, request: Request) -> Response:
     with desk.apart() as repository:
         told = reading.page(repository.store.db, request.path_params["page"])
         found = foretold(repository, told, now)
-        numbers = _numbers(repository, [row["url"] for row in found["relatives"]])
-        why = desk.why(repository, told)
+        why, _ = reasons(repository, desk.settings(), told, now)
     relatives = [{"page": row["page"], "url": row["url"], "text": about_relative(row)} for row in found["relatives"]]
     return _show(
         desk,
@@ -114,3 +113,53 @@ def outlook(desk: Desk, request: Request) -> Response:
         relatives=relatives,
         why=why,
     )
+
+
+def _version(repository: Repository, request: Request) -> tuple[dict[str, Any], VersionRow]:
+    """The page that the address names, and the version: the newest unless another is asked for."""
+    form = Form(request.query_params, ("version",))
+    told = reading.page(repository.store.db, request.path_params["page"])
+    return told, reading.version(repository.store.db, told["id"], form.number("version", most=1 << 62))
+
+
+def _show(desk: Desk, request: Request, template: str, told: dict[str, Any], tab: str, **values: Any) -> Response:
+    tabs = [(f"/pages/{told['id']}{path}", name, path == tab) for path, name in _TABS]
+    return desk.show(request, template, page=told, tabs=tabs, **values)
+
+
+def _facts(told: dict[str, Any], versions: list[VersionRow], now: float) -> list[tuple[str, str]]:
+    seen = told["last_visit"]
+    changed = max(0, told["changes"] - 1)
+    return [
+        ("Visits", f"{told['visits']:,}, of which {changed:,} found a change"),
+        ("Last looked at", "never" if seen is None else f"{stamp(seen)}, {span(max(0.0, now - seen))} ago"),
+        ("Last changed", stamp(told["last_change"])),
+        ("Found", f"{stamp(told['found'])}, {count(told['depth'], 'link')} from where the crawl began"),
+        ("In a sitemap", "yes" if told["listed"] else "no"),
+        ("Size", size(told["size"])),
+        ("Kind", (versions[0].mime if versions else "") or "not known"),
+        ("Failures in a row", str(told["failures"])),
+    ]
+
+
+def _divergence(versions: list[VersionRow]) -> dict[str, Any]:
+    """How much each change replaced, oldest first."""
+    rows = [row for row in reversed(versions) if row.changed and row.divergence is not None][-_BARS:]
+    if not rows:
+        return {"chart": None}
+    texts = [f"{stamp(row.at)}: {percent(row.divergence)}" for row in rows]
+    columns = [[("changed" if row.significant else "plain", row.divergence or 0.0)] for row in rows]
+    chart = charts.bars(columns, texts=texts, ticks=[stamp(row.at)[:10] for row in rows], percent=True)
+    said = f"{count(len(rows), 'change')}, the last of which replaced {percent(rows[-1].divergence)} of the words."
+    return {"chart": chart, "said": said, "rows": [(stamp(row.at), percent(row.divergence)) for row in rows]}
+
+
+def _line(row: VersionRow, before: bool) -> dict[str, Any]:
+    """A version in the timeline."""
+    kind = "changed" if before else "new"
+    parts = [size(row.size)]
+    if before and row.divergence is not None:
+        parts.append(f"{percent(row.divergence)} of the words{', significant' if row.significant else ''}")
+    if row.new_links:
+        parts.append(count(row.new_links, "new link"))
+    return {"id": row.id, "at": row.at, "kind": kind, "before": before, "said": ", ".join(parts)}

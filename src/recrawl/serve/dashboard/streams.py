@@ -13,6 +13,8 @@ from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.reading import changes as reading
 from recrawl.serve.reading.sites import names
+from recrawl.verbs.naming import page_of
+from recrawl.verbs.why import reasons
 
 _HITS = 20
 _MOST_HITS = 1000
@@ -86,4 +88,23 @@ def searching(desk: Desk, request: Request) -> Response:
         form=form.values,
         errors=form.errors,
         sites=sites,
+    )
+
+
+def why(desk: Desk, request: Request) -> Response:
+    """Why a page is, or is not, visited."""
+    form = Form(request.query_params, ("url",))
+    sentences: list[str] = []
+    with desk.apart() as repository:
+        page = form.read("url", lambda text: page_of(repository, text))
+        if page is not None:
+            sentences, _ = reasons(repository, desk.settings(), page, desk.now())
+    return desk.show(
+        request,
+        "why.html",
+        status=400 if form.errors else 200,
+        page=page,
+        sentences=sentences,
+        form=form.values,
+        errors=form.errors,
     )

@@ -11,7 +11,7 @@ from recrawl.compare.divergence import divergence
 from recrawl.compare.encoding import decode
 from recrawl.compare.filters import Noise
 from recrawl.engine.texts import header, read_lines, read_text
-from recrawl.errors import Unreadable, UsageError
+from recrawl.errors import NotKnown, Unreadable
 from recrawl.model import State
 from recrawl.record.questions import ask
 from recrawl.record.repository import Repository
@@ -54,7 +54,7 @@ class Difference:
 
 
 def page(db: sqlite3.Connection, number: int) -> dict[str, Any]:
-    """What is known of a page; UsageError when there is none."""
+    """What is known of a page; NotKnown when there is none."""
     rows = ask(
         db,
         """SELECT p.*, s.origin, q.url AS parent_url, t.url AS target_url, v.title
@@ -63,7 +63,7 @@ def page(db: sqlite3.Connection, number: int) -> dict[str, Any]:
         (number,),
     )
     if not rows:
-        raise UsageError("there is no such page here")
+        raise NotKnown("there is no such page here")
     return {**rows[0], "state": _STATES[rows[0]["state"]], "title": rows[0]["title"] or ""}
 
 
@@ -74,12 +74,12 @@ def versions(db: sqlite3.Connection, number: int) -> list[VersionRow]:
 
 
 def version(db: sqlite3.Connection, number: int, wanted: int | None) -> VersionRow:
-    """A version of a page by its number, the newest without one; UsageError when it is not this page's."""
+    """A version of a page by its number, the newest without one; NotKnown when it is not this page's."""
     which = "" if wanted is None else "AND id = ?"
     sql = f"SELECT * FROM versions WHERE page = ? {which} ORDER BY id DESC LIMIT 1"  # noqa: S608
     row = db.execute(sql, (number,) if wanted is None else (number, wanted)).fetchone()
     if row is None:
-        raise UsageError("this page was never downloaded" if wanted is None else "this page has no such version")
+        raise NotKnown("this page was never downloaded" if wanted is None else "this page has no such version")
     return VersionRow._make(row)
 
 
