@@ -13,6 +13,7 @@ from recrawl.engine.memory import ready_book, remember
 from recrawl.engine.needs import check_needs, put_away
 from recrawl.engine.options import Options
 from recrawl.engine.rescope import rescope, scopes_changed
+from recrawl.engine.summaries import summarise
 from recrawl.errors import UsageError
 from recrawl.loop import Resumed, drive
 from recrawl.record.repository import Repository
@@ -177,6 +178,7 @@ def _finish(repository: Repository, options: Options, live: Live, row: CycleRow,
         return False
     now, store = options.clock(), repository.store
     store.close_cycle(row.id, now)
+    summarise(store, row, now)
     if unfinished(store, "cycle") is None:  # else it would choose other pages than it did before it was stopped
         store.revive(moved_before=now - _MOVED_AGAIN)
         live.reconsider()

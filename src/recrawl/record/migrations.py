@@ -132,7 +132,67 @@ CREATE TABLE hints (
 CREATE TABLE warcs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, length INTEGER NOT NULL);
 """
 
-STEPS: tuple[tuple[str, str], ...] = (("0001-first", _FIRST),)
+_SUMMARIES = """
+CREATE TABLE cycle_summaries (
+    cycle INTEGER PRIMARY KEY,
+    visits INTEGER NOT NULL,
+    unchanged INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    new INTEGER NOT NULL,
+    gone INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    not_modified INTEGER NOT NULL,
+    received INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    expected REAL NOT NULL,
+    expected_sd REAL NOT NULL,
+    failures TEXT NOT NULL,
+    pages INTEGER,
+    freshness REAL,
+    freshness_sd REAL,
+    age REAL,
+    ages TEXT
+);
+
+CREATE TABLE site_cycles (
+    site INTEGER NOT NULL,
+    cycle INTEGER NOT NULL,
+    visits INTEGER NOT NULL,
+    updates INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    not_modified INTEGER NOT NULL,
+    received INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    expected REAL NOT NULL,
+    PRIMARY KEY (site, cycle)
+) WITHOUT ROWID;
+CREATE INDEX site_cycles_by_cycle ON site_cycles (cycle);
+
+CREATE TABLE site_summaries (
+    site INTEGER PRIMARY KEY,
+    at REAL NOT NULL,
+    pages INTEGER NOT NULL,
+    found INTEGER NOT NULL,
+    live INTEGER NOT NULL,
+    missing INTEGER NOT NULL,
+    gone INTEGER NOT NULL,
+    moved INTEGER NOT NULL,
+    barred INTEGER NOT NULL,
+    dropped INTEGER NOT NULL,
+    visits INTEGER NOT NULL,
+    changes INTEGER NOT NULL,
+    failing INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    last_visit REAL,
+    last_change REAL,
+    rate REAL NOT NULL,
+    freshness REAL,
+    freshness_sd REAL,
+    age REAL
+);
+"""
+
+STEPS: tuple[tuple[str, str], ...] = (("0001-first", _FIRST), ("0002-summaries", _SUMMARIES))
 
 
 def migrate(db: sqlite3.Connection) -> None:

@@ -202,25 +202,25 @@ class Store:
 
     def keys(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Key and number of every page."""
-        rows = self._columns("SELECT key, id FROM pages", {"key": "i8", "id": "i8"})
+        rows = self.columns("SELECT key, id FROM pages", {"key": "i8", "id": "i8"})
         return rows["key"], rows["id"]
 
     def book_columns(self) -> Columns:
         """What the book is made of, one array a column, in the order of page numbers."""
         times = {"last_try", "last_visit", "last_change"}
         names = ", ".join(f"ifnull({name}, -9e999)" if name in times else name for name in _BOOK)
-        return self._columns(f"SELECT {names} FROM pages ORDER BY id", _BOOK)  # noqa: S608
+        return self.columns(f"SELECT {names} FROM pages ORDER BY id", _BOOK)  # noqa: S608
 
     def waiting(self) -> Columns:
         """Pages that were found and never downloaded, in the order in which they were found."""
-        return self._columns(
+        return self.columns(
             "SELECT id, site, failures, ifnull(last_try, -9e999) FROM pages WHERE state = 0 ORDER BY id",
             {"id": "i8", "site": "i4", "failures": "i4", "last_try": "f8"},
         )
 
     def visits_of_cycle(self, cycle: CycleRow) -> Columns:
         """Page and outcome of the visits of a cycle, in the order in which they were recorded."""
-        return self._columns(
+        return self.columns(
             "SELECT page, outcome FROM visits WHERE id >= ? AND cycle = ? ORDER BY id",
             {"page": "i8", "outcome": "i1"},
             (cycle.first_visit, cycle.id),
@@ -228,7 +228,7 @@ class Store:
 
     def visits_between(self, first: int, end: int) -> Columns:
         """Visits from one number up to another, in the order in which they were recorded; `held` as in `history`."""
-        return self._columns(
+        return self.columns(
             """SELECT page, cycle, at, outcome, ifnull(failure IN (?, ?, ?), 0) FROM visits
                WHERE id >= ? AND id < ? ORDER BY id""",
             {"page": "i8", "cycle": "i8", "at": "f8", "outcome": "i1", "held": "i1"},
@@ -237,7 +237,7 @@ class Store:
 
     def pages_visited_since(self, visit: int) -> NDArray[np.int64]:
         """Pages with a visit of that number or a later one."""
-        rows = self._columns("SELECT DISTINCT page FROM visits WHERE id >= ?", {"page": "i8"}, (visit,))
+        rows = self.columns("SELECT DISTINCT page FROM visits WHERE id >= ?", {"page": "i8"}, (visit,))
         return rows["page"]
 
     def history(self, pages: Iterable[int], before_visit: int) -> Columns:
@@ -246,7 +246,7 @@ class Store:
             self.db.execute("CREATE TEMP TABLE IF NOT EXISTS wanted (page INTEGER PRIMARY KEY)")
             self.db.execute("DELETE FROM wanted")
             self.db.executemany("INSERT INTO wanted VALUES (?)", ((int(page),) for page in pages))
-        return self._columns(
+        return self.columns(
             """SELECT page, at, outcome, ifnull(failure IN (?, ?, ?), 0) FROM visits JOIN wanted USING (page)
                WHERE id < ? ORDER BY id""",
             {"page": "i8", "at": "f8", "outcome": "i1", "held": "i1"},
@@ -258,7 +258,8 @@ class Store:
         rows = self.db.execute("SELECT url FROM pages WHERE id % ? = 0 ORDER BY id", (every,))
         return (row[0] for row in rows)
 
-    def _columns(self, sql: str, types: dict[str, str], values: tuple[Any, ...] = ()) -> Columns:
+    def columns(self, sql: str, types: dict[str, str], values: tuple[Any, ...] = ()) -> Columns:
+        """The answer to a question as one array a column."""
         kind = np.dtype(list(types.items()))
         rows = np.fromiter(self.db.execute(sql, values), dtype=kind)
         return {name: np.ascontiguousarray(rows[name]) for name in types}

@@ -6,6 +6,7 @@ crawling process ends its downloads, records them and can go on later.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import signal
 import socket
@@ -19,6 +20,7 @@ from typing import Self
 
 import uvicorn
 
+from recrawl.engine.summaries import catch_up
 from recrawl.errors import RecrawlError, UsageError
 from recrawl.record.lock import Lock
 from recrawl.record.store import Store
@@ -74,7 +76,7 @@ class Service:
             raise UsageError("a token has at least 16 characters")
         self._lock = Lock(folder / "serve.lock", "serve", lambda _: False)
         try:
-            Store(folder / "recrawl.db", create=True).close()  # brings its shape up to date
+            _bring_up_to_date(folder, plan.clock())
             self._bound = _listen(plan.host, plan.port)
         except RecrawlError:
             self._lock.release()
@@ -131,6 +133,12 @@ class Service:
         self._server.should_exit = True
         self._thread.join(_PATIENCE)
         self._end()
+
+
+def _bring_up_to_date(folder: Path, now: float) -> None:
+    """The shape of the store, and the sums that are shown."""
+    with contextlib.closing(Store(folder / "recrawl.db", create=True)) as store:
+        catch_up(store, now)
 
 
 def _context(folder: Path, plan: Plan) -> Context:
