@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from collections.abc import Callable
 
@@ -58,6 +59,18 @@ def test_freshness_is_a_share_with_its_deviation(repo: Repo, site: Callable[...,
     ages = json.loads(str(last["ages"]))
     assert len(ages) == len(AGES) + 1
     assert sum(ages) == 4
+
+
+def test_little_is_expected_of_pages_that_never_change(repo: Repo, site: Callable[..., Site]) -> None:
+    repo.crawl(site({"/": page("Start", "/a", "/b"), "/a": b"<p>one", "/b": b"<p>two"}).url())
+    for _ in range(4):
+        repo.later(days=1)
+        repo.cycle()
+    expected = [float(str(row["expected"])) for row in summaries(repo, "cycle_summaries")[1:]]
+    assert all(earlier > later for earlier, later in itertools.pairwise(expected))
+    assert expected[-1] < 0.3  # of three visits
+    (one,) = summaries(repo, "site_summaries")
+    assert float(str(one["rate"])) < 0.1
 
 
 def test_old_repositories_are_caught_up_with(repo: Repo, site: Callable[..., Site]) -> None:

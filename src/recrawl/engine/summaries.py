@@ -41,9 +41,8 @@ def summarise(store: Store, cycle: CycleRow, now: float) -> None:
     visits = _visits(store, cycle)
     pages = _pages(store)
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
-    belief, rates = believe(
-        pages["site"], pages["visits"], pages["changes"], pages["last_visit"] - pages["found"], sites
-    )
+    changes = pages["changes"] - 1  # its creation is counted too
+    belief, rates = believe(pages["site"], pages["visits"], changes, pages["last_visit"] - pages["found"], sites)
     expected, wider = _expected(visits, pages, sites)
     row = _cycle_row(store, cycle, visits, expected, wider)
     fresh = _fresh(pages, belief, now)
@@ -109,7 +108,7 @@ def _expected(visits: Columns, pages: Columns, sites: int) -> tuple[Floats, floa
     again = np.isfinite(visits["before"]) & (visits["outcome"] != Outcome.FAILED)
     mine = {name: pages[name][page] for name in ("site", "visits", "changes", "found")}
     before = np.where(again, visits["before"], 0.0)
-    belief, _ = believe(mine["site"], mine["visits"] - 1, mine["changes"] - found, before - mine["found"], sites)
+    belief, _ = believe(mine["site"], mine["visits"] - 1, mine["changes"] - 1 - found, before - mine["found"], sites)
     chance = np.where(again, 1.0 - belief.still(visits["at"] - before), np.nan)
     wider = spread(mine["site"][again], chance[again], found[again], sites)
     return chance, wider

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import sys
 import threading
@@ -32,7 +33,7 @@ _OFTEN = 1.0
 
 def main(arguments: list[str]) -> int:
     """Take the turn that the first line of input orders."""
-    order = json.loads(sys.stdin.readline() or "{}")
+    order = json.loads(_first_line())
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -47,10 +48,21 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _first_line() -> bytes:
+    """The order. Input is read without Python's buffers: their lock would be held for ever in forked processes."""
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(0, 1)
+        if not piece:
+            break
+        line += piece
+    return line
+
+
 def _listen(stop: threading.Event) -> None:
     """Wait for the end of input."""
-    with contextlib.suppress(OSError, ValueError):
-        while sys.stdin.readline():
+    with contextlib.suppress(OSError):
+        while os.read(0, 1024):
             pass
     stop.set()
 

@@ -64,7 +64,9 @@ def take(
             cycles.crawl(repository, options, [seed.url for seed in values.seeds], controls, only_rested=True)
         if stop():
             return None
-        visits = cycles.budget_of(values["budget"] if turn.budget is None else turn.budget, repository.store)
+        before = cycles.unfinished(repository.store, "cycle")  # it keeps its budget
+        asked = values["budget"] if turn.budget is None else turn.budget
+        visits = cycles.budget_of(asked, repository.store) if before is None else before.budget
         release = cycles.spread(visits, turn.at_start, options.timer(), turn.period)
         with watch("visiting", visits) as progress:
             controls = cycles.Controls(stop=stop, progress=progress, release=release)
