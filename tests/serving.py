@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -43,11 +43,11 @@ class Asker:
     ) -> Got:
         """Send a request; a body is sent as JSON, as a form, or as it is when it is bytes."""
         sent = {name.replace("_", "-"): value for name, value in self.headers.items()} | dict(headers or {})
-        data: bytes | None = body
+        data: Any = body
         if form:
             data, kind = urlencode(body).encode(), "application/x-www-form-urlencoded"
             sent = {"Content-Type": kind, **sent}
-        elif body is not None and not isinstance(body, bytes):
+        elif body is not None and not isinstance(body, bytes | Iterator):
             data, sent = json.dumps(body).encode(), {"Content-Type": "application/json", **sent}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:

@@ -1,0 +1,200 @@
+"""Who is let in: names, tokens, sessions, forms, pace and size; and the headers that every answer carries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from recrawl.serve.context import Limits
+from recrawl.serve.running import Plan, Service
+from recrawl.serve.security import Paces
+from recrawl.serve.sessions import new_session, opened, sealed
+from tests.serving import TOKEN, Asker
+from tests.world import Repo
+
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    repo = Repo.create(tmp_path_factory.mktemp("guarded") / "repo")
+    plan = Plan(schedule=False, token=TOKEN, limits=Limits(logins_per_minute=1000.0))
+    with Service(repo.folder, plan) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    repo = Repo.create(tmp_path_factory.mktemp("local") / "repo")
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        yield service
+
+
+def cookie_of(value: str) -> str:
+    return value.partition(";")[0]
+
+
+# -- names ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "10.0.0.1"]
+)
+def test_other_names_get_no_answer(local: Service, host: str) -> None:
+    assert Asker(local, Host=host).get("/healthz").status == 421
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:99", "[::1]:80", "localhost."])
+def test_our_names_do(local: Service, host: str) -> None:
+    assert Asker(local, Host=host).get("/healthz").status == 200
+
+
+def test_a_name_can_be_allowed(repo: Repo) -> None:
+    with Service(repo.folder, Plan(schedule=False, names=("Crawler.Example.org",))) as service:
+        assert Asker(service, Host="crawler.example.org").get("/healthz").status == 200
+
+
+# -- tokens and sessions -------------------------------------------------------------------------------------
+
+
+def test_without_the_token_nothing_is_told(guarded: Service) -> None:
+    found = Asker(guarded).get("/api/v1/status")
+    assert found.status == 401
+    assert found.headers["www-authenticate"] == "Bearer"
+    assert found.headers["content-type"] == "application/problem+json"
+    for shown in ("", "Bearer", f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer \xff"):
+        assert Asker(guarded, Authorization=shown).get("/api/v1/status").status == 401
+    assert Asker(guarded, Authorization=f"bearer {TOKEN}").get("/api/v1/status").status != 401
+
+
+def test_people_are_led_to_the_form_and_back(guarded: Service) -> None:
+    asked = Asker(guarded, **HTML)
+    sent_away = asked.get("/pages/7")
+    assert (sent_away.status, sent_away.headers["location"]) == (303, "/login?next=/pages/7")
+    form = asked.get("/login?next=/pages/7")
+    anonymous = cookie_of(form.headers["set-cookie"])
+    assert re.search("HttpOnly; SameSite=Strict", form.headers["set-cookie"])
+    csrf = re.search(r'name="csrf" value="(\w+)"', form.text)
+    assert csrf is not None
+    fields = {"csrf": csrf[1], "next": "/pages/7", "token": TOKEN}
+    inside = asked.post("/login", fields, form=True, headers={"Cookie": anonymous})
+    assert (inside.status, inside.headers["location"]) == (303, "/pages/7")
+    known = cookie_of(inside.headers["set-cookie"])
+    assert known != anonymous
+    assert asked.get("/", Cookie=known).status != 303
+    assert asked.get("/", Cookie=anonymous).status == 303
+    wrong = asked.post("/login", {**fields, "token": "x"}, form=True, headers={"Cookie": anonymous})
+    assert wrong.status == 403
+    assert 'role="alert"' in wrong.text
+
+
+def test_forms_of_others_are_refused(guarded: Service) -> None:
+    asked = Asker(guarded, **HTML)
+    cookie = cookie_of(asked.get("/login").headers["set-cookie"])
+    for csrf in ("", "0" * 64):
+        fields = {"csrf": csrf, "token": TOKEN}
+        assert asked.post("/login", fields, form=True, headers={"Cookie": cookie}).status == 403
+    assert asked.post("/login", {"token": TOKEN}, form=True).status == 403
+
+
+@pytest.mark.parametrize("after", ["//evil.example/", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])
+def test_nobody_is_sent_elsewhere_after_the_form(guarded: Service, after: str) -> None:
+    asked = Asker(guarded, **HTML)
+    form = asked.get("/login")
+    csrf = re.search(r'name="csrf" value="(\w+)"', form.text)
+    assert csrf is not None
+    fields = {"csrf": csrf[1], "next": after, "token": TOKEN}
+    cookie = cookie_of(form.headers["set-cookie"])
+    assert asked.post("/login", fields, form=True, headers={"Cookie": cookie}).headers["location"] == "/"
+
+
+def test_script_in_the_address_shows_as_text(guarded: Service) -> None:
+    found = Asker(guarded, **HTML).get("/login?next=/%22%3E%3Cscript%3Ealert(1)%3C/script%3E")
+    assert "<script>" not in found.text
+
+
+def test_a_session_cannot_be_made_up_or_outlive_its_time() -> None:
+    session = new_session(0.0, known=False)
+    cookie = sealed(session, b"key")
+    assert opened(cookie, b"key", 0.0) == session
+    assert opened(cookie.replace(".0.", ".1.", 1), b"key", 0.0) is None
+    assert opened(cookie, b"key", 1e9) is None
+    for broken in ("", ".", "a.b.c.d", "....", "\ud800", cookie[:-1]):
+        assert opened(broken, b"key", 0.0) is None
+
+
+def test_wrong_tokens_are_counted(repo: Repo) -> None:
+    plan = Plan(schedule=False, token=TOKEN, limits=Limits(logins_per_minute=3.0))
+    with Service(repo.folder, plan) as service:
+        answers = [Asker(service, Authorization="Bearer wrong").get("/api/v1/status").status for _ in range(5)]
+        assert answers == [401, 401, 401, 429, 429]
+        assert Asker(service, Authorization=f"Bearer {TOKEN}").get("/api/v1/status").status == 429
+
+
+# -- requests from other sites -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://localhost:1"},
+    ],
+)
+def test_other_sites_change_nothing(local: Service, headers: dict[str, str]) -> None:
+    found = Asker(local, Host=f"localhost:{local.port}").post("/api/v1/scheduler/pause", {}, headers=headers)
+    assert found.status == 403
+    assert not local.context.scheduler.status().paused
+
+
+# -- pace and size -------------------------------------------------------------------------------------------
+
+
+def test_pace() -> None:
+    now = [0.0]
+    paces = Paces(60.0, 3.0, lambda: now[0])
+    assert [paces.take("a") for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
+    assert paces.take("b") == 0.0
+    now[0] = 1.0
+    assert paces.take("a") == 0.0
+    for client in range(20_000):
+        paces.take(str(client))
+    assert len(paces._clients) <= 10_000
+
+
+def test_too_many_requests_are_told_when_to_come_again(repo: Repo) -> None:
+    plan = Plan(schedule=False, limits=Limits(per_minute=1.0, burst=2.0))
+    with Service(repo.folder, plan) as service:
+        answers = [Asker(service).get("/healthz") for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 200, 429]
+    assert int(answers[2].headers["retry-after"]) > 0
+
+
+def test_large_bodies_are_refused(repo: Repo) -> None:
+    plan = Plan(schedule=False, limits=Limits(body_bytes=1000))
+    with Service(repo.folder, plan) as service:
+        asked = Asker(service, **{"Content-Type": "application/x-www-form-urlencoded"})
+        assert asked.post("/login", b"x" * 1001).status == 413
+        assert asked.post("/login", b"1", headers={"Content-Length": "-1"}).status in (400, 413)
+        chunked = (b"x" * 400 for _ in range(5))
+        assert asked.post("/login", chunked).status == 413
+
+
+# -- headers -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/login", "/nothing", "/api/v1/nothing"])
+def test_every_answer_is_fenced(local: Service, path: str) -> None:
+    headers = Asker(local, **HTML).get(path).headers
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "server" not in headers
