@@ -34,8 +34,8 @@ class Got:
 class Asker:
     """A client. It follows no redirects, keeps no cookies and believes nothing."""
 
-    def __init__(self, service: Service | None = None, *, port: int = 0, **headers: str) -> None:
-        self.port = service.port if service else port
+    def __init__(self, service: Service | int, **headers: str) -> None:
+        self.port = service if isinstance(service, int) else service.port
         self.headers = headers
 
     def ask(

@@ -60,7 +60,7 @@ def test_the_verb_serves_until_it_is_told_to_stop(repo: Repo) -> None:
     while not told.endswith("}\n"):
         told += process.stdout.readline()
     port = int(json.loads(told)["address"].rstrip("/").rpartition(":")[2])
-    assert Asker(port=port).get("/healthz").status == 200
+    assert Asker(port).get("/healthz").status == 200
     process.send_signal(signal.SIGTERM)
     ended = repo.wait(process)
     assert (ended.code, ended.err) == (0, "stopped\n")
