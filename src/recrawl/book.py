@@ -4,9 +4,9 @@ The book is the same in the lab and live. Live it is loaded from the store at th
 cycle are noted at its end, so a policy sees one state of knowledge throughout, and a crashed cycle can be started
 again from the same state.
 
-Four things are there only when a policy `needs` them: the tree of directories, the links between pages, clusters of
-like pages, the forms of addresses. And `memory` is what the policy in use keeps from cycle to cycle, under names of
-its own.
+Five things are there only when a policy `needs` them: the tree of directories, the links between pages, clusters of
+like pages, the forms of addresses, what servers volunteer about change. And `memory` is what the policy in use keeps
+from cycle to cycle, under names of its own.
 """
 
 from __future__ import annotations
@@ -75,6 +75,23 @@ class Clusters:
     """Row c: all clusters by the distance of their centroids from c's, c itself first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What servers volunteer about change (spec §8), kind by page. Who believes what is `learn.hints`' affair."""
+
+    kinds: tuple[str, ...]
+    signals: NDArray[np.int16]
+    """Kind by page: how often the source said since the page's last visit that it has changed."""
+    claimed: NDArray[np.float64]
+    """Kind by page: the newest time of change that it named; -inf where it named none."""
+    until: NDArray[np.float64]
+    """Kind by page: up to when its silence would mean something; -inf where it does not speak of the page at all."""
+
+    def first(self, pages: int) -> Hints:
+        """The hints of the first so many pages."""
+        return Hints(self.kinds, self.signals[:, :pages], self.claimed[:, :pages], self.until[:, :pages])
+
+
 @dataclass(slots=True)
 class Book:
     """Columns over pages. Times are seconds since 1970, UTC; -inf where something never happened."""
@@ -104,6 +121,7 @@ class Book:
     clusters: Clusters | None = None
     form: NDArray[np.int64] | None = None
     """A number for the form of the page's address: equal numbers, same form (see `learn.forms`)."""
+    hints: Hints | None = None
     memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     """What the policy keeps; only its `learn` may write here."""
 

@@ -40,7 +40,7 @@ class Policy(Chooser, Protocol):
     source: ClassVar[str]
     """Where it comes from."""
     needs: ClassVar[frozenset[str]]
-    """What it asks of the book beyond the columns: folders, links, clusters."""
+    """What it asks of the book beyond the columns: folders, links, clusters, forms, hints."""
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from recrawl.cli.output import AsJson, as_json, note, table
 from recrawl.cli.places import cache_folder
 from recrawl.errors import UsageError
+from recrawl.lab.hinting import HOWS
 from recrawl.lab.histories import open_history
 from recrawl.lab.history import History
 from recrawl.lab.replay import Setup
@@ -53,6 +54,9 @@ AtStart = Annotated[
 ]
 Failures = Annotated[float, typer.Option(min=0, max=1, help="Share of visits that fail.")]
 Late = Annotated[float, typer.Option(min=0, max=1, help="Share of answers that come after the policy is done.")]
+HintsFrom = Annotated[
+    str, typer.Option("--hints", metavar="SOURCE", help=f"What the sites volunteer: sitemap: with {', '.join(HOWS)}.")
+]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Read and replay everything again.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; one per core if not given.")]
 
@@ -69,12 +73,13 @@ def run_command(
     at_start: AtStart = 1.0,
     failures: Failures = 0.0,
     late: Late = 0.0,
+    hints: HintsFrom = "",
     workers: Workers = None,
     no_cache: NoCache = False,
     json: AsJson = False,
 ) -> None:
     """Replay archives under policies: what would each have found with this budget?"""
-    settings = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
+    settings = {"discover": discover, "at_start": at_start, "failures": failures, "late": late, "hints": hints}
     rows = _run(archives, policy, [budget], [cycle], cycles, seed or [1], change, settings, workers, no_cache)
     as_json(rows) if json else table(rows, _COLUMNS)
 
@@ -91,6 +96,7 @@ def compare_command(
     at_start: AtStart = 1.0,
     failures: Failures = 0.0,
     late: Late = 0.0,
+    hints: HintsFrom = "",
     metric: Annotated[str, typer.Option(help=f"What the chart shows: {', '.join(METRICS)}.")] = "change_ratio",
     chart: Annotated[
         list[Path] | None, typer.Option(help="Write a chart: a name ending in .png, .svg or .html; repeatable.")
@@ -107,7 +113,7 @@ def compare_command(
             raise UsageError(f"a chart's name ends in {', '.join(_CHARTS)}, not as '{path.name}' does")
         if not path.parent.is_dir():
             raise UsageError(f"there is no folder {path.parent} to write a chart to")
-    settings = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
+    settings = {"discover": discover, "at_start": at_start, "failures": failures, "late": late, "hints": hints}
     budgets, lengths = budget or [0.0025, 0.01, 0.04], cycle or ["1d"]
     rows = _run(
         archives, policy, budgets, lengths, cycles, list(range(1, seeds + 1)), change, settings, workers, no_cache

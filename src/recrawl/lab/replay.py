@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.choose.contract import Policy
 from recrawl.errors import UsageError
+from recrawl.lab.hinting import Source, check_source
 from recrawl.lab.history import ABSENT, History
 from recrawl.lab.metrics import Meter, Record
 from recrawl.lab.tape import Tape
@@ -43,6 +44,8 @@ class Setup:
     """The share of answers that come when the policy has finished its cycle: it learns of them only then."""
     discover: str = "births"
     """How pages born later become known: `births`, or `links` from visited pages."""
+    hints: str = ""
+    """A source of hints, as `sitemap:honest` (see `lab.hinting`); none if empty."""
     samples: int = 8
     """How often freshness and age are looked at within a cycle."""
 
@@ -60,6 +63,8 @@ class Setup:
                 raise UsageError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
         if self.discover not in ("births", "links"):
             raise UsageError(f"pages are discovered by births or links, not '{self.discover}'")
+        if self.hints:
+            check_source(self.hints)
 
     def waits(self, made: int, count: int) -> NDArray[np.float64]:
         """How long after the cycle's start the next visits take place, when so many have been made."""
@@ -97,7 +102,8 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
 
 def check(history: History, policy: Policy, setup: Setup) -> None:
     """Refuse what cannot be replayed, and say why."""
-    lacking = sorted((policy.needs | ({"links"} if setup.discover == "links" else set())) - history.carries)
+    wanted = (policy.needs - {"hints"}) | ({"links"} if setup.discover == "links" else set())  # hints are the setup's
+    lacking = sorted(wanted - history.carries)
     if lacking:
         raise UsageError(
             f"{policy.name} needs {' and '.join(lacking)}, and this archive has none: "
@@ -120,6 +126,7 @@ class Web:
         self._made = 0
         self._seen: list[tuple[Pages, NDArray[np.int8], NDArray[np.float64]]] = []
         self._lists = np.zeros(0, np.int32)
+        self._source = Source(history, setup.hints, setup.seed) if setup.hints else None
         self._linked = np.ones(len(history), bool)
         if setup.discover == "links":
             self._linked = self.tape.version != ABSENT
@@ -151,6 +158,8 @@ class Web:
         np.logical_and(self.tape.there, self._linked, out=book.known)
         if "links" in needs:
             self._show_links(book)
+        if self._source and "hints" in needs:
+            book.hints = self._source.read(book.now, book.last_visit)
 
     def visit(self, picks: Picks) -> Outcomes:
         """Visit pages, at their turn in the cycle."""
