@@ -46,7 +46,7 @@ from recrawl.record.store import Columns, Store
 
 _KEPT = "kept "
 """Before the names of the policy's own arrays in the file."""
-_WHOLE = ("now", "folders", "links", "clusters", "form", "memory")
+_WHOLE = ("now", "folders", "links", "clusters", "form", "hints", "memory")
 _PER_PAGE = tuple(item.name for item in fields(Book) if item.name not in _WHOLE)
 
 
@@ -198,6 +198,7 @@ def _first_pages(book: Book, pages: int, now: float) -> Book:
         view.clusters = Clusters(book.clusters.of[:pages], book.clusters.nearest)
     if book.form is not None:
         view.form = book.form[:pages]
+    view.hints = None  # what was said in the past is not recorded
     return view
 
 

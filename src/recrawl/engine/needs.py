@@ -25,7 +25,7 @@ from recrawl.record.repository import Repository
 from recrawl.record.rows import CycleRow
 from recrawl.record.store import Store
 
-_LIVE = frozenset({"folders", "links", "clusters", "forms"})
+_LIVE = frozenset({"folders", "links", "clusters", "forms", "hints"})
 """What a repository can give."""
 
 
