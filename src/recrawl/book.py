@@ -116,6 +116,10 @@ class Book:
     """The last visit that said something."""
     last_change: NDArray[np.float64]
     size: NDArray[np.int64]
+    weight: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """How much a page matters, 1 on average; finite and not negative. All 1 where nobody said anything."""
+    cost: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """What a visit costs against others, over zero; all 1 where a visit is a visit."""
     folders: Folders | None = None
     links: Links | None = None
     clusters: Clusters | None = None
@@ -124,6 +128,12 @@ class Book:
     hints: Hints | None = None
     memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     """What the policy keeps; only its `learn` may write here."""
+
+    def __post_init__(self) -> None:
+        if not len(self.weight):
+            self.weight = np.ones(len(self))
+        if not len(self.cost):
+            self.cost = np.ones(len(self))
 
     @classmethod
     def blank(cls, pages: int, now: float = 0.0) -> Book:

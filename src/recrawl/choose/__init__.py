@@ -21,10 +21,13 @@ from recrawl.choose.frequency_greedy import FrequencyGreedy
 from recrawl.choose.greedy import Greedy
 from recrawl.choose.grouped import Grouped
 from recrawl.choose.heritrix1 import Heritrix1
+from recrawl.choose.lambda_crawl import LambdaCrawl
 from recrawl.choose.manifoldcf import ManifoldCF
 from recrawl.choose.marginalia import Marginalia
 from recrawl.choose.norconex import Norconex
 from recrawl.choose.nutch import Nutch
+from recrawl.choose.optimal_age import OptimalAge
+from recrawl.choose.optimal_freshness import OptimalFreshness
 from recrawl.choose.predicted import Predicted
 from recrawl.choose.proportional import Proportional
 from recrawl.choose.round_robin import RoundRobin
@@ -49,6 +52,9 @@ POLICIES: dict[str, type[Any]] = {
         FrequencyGreedy,
         FrequencyAdaptive,
         ChangeFrequency,
+        OptimalFreshness,
+        OptimalAge,
+        LambdaCrawl,
         Sampling,
         AnchorDepth,
         Shock,
