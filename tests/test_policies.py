@@ -20,7 +20,7 @@ import scipy.sparse  # noqa: F401  # or the first policy that loads it misses it
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.book import Book, Clusters, Folders, Links
+from recrawl.book import Book, Clusters, Folders, Hints, Links
 from recrawl.choose import POLICIES, describe, make_policy, parameters
 from recrawl.errors import UnknownName, UsageError
 from recrawl.lab.worlds import Busy, Still
@@ -67,6 +67,7 @@ VARIANTS = (
     "change-frequency(allocation=optimal)",
     "optimal-freshness(estimator=irregular)",
     "optimal-age(estimator=moment)",
+    "ncis(estimator=naive)",
     "lambda-crawl(estimator=regular)",
     "lambda-crawl(penalty=binary, floor=0.4)",
     "lambda-crawl(penalty=binary, estimator=naive)",
@@ -94,6 +95,8 @@ def books(draw: Callable[..., Any], least: int = 0) -> Book:
     book.folder[:] = book.site * PER_SITE + rng.integers(0, PER_SITE, pages)
     if draw(st.booleans()):
         book.folders, book.links, book.clusters = surroundings(rng, pages, sites)
+    if draw(st.booleans()):
+        book.hints = hinted(rng, pages, book.now)
     book.depth[:] = rng.integers(0, 6, pages)
     book.found[:] = book.now - rng.integers(0, 100, pages) * DAY
     book.size[:] = rng.integers(0, 10**6, pages)
@@ -103,6 +106,14 @@ def books(draw: Callable[..., Any], least: int = 0) -> Book:
         at = book.now - rng.integers(0, 30, len(some)) * DAY / 2
         book.note(Outcomes(some, rng.choice(5, len(some), p=[0.4, 0.3, 0.1, 0.05, 0.15]).astype(np.int8)), at)
     return book
+
+
+def hinted(rng: np.random.Generator, pages: int, now: float) -> Hints:
+    """Any that servers may have volunteered: signals, dates in the future, silence, nothing at all."""
+    shape = (2, pages)
+    signals = rng.choice([0, 0, 1, 7], shape).astype(np.int16)
+    claimed = now - rng.choice([-1e9, 0.0, 1e6, np.inf], shape)
+    return Hints(("lastmod", "feed"), signals, claimed, now - rng.choice([0.0, 1e5, np.inf], shape))
 
 
 def surroundings(rng: np.random.Generator, pages: int, sites: int) -> tuple[Folders, Links, Clusters]:
@@ -167,7 +178,7 @@ def driven(text: str, book: Book, budget: int, seed: int) -> Watched:
 def columns(book: Book) -> dict[str, Any]:
     """Every array of the book, those inside its parts too."""
     parts = {item.name: getattr(book, item.name) for item in dataclasses.fields(book)}
-    for name in ("folders", "links", "clusters"):
+    for name in ("folders", "links", "clusters", "hints"):
         part = parts.pop(name)
         if part is not None:
             parts |= {f"{name}.{item.name}": getattr(part, item.name) for item in dataclasses.fields(part)}

@@ -24,6 +24,7 @@ from recrawl.choose.heritrix1 import Heritrix1
 from recrawl.choose.lambda_crawl import LambdaCrawl
 from recrawl.choose.manifoldcf import ManifoldCF
 from recrawl.choose.marginalia import Marginalia
+from recrawl.choose.ncis import Ncis
 from recrawl.choose.norconex import Norconex
 from recrawl.choose.nutch import Nutch
 from recrawl.choose.optimal_age import OptimalAge
@@ -55,6 +56,7 @@ POLICIES: dict[str, type[Any]] = {
         OptimalFreshness,
         OptimalAge,
         LambdaCrawl,
+        Ncis,
         Sampling,
         AnchorDepth,
         Shock,

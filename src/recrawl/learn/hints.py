@@ -153,12 +153,15 @@ class Signals:
                 )
         return found
 
-    def rates(self, kind: str) -> tuple[Floats, Floats]:
-        """One per page: recall and false signals a day of a kind, as far as it is heeded."""
-        return (
-            (self._recall[kind] * (1 - self._doubt[kind]))[self._site],
-            self._alarm[kind][self._site],
-        )
+    def sources(self, pages: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Of the sources that speak of a page: the share of changes that none tells, all their false signals a day."""
+        missed, false = np.ones(len(pages)), np.zeros(len(pages))
+        site = self._site[pages]
+        for row, kind in enumerate(self._hints.kinds if self._hints else ()):
+            heard = (self._covered(row, pages) > 0).astype(np.float64)
+            missed *= 1 - heard * (1 - self._doubt[kind][site]) * self._recall[kind][site]
+            false += heard * self._alarm[kind][site]
+        return missed, false
 
     def _heard(self, pages: NDArray[np.int64], u: Floats) -> tuple[Floats, Floats]:
         """Kind by page: the share of changes that its silence leaves possible, and the log of P(no signal is true)."""
