@@ -29,7 +29,7 @@ def test_rows_come_as_the_store_has_them_and_few_questions_are_asked(store: Stor
     lanes = Lanes(delay=0.0, order=order)  # type: ignore[arg-type]
     for page in range(_PAGES):
         lanes.push(page % 2, page)
-    ahead = Ahead(store, lanes)
+    ahead = Ahead(store, lanes, lambda: 0.0)
     expected = {page: store.page(page) for page in range(_PAGES)}
     asked: list[str] = []
     store.db.set_trace_callback(asked.append)
@@ -39,19 +39,19 @@ def test_rows_come_as_the_store_has_them_and_few_questions_are_asked(store: Stor
         taken[page] = ahead.take(page, server)
         lanes.done(server, 0.0, status=200)
     store.db.set_trace_callback(None)
-    assert taken == expected
-    assert len(asked) == 4  # two servers of 125 pages each
+    assert taken == {page: (row, 0) for page, row in expected.items()}
+    assert len(asked) == 8  # two servers of 125 pages each, rows and hints
 
 
 def test_what_was_looked_up_can_be_forgotten(store: Store) -> None:
     lanes = Lanes(delay=0.0)
     lanes.push(0, 2)
-    ahead = Ahead(store, lanes)
-    assert ahead.take(0, 0)[3] == 0
+    ahead = Ahead(store, lanes, lambda: 0.0)
+    assert ahead.take(0, 0)[0][3] == 0
     store.commit(Batch(listed=[(1, 2)]), [])
     ahead.forget()
-    assert ahead.take(2, 0)[3] == 1
+    assert ahead.take(2, 0)[0][3] == 1
 
 
 def test_a_page_that_no_lane_knows_is_looked_up_alone(store: Store) -> None:
-    assert Ahead(store, Lanes(delay=0.0)).take(7, 1) == store.page(7)
+    assert Ahead(store, Lanes(delay=0.0), lambda: 0.0).take(7, 1) == (store.page(7), 0)

@@ -12,8 +12,8 @@ from recrawl.book import Clusters
 from recrawl.choose import make_policy
 from recrawl.engine import cycles
 from recrawl.engine.arrays import read_arrays, write_arrays
-from recrawl.engine.live import Tally
 from recrawl.engine.memory import ready_book
+from recrawl.engine.tally import Tally
 from recrawl.lab.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.record.repository import Repository

@@ -20,9 +20,9 @@ from recrawl.discover.urls import directory, key
 from recrawl.engine import cycles
 from recrawl.engine.arrays import read_arrays, write_arrays
 from recrawl.engine.books import load_book
-from recrawl.engine.live import Tally
 from recrawl.engine.memory import file_of, ready_book, remember
 from recrawl.engine.needs import add_folders
+from recrawl.engine.tally import Tally
 from recrawl.errors import UsageError
 from recrawl.lab.archive import Archive
 from recrawl.lab.synth import World, write

@@ -14,7 +14,7 @@ import pytest
 
 from recrawl.engine import cycles
 from recrawl.engine.books import load_book
-from recrawl.engine.live import Tally
+from recrawl.engine.tally import Tally
 from recrawl.lab.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.lab.timelapse.app import Options as Manners

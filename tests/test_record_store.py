@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from recrawl.model import Outcome, State
 from recrawl.record import questions
-from recrawl.record.rows import Batch, CycleRow, NewPage, PageState, SiteRow, VersionRow, VisitRow, unvisited
+from recrawl.record.rows import Batch, CycleRow, HintRow, NewPage, PageState, SiteRow, VersionRow, VisitRow, unvisited
 from recrawl.record.store import Store
 from tests.crashes import site_row
 
@@ -185,10 +185,10 @@ def test_a_reason_is_stored_once(store: Store) -> None:
 
 def test_links_hints_and_archive_files_are_replaced(store: Store) -> None:
     for targets, seen, length in ((b"\1\0\0\0", 1.0, 100), (b"", 2.0, 200)):
-        batch = Batch(links=[(0, targets)], hints=[(0, "lastmod", seen, 5.0)])
+        batch = Batch(links=[(0, targets)], hints=[HintRow(0, "lastmod", seen, 5.0, 1)])
         store.commit(batch, [(0, "a.warc.gz", length)])
     assert store.db.execute("SELECT * FROM links").fetchall() == [(0, b"")]
-    assert store.db.execute("SELECT * FROM hints").fetchall() == [(0, "lastmod", 2.0, 5.0)]
+    assert store.db.execute("SELECT * FROM hints").fetchall() == [(0, "lastmod", 2.0, 5.0, 2)]
     assert store.db.execute("SELECT * FROM warcs").fetchall() == [(0, "a.warc.gz", 200)]
 
 

@@ -58,6 +58,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("robots_hours", 24.0, "How long a robots.txt is believed, in hours."),
     Setting("sitemaps", True, "Whether sitemaps are read."),
     Setting("sitemap_hours", 24.0, "How often sitemaps are read, in hours."),
+    Setting("feed_hours", 1.0, "How often feeds are read, in hours; 0 for never."),
     Setting("gone_hours", 48.0, "How long pages that vanish together must stay away to count as gone, in hours."),
     Setting("readers", 0, "Processes that parse pages; 0 is one less than there are cores.", most=1000),
     Setting("parse_seconds", 5.0, "Longest time that parsing a page may take.", least=0.1),

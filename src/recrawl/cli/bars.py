@@ -16,7 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from recrawl.engine.live import Tally
+from recrawl.engine.tally import Tally
 
 _EVERY = 0.2
 

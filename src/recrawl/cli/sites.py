@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from recrawl.cli.output import AsJson, as_json, table
 from recrawl.cli.session import load, reading
 from recrawl.discover.urls import origin
+from recrawl.engine.trust import trust
 from recrawl.record import questions
 from recrawl.verbs.times import iso, stamp
 
@@ -14,10 +17,13 @@ EXAMPLE = "Example: recrawl sites --json"
 
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:
-    """List the sites with the number of their pages, visits and changes, and what robots.txt answered."""
+    """List the sites with the number of their pages, visits and changes, what robots.txt answered, how hints proved."""
     with reading(ctx) as repository:
         rows = questions.sites(repository.store.db)
+        believed = trust(repository)
         seeds = load(repository.folder).seeds
+    for row in rows:
+        row["hints"] = believed.get(row["url"], [])
     known = {row["url"] for row in rows}
     rows += [{"url": seed.url, "pages": 0} for seed in seeds if origin(seed.url) not in known]
     if json:
@@ -25,7 +31,10 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
         as_json([{**row, **{name: iso(row.get(name) or None) for name in times}} for row in rows])
         return
     table(
-        ({**row, "last_visit": stamp(row.get("last_visit")), "robots": _robots(row)} for row in rows),
+        (
+            {**row, "last_visit": stamp(row.get("last_visit")), "robots": _robots(row), "hints": _hints(row)}
+            for row in rows
+        ),
         {
             "url": "site",
             "pages": ">pages",
@@ -36,6 +45,7 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
             "changes": ">changes",
             "last_visit": "last visit",
             "robots": "robots.txt",
+            "hints": "hints (right, complete)",
         },
     )
 
@@ -45,3 +55,14 @@ def _robots(row: dict[str, object]) -> str:
     if not isinstance(status, int) or status < 0:
         return "not asked yet"
     return "no answer" if status == 0 else f"HTTP {status}"
+
+
+def _hints(row: dict[str, Any]) -> str:
+    """Kinds with the share of signals that were right, and of changes that were told."""
+    told = []
+    for hint in row.get("hints", ()):
+        if hint["precision"] is None:
+            told.append(f"{hint['kind']} (not tried yet)")
+        else:
+            told.append(f"{hint['kind']} ({hint['precision']:.0%}, {hint['recall']:.0%})")
+    return ", ".join(told)

@@ -7,11 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from recrawl.cli.output import count, say
+from recrawl.cli.output import count, note, say
 from recrawl.engine.cycles import Summary
-from recrawl.engine.live import Tally
+from recrawl.engine.tally import Tally
 from recrawl.model import Outcome
 from recrawl.verbs.times import span
+
+_WARNINGS = 10
+"""Of more than this, the rest is left out."""
 
 
 @contextmanager
@@ -44,3 +47,5 @@ def tell(summary: Summary) -> None:
         say(f"  {count(tally.found, 'page')} found, {tally.received / 1e6:.1f} MB received")
     for failure, number in tally.failures.most_common(5):
         say(f"  {number:,} x {failure}")
+    for warning in tally.warnings[:_WARNINGS]:
+        note(f"ignored: {warning}")

@@ -18,6 +18,7 @@ from typing import cast
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from recrawl.discover import updates
 from recrawl.discover.urls import DEFAULT_RULES, Base, UrlRules, join, prepare
 
 # What ends like this is surely no page: pictures, sound, film, fonts, style, code, archives, documents.
@@ -57,6 +58,8 @@ class Links:
     """What the page says its address is."""
     follow: bool
     index: bool
+    updates: float = 0.0
+    """Every how many days it says that it changes, 0 where it does not say."""
 
 
 @dataclass(slots=True)
@@ -67,6 +70,7 @@ class _Head:
     canonical: str = ""
     follow: bool = True
     index: bool = True
+    updates: float = 0.0
     feeds: list[str] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
 
@@ -90,7 +94,7 @@ class LinkReader:
         head = _read_head(tree)
         page = prepare(url, self._rules)
         if page is None:
-            return Links([], [], None, head.follow, head.index)
+            return Links([], [], None, head.follow, head.index, head.updates)
         base = page
         if head.base and (named := join(head.base, page, self._rules)):
             base = prepare(named, self._rules) or page
@@ -101,7 +105,8 @@ class LinkReader:
             found.pop(nothing, None)
         feeds = filter(None, (join(href, base, self._rules) for href in head.feeds))
         said = join(head.canonical, base, self._rules) if head.canonical else None
-        return Links(list(found)[:MAX_LINKS], list(dict.fromkeys(feeds)), said, head.follow, head.index)
+        unique = list(dict.fromkeys(feeds))
+        return Links(list(found)[:MAX_LINKS], unique, said, head.follow, head.index, head.updates)
 
     def _body(self, tree: LexborHTMLParser, base: Base, page: Base) -> list[str]:
         """What `a`, `area` and frames point to, empty strings for what is no page.
@@ -199,10 +204,13 @@ def _read_meta(attributes: dict[str, str | None], head: _Head) -> None:
     content = attributes.get("content")
     if not content:
         return
-    if (attributes.get("name") or "").strip().lower() in _ROBOTS:
+    name = (attributes.get("name") or "").strip().lower()
+    if name in _ROBOTS:
         words = set(content.lower().replace(",", " ").split())
         head.follow = head.follow and not words & {"nofollow", "none"}
         head.index = head.index and not words & {"noindex", "none"}
+    elif name == updates.NAME:
+        head.updates = head.updates or updates.days(content)
     elif (attributes.get("http-equiv") or "").strip().lower() == "refresh":
         match = _REFRESH.match(content.strip())
         if match:

@@ -32,7 +32,17 @@ _MAX_ELEMENTS = 64  # a wanted entry; with more the document is mostly something
 _MAX_TEXT = 8192  # no address is longer
 _MAX_AMPERSANDS = 1_000_000  # looked at; an entity beyond is dropped by the parser, as there is no DTD
 
-_FREQUENCIES = frozenset(("always", "hourly", "daily", "weekly", "monthly", "yearly", "never"))
+_DAY = 86400.0
+PERIODS = {
+    "always": 3600.0,
+    "hourly": 3600.0,
+    "daily": _DAY,
+    "weekly": 7 * _DAY,
+    "monthly": 30 * _DAY,
+    "yearly": 365 * _DAY,
+    "never": 3650 * _DAY,
+}
+"""What the words of `changefreq` promise, in seconds."""
 _ROOT = re.compile(rb"(?i)<(?:[\w.-]{1,32}:)?(urlset|sitemapindex|rss|feed|rdf|html|!doctype\s+html)\b")
 _DECLARED = re.compile(rb"""(?i)<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})["']""")
 # CDATA is taken whole (to the end if it is never closed), so that an ampersand inside it stays as it is.
@@ -72,6 +82,8 @@ class Sitemap:
     kind: Literal["index", "urls"]
     entries: tuple[Entry, ...]
     problem: str
+    bad_dates: int = 0
+    """Entries whose date could not be read."""
 
 
 def parse(body: bytes, url: str, *, max_bytes: int = 52_428_800, max_entries: int = 50_000) -> Sitemap:
@@ -97,7 +109,9 @@ def parse(body: bytes, url: str, *, max_bytes: int = 52_428_800, max_entries: in
     # The root decides, unless all that was found is of the other sort.
     index = bool(indexes) if bool(indexes) != bool(urls) else name == b"sitemapindex"
     entries = tuple(indexes if index else urls)
-    return Sitemap("index" if index else "urls", entries, problem or ("" if entries else "no entries"))
+    return Sitemap(
+        "index" if index else "urls", entries, problem or ("" if entries else "no entries"), reader.bad_dates
+    )
 
 
 def _unpack(body: bytes, max_bytes: int) -> tuple[bytes, str]:
@@ -166,6 +180,7 @@ class _Reader:
 
     def __init__(self, url: str, max_entries: int, holders: dict[str, str]) -> None:
         self.found: dict[str, list[Entry]] = {"url": [], "sitemap": []}
+        self.bad_dates = 0
         self._base, self._holders = url, holders
         self._max_entries, self._entries = max_entries, 0
         self._elements = self._depth = self._entry_depth = self._length = 0
@@ -243,9 +258,11 @@ class _Reader:
             return
         self._entries += 1
         if self._entries <= self._max_entries:
-            date = when(next((fields[name] for name in _DATES if name in fields), ""))
+            said = next((fields[name] for name in _DATES if name in fields), "")
+            date = when(said)
+            self.bad_dates += date is None and bool(said.strip())
             word = fields.get("changefreq", "").strip().lower()
-            frequency = word if word in _FREQUENCIES else ""
+            frequency = word if word in PERIODS else ""
             self.found[kind].append(Entry(address, date, frequency, _priority(fields.get("priority", ""))))
 
 

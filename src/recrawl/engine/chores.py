@@ -1,4 +1,4 @@
-"""What has to be fetched besides pages: robots.txt before anything else of a server, then its sitemaps.
+"""What has to be fetched besides pages: robots.txt before anything else of a server, then its sitemaps and feeds.
 
 Chores travel through the same lanes as pages, as negative items, so that they are paced like everything else. While a
 server's robots.txt is on its way the server's lane is held.
@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 from recrawl.discover import sitemaps
+from recrawl.discover.sitemaps import PERIODS
 from recrawl.discover.urls import canonical, origin
 from recrawl.engine.discovery import Discovery
+from recrawl.engine.feeds import FEED_BYTES, Feeds
 from recrawl.engine.options import Options
 from recrawl.engine.recorder import Recorder
 from recrawl.engine.servers import Server, Servers
 from recrawl.fetch.http import Client, Request
 from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.robots import Robots
-from recrawl.model import Answer, Failure
+from recrawl.model import Answer, Failure, Validators
 
 _ROBOTS_BYTES = 512_000  # RFC 9309: what lies behind that need not be read
 _SITEMAP_BYTES = 52_428_800
@@ -36,6 +38,7 @@ class _Chore:
     url: str
     hops: int = 0
     level: int = 0
+    validators: Validators | None = None
 
 
 @dataclass(slots=True)
@@ -44,12 +47,15 @@ class _Listing:
 
     asked: set[str] = field(default_factory=set)
     pages: set[int] = field(default_factory=set)
+    dates: dict[int, float] = field(default_factory=dict)
+    periods: dict[int, float] = field(default_factory=dict)
+    bad_dates: int = 0
     left: int = 0
     whole: bool = True
 
 
 class Chores:
-    """robots.txt and sitemaps of all servers."""
+    """robots.txt, sitemaps and feeds of all servers; `warnings` gets what was ignored of them."""
 
     def __init__(
         self,
@@ -59,6 +65,7 @@ class Chores:
         discovery: Discovery,
         recorder: Recorder,
         options: Options,
+        warnings: list[str],
     ) -> None:
         self._client = client
         self._lanes = lanes
@@ -70,6 +77,8 @@ class Chores:
         self._last = 0
         self._greeted: set[int] = set()
         self._listings: dict[int, _Listing] = {}
+        self._warnings = warnings
+        self.feeds = Feeds(discovery, recorder, options, warnings)
 
     def greet(self, server: Server) -> None:
         """Do what comes before a server's first page in this run."""
@@ -79,7 +88,21 @@ class Chores:
         self._pace(server)
         self._lanes.hold(server.id, server.held_until)
         if not self.robots_due(server):
-            self._begin_sitemaps(server)
+            self._listen(server)
+
+    def hear(self, server: Server) -> None:
+        """Read what a server volunteers, where that is due, although no page of it was chosen."""
+        if self._sitemaps_due(server) or self.feeds.due(server):
+            self.greet(server)
+            if self.robots_due(server):
+                self.renew_robots(server)
+
+    def _listen(self, server: Server) -> None:
+        self._begin_sitemaps(server)
+        for feed in self.feeds.due(server):
+            asked = Validators(feed.etag, feed.modified) or None
+            self._lanes.push_front(server.id, self._number(_Chore("feed", server.id, feed.url, validators=asked)))
+            self.feeds.begun(feed)
 
     # -- robots.txt ------------------------------------------------------------------------------------
 
@@ -123,7 +146,7 @@ class Chores:
         server.dirty = True
         self._pace(server)
         if not server.robots.hold_off:
-            self._begin_sitemaps(server)
+            self._listen(server)
 
     def _pace(self, server: Server) -> None:
         ours = self._options.delay if server.options.delay is None else server.options.delay
@@ -132,10 +155,14 @@ class Chores:
 
     # -- sitemaps --------------------------------------------------------------------------------------
 
-    def _begin_sitemaps(self, server: Server) -> None:
-        now = self._options.clock()
+    def _sitemaps_due(self, server: Server) -> bool:
         wanted = self._options.sitemaps and self._options.scopes.wants_sitemaps(server.origin)
-        if not wanted or server.id in self._listings or now - server.sitemap_at < self._options.sitemap_age:
+        # A clock that was put back must not put off sitemaps until it is where it was.
+        fresh = 0 <= self._options.clock() - server.sitemap_at < self._options.sitemap_age
+        return wanted and not fresh and server.id not in self._listings
+
+    def _begin_sitemaps(self, server: Server) -> None:
+        if not self._sitemaps_due(server):
             return
         named = [urljoin(server.origin + "/", url) for url in (server.robots.sitemaps if server.robots else ())]
         self._listings[server.id] = _Listing()
@@ -189,7 +216,10 @@ class Chores:
             if page >= 0:
                 listing.pages.add(page)
                 if entry.lastmod is not None:
-                    batch.hints.append((page, "lastmod", answer.at, entry.lastmod))
+                    listing.dates[page] = entry.lastmod
+                if entry.changefreq:
+                    listing.periods[page] = PERIODS[entry.changefreq]
+        listing.bad_dates += sitemap.bad_dates
 
     def _listed(self, server: Server, listing: _Listing) -> None:
         """All sitemaps are read: note what is named, and, when all could be read, what no longer is."""
@@ -201,6 +231,13 @@ class Chores:
         self._recorder.batch.listed += [(1, page) for page in listing.pages - before]
         if listing.whole:
             self._recorder.batch.listed += [(2, page) for page in before - listing.pages]
+        if listing.dates or listing.bad_dates:
+            source = self._recorder.claim(
+                server.id, "lastmod", listing.dates, server.sitemap_at, whole=listing.whole, bad=listing.bad_dates
+            )
+            if source.problem:
+                self._warnings.append(f"{server.origin}: in its sitemap, {source.problem}")
+        self._recorder.promise("changefreq", listing.periods, server.sitemap_at)
         self._recorder.commit()
 
     # -- on the way ----------------------------------------------------------------------------------------
@@ -224,7 +261,10 @@ class Chores:
             self._robots_arrived(server, chore, answer)
             return server
         self._lanes.answered(server.id, now, answer)
-        self._sitemap_arrived(server, chore, answer)
+        if chore.kind == "feed":
+            self.feeds.arrived(server, chore.url, answer)
+        else:
+            self._sitemap_arrived(server, chore, answer)
         return server
 
     def _start(self, chore: _Chore) -> None:
@@ -235,6 +275,8 @@ class Chores:
         allowed = self._options.allow_private or (origin(chore.url) == server.origin and server.options.allow_private)
         if chore.kind == "robots":
             return Request(chore.url, allow_private=allowed, max_bytes=_ROBOTS_BYTES, cut=True)
+        if chore.kind == "feed":
+            return Request(chore.url, validators=chore.validators, allow_private=allowed, max_bytes=FEED_BYTES)
         return Request(chore.url, allow_private=allowed, max_bytes=_SITEMAP_BYTES)
 
     def _number(self, chore: _Chore) -> int:

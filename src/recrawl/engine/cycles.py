@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.discover.urls import canonical
 from recrawl.engine.anchors import told
-from recrawl.engine.live import Live, Tally
+from recrawl.engine.live import Live
 from recrawl.engine.memory import ready_book, remember
 from recrawl.engine.needs import check_needs, put_away
 from recrawl.engine.options import Options
 from recrawl.engine.rescope import rescope, scopes_changed
 from recrawl.engine.summaries import summarise
+from recrawl.engine.tally import Tally
 from recrawl.errors import UsageError
 from recrawl.loop import Resumed, drive
 from recrawl.record.repository import Repository
@@ -95,6 +96,8 @@ def cycle(
             rescope(repository, options, live.discovery, live.take)
         limits = {site: limit for site, limit in live.site_limits().items() if limit is not None}
         policy = make_policy(row.policy)
+        if "hints" in policy.needs and not resumed:
+            live.hear()
         named = told(repository.store, options.anchors)
         book, past = ready_book(repository, policy, row, limits, begin=True, told=named)
         visited = repository.store.visits_of_cycle(row)

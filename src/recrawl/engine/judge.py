@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from recrawl.compare.digest import of_payload
 from recrawl.compare.validators import learn
+from recrawl.discover.sitemaps import when
 from recrawl.engine import verdicts
 from recrawl.engine.discovery import Discovery
 from recrawl.engine.options import Options
@@ -23,7 +24,9 @@ from recrawl.engine.servers import Server, Servers
 from recrawl.engine.tasks import Reading, Task
 from recrawl.engine.verdicts import Flight, Verdict
 from recrawl.model import Answer, Failure, State, Validators
+from recrawl.record.rows import HintRow
 
+_JUST_NOW = 5.0
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -38,6 +41,9 @@ class Hands(Protocol):
 
     def done(self, flight: Flight, verdict: Verdict) -> None:
         """The page is dealt with."""
+
+    def feeds(self, server: Server, urls: str) -> None:
+        """A page of the server names feeds."""
 
 
 class Judge:
@@ -143,12 +149,27 @@ class Judge:
             targets, new = self._discovery.links(
                 known, reading, parent=flight.page, depth=flight.depth + 1, at=answer.at, batch=batch
             )
+        self._volunteered(server, flight, reading, answer)
         visit, version = self._recorder.next_visit(), self._recorder.next_version()
         noise = self._fingerprints[server.noise]
         verdict = verdicts.read(flight, visit, self._cycle, reading, noise, version, new)
         _count_page(server, flight, State.LIVE)
         self._recorder.page_read(flight, verdict, reading, targets, server.origin)
         self._hands.done(flight, verdict)
+
+    def _volunteered(self, server: Server, flight: Flight, reading: Reading, answer: Answer) -> None:
+        """What the page and its headers say of change by themselves (spec H1, H3, H4)."""
+        if reading.feeds:
+            self._hands.feeds(server, reading.feeds)
+        if reading.updates:
+            row = HintRow(flight.page, "updates", answer.at, reading.updates * 86400.0, 0)
+            self._recorder.batch.hints.append(row)
+        said = answer.header("last-modified")
+        if said and said != flight.state.modified:
+            date = when(said)
+            # A date that is that of the answer was made for it (spec C6).
+            if date is not None and date < answer.at - _JUST_NOW:
+                self._recorder.batch.hints.append(HintRow(flight.page, "modified", answer.at, date, 0))
 
     def _unchanged(self, server: Server, flight: Flight, answer: Answer) -> None:
         self._learn_trust(server, flight, answer, text_changed=False)

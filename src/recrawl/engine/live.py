@@ -12,9 +12,7 @@ flight is forgotten, and done again by whoever resumes.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -26,10 +24,12 @@ from recrawl.engine.chores import Chores
 from recrawl.engine.discovery import Discovery, Fresh
 from recrawl.engine.judge import Judge
 from recrawl.engine.options import Options
+from recrawl.engine.pushes import heard
 from recrawl.engine.readers import Readers
 from recrawl.engine.recorder import Recorder
 from recrawl.engine.redirects import Redirects, recall_aliases
 from recrawl.engine.servers import Server, Servers, noise_table
+from recrawl.engine.tally import Tally
 from recrawl.engine.tasks import ReaderConfig, Task
 from recrawl.engine.verdicts import Flight, Verdict
 from recrawl.fetch.http import Client, Request
@@ -42,22 +42,6 @@ _QUEUE_BYTES = 64_000_000
 """Bodies that may wait for a reader; beyond that no download is begun."""
 _DEAD = 5
 """Failed connections in a row after which a server is left alone for this run."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a run has done so far, for progress and for the summary."""
-
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
-    failures: Counter[str] = field(default_factory=Counter)
-    received: int = 0
-    found: int = 0
-    waiting: int = 0
-
-    @property
-    def visits(self) -> int:
-        """All visits, whatever came of them."""
-        return sum(self.outcomes.values())
 
 
 class Live:
@@ -99,7 +83,7 @@ class Live:
             order="depth" if options.depth_first else "breadth",
             max_delay=options.max_delay,
         )
-        self._ahead = Ahead(repository.store, self._lanes)
+        self._ahead = Ahead(repository.store, self._lanes, options.clock)
         self.discovery = Discovery(
             repository.store,
             self._servers,
@@ -114,7 +98,9 @@ class Live:
         self._wanted: dict[int, tuple[float, int]] = {}
         self._seen: dict[int, int] = {}
         self._exploring = False
-        self._chores = Chores(self._client, self._lanes, self._servers, self.discovery, self._recorder, options)
+        self._chores = Chores(
+            self._client, self._lanes, self._servers, self.discovery, self._recorder, options, self.tally.warnings
+        )
         self._judge = self._make_judge(repository)
 
     # -- the two jobs --------------------------------------------------------------------------------
@@ -145,6 +131,14 @@ class Live:
         for page, site in zip(waiting["id"].tolist(), waiting["site"].tolist(), strict=True):
             if page not in done:
                 self._enter(site, page)
+        self._run()
+
+    def hear(self) -> None:
+        """Take in what is volunteered, before pages are chosen: pushes that wait, sitemaps and feeds that are due."""
+        heard(self._store, self.discovery, self._recorder)
+        for server in self._servers:
+            if server.live:
+                self._chores.hear(server)
         self._run()
 
     def reconsider(self) -> None:
@@ -328,8 +322,8 @@ class Live:
         fresh = self.discovery.fresh.get(page)
         if fresh is not None:
             return Flight(page, fresh.url, fresh.site, fresh.depth, 0, unvisited(page), score, why, ask=fresh.url)
-        url, site, depth, listed, state = self._ahead.take(page, server)
-        return Flight(page, url, site, depth, listed, state, score, why, ask=url)
+        (url, site, depth, listed, state), hints = self._ahead.take(page, server)
+        return Flight(page, url, site, depth, listed, state, score, why, ask=url, hints=hints)
 
     def _validators(self, server: Server, flight: Flight) -> Validators | None:
         state = flight.state
@@ -379,6 +373,10 @@ class Live:
     def again(self, flight: Flight) -> None:
         """Ask for a page once more."""
         self._lanes.push_front(flight.server, flight.page)
+
+    def feeds(self, server: Server, urls: str) -> None:
+        """A page of the server names feeds."""
+        self._chores.feeds.named(server, urls)
 
     def done(self, flight: Flight, verdict: Verdict) -> None:
         """The page is dealt with."""

@@ -37,6 +37,7 @@ from recrawl.choose import Policy, describe
 from recrawl.choose.contract import Learner
 from recrawl.engine.arrays import Arrays, read_arrays, write_arrays
 from recrawl.engine.books import load_book, mark, step_back, take_in, turns
+from recrawl.engine.hinted import unpacked
 from recrawl.engine.needs import equip
 from recrawl.learn.neighbours import fitted
 from recrawl.model import Outcomes
@@ -167,6 +168,8 @@ def _fold(store: Store, policy: Policy, past: Past, end: int) -> None:
         view = _first_pages(past.book, past.pages, cycle.started)
         for rows in turns(visits["page"]):  # only what was imported can hold a page more than once
             pages = visits["page"][rows]
+            if "hints" in policy.needs:
+                view.hints = unpacked(pages, visits["hints"][rows], view)
             policy.learn(view, Outcomes(pages, visits["outcome"][rows]), visits["at"][rows])
             view.known[pages] = True  # they were visited, so they were known
             take_in(view, visits, rows)
@@ -198,7 +201,7 @@ def _first_pages(book: Book, pages: int, now: float) -> Book:
         view.clusters = Clusters(book.clusters.of[:pages], book.clusters.nearest)
     if book.form is not None:
         view.form = book.form[:pages]
-    view.hints = None  # what was said in the past is not recorded
+    view.hints = None  # a visit's record has those that it took with it
     return view
 
 

@@ -1,9 +1,9 @@
-"""What a policy asks of the book beyond its columns: directories, links, clusters. Made only when it is asked for.
+"""What a policy asks of the book beyond its columns: directories, links, clusters, hints. Made only when asked for.
 
 Addresses never change, so directories can be made again at any time. Links do: the store has those of each page's
-newest version. A cycle that is under way has overwritten some of what it began with, so the links that it began with
-are put aside in a file until it is finished; whoever resumes it finds them there. Clusters are kept in a file of their
-own (see `clusters`).
+newest version. A cycle that is under way has overwritten some of what it began with, so the links and hints that it
+began with are put aside in files until it is finished; whoever resumes it finds them there. Clusters are kept in a file
+of their own (see `clusters`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from recrawl.book import Book, Links
 from recrawl.choose import Policy
 from recrawl.engine.anchors import links_of
 from recrawl.engine.arrays import read_arrays, write_arrays
+from recrawl.engine.hinted import aside, hints_for
 from recrawl.errors import UsageError
 from recrawl.learn.forms import forms
 from recrawl.learn.neighbours import fitted
@@ -50,9 +51,13 @@ def equip(book: Book, repository: Repository, cycle: CycleRow, needs: frozenset[
         clusters = importlib.import_module("recrawl.engine.clusters")  # slow to load, and few policies need it
         book.clusters = clusters.clusters_for(book, repository, cycle, begin=begin)
 
+    if "hints" in needs:
+        book.hints = hints_for(book, repository, cycle, begin=begin)
+
 
 def put_away(repository: Repository) -> None:
     """The cycle is finished: what it began with is of no more use."""
+    aside(repository).unlink(missing_ok=True)
     _aside(repository).unlink(missing_ok=True)
 
 

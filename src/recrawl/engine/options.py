@@ -51,6 +51,8 @@ class Options:
     robots_age: float = 86400.0
     sitemaps: bool = True
     sitemap_age: float = 86400.0
+    feed_age: float = 3600.0
+    """How old what was read of a feed may be; 0 reads none."""
     redirects: int = 5
     retries: int = 2
     patience: float = 120.0

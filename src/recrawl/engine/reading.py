@@ -13,6 +13,8 @@ from recrawl.engine.tasks import ReaderConfig, Reading, Task
 from recrawl.engine.texts import HTML, header, plain, sniff
 
 _REMEMBER = 100_000
+_FEEDS = 4
+"""Feeds of one page that are looked at."""
 
 
 class PageReader:
@@ -48,6 +50,8 @@ class PageReader:
             keys=self._keys_of(links.urls),
             follow=links.follow,
             searchable=links.index,
+            feeds="\n".join(links.feeds[:_FEEDS]),
+            updates=links.updates,
         )
 
     def _keys_of(self, urls: list[str]) -> bytes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.engine.claims import claims, promises
 from recrawl.engine.options import Options
 from recrawl.engine.servers import Servers
 from recrawl.engine.tasks import Reading
@@ -14,7 +15,7 @@ from recrawl.engine.verdicts import Flight, Verdict
 from recrawl.model import State
 from recrawl.record.index import Document
 from recrawl.record.repository import Repository
-from recrawl.record.rows import Batch, VersionRow
+from recrawl.record.rows import Batch, FeedRow, SourceRow, VersionRow
 
 _NEVER = float("inf")
 
@@ -59,6 +60,25 @@ class Recorder:
     def listed_pages(self, site: int) -> set[int]:
         """Pages of a site that its sitemap named when it was last read."""
         return self._repository.store.listed_pages(site)
+
+    def claim(
+        self, site: int, kind: str, dates: Mapping[int, float], seen: float, *, whole: bool = True, bad: int = 0
+    ) -> SourceRow:
+        """Gather what a source says of pages, all of which are in the store; what came of it."""
+        rows, source = claims(self._repository.store, site, kind, dates, seen, whole=whole, bad=bad)
+        self.batch.hints += rows
+        self.batch.sources.append(source)
+        return source
+
+    def promise(self, kind: str, periods: Mapping[int, float], seen: float) -> None:
+        """Gather every how many seconds pages promise to change."""
+        if periods:
+            self.batch.hints += promises(self._repository.store, kind, periods, seen)
+
+    def feeds(self, site: int) -> list[FeedRow]:
+        """The feeds of a site that are known."""
+        sql = "SELECT site, url, seen, etag, modified FROM feeds WHERE site = ?"
+        return [FeedRow._make(row) for row in self._repository.store.db.execute(sql, (site,))]
 
     def put(self, verdict: Verdict) -> None:
         """Gather a visit that brought no new version."""

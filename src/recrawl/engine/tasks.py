@@ -52,6 +52,10 @@ class Reading(NamedTuple):
     """Their keys, as int64."""
     follow: bool = True
     searchable: bool = True
+    feeds: str = ""
+    """Feeds that it names, one a line."""
+    updates: float = 0.0
+    """Every how many days it says that it changes, 0 where it does not say."""
     record: bytes = b""
     """The WARC records of the visit."""
 

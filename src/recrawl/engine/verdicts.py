@@ -35,6 +35,8 @@ class Flight:
     why: int | None
     ask: str
     """The address that is asked for now; another one than `url` while redirects are followed."""
+    hints: int = 0
+    """What was volunteered about it since its last visit, packed."""
     asked: Validators | None = None
     attempts: int = 0
     boarded: bool = False
@@ -70,6 +72,7 @@ def _visit(
         why=flight.why,
         failure=None,
         detail=None,
+        hints=flight.hints,
     )
 
 

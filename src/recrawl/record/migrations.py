@@ -192,7 +192,50 @@ CREATE TABLE site_summaries (
 );
 """
 
-STEPS: tuple[tuple[str, str], ...] = (("0001-first", _FIRST), ("0002-summaries", _SUMMARIES))
+_HINTS = """
+ALTER TABLE hints ADD COLUMN signals INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE visits ADD COLUMN hints INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE sources (
+    site INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    seen REAL NOT NULL,
+    signals INTEGER NOT NULL,
+    ignored INTEGER NOT NULL,
+    problem TEXT NOT NULL,
+    PRIMARY KEY (site, kind)
+) WITHOUT ROWID;
+
+CREATE TABLE feeds (
+    site INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    seen REAL NOT NULL,
+    etag TEXT NOT NULL,
+    modified TEXT NOT NULL,
+    PRIMARY KEY (site, url)
+) WITHOUT ROWID;
+
+CREATE TABLE pushes (
+    key INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    at REAL NOT NULL,
+    url TEXT NOT NULL,
+    PRIMARY KEY (key, kind)
+) WITHOUT ROWID;
+
+CREATE TABLE pushers (
+    source TEXT PRIMARY KEY,
+    hour INTEGER NOT NULL,
+    taken INTEGER NOT NULL,
+    refused INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+
+STEPS: tuple[tuple[str, str], ...] = (
+    ("0001-first", _FIRST),
+    ("0002-summaries", _SUMMARIES),
+    ("0003-hints", _HINTS),
+)
 
 
 def migrate(db: sqlite3.Connection) -> None:

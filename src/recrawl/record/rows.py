@@ -73,6 +73,42 @@ class VisitRow(NamedTuple):
     why: int | None
     failure: str | None
     detail: str | None
+    hints: int = 0
+    """What servers had volunteered about the page since the visit before, packed (see `engine.hinted`)."""
+
+
+class HintRow(NamedTuple):
+    """What a source says of a page now."""
+
+    page: int
+    kind: str
+    seen: float
+    value: float
+    """The date that it names; for a promise, every how many seconds the page changes."""
+    signals: int
+    """1 where this is news, 0 where not; the store adds them up until the next visit."""
+
+
+class SourceRow(NamedTuple):
+    """One reading of a site's source of hints."""
+
+    site: int
+    kind: str
+    seen: float
+    """When it was read; 0 when not all of it could be."""
+    signals: int
+    ignored: int
+    problem: str
+
+
+class FeedRow(NamedTuple):
+    """A feed of a site, and what to ask it with."""
+
+    site: int
+    url: str
+    seen: float
+    etag: str
+    modified: str
 
 
 class VersionRow(NamedTuple):
@@ -138,7 +174,9 @@ class Batch:
     states: list[PageState] = field(default_factory=list)
     versions: list[VersionRow] = field(default_factory=list)
     links: list[tuple[int, bytes]] = field(default_factory=list)
-    hints: list[tuple[int, str, float, float]] = field(default_factory=list)
+    hints: list[HintRow] = field(default_factory=list)
+    sources: list[SourceRow] = field(default_factory=list)
+    feeds: list[FeedRow] = field(default_factory=list)
     listed: list[tuple[int, int]] = field(default_factory=list)
     """(whether its sitemap names it, page)."""
     sites: list[SiteRow] = field(default_factory=list)
@@ -148,4 +186,5 @@ class Batch:
     removals: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.pages or self.visits or self.states or self.listed or self.hints or self.sites)
+        told = self.hints or self.sources or self.feeds
+        return bool(self.pages or self.visits or self.states or self.listed or told or self.sites)

@@ -15,9 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.errors import RepositoryError
-from recrawl.model import NOT_TRIED
+from recrawl.model import NOT_TRIED, Outcome
 from recrawl.record.migrations import check, migrate
-from recrawl.record.rows import Batch, CycleRow, NewPage, PageState, SiteRow, VersionRow, VisitRow
+from recrawl.record.rows import (
+    Batch,
+    CycleRow,
+    FeedRow,
+    HintRow,
+    NewPage,
+    PageState,
+    SiteRow,
+    SourceRow,
+    VersionRow,
+    VisitRow,
+)
 
 Columns = dict[str, NDArray[Any]]
 PageRow = tuple[str, int, int, int, PageState]
@@ -52,6 +63,11 @@ _VISIT = _insert("visits", VisitRow)
 _VERSION = _insert("versions", VersionRow)
 _CYCLE = _insert("cycles", CycleRow)
 _SITE = _insert("sites", SiteRow).replace("INSERT", "INSERT OR REPLACE", 1)
+_FEED = _insert("feeds", FeedRow).replace("INSERT", "INSERT OR REPLACE", 1)
+_HINT = f"""{_insert("hints", HintRow)} ON CONFLICT DO UPDATE SET seen = excluded.seen, value = excluded.value,
+    signals = min(1000, signals + excluded.signals)"""
+_SOURCE = f"""{_insert("sources", SourceRow)} ON CONFLICT DO UPDATE SET seen = max(seen, excluded.seen),
+    signals = signals + excluded.signals, ignored = excluded.ignored, problem = excluded.problem"""
 _STATE_COLUMNS = ", ".join(PageState._fields)
 _STATE = f"UPDATE pages SET {', '.join(f'{name} = ?' for name in PageState._fields[:-1])} WHERE id = ?"  # noqa: S608
 
@@ -94,8 +110,14 @@ class Store:
             run(_VERSION, batch.versions)
             run(_STATE, batch.states)
             run("INSERT OR REPLACE INTO links (page, targets) VALUES (?, ?)", batch.links)
-            run("INSERT OR REPLACE INTO hints (page, kind, seen, value) VALUES (?, ?, ?, ?)", batch.hints)
+            told = ((row.page,) for row in batch.visits if row.hints and row.outcome != Outcome.FAILED)
+            run("UPDATE hints SET signals = 0 WHERE page = ? AND signals > 0", told)
+            run(_HINT, batch.hints)
+            run(_SOURCE, batch.sources)
+            run(_FEED, batch.feeds)
             run("UPDATE pages SET listed = ? WHERE id = ?", batch.listed)
+            dropped = ((page,) for state, page in batch.listed if state == 2)
+            run("DELETE FROM hints WHERE page = ? AND kind IN ('lastmod', 'changefreq')", dropped)
 
     def open_cycle(self, row: CycleRow) -> None:
         """Note that a cycle has begun."""
@@ -229,9 +251,9 @@ class Store:
     def visits_between(self, first: int, end: int) -> Columns:
         """Visits from one number up to another, in the order in which they were recorded; `held` as in `history`."""
         return self.columns(
-            """SELECT page, cycle, at, outcome, ifnull(failure IN (?, ?, ?), 0) FROM visits
+            """SELECT page, cycle, at, outcome, ifnull(failure IN (?, ?, ?), 0), hints FROM visits
                WHERE id >= ? AND id < ? ORDER BY id""",
-            {"page": "i8", "cycle": "i8", "at": "f8", "outcome": "i1", "held": "i1"},
+            {"page": "i8", "cycle": "i8", "at": "f8", "outcome": "i1", "held": "i1", "hints": "i8"},
             (*sorted(NOT_TRIED), first, end),
         )
 
@@ -259,7 +281,7 @@ class Store:
         return (row[0] for row in rows)
 
     def columns(self, sql: str, types: dict[str, str], values: tuple[Any, ...] = ()) -> Columns:
-        """The answer to a question as one array a column."""
+        """What a question gives, one array a column."""
         kind = np.dtype(list(types.items()))
         rows = np.fromiter(self.db.execute(sql, values), dtype=kind)
         return {name: np.ascontiguousarray(rows[name]) for name in types}

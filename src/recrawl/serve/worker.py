@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from recrawl.engine.live import Tally
+from recrawl.engine.tally import Tally
 from recrawl.errors import RecrawlError
 from recrawl.verbs.turns import Turn, summary_of, take, tally_of
 

@@ -103,6 +103,7 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
         robots_age=values["robots_hours"] * 3600,
         sitemaps=values["sitemaps"],
         sitemap_age=values["sitemap_hours"] * 3600,
+        feed_age=values["feed_hours"] * 3600,
         redirects=values["redirects"],
         retries=values["retries"],
         patience=values["patience"],

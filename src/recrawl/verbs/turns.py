@@ -12,7 +12,7 @@ from typing import Any
 from recrawl.choose import make_policy
 from recrawl.engine import cycles
 from recrawl.engine.cycles import Summary
-from recrawl.engine.live import Tally
+from recrawl.engine.tally import Tally
 from recrawl.errors import UsageError
 from recrawl.model import Outcome
 from recrawl.settings import Settings
@@ -103,6 +103,7 @@ def summary_of(summary: Summary) -> dict[str, Any]:
         "failures": dict(summary.tally.failures),
         "found": summary.tally.found,
         "received": summary.tally.received,
+        "warnings": summary.tally.warnings,
         "seconds": round(summary.seconds, 3),
     }
 
