@@ -17,7 +17,7 @@ from recrawl.choose import make_policy
 from recrawl.lab.experiments import EXPERIMENTS, Options, report, t_claims, t_figures, t_places
 from recrawl.lab.experiments.published_t import PAGES, SAYS, TABLE_1
 from recrawl.lab.experiments.result import Claim, Experiment, Result, Verdict
-from recrawl.lab.experiments.t_world import DAY, DAYS, Nature, TWorld, changes
+from recrawl.lab.experiments.t_world import DAY, DAYS, SITES_ALIKE, Nature, TWorld, changes
 from recrawl.lab.history import History
 from recrawl.lab.replay import Setup, replay
 from tests.world import Repo
@@ -186,6 +186,16 @@ def test_claims_of_figure_6_follow_the_numbers() -> None:
     assert {judged[SAYS[name][1]] for name in ("rr-like-rns", "ours-over-all", "three-times", "twice")} == {
         Verdict.FAILS
     }
+
+
+def test_why_gsb_comes_close_is_told_by_the_measured_worlds() -> None:
+    made = ratios(RNS=0.3, RR=0.3, GSB=0.776, DB_1=0.774, LB_3=0.5, CB_0=0.4)
+    alike = ratios(RNS=0.3, RR=0.3, GSB=0.359, DB_1=0.696, LB_3=0.4, CB_0=0.3)
+    names = TWorld().label, TWorld(nature=SITES_ALIKE).label
+    rows = [{**row, "world": name} for name, part in zip(names, (made, alike), strict=True) for row in part]
+    why = {claim.world: claim.why for claim in t_claims.of_fig_6(rows) if claim.says == SAYS["ours-over-all"][1]}
+    assert why[names[0]].endswith("GSB 0.776 becomes 0.359, DB(1) 0.774 becomes 0.696")
+    assert why[names[1]] == ""  # that world is the test
 
 
 def test_a_crossing_is_where_a_line_stays_above() -> None:

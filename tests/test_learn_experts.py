@@ -72,6 +72,21 @@ def test_no_problem_is_no_trouble() -> None:
     assert solve(np.zeros((0, 5, 5)), np.zeros((0, 5), bool), np.zeros((0, 5))).bias.shape == (0,)
 
 
+def test_a_problem_that_is_done_rests_while_others_go_on() -> None:
+    """Two examples among days without a label, solved at once, beside a problem that takes many steps."""
+    kernel, yes = problems(2, 30, seed=5)
+    cap = np.full(yes.shape, 10.0)
+    cap[0] = 0.0
+    cap[0, [3, 29]] = 1.0
+    yes[0, 3], yes[0, 29] = True, False
+    kernel[0, [3, 29], [3, 29]], kernel[0, [3, 29], [29, 3]] = 1.953125, 0.421875  # rests by rounding, not exactly
+    both = solve(kernel[:, :-1, :-1], yes, cap)
+    alone = solve(kernel[:1, :-1, :-1], yes[:1], cap[:1])
+    assert np.isfinite(both.weight).all()
+    assert np.isfinite(both.bias).all()
+    np.testing.assert_array_equal(both.weight[0], alone.weight[0])
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.05, 20))
 def test_machines_keep_their_limits(seed: int, cost: float) -> None:
