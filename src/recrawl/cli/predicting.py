@@ -26,7 +26,10 @@ _COLUMNS = {
     "auc": ">AUC",
     "brier": ">Brier",
 }
-_METHODS = "frequency, 1d, 2d, 3d (multiple experts), union, bagging, boosting, or pooled (one model for all pages)"
+_METHODS = (
+    "frequency, 1d, 2d, 3d (multiple experts), union, bagging, boosting, online-2d or online-3d (they go on learning), "
+    "or pooled (one model for all pages)"
+)
 _LABELS = "What counts as change: text, divergence:0.1, significant, new-link, or relevance:FILE with a query a line."
 
 

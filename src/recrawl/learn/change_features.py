@@ -84,6 +84,11 @@ class Own:
 
 def own(diary: Diary, shape: Shape = Shape()) -> Own:
     """Kinds 1 to 5 for all pages and days."""
+    return Own(*own_numbers(diary, shape), _word_products(diary.bags, diary.known))
+
+
+def own_numbers(diary: Diary, shape: Shape = Shape()) -> tuple[Floats, int, Flags]:
+    """All but the distribution of words: the numbers, how many are of the 1D setting, where there are any."""
     text, square = diary.known, diary.square
     days = text.shape[1]
     change = _held_flags(diary.changed, diary.labelled)
@@ -93,13 +98,8 @@ def own(diary: Diary, shape: Shape = Shape()) -> Own:
     moves = [_distance(diary.bags, square, text, old) for old in before]
     moves += [_distance(diary.bags, square, new, old) for new, old in zip(before, earlier, strict=True)]
     numbers = np.concatenate((recent.mean(axis=2, keepdims=True), recent, np.stack(moves, axis=2)), axis=2)
-    there = (diary.text >= 0) & (text >= 0) & (before[-1] >= 0)
-    return Own(
-        numbers.astype(np.float32).reshape(len(text), days, -1),
-        1 + shape.window,
-        there,
-        _word_products(diary.bags, text),
-    )
+    there: Flags = (diary.text >= 0) & (text >= 0) & (before[-1] >= 0)
+    return numbers.astype(np.float32).reshape(len(text), days, -1), 1 + shape.window, there
 
 
 def pairs(diary: Diary, a: NDArray[np.int64], b: NDArray[np.int64], shape: Shape = Shape()) -> Floats:

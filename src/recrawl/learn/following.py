@@ -41,6 +41,17 @@ class Following:
 
     def experts(self, k: int) -> Experts:
         """The k candidates of each page that follow or lead it best, by R's distance."""
+        alike, lag = self._alike()
+        kept = alike > 0
+        a, b, weight = self._a[kept], self._b[kept], alike[kept]
+        return ranked("xcorr", self._pages, k, a, b, weight, lag[kept], -weight)
+
+    def weights(self) -> NDArray[np.float64]:
+        """One per pair: the relation as of now, never below 0."""
+        return np.maximum(self._alike()[0], 0.0)
+
+    def _alike(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """How alike the words of each pair come and go, and the lag that speaks most for it."""
         weight = self._rarity * self._now
         total = np.bincount(self._page, weight, self._pages)[self._page]
         share = np.divide(weight, total, out=np.zeros(len(weight)), where=total > 0)[self._mine]
@@ -48,6 +59,4 @@ class Following:
         lags = range(by_lag.shape[1])
         summed = np.stack([np.bincount(self._pair, by_lag[:, lag], len(self._a)) for lag in lags], axis=1)
         alike = np.bincount(self._pair, by_lag.max(axis=1), len(self._a)).astype(np.float64, copy=False)
-        kept = alike > 0
-        lag = summed.argmax(axis=1)[kept]
-        return ranked("xcorr", self._pages, k, self._a[kept], self._b[kept], alike[kept], lag, -alike[kept])
+        return alike, summed.argmax(axis=1)

@@ -108,8 +108,8 @@ def _step(
     j = gain.argmax(axis=1)
     room_i, room_j = high[at, i] - weight[at, i], weight[at, j] - low[at, j]
     moved = np.minimum(np.minimum(pull[at, j] / curve[at, j], room_i), room_j)
-    # A problem that is done rests. Further steps would be ever smaller, until the square of a pull is 0 and the one that
-    # gives is no longer one that can.
+    # A problem that is done rests. Further steps would be ever smaller, until the square of a pull is 0 and the one
+    # that gives is no longer one that can.
     moved = np.where(gap > _TOLERANCE, moved, 0.0)
     # A weight that reaches its limit is set to it: one that misses it by rounding would never come to rest.
     gained = np.where(moved >= room_i, high[at, i], weight[at, i] + moved)

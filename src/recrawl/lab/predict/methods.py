@@ -20,13 +20,16 @@ from numpy.typing import NDArray
 
 from recrawl.errors import UsageError
 from recrawl.lab.days import Days
+from recrawl.lab.predict import online
 from recrawl.learn import platt
 from recrawl.learn.change_features import Diary, Own, Shape, own, pairs
-from recrawl.learn.dynamics import dynamics
+from recrawl.learn.dynamics import Dynamics, dynamics
 from recrawl.learn.experts import Panel, bagged, boosted, calibrated, margins, one, united, votes
 from recrawl.learn.relations import Experts, by_content, by_graph, by_time
 
-METHODS = ("frequency", "1d", "2d", "3d", "union", "bagging", "boosting", "pooled")
+METHODS = ("frequency", "1d", "2d", "3d", "union", "bagging", "boosting", "online-2d", "online-3d", "pooled")
+_ALONE = ("1d", "2d", "online-2d")
+"""Methods that look at the page only."""
 EXPERTS = ("graph", "content", "xcorr", "dtw")
 _TARGETS = 250
 """Targets whose features are in memory together."""
@@ -101,8 +104,23 @@ def predict(
             f"{setting.train} training days need {setting.first} days of history before the first prediction, "
             f"and there are {test_days.start}: take fewer with --train"
         )
-    chosen = None if setting.method in ("1d", "2d") else chosen_experts(days, setting, test_days.start - 1)
-    return voted(days, setting, test_days, chosen, progress, targets=targets)
+    asked = range(test_days.start - 1, test_days.stop)  # one day more, to calibrate by
+    wanted = np.arange(len(days)) if targets is None else targets
+    related = setting.method not in _ALONE
+    words = words_before(days, asked.start) if related and setting.experts in ("xcorr", "dtw") else None
+    chosen = chosen_experts(days, setting, asked.start, words) if related else None
+    if setting.method.startswith("online"):
+        shape = Shape(setting.window, setting.interval)
+        return _told(days, setting, asked, *online.scores(days, asked, setting.train, shape, chosen, words, wanted))
+    return _told(days, setting, asked, *voted(days, setting, asked, chosen, wanted, progress))
+
+
+def _told(days: Days, setting: Setting, asked: range, says: Flags, score: Floats) -> Predicted:
+    """Chances from what machines said of the days asked; the first is only there to calibrate by."""
+    often, one_class = _shrunk(days, setting.train, asked)
+    # Where all examples have the same label there is nothing to learn: how many they are says how sure it is.
+    chance = _calibrated(np.where(one_class, np.nan, score), days, asked)
+    return _with_fallback(chance, says[:, 1:], often[:, 1:])
 
 
 def frequency(days: Days, train: int, test_days: range) -> Floats:
@@ -128,31 +146,33 @@ def _window_sums(flags: Flags, train: int, test_days: range) -> Floats:
     return total[:, at] - total[:, np.maximum(at - train, 0)]
 
 
-def chosen_experts(days: Days, setting: Setting, before: int) -> Experts:
+def chosen_experts(days: Days, setting: Setting, before: int, words: Dynamics | None = None) -> Experts:
     """The experts of every page, from the days before a day (spec L4)."""
-    known = days.between(0, before)
     last = before - 1
     if setting.experts == "graph":
-        return by_graph(known.links_on(last), setting.k)
+        return by_graph(days.links_on(last), setting.k)
     if setting.experts == "content":
-        return by_content(known.counts(last), setting.k)
-    return by_time(dynamics(known.bags, known.text), setting.k, setting.experts, seed=setting.seed)
+        return by_content(days.counts(last), setting.k)
+    return by_time(words or words_before(days, before), setting.k, setting.experts, seed=setting.seed)
+
+
+def words_before(days: Days, before: int) -> Dynamics:
+    """How the words of pages came and went until a day."""
+    known = days.between(0, before)
+    return dynamics(known.bags, known.text)
 
 
 def voted(
     days: Days,
     setting: Setting,
-    test_days: range,
+    asked: range,
     chosen: Experts | None,
+    wanted: NDArray[np.int64],
     progress: Callable[[int, int], None] = lambda *_: None,
-    *,
-    targets: NDArray[np.int64] | None = None,
-) -> Predicted:
-    """The machines' predictions, given the experts; None for methods that only look at the page."""
-    wanted = np.arange(len(days)) if targets is None else targets
-    asked = range(test_days.start - 1, test_days.stop)  # one day more, to calibrate by
+) -> tuple[Flags, Floats]:
+    """Page by day asked: the machines' yes or no, and how sure; `chosen` is None for methods that see the page only."""
     begin = max(0, asked.start - setting.train - 2 * setting.interval - setting.window)
-    short = days.between(begin, test_days.stop)
+    short = days.between(begin, asked.stop)
     shape = Shape(setting.window, setting.interval)
     diary = Diary(short.bags, short.text, short.changed, short.labelled)
     features = own(diary, shape)
@@ -167,10 +187,7 @@ def voted(
         for place, (yes, sure) in enumerate(found):
             says[some, place], score[some, place] = yes, sure
         progress(stop, len(wanted))
-    often, one_class = _shrunk(days, setting.train, asked)
-    # Where all examples have the same label there is nothing to learn: how many they are says how sure it is.
-    chance = _calibrated(np.where(one_class, np.nan, score), days, asked)
-    return _with_fallback(chance, says[:, 1:], often[:, 1:])
+    return says, score
 
 
 def _cost(features: Own, diary: Diary, setting: Setting, shape: Shape, wanted: NDArray[np.int64], day: int) -> float:

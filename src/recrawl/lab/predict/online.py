@@ -1,0 +1,136 @@
+"""Single and multiple experts that go on learning (spec L5): each day is taken in once, as it comes.
+
+Features, experts and the vote are those of `methods`; what differs is the machines (`recrawl.learn.online`). The
+distribution of words is summed with random signs into a few numbers, since a machine that keeps no old day cannot
+compare with one. Where experts were chosen by cross-correlation, how much each counts is kept up to date too, from
+the newest snapshot alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from recrawl.lab.days import Days
+from recrawl.learn.change_features import Diary, Shape, own_numbers, pairs, row_sums
+from recrawl.learn.dynamics import Dynamics
+from recrawl.learn.experts import LEAST, votes
+from recrawl.learn.following import Following
+from recrawl.learn.online import Online
+from recrawl.learn.relations import Experts
+
+SKETCH = 4
+"""Numbers that stand for the distribution of words."""
+_TARGETS = 250
+_SEED = 5
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Pages = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """What all machines look at: pages by day."""
+
+    days: Days
+    shape: Shape
+    diary: Diary
+    numbers: NDArray[np.float32]
+    there: Flags
+    words: NDArray[np.float32]
+    """Text by number."""
+
+    @classmethod
+    def of(cls, days: Days, shape: Shape) -> Stream:
+        """From days."""
+        diary = Diary(days.bags, days.text, days.changed, days.labelled)
+        numbers, _, there = own_numbers(diary, shape)
+        return cls(days, shape, diary, numbers, there, sketched(days.bags, diary.known))
+
+
+def sketched(bags: sparse.csr_array, text: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Text by number: the shares of words summed with random signs; only of texts that occur."""
+    rng = np.random.default_rng(_SEED)
+    wide = bags.shape[1]
+    signs = rng.choice(np.array([-1.0, 1.0], np.float32), size=wide)
+    mix = sparse.csr_array((signs, (np.arange(wide), rng.integers(SKETCH, size=wide))), shape=(wide, SKETCH))
+    found = np.zeros((bags.shape[0] + 1, SKETCH), np.float32)  # the last stands for a page that was never seen
+    used = np.unique(text[text >= 0])
+    chosen = bags[used].astype(np.float32)
+    found[used] = (chosen @ mix).toarray() / np.maximum(row_sums(chosen), 1.0)[:, None]
+    return found
+
+
+def scores(
+    days: Days,
+    asked: range,
+    train: int,
+    shape: Shape,
+    chosen: Experts | None,
+    words: Dynamics | None,
+    targets: Pages,
+) -> tuple[Flags, Floats]:
+    """Page by day asked: yes or no, and how sure. Learning begins `train` days before the first day asked.
+
+    `words` are those by which experts were chosen, from the days before the first one asked.
+    """
+    begin = max(0, asked.start - train - 2 * shape.interval - shape.window)
+    stream = Stream.of(days.between(begin, asked.stop), shape)
+    says = np.zeros((len(days), len(asked)), np.bool_)
+    score = np.full((len(days), len(asked)), np.nan)
+    weight = None if chosen is None else weights(days, asked, chosen, words, targets)
+    first = max(shape.interval, asked.start - train - begin)
+    for start, stop in pairwise([*range(0, len(targets), _TARGETS), len(targets)]):
+        some = targets[start:stop]
+        for day, margin in _margins(stream, range(first, asked.stop - begin), chosen, some):
+            place = day + begin - asked.start
+            if place >= 0 and weight is None:
+                says[some, place], score[some, place] = margin[:, 0] > 0, margin[:, 0]
+            elif place >= 0 and weight is not None:
+                says[some, place], score[some, place] = votes(margin, weight[place, start:stop])
+    return says, score
+
+
+def weights(days: Days, asked: range, chosen: Experts, words: Dynamics | None, targets: Pages) -> Floats:
+    """Day asked by target by expert, the target itself first: how much votes count, from the days before."""
+    found = np.ones((len(asked), len(targets), chosen.page.shape[1] + 1))
+    found[:, :, 1:] = chosen.weight[targets]
+    known = chosen.page[targets] >= 0
+    if chosen.kind != "xcorr" or words is None or not known.any():
+        return found
+    a = np.broadcast_to(targets[:, None], known.shape)[known]
+    following = Following(words, a, chosen.page[targets][known].astype(np.int64))
+    for day in range(asked.stop):
+        if day >= asked.start:
+            found[day - asked.start, :, 1:][known] = following.weights()
+        following.add(days.counts(day), days.seen[:, day])
+    return found
+
+
+def _margins(stream: Stream, days: range, chosen: Experts | None, targets: Pages) -> Iterator[tuple[int, Floats]]:
+    """For each day, target by expert: on which side the day lies, not a number where the expert abstains."""
+    expert = targets[:, None]
+    if chosen is not None:
+        expert = np.concatenate((expert, chosen.page[targets]), axis=1).astype(np.int64)
+    places = expert.shape
+    # In place of nobody the target itself looks: its vote has no weight.
+    expert = np.where(expert >= 0, expert, targets[:, None]).ravel()
+    target = np.repeat(targets, places[1])
+    numbers, there = stream.numbers[expert], stream.there[expert]
+    if chosen is not None:
+        numbers = np.concatenate((numbers, pairs(stream.diary, target, expert, stream.shape)), axis=2)
+    machines = Online(len(target), numbers.shape[2] + SKETCH, together=SKETCH)
+    labelled, changed = stream.days.labelled[target], stream.days.changed[target]
+    for day in days:
+        before = day - stream.shape.interval
+        words = stream.words[stream.diary.known[expert, before]]
+        seen = machines.look(np.concatenate((numbers[:, before], words), axis=1), there[:, before])
+        asked = there[:, before] & (machines.examples >= LEAST)
+        yield day, np.where(asked, machines.decide(seen), np.nan).reshape(places)
+        machines.learn(seen, changed[:, day], there[:, before] & labelled[:, day])
