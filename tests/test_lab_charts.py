@@ -27,9 +27,10 @@ LINE = Picture(
 )  # fmt: skip
 BAR = Picture("bar", "policy", "ratio", "Bars")
 GROUPED = Picture("grouped", "policy", "ratio", "Side by side", colour="world")
+CALIBRATION = Picture("calibration", "low", "high", "Said and came", "said", "came", colour="policy", size="d")
 
 
-@pytest.mark.parametrize("picture", [LINE, BAR, GROUPED], ids=lambda picture: picture.kind)
+@pytest.mark.parametrize("picture", [LINE, BAR, GROUPED, CALIBRATION], ids=lambda picture: picture.kind)
 def test_every_kind_becomes_a_png_and_an_svg(picture: Picture, tmp_path: Path) -> None:
     chart = charts.draw(picture, ROWS)
     charts.save(chart, tmp_path / "chart.png")
@@ -47,6 +48,13 @@ def test_lines_have_a_band_and_a_panel_for_each_world(tmp_path: Path) -> None:
     drawn = (tmp_path / "chart.svg").read_text()
     assert drawn.count('aria-roledescription="area mark"') == 4  # two policies on two worlds
     assert {"made", "real", "DB", "LB", "two worlds"} <= set(re.findall(r">([^<]+)<", drawn))
+
+
+def test_calibration_has_a_line_where_both_agree_and_points_for_counts(tmp_path: Path) -> None:
+    charts.save(charts.draw(CALIBRATION, ROWS), tmp_path / "chart.svg")
+    drawn = (tmp_path / "chart.svg").read_text()
+    assert 'stroke-dasharray="4,4"' in drawn
+    assert drawn.count('aria-roledescription="circle"') == len(ROWS)
 
 
 def test_grouped_bars_are_one_for_each_world(tmp_path: Path) -> None:

@@ -44,6 +44,9 @@ KEYS = {
     "r-table3": {"world", "label", "method", "accuracy", "auc", "published"},
     "r-fig6": {"world", "method", "train", "accuracy"},
     "r-fig7": {"world", "method", "experts", "accuracy"},
+    "r-ours": {"world", "label", "method", "accuracy", "brier", "middling_brier", "cost"},
+    "r-calibration": {"world", "method", "said", "came", "count"},
+    "r-ablation": {"world", "without", "brier", "middling_auc", "loses"},
 }
 LONG = {"t-fig7", "b-case", "q-fig2.2"}
 ALL = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in KEYS]

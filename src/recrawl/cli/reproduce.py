@@ -106,7 +106,7 @@ def _run(experiments: Any, report: Any, chosen: Sequence[Any], settings: dict[st
                 progress.update(task, completed=done, total=total, told=f"{done:,} of {total:,} replays")
 
             begun = time.monotonic()
-            options = experiments.Options(**settings, timer=time.perf_counter, progress=told)
+            options = experiments.Options(**settings, timer=time.perf_counter, cpu=time.process_time, progress=told)
             runs.append(report.Done(experiment, experiment.run(options), time.monotonic() - begun))
             progress.remove_task(task)
             if len(chosen) > 1:

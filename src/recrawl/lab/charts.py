@@ -1,4 +1,4 @@
-"""Charts from rows: lines with bands, bars, grouped bars; saved as PNG, SVG, HTML or JSON by the file's suffix.
+"""Charts from rows: lines with bands, bars, grouped bars, calibration. The file's suffix says PNG, SVG, HTML or JSON.
 
 Altair makes a Vega-Lite specification, vl-convert draws it: without a browser, without the network; an HTML file
 carries its scripts in itself. Both are slow to load, so this module is imported only where a chart is made
@@ -33,7 +33,7 @@ _WIDTH, _HEIGHT = 420, 260
 def draw(picture: Picture, rows: Rows) -> Chart:
     """The chart that a picture describes; rows that lack its x or y are left out."""
     shown = [dict(row) for row in rows if row.get(picture.x) is not None and row.get(picture.y) is not None]
-    make = {"line": line, "bar": bar, "grouped": grouped}[picture.kind]
+    make = {"line": line, "bar": bar, "grouped": grouped, "calibration": calibration}[picture.kind]
     return make(shown, picture)
 
 
@@ -49,6 +49,20 @@ def line(rows: Rows, picture: Picture) -> Chart:
         )
         layers.insert(0, band)
     return _finished(alt.layer(*layers), rows, picture)
+
+
+def calibration(rows: Rows, picture: Picture) -> Chart:
+    """What came against what was said, both from 0 to 1: on the dashed line they agree. Points grow with `size`."""
+    whole = alt.Scale(domain=[0, 1])
+    x = alt.X(picture.x, type="quantitative", title=picture.x_title, scale=whole)
+    y = alt.Y(picture.y, type="quantitative", title=picture.y_title, scale=whole)
+    base = alt.Chart().encode(x=x, y=y, color=_colour(picture), tooltip=_tooltip(picture))
+    size = alt.Size(picture.size, type="quantitative", title=picture.size, scale=alt.Scale(type="sqrt"))
+    ends = alt.InlineData(values=[{picture.x: 0, picture.y: 0}, {picture.x: 1, picture.y: 1}])
+    agreed = alt.Chart(ends).mark_line(strokeDash=[4, 4], color="#999999").encode(x=x, y=y)
+    return _finished(
+        alt.layer(agreed, base.mark_line(), base.mark_circle(opacity=0.8).encode(size=size)), rows, picture
+    )
 
 
 def bar(rows: Rows, picture: Picture) -> Chart:
@@ -91,9 +105,9 @@ def _colour(picture: Picture) -> Any:
 
 def _tooltip(picture: Picture) -> list[alt.Tooltip]:
     """What a pointer over the chart shows."""
-    along: Any = "quantitative" if picture.kind == "line" else "nominal"
+    along: Any = "quantitative" if picture.kind in ("line", "calibration") else "nominal"
     named: list[tuple[str, Any]] = [(picture.colour, "nominal"), (picture.x, along)]
-    named += [(name, "quantitative") for name in (picture.y, picture.low, picture.high)]
+    named += [(name, "quantitative") for name in (picture.y, picture.low, picture.high, picture.size)]
     return [alt.Tooltip(name, type=kind) for name, kind in named if name]
 
 

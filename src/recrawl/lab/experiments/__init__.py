@@ -3,15 +3,16 @@
     recrawl lab reproduce t-fig5
     recrawl lab reproduce --all --archives sites/ --out report/
 
-T's are functions of `t_figures`, B's of `b_runs`, Q's of `q_runs`, R's of `r_tables` and `r_figures`. Each runs on a
-world that is generated from what its document prints and, where archives are given, on them; puts what the document
-says beside what was measured; and says whether it holds. No world was made so that a claim comes true: what a document
-does not print is taken from other published numbers or from measurements of real sites, which the worlds' modules name.
+T's are functions of `t_figures`, B's of `b_runs`, Q's of `q_runs`, R's of `r_tables`, `r_figures`, `r_crawl` and
+`r_beyond`. Each runs on a world that is generated from what its document prints and, where archives are given, on them;
+puts what the document says beside what was measured; and says whether it holds. No world was made so that a claim comes
+true: what a document does not print is taken from other published numbers or from measurements of real sites, which the
+worlds' modules name.
 """
 
 from __future__ import annotations
 
-from recrawl.lab.experiments import b_runs, q_runs, r_crawl, r_figures, r_tables, t_figures
+from recrawl.lab.experiments import b_runs, q_runs, r_beyond, r_crawl, r_figures, r_tables, t_figures
 from recrawl.lab.experiments.result import Claim, Experiment, Options, Picture, Result, Verdict
 
 __all__ = ["DOCUMENTS", "EXPERIMENTS", "GROUPS", "Claim", "Experiment", "Options", "Picture", "Result", "Verdict"]
@@ -45,6 +46,9 @@ _LIST = (
     Experiment("r-fig6", "R", "figure 6", "Accuracy by training size", r_figures.fig_6),
     Experiment("r-fig7", "R", "figure 7", "Accuracy by number of experts", r_figures.fig_7),
     Experiment("r-fig8", "R", "figure 8", "Freshness of a crawl that follows predictions", r_crawl.fig_8),
+    Experiment("r-ours", "R", "and beyond", "Our predictors beside R's: how good, and what they cost", r_beyond.ours),
+    Experiment("r-calibration", "R", "and beyond", "Whether chances are what they say", r_beyond.calibrations),
+    Experiment("r-ablation", "R", "and beyond", "Which information pays", r_beyond.ablations),
 )
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _LIST}

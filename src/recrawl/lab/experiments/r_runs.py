@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -34,6 +35,9 @@ NAMES = {
     "union": "relational union",
     "bagging": "bagging",
     "boosting": "boosting",
+    "online-2d": "2D, goes on learning (ours)",
+    "online-3d": "3D, goes on learning (ours)",
+    "pooled": "pooled (ours)",
 }
 _PAGES = 60
 _DAYS = 25
@@ -53,13 +57,20 @@ class Where:
     days: Days
     judged: NDArray[np.bool_]
     workers: int
+    clock: Callable[[], float]
     done: dict[tuple[Setting, range], Outcome] = field(default_factory=dict)
+    spent: dict[tuple[Setting, range], float] = field(default_factory=dict)
+    """Seconds by the clock for each of them."""
+    every_page: bool = False
+    """Whether all pages may be judged, not only those that flip often."""
 
     def outcome(self, setting: Setting, over: range) -> Outcome:
         """What a setting predicts here; what was asked before is not run again."""
         key = (setting, over)
         if key not in self.done:
+            begun = self.clock()
             self.done[key] = run(self.days, setting, over, judged=self.judged)
+            self.spent[key] = self.clock() - begun
         return self.done[key]
 
     def last(self, wanted: int, train: int = r.TRAIN) -> range:
@@ -69,23 +80,46 @@ class Where:
 
     def told(self) -> str:
         """A sentence on it."""
+        flips = "" if self.every_page else f" whose flag flips on {r.ALPHA:.0%} of the days"
         return (
             f"*{self.name}*, label {self.label}: {len(self.days):,} pages, {self.days.seen.shape[1]} days; "
-            f"{int(self.judged.sum())} pages whose flag flips on {r.ALPHA:.0%} of the days are judged"
+            f"{int(self.judged.sum())} pages{flips} are judged"
         )
 
 
-def worlds(options: Options, labels: Sequence[str] | None = None) -> list[Where]:
-    """The planted worlds and each archive under each label; archives with too few days or pages are left out."""
-    found = [_planted(options, leaders) for leaders in (1, 4)]
+def worlds(options: Options, labels: Sequence[str] | None = None, *, every_page: bool = False) -> list[Where]:
+    """The planted worlds and each archive under each label; archives with too few days or pages are left out.
+
+    Pages that flip often are judged, as in R; or a sample of all that have a label.
+    """
+    found = [_planted(options.scale, leaders, options.workers, options.cpu) for leaders in (1, 4)]
     cache = options.cache / "facts" if options.cache else None
     for path in _daily(options):
         for label in labels or (options.change,):
-            days = days_of([path], label, cache=cache)
-            judged = _sample(flipping(days, r.ALPHA), _pages(options))
-            if days.seen.shape[1] > r.TRAIN + _LEAST and judged.sum() >= _LEAST:
-                found.append(Where(path.stem, label, days, judged, options.workers))
+            where = _archive(path, label, cache, _pages(options.scale), every_page, options.workers, options.cpu)
+            if where.days.seen.shape[1] > r.TRAIN + _LEAST and where.judged.sum() >= _LEAST:
+                found.append(where)
     return found
+
+
+# What was read and predicted is kept for the experiments that follow: most ask for the same settings.
+
+
+@lru_cache(maxsize=16)
+def _archive(
+    path: Path, label: str, cache: Path | None, most: int, every_page: bool, workers: int, clock: Callable[[], float]
+) -> Where:
+    days = days_of([path], label, cache=cache)
+    able = days.labelled.sum(axis=1) > 0 if every_page else flipping(days, r.ALPHA)
+    return Where(path.stem, label, days, _sample(able, most), workers, clock, every_page=every_page)
+
+
+@lru_cache(maxsize=4)
+def _planted(scale: float, leaders: int, workers: int, clock: Callable[[], float]) -> Where:
+    groups = max(3, 3 * round(4 * scale))
+    world = planted(Planted(groups=groups, size=8, leaders=leaders, days=r.TRAIN + _DAYS + 35, seed=1))
+    name = "planted, one leads" if leaders == 1 else "planted, half lead"
+    return Where(name, "planted", world.days, _sample(flipping(world.days), _pages(scale)), workers, clock)
 
 
 def _daily(options: Options) -> list[Path]:
@@ -94,15 +128,8 @@ def _daily(options: Options) -> list[Path]:
     return [file for file in files if file.with_suffix(".times").is_file()] or files[:_FILES]
 
 
-def _planted(options: Options, leaders: int) -> Where:
-    groups = max(3, 3 * round(4 * options.scale))
-    world = planted(Planted(groups=groups, size=8, leaders=leaders, days=r.TRAIN + _DAYS + 35, seed=1))
-    name = "planted, one leads" if leaders == 1 else "planted, half lead"
-    return Where(name, "planted", world.days, _sample(flipping(world.days), _pages(options)), options.workers)
-
-
-def _pages(options: Options) -> int:
-    return max(_LEAST, round(_PAGES * options.scale))
+def _pages(scale: float) -> int:
+    return max(_LEAST, round(_PAGES * scale))
 
 
 def days_wanted(options: Options) -> int:
@@ -115,6 +142,11 @@ def _sample(judged: NDArray[np.bool_], most: int) -> NDArray[np.bool_]:
     kept = np.zeros(len(judged), np.bool_)
     kept[pages[np.linspace(0, len(pages) - 1, min(most, len(pages))).astype(np.int64)] if len(pages) else pages] = True
     return kept
+
+
+def setting_of(where: Where, method: str, experts: str = "xcorr") -> Setting:
+    """R's parameters. Methods that look at the page alone have no experts to choose: one setting, run once."""
+    return Setting(method, experts=experts, k=r.K, train=r.TRAIN, workers=where.workers)
 
 
 def measured(where: Where, setting: Setting, over: range, name: str, published: float | None = None) -> Row:
@@ -130,6 +162,7 @@ def measured(where: Where, setting: Setting, over: range, name: str, published: 
         **{key: figures[key] for key in ("precision", "recall", "auc", "brier", "change_rate", "pages", "days")},
         "middling_accuracy": None if middling["accuracy"] is None else 100 * middling["accuracy"],
         "middling_auc": middling["auc"],
+        "middling_brier": middling["brier"],
         "not_enough_history": figures["not_enough_history"],
         "published": published,
     }

@@ -17,12 +17,12 @@ from recrawl.lab.experiments.r_runs import (
     days_wanted,
     every,
     measured,
+    setting_of,
     shown,
     stepping,
     worlds,
 )
 from recrawl.lab.experiments.result import Claim, Options, Picture, Result, Row
-from recrawl.lab.predict.methods import Setting
 
 _TABLE = {
     "world": "world",
@@ -51,7 +51,7 @@ def table_1(options: Options) -> Result:
     for where in places:
         over = where.last(days_wanted(options))
         for method in ("frequency", ONE, SINGLE, MULTIPLE):
-            setting = _setting(where, method)
+            setting = setting_of(where, method)
             rows.append(measured(where, setting, over, NAMES[method], r.TABLE_1.get(method)))
         rows.append(coin(where, over))
         claims += _of_table_1(where, over)
@@ -75,7 +75,7 @@ def table_1(options: Options) -> Result:
 
 
 def _of_table_1(where: Where, over: range) -> list[Claim]:
-    base, single, multiple = (_setting(where, method) for method in ("frequency", SINGLE, MULTIPLE))
+    base, single, multiple = (setting_of(where, method) for method in ("frequency", SINGLE, MULTIPLE))
     first = compared(where, single, base, over)
     to_single, to_base = compared(where, multiple, single, over), compared(where, multiple, base, over)
     both = every([better(to_single), better(to_base)])
@@ -97,7 +97,7 @@ def table_2(options: Options) -> Result:
     for where in places:
         over = where.last(days_wanted(options))
         for method, printed in r.TABLE_2.items():
-            rows.append(measured(where, _setting(where, method), over, NAMES[method], printed))
+            rows.append(measured(where, setting_of(where, method), over, NAMES[method], printed))
         claims += _of_table_2(where, over)
         step()
     picture = Picture(
@@ -115,11 +115,13 @@ def table_2(options: Options) -> Result:
 
 
 def _of_table_2(where: Where, over: range) -> list[Claim]:
-    multiple, single = _setting(where, MULTIPLE), _setting(where, SINGLE)
-    others = {name: compared(where, multiple, _setting(where, name), over) for name in ("union", "bagging", "boosting")}
+    multiple, single = setting_of(where, MULTIPLE), setting_of(where, SINGLE)
+    others = {
+        name: compared(where, multiple, setting_of(where, name), over) for name in ("union", "bagging", "boosting")
+    }
     best = every([better(test) for test in others.values()])
     numbers = "; ".join(f"to {name} {shown(test)}" for name, test in others.items())
-    union = compared(where, _setting(where, "union"), single, over)
+    union = compared(where, setting_of(where, "union"), single, over)
     gain = better(union)
     return [
         claimed(
@@ -142,7 +144,7 @@ def table_3(options: Options) -> Result:
     for where in places:
         over = where.last(days_wanted(options))
         for kind, printed in r.TABLE_3.items():
-            rows.append(measured(where, _setting(where, MULTIPLE, kind), over, kind, printed))
+            rows.append(measured(where, setting_of(where, MULTIPLE, kind), over, kind, printed))
         claims += _of_table_3(where, over, rows)
         step()
     picture = Picture(
@@ -164,8 +166,8 @@ def table_3(options: Options) -> Result:
 
 
 def _of_table_3(where: Where, over: range, rows: list[Row]) -> list[Claim]:
-    chosen = {kind: _setting(where, MULTIPLE, kind) for kind in r.TABLE_3}
-    single, base = _setting(where, SINGLE), _setting(where, "frequency")
+    chosen = {kind: setting_of(where, MULTIPLE, kind) for kind in r.TABLE_3}
+    single, base = setting_of(where, SINGLE), setting_of(where, "frequency")
     to_graph, to_content = (compared(where, chosen["xcorr"], chosen[kind], over) for kind in ("graph", "content"))
     to_dtw = compared(where, chosen["xcorr"], chosen["dtw"], over)
     gains = {
@@ -186,8 +188,3 @@ def _of_table_3(where: Where, over: range, rows: list[Row]) -> list[Claim]:
         ),
         claimed("graph", where, min(score, key=lambda kind: score[kind] or 0.0) == "graph", told),
     ]  # fmt: skip
-
-
-def _setting(where: Where, method: str, experts: str = "xcorr") -> Setting:
-    # Methods that look at the page alone have no experts to choose: one setting, run once.
-    return Setting(method, experts=experts, k=r.K, train=r.TRAIN, workers=where.workers)

@@ -58,7 +58,7 @@ class Claim:
 class Picture:
     """What a chart shows, said before anything that draws is loaded. Names are keys of rows."""
 
-    kind: Literal["line", "bar", "grouped"]
+    kind: Literal["line", "bar", "grouped", "calibration"]
     x: str
     y: str
     title: str
@@ -70,6 +70,8 @@ class Picture:
     low: str = ""
     high: str = ""
     """A band, or whiskers, from `low` to `high`: the spread over seeds."""
+    size: str = ""
+    """Of a calibration: how many predictions a point stands for."""
     notes: tuple[str, ...] = ()
     columns: int = 2
     zero: bool = True
@@ -115,6 +117,8 @@ class Options:
     """Where replays and what was read of archives are kept."""
     timer: Callable[[], float] = lambda: 0.0
     """A clock, to tell how long things take."""
+    cpu: Callable[[], float] = lambda: 0.0
+    """A clock of processor time, which does not run while others work."""
     progress: Callable[[int, int], None] = lambda done, total: None  # noqa: ARG005
 
     @property

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from recrawl.errors import UsageError
 from recrawl.lab.days import Days
 from recrawl.lab.predict.methods import Predicted, Setting, observations, predict
-from recrawl.lab.predict.scores import MIDDLING, by_page, scored
+from recrawl.lab.predict.scores import MIDDLING, by_page, calibration, scored
 
 ALPHA = 0.3
 """R's least share of days on which a page's flag flips."""
@@ -41,6 +41,17 @@ class Outcome:
     def by_page(self) -> NDArray[np.float64]:
         """One per page: the accuracy."""
         return by_page(self.truth, self.predicted.says, self.counts)
+
+    def brier_by_page(self) -> NDArray[np.float64]:
+        """One per page: the mean of (chance - outcome)²; not a number where nothing counts."""
+        missed = np.where(self.counts, (self.predicted.chance - self.truth) ** 2, 0.0).sum(axis=1)
+        known = self.counts.sum(axis=1)
+        mean: NDArray[np.float64] = np.divide(missed, known, out=np.full(len(known), np.nan), where=known > 0)
+        return mean
+
+    def calibration(self) -> list[dict[str, float]]:
+        """What was said, what came and how often, by tenths of what was said."""
+        return calibration(self.truth[self.counts], self.predicted.chance[self.counts])
 
     def summary(self) -> dict[str, Any]:
         """The figures of spec M8, over all pages and over the middling ones."""
