@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -155,3 +156,13 @@ def test_the_policy_runs_live_and_keeps_its_model_in_the_repository(tmp_path: Pa
     [file] = (repo.folder / "models").glob("predicted-*.npz")
     with np.load(file, allow_pickle=False) as kept:
         assert "kept predicted.model.mix" in kept.files
+
+
+def test_why_tells_the_probability_of_a_page_that_was_predicted(repo: Repo) -> None:
+    with Site({"/": page("0")}) as site:
+        repo.crawl(site.url())
+        repo.config(policy="predicted(explore=0)")
+        repo.later(days=2)
+        repo.cycle()
+        told = repo.run("why", site.url()).out
+    assert re.search(r"because it has most likely changed, as its own history says: \d+% \(policy predicted", told)

@@ -19,6 +19,8 @@ Method = Literal["pooled", "1d"]
 Pick = Literal["best", "coin"]
 FIRST = 10.0
 """The score of a page that was never downloaded: before all others."""
+LIKELY = "has most likely changed"
+"""How reasons begin whose score is a probability."""
 ROWS = 40_000
 """Visits that are kept to learn from, the newest."""
 _AT_ONCE = 50_000
@@ -98,7 +100,7 @@ class Predicted:
         if len(new):
             yield Picks(new[:budget], np.full(min(len(new), budget), FIRST), "was never downloaded")
         if len(likely):
-            yield Picks(old[likely], chance[likely], f"{how} that it has changed")
+            yield Picks(old[likely], chance[likely], f"{LIKELY}, as {how}")
         rest = order[room:]
         some = rng.permutation(rest)[: min(len(rest), budget - len(likely) - min(len(new), budget))]
         if len(some):

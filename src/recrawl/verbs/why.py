@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.choose import make_policy
+from recrawl.choose.predicted import LIKELY
 from recrawl.engine.anchors import told
 from recrawl.engine.cycles import budget_of
 from recrawl.engine.memory import ready_book
@@ -54,8 +55,10 @@ def _last(visits: list[dict[str, Any]]) -> list[str]:
     visit = visits[0]
     what = visit["failure"] or visit["outcome"]
     detail = f" ({visit['detail']})" if visit["detail"] else ""
+    likely = visit["score"] is not None and (visit["reason"] or "").startswith(LIKELY)
+    chance = f": {visit['score']:.0%}" if likely else ""
     because = (
-        f"because it {visit['reason']} (policy {visit['policy']})"
+        f"because it {visit['reason']}{chance} (policy {visit['policy']})"
         if visit["reason"]
         else "where it was imported"
         if visit["kind"] == "import"
