@@ -7,6 +7,7 @@ A repository's `recrawl.toml` has three parts: `[settings]`, one `[[seed]]` for 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -183,27 +184,42 @@ def parse_value(name: str, text: str) -> Any:
 
 def write_value(path: Path, name: str, value: Any) -> None:
     """Set a setting in the file, leaving comments and order as they are."""
+    write_values(path, {name: value})
+
+
+def write_values(path: Path, values: Mapping[str, Any]) -> None:
+    """Set several settings at once: all of them or none."""
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     if "settings" not in document:
         document["settings"] = tomlkit.table()
-    document["settings"][name] = value
+    for name, value in values.items():
+        document["settings"][name] = value
     _replace(path, tomlkit.dumps(document))
 
 
 def write_seeds(path: Path, seeds: tuple[Seed, ...]) -> None:
     """Put these seeds in the file instead of those in it."""
+    _write_rows(path, "seed", seeds)
+
+
+def write_filters(path: Path, filters: tuple[Filter, ...]) -> None:
+    """Put these noise filters in the file instead of those in it."""
+    _write_rows(path, "filter", filters)
+
+
+def _write_rows(path: Path, part: str, rows: Sequence[Any]) -> None:
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
-    document.pop("seed", None)
-    if seeds:
-        rows = tomlkit.aot()
-        for seed in seeds:
+    document.pop(part, None)
+    if rows:
+        tables = tomlkit.aot()
+        for row in rows:
             table = tomlkit.table()
-            for item in fields(seed):
-                value = getattr(seed, item.name)
+            for item in fields(row):
+                value = getattr(row, item.name)
                 if value != item.default:
                     table[item.name] = list(value) if isinstance(value, tuple) else value
-            rows.append(table)
-        document["seed"] = rows
+            tables.append(table)
+        document[part] = tables
     _replace(path, tomlkit.dumps(document))
 
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json, say
-from recrawl.cli.session import AllowPrivate, Delay, folder_of, load, options_of, seed_url
-from recrawl.errors import UsageError
+from recrawl.cli.session import AllowPrivate, Delay, folder_of, load, seed_url
 from recrawl.record.repository import SETTINGS
-from recrawl.settings import Seed, Settings, write_seeds
+from recrawl.settings import Seed, write_seeds
+from recrawl.verbs.seeds import with_seeds
 
 EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --limit 500"
 
@@ -30,9 +30,6 @@ def command(
     json: AsJson = False,
 ) -> None:
     """Name sites or pages to keep. What is said here is kept for them; adding one again changes it."""
-    for name, value in (("--depth", depth), ("--limit", limit), ("--delay", delay)):
-        if value is not None and value < 0:
-            raise UsageError(f"{name} cannot be negative")
     folder = folder_of(ctx)
     before = load(folder)
     added = [
@@ -47,12 +44,8 @@ def command(
         )
         for url in urls
     ]
-    names = {seed.url for seed in added}
-    seeds = (*(seed for seed in before.seeds if seed.url not in names), *added)
-    options_of(
-        Settings(before.values, seeds, before.filters), delay=delay
-    )  # complains now rather than at the next crawl
-    write_seeds(folder / SETTINGS, seeds)
+    after = with_seeds(before, added)
+    write_seeds(folder / SETTINGS, after.seeds)
     if json:
         as_json([asdict(seed) for seed in added])
         return

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json, count, say
-from recrawl.cli.session import folder_of, load, options_of, seed_url, writing
+from recrawl.cli.session import folder_of, load, options_of, writing
 from recrawl.engine.redirects import recall_aliases
 from recrawl.engine.rescope import forget_scopes
-from recrawl.errors import UsageError
 from recrawl.model import State
 from recrawl.record.repository import SETTINGS
 from recrawl.settings import Settings, write_seeds
+from recrawl.verbs.seeds import without_seeds
 
 EXAMPLE = "Example: recrawl rm https://example.org"
 
@@ -26,12 +26,7 @@ def command(
     """Stop keeping a site or page. Its versions stay in the archive; it is no longer visited or found."""
     folder = folder_of(ctx)
     before = load(folder)
-    added = {seed.url for seed in before.seeds}
-    gone = {_meant(url, added) for url in urls}
-    unknown = gone - added
-    if unknown:
-        raise UsageError(f"{min(unknown)} was never added; 'recrawl sites' lists what was")
-    after = Settings(before.values, tuple(seed for seed in before.seeds if seed.url not in gone), before.filters)
+    after, gone = without_seeds(before, urls)
     options = options_of(after)
     with writing(folder, "rm", options, after) as repository:
         write_seeds(folder / SETTINGS, after.seeds)
@@ -53,10 +48,3 @@ def command(
         as_json({"removed": sorted(gone), "pages": len(dropped)})
         return
     say(f"{count(len(dropped), 'page')} no longer kept")
-
-
-def _meant(url: str, added: set[str]) -> str:
-    """The seed that is meant: without a scheme, whichever of https and http was added."""
-    clean = seed_url(url)
-    plain = clean.replace("https://", "http://", 1)
-    return plain if "://" not in url and clean not in added and plain in added else clean

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from recrawl.errors import RecrawlError
-from recrawl.serve import login
+from recrawl.serve import api, login
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem, answer, problem_of, wants_page
 from recrawl.serve.security import Guard
@@ -27,6 +27,7 @@ def build(context: Context) -> Starlette:
         routes=[
             Route("/healthz", _healthy, methods=["GET"]),
             *login.routes(context),
+            *api.routes(context),
             *_dashboard(context),
         ],
         middleware=[Middleware(Guard, context=context)],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,10 +49,18 @@ class Context:
     """Names under which we may be asked for; others are a sign of DNS rebinding."""
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.time
+    places: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
+    """Long questions that may be asked at a time."""
 
     def reading(self) -> AbstractContextManager[Repository]:
         """The repository, for questions. `repository.store.db` is its SQLite connection, read only."""
         return self.pool.lend()
+
+    @contextmanager
+    def apart(self) -> Iterator[Repository]:
+        """The repository in a connection of its own, for questions that take long or need tables for a while."""
+        with self.places, Repository(self.folder) as repository:
+            yield repository
 
     def settings(self) -> Settings:
         """The settings as they are now; the file may change at any time."""

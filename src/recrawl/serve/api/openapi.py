@@ -1,0 +1,100 @@
+"""The OpenAPI 3.1 document, made from the table of operations and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from recrawl import __version__
+from recrawl.serve.api.table import PREFIX, Operation
+
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "What is wrong, and what to do."},
+        "field": {"type": "string", "description": "The value that is wrong."},
+    },
+}
+_ROWS = {
+    "type": "object",
+    "required": ["items", "next"],
+    "properties": {
+        "items": {"type": "array"},
+        "next": {"type": ["string", "null"], "description": "What to send as `after` for the rows that follow."},
+    },
+}
+_PROBLEMS = {
+    "400": "What was sent is wrong.",
+    "401": "The token is needed.",
+    "403": "The request comes from another site.",
+    "404": "There is none.",
+    "409": "Something else is under way.",
+    "413": "The request is too large.",
+    "415": "JSON is wanted.",
+    "429": "Too many requests.",
+    "503": "The repository cannot be used just now.",
+}
+
+
+def document(operations: Iterable[Operation]) -> dict[str, Any]:
+    """The description of the API."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(PREFIX + operation.path, {})[operation.method.lower()] = _described(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "recrawl",
+            "version": __version__,
+            "description": "A repository of web pages that is kept fresh: questions, settings, cycles, alerts.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {"Problem": _PROBLEM, "Rows": _ROWS},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"token": []}],
+    }
+
+
+def _described(operation: Operation) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "parameters": [
+            {"name": part.name, "in": "path", "required": True, "schema": part.schema()} for part in operation.parts
+        ]
+        + [
+            {"name": part.name, "in": "query", "required": part.required, "schema": part.schema()}
+            for part in operation.query
+        ],
+        "responses": {str(operation.status): _answer(operation), **_problems()},
+    }
+    if operation.body is not None:
+        schema = {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {part.name: part.schema() for part in operation.body},
+            "required": [part.name for part in operation.body if part.required],
+        }
+        needed = any(part.required for part in operation.body)
+        made["requestBody"] = {"required": needed, "content": {"application/json": {"schema": schema}}}
+    return made
+
+
+def _answer(operation: Operation) -> dict[str, Any]:
+    schemas: dict[str, Any] = {"object": {"type": "object"}, "rows": {"$ref": "#/components/schemas/Rows"}}
+    if operation.returns in schemas:
+        content: dict[str, Any] = {"application/json": {"schema": schemas[operation.returns]}}
+    else:
+        content = {operation.returns: {"schema": {"type": "string"}}}
+    return {"description": operation.summary, "content": content}
+
+
+def _problems() -> dict[str, Any]:
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": text, "content": content} for status, text in _PROBLEMS.items()}
