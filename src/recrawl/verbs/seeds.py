@@ -17,6 +17,7 @@ def with_seeds(before: Settings, added: Iterable[Seed]) -> Settings:
             value = getattr(seed, name)
             if value is not None and value < 0:
                 raise UsageError(f"--{name} cannot be negative")
+        options_of(Settings(seeds=(seed,)), delay=seed.delay)
     names = {seed.url for seed in new}
     after = Settings(before.values, (*(seed for seed in before.seeds if seed.url not in names), *new), before.filters)
     options_of(after)
