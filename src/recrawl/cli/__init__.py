@@ -35,6 +35,7 @@ VERBS: dict[str, str] = {
     "diff": "What changed between two versions of a page.",
     "why": "Why a page was visited, or was not.",
     "predict": "How likely a page has changed by now, and why.",
+    "rates": "How often pages change, and how sure that is.",
     "search": "Search the newest version of every page.",
     "anchor": "The page that links a site's newest pages, and change by depth.",
     "noise": "Propose filters for what changes without news.",
