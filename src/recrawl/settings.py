@@ -16,6 +16,7 @@ import tomlkit
 
 from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.errors import UnknownName, UsageError
+from recrawl.learn.importance import COSTS, kind_of
 
 
 class Setting(NamedTuple):
@@ -68,6 +69,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("policy", "round-robin", "How `cycle` and `run` choose pages; see `recrawl policies`."),
     Setting("budget", 0.1, "Visits a cycle: a share of the pages when under 1, else a number.", least=1e-9),
     Setting("every", "24h", "From one cycle's start to the next, for `run` and `serve`: 30m, 6h, 1d."),
+    Setting(
+        "importance",
+        "even",
+        "How much pages matter: even, pagerank, file:PATH (lines of address,weight) or clicks:PATH (addresses).",
+    ),
+    Setting("cost", "visit", "What a visit costs: visit (all alike), or bytes (by size, less where a 304 is likely)."),
     Setting("anchors", [], "Pages named as anchors by hand, one a site; see `recrawl anchor`."),
     Setting("seed", 1, "The root of all chance: same seed, same choices.", most=2**31),
 )
@@ -157,6 +164,10 @@ def checked(name: str, value: Any) -> Any:
         raise UsageError(f"the setting '{name}' must be from {setting.least:g} to {setting.most:g}, not {value!r}")
     if name == "order" and value not in ("breadth", "depth"):
         raise UsageError(f"the setting 'order' is breadth or depth, not '{value}'")
+    if name == "importance":
+        kind_of(value)
+    if name == "cost" and value not in COSTS:
+        raise UsageError(f"the setting 'cost' is {' or '.join(COSTS)}, not '{value}'")
     if name == "contact" and not value.isprintable():
         raise UsageError("the setting 'contact' goes into a header: it cannot hold line ends or other controls")
     return float(value) if isinstance(default, float) else value

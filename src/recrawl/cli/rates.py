@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from recrawl.cli.output import AsJson, as_json, count, note, say, table
 from recrawl.cli.session import reading
-from recrawl.discover.urls import origin
+from recrawl.discover.urls import directory, origin
 from recrawl.errors import UnknownName, UsageError
 from recrawl.learn.estimators import ESTIMATORS, estimate
 from recrawl.learn.posteriors import nested
@@ -133,16 +133,6 @@ def _addresses(repository: Repository, pages: NDArray[np.int64], by: By) -> list
     if by is By.PAGE:
         return named
     return [directory(url) if by is By.DIRECTORY else f"{origin(url)}/" for url in named]
-
-
-def directory(url: str) -> str:
-    """The directory that a page lies in.
-
-    >>> directory("https://a.example/x/y?q=/1")
-    'https://a.example/x/'
-    """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}{parts.path[: parts.path.rfind('/') + 1] or '/'}"
 
 
 def _one(repository: Repository, page: dict[str, Any], estimator: str, now: float) -> dict[str, Any]:

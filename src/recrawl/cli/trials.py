@@ -18,8 +18,10 @@ from recrawl.errors import UsageError
 from recrawl.lab.hinting import HOWS
 from recrawl.lab.histories import open_history
 from recrawl.lab.history import History
+from recrawl.lab.importance import told_weights
 from recrawl.lab.replay import Setup
 from recrawl.lab.trials import Trial, name_of, needs_of, over_seeds, run_all
+from recrawl.learn.importance import kind_of
 from recrawl.verbs.times import duration
 
 _COLUMNS = {
@@ -36,7 +38,8 @@ _COLUMNS = {
     "seconds": ">seconds",
 }
 _CHARTS = (".png", ".svg", ".html", ".json")
-METRICS = tuple(key for key in _COLUMNS if key not in ("policy", "budget", "cycle_days"))
+_WEIGHTED = "weighted_change_ratio"
+METRICS = (*(key for key in _COLUMNS if key not in ("policy", "budget", "cycle_days")), _WEIGHTED)
 
 Archives = Annotated[
     list[Path], typer.Argument(metavar="ARCHIVE...", help="Parquet files or folders of them, or CDX listings.")
@@ -57,6 +60,15 @@ Late = Annotated[float, typer.Option(min=0, max=1, help="Share of answers that c
 HintsFrom = Annotated[
     str, typer.Option("--hints", metavar="SOURCE", help=f"What the sites volunteer: sitemap: with {', '.join(HOWS)}.")
 ]
+Weights = Annotated[
+    str,
+    typer.Option(
+        "--importance",
+        metavar="KIND",
+        help="How much pages matter to policies: even, pagerank, file:PATH or clicks:PATH.",
+    ),
+]
+Costs = Annotated[str, typer.Option("--cost", help="What a visit costs policies: visit (all alike), or bytes.")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Read and replay everything again.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; one per core if not given.")]
 
@@ -74,14 +86,19 @@ def run_command(
     failures: Failures = 0.0,
     late: Late = 0.0,
     hints: HintsFrom = "",
+    importance: Weights = "even",
+    cost: Costs = "visit",
     workers: Workers = None,
     no_cache: NoCache = False,
     json: AsJson = False,
 ) -> None:
     """Replay archives under policies: what would each have found with this budget?"""
-    settings = {"discover": discover, "at_start": at_start, "failures": failures, "late": late, "hints": hints}
-    rows = _run(archives, policy, [budget], [cycle], cycles, seed or [1], change, settings, workers, no_cache)
-    as_json(rows) if json else table(rows, _COLUMNS)
+    settings: dict[str, Any] = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
+    settings |= {"hints": hints, "cost": cost}
+    rows = _run(
+        archives, policy, [budget], [cycle], cycles, seed or [1], change, settings, importance, workers, no_cache
+    )
+    as_json(rows) if json else table(rows, _shown(importance))
 
 
 def compare_command(
@@ -97,6 +114,8 @@ def compare_command(
     failures: Failures = 0.0,
     late: Late = 0.0,
     hints: HintsFrom = "",
+    importance: Weights = "even",
+    cost: Costs = "visit",
     metric: Annotated[str, typer.Option(help=f"What the chart shows: {', '.join(METRICS)}.")] = "change_ratio",
     chart: Annotated[
         list[Path] | None, typer.Option(help="Write a chart: a name ending in .png, .svg or .html; repeatable.")
@@ -113,15 +132,35 @@ def compare_command(
             raise UsageError(f"a chart's name ends in {', '.join(_CHARTS)}, not as '{path.name}' does")
         if not path.parent.is_dir():
             raise UsageError(f"there is no folder {path.parent} to write a chart to")
-    settings = {"discover": discover, "at_start": at_start, "failures": failures, "late": late, "hints": hints}
+    settings: dict[str, Any] = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
+    settings |= {"hints": hints, "cost": cost}
     budgets, lengths = budget or [0.0025, 0.01, 0.04], cycle or ["1d"]
     rows = _run(
-        archives, policy, budgets, lengths, cycles, list(range(1, seeds + 1)), change, settings, workers, no_cache
+        archives,
+        policy,
+        budgets,
+        lengths,
+        cycles,
+        list(range(1, seeds + 1)),
+        change,
+        settings,
+        importance,
+        workers,
+        no_cache,
     )
     for path in chart or []:
         importlib.import_module("recrawl.lab.pictures").compared(rows, metric, path)  # a chart's libraries load slowly
         note(f"wrote {path}")
-    as_json(rows) if json else table(rows, _COLUMNS)
+    as_json(rows) if json else table(rows, _shown(importance))
+
+
+def _shown(importance: str) -> dict[str, str]:
+    """The table's columns; with weights, the change ratio by weight comes beside the plain one."""
+    if kind_of(importance)[0] == "even":
+        return _COLUMNS
+    pairs = list(_COLUMNS.items())
+    place = list(_COLUMNS).index("change_ratio") + 1
+    return dict([*pairs[:place], (_WEIGHTED, ">weighted"), *pairs[place:]])
 
 
 def _run(
@@ -133,9 +172,11 @@ def _run(
     seeds: list[int],
     change: str,
     settings: dict[str, Any],
+    importance: str,
     workers: int | None,
     no_cache: bool,
 ) -> list[dict[str, Any]]:
+    kind_of(importance)  # what is no importance is refused before the long work
     seconds = [duration(length) for length in lengths]
     if min(seconds) <= 0:
         raise UsageError("a cycle must last longer than nothing")
@@ -150,6 +191,8 @@ def _run(
             progress.update(reading, completed=done, total=total, told=f"{done:,} of {total:,} versions")
 
         history = open_history(archives, change, cache / "facts" if cache else None, read, clusters="clusters" in needs)
+        history, ignored = told_weights(history, importance)
+        settings = {**settings, "weighted": kind_of(importance)[0] != "even"}
         setups = (
             (text, _setup(history, budget, length, cycles, seed, settings))
             for length in seconds
@@ -167,6 +210,8 @@ def _run(
         results = run_all(
             history, trials, time.perf_counter, cache=cache / "trials" if cache else None, workers=workers, progress=ran
         )
+    if ignored:
+        note(f"of the weights in {importance}, {ignored}")
     return over_seeds(results)
 
 

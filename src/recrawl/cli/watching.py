@@ -45,6 +45,8 @@ def tell(summary: Summary) -> None:
     say(f"{name}{how}: {count(tally.visits, 'visit')} in {span(summary.seconds)}: {news_of(tally)}{end}")
     if tally.found:
         say(f"  {count(tally.found, 'page')} found, {tally.received / 1e6:.1f} MB received")
+    for text in summary.notes:
+        note(text)
     for failure, number in tally.failures.most_common(5):
         say(f"  {number:,} x {failure}")
     for warning in tally.warnings[:_WARNINGS]:

@@ -15,6 +15,7 @@ from recrawl.engine.options import Options
 from recrawl.engine.rescope import rescope, scopes_changed
 from recrawl.engine.summaries import summarise
 from recrawl.engine.tally import Tally
+from recrawl.engine.weights import check_weights, weigh
 from recrawl.errors import UsageError
 from recrawl.loop import Resumed, drive
 from recrawl.record.repository import Repository
@@ -35,6 +36,8 @@ class Summary:
     resumed: bool
     finished: bool
     seconds: float
+    notes: tuple[str, ...] = ()
+    """What people should know beside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +90,7 @@ def cycle(
 ) -> Summary:
     """One refresh cycle; goes on with one that was interrupted, with its policy and budget."""
     check_needs(policy)
+    check_weights(repository, options.weights)
     visits = budget_of(budget, repository.store)
     row, resumed = _begin(repository.store, options, "cycle", describe(policy), visits, seed)
     started = options.timer()
@@ -100,6 +104,7 @@ def cycle(
             live.hear()
         named = told(repository.store, options.anchors)
         book, past = ready_book(repository, policy, row, limits, begin=True, told=named)
+        ignored = weigh(book, repository, row, options.weights, begin=True)
         visited = repository.store.visits_of_cycle(row)
         recorded = dict(zip(visited["page"].tolist(), visited["outcome"].tolist(), strict=True))
         world = Resumed(live, recorded)
@@ -112,7 +117,8 @@ def cycle(
             put_away(repository)
     finally:
         live.close()
-    return Summary(row, live.tally, resumed, finished, options.timer() - started)
+    notes = (ignored,) if ignored else ()
+    return Summary(row, live.tally, resumed, finished, options.timer() - started, notes)
 
 
 def budget_of(budget: float, store: Store) -> int:

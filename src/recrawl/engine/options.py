@@ -10,6 +10,7 @@ from recrawl.compare.filters import NO_NOISE, Noise
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
+from recrawl.engine.weights import EVEN, Weights
 from recrawl.fetch.http import Limits
 
 ACCEPTED = ("text/*", "application/xhtml+xml", "application/xml", "application/json", "application/*+xml")
@@ -61,6 +62,8 @@ class Options:
     """How long pages that vanish together must stay away before they count as gone (spec C5)."""
     anchors: tuple[str, ...] = ()
     """Pages that the user named as anchors of their sites (spec A2)."""
+    weights: Weights = EVEN
+    """How much pages matter, and what visits cost."""
     readers: int = 1
     parse_seconds: float = 5.0
     index: bool = True

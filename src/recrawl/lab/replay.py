@@ -21,6 +21,7 @@ from recrawl.lab.hinting import Source, check_source
 from recrawl.lab.history import ABSENT, History
 from recrawl.lab.metrics import Meter, Record
 from recrawl.lab.tape import Tape
+from recrawl.learn.importance import COSTS, costs, tempered
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Pages, Picks
 
@@ -46,6 +47,10 @@ class Setup:
     """How pages born later become known: `births`, or `links` from visited pages."""
     hints: str = ""
     """A source of hints, as `sitemap:honest` (see `lab.hinting`); none if empty."""
+    weighted: bool = False
+    """Whether policies are told how much pages matter; what is measured by weight is so in any case."""
+    cost: str = "visit"
+    """What a visit costs: all the same, or `bytes` by the page's size."""
     samples: int = 8
     """How often freshness and age are looked at within a cycle."""
 
@@ -61,6 +66,8 @@ class Setup:
         for name in ("at_start", "failures", "late"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
+        if self.cost not in COSTS:
+            raise UsageError(f"a visit's cost is {' or '.join(COSTS)}, not '{self.cost}'")
         if self.discover not in ("births", "links"):
             raise UsageError(f"pages are discovered by births or links, not '{self.discover}'")
         if self.hints:
@@ -148,6 +155,8 @@ class Web:
         book.size[there] = history.size[tape.held_row[there]]
         book.clusters = history.clusters
         book.form = history.form
+        if self._setup.weighted and history.weight is not None:
+            book.weight = tempered(history.weight)[0]
         return book
 
     def begin(self, k: int, book: Book, needs: frozenset[str]) -> None:
@@ -156,6 +165,8 @@ class Web:
         self._made = 0
         self._pass(self._first)
         np.logical_and(self.tape.there, self._linked, out=book.known)
+        if self._setup.cost == "bytes":
+            book.cost = costs(book.size)
         if "links" in needs:
             self._show_links(book)
         if self._source and "hints" in needs:

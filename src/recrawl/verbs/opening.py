@@ -19,6 +19,7 @@ from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, canonical, origin
 from recrawl.engine.mending import mend_index
 from recrawl.engine.options import Options, SiteOptions
+from recrawl.engine.weights import Weights
 from recrawl.errors import UsageError
 from recrawl.fetch.http import Limits
 from recrawl.record import repository
@@ -109,6 +110,7 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
         patience=values["patience"],
         confirm_seconds=values["gone_hours"] * 3600,
         anchors=tuple(values["anchors"]),
+        weights=Weights(values["importance"], values["cost"], rules),
         readers=values["readers"] or max(1, (os.cpu_count() or 2) - 1),
         parse_seconds=values["parse_seconds"],
         index=values["index"],

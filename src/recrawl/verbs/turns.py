@@ -105,6 +105,7 @@ def summary_of(summary: Summary) -> dict[str, Any]:
         "received": summary.tally.received,
         "warnings": summary.tally.warnings,
         "seconds": round(summary.seconds, 3),
+        "notes": list(summary.notes),
     }
 
 

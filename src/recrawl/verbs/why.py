@@ -12,6 +12,7 @@ from recrawl.engine.anchors import told
 from recrawl.engine.cycles import budget_of
 from recrawl.engine.memory import ready_book
 from recrawl.engine.needs import check_needs
+from recrawl.engine.weights import weigh
 from recrawl.errors import UsageError
 from recrawl.record import questions
 from recrawl.record.repository import Repository
@@ -84,6 +85,7 @@ def _plan(repository: Repository, values: Settings, page: int, now: float) -> di
     policy = make_policy(values["policy"])
     check_needs(policy)
     book, _ = ready_book(repository, policy, row, known, begin=False, told=told(store, options.anchors))
+    weigh(book, repository, row, options.weights, begin=False)
     budget = budget_of(values["budget"], store)
     first = next(policy.cycle(book, len(book), np.random.default_rng(seed)), None)
     place = np.flatnonzero(first.pages == page) if first is not None else np.zeros(0)

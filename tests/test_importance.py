@@ -1,0 +1,273 @@
+"""How much pages matter and what visits cost: what people say is put to use, in the lab and live, without harm."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.book import Book
+from recrawl.choose import make_policy
+from recrawl.discover.urls import UrlRules, keys
+from recrawl.discover.weights import parsed, read_weights
+from recrawl.engine.anchors import load
+from recrawl.engine.weights import Weights, weigh
+from recrawl.errors import UsageError
+from recrawl.lab.histories import open_history
+from recrawl.lab.history import History
+from recrawl.lab.importance import told_weights
+from recrawl.lab.replay import Setup, replay
+from recrawl.lab.synth import World as Made
+from recrawl.lab.synth import write
+from recrawl.learn.importance import MOST, costs, kind_of, matched, tempered
+from recrawl.record.repository import Repository
+from tests.complaints import complaint
+from tests.world import Repo, Site, page
+
+DAY = 86400.0
+anything = st.floats(allow_nan=True, allow_infinity=True)
+
+
+# -- weights ---------------------------------------------------------------------------------------------
+
+
+@given(st.lists(anything, max_size=30))
+def test_whatever_is_said_becomes_weights_that_do_no_harm(said: list[float]) -> None:
+    weight, ignored = tempered(np.array(said, np.float64))
+    assert np.isfinite(weight).all()
+    assert (weight >= 0).all()
+    if said:
+        assert weight.mean() == pytest.approx(1.0)
+        assert weight.max() <= MOST * np.median(weight[weight > 0]) * 2
+    raw = np.array(said, np.float64)
+    assert ignored.unreadable == np.isnan(raw).sum()
+    assert ignored.negative == (raw < 0).sum()
+    assert ignored.infinite == (raw == np.inf).sum()
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=30))
+def test_reasonable_weights_keep_their_proportions(said: list[float]) -> None:
+    raw = np.array(said)
+    weight, ignored = tempered(raw)
+    np.testing.assert_allclose(weight * raw.mean(), raw)
+    assert str(ignored) == ""
+
+
+@given(st.lists(st.integers(0, 10**12), max_size=30), st.floats(-1, 2))
+def test_costs_are_over_zero_and_one_on_average(size: list[int], cheap: float) -> None:
+    cost = costs(np.array(size, np.int64), cheap)
+    assert (cost > 0).all()
+    if size:
+        assert cost.mean() == pytest.approx(1.0)
+
+
+def test_a_likely_304_makes_large_pages_cheap() -> None:
+    size = np.array([100, 100_000])
+    dear, cheap = costs(size), costs(size, 0.99)
+    assert dear[1] / dear[0] > 50
+    assert cheap[1] / cheap[0] < 3
+
+
+def test_nothing_but_zeros_is_as_if_nothing_was_said() -> None:
+    assert tempered(np.zeros(3))[0].tolist() == [1, 1, 1]
+    assert matched(np.array([1]), np.zeros(0, np.int64), np.zeros(0), add=False, missing=1.0)[0].tolist() == [1]
+    assert matched(np.zeros(0, np.int64), np.array([1]), np.ones(1), add=True, missing=1.0)[1] == 1
+
+
+@pytest.mark.parametrize("text", ["", "odd", "file", "file:", "pagerank:x", "even:", "clicks: "])
+def test_what_is_no_importance_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="importance is"):
+        kind_of(text)
+
+
+# -- files -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "clicks", "told"),
+    [
+        ("https://a.example/,2\n", False, ("https://a.example/", 2.0)),
+        ("https://a.example/\t1e3", False, ("https://a.example/", 1000.0)),
+        ('"https://a.example/x","4"', False, ("https://a.example/x", 4.0)),
+        ("https://a.example/x?utm_source=y,1", False, ("https://a.example/x", 1.0)),
+        ("https://a.example/", False, None),
+        ("https://a.example/", True, ("https://a.example/", 1.0)),
+        ("https://a.example/,-3", True, ("https://a.example/", -3.0)),
+        ("mailto:x@a.example,1", False, None),
+        ("x" * 20_000 + ",1", True, None),
+        ("", True, None),
+    ],
+)
+def test_lines_of_a_file(line: str, clicks: bool, told: tuple[str, float] | None) -> None:
+    assert parsed(line, UrlRules(), clicks=clicks) == told
+
+
+def test_a_file_is_read_with_its_heading_and_its_faults(tmp_path: Path) -> None:
+    path = tmp_path / "weights.csv"
+    path.write_bytes(b"url,weight\nhttps://a.example/,2\nnonsense\n\n\xff\xfe,1\nhttps://a.example/b,nan\n")
+    found, weight, lost = read_weights(path, UrlRules(), clicks=False)
+    assert found.tolist() == keys(["https://a.example/", "https://a.example/b"]).tolist()
+    np.testing.assert_array_equal(weight, [2, np.nan])
+    assert lost == 2
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_weights(tmp_path / "none.csv", UrlRules(), clicks=False)
+
+
+# -- the lab ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lab") / "world.parquet"
+    write(Made(seed=2, sites=2, pages=40, days=20, size_min=1500, size_max=3000, change_rate=0.1), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def history(archive: Path) -> History:
+    return open_history([archive])
+
+
+@pytest.mark.parametrize("text", ["optimal-freshness", "optimal-age", "lambda-crawl"])
+def test_policies_that_know_what_matters_find_more_of_it(history: History, text: str) -> None:
+    weight = np.where(np.arange(len(history)) % 10 == 0, 20.0, 1.0)
+    weighted = replace(history, weight=weight / weight.mean())
+    plain = Setup(budget=6, cycle=DAY, cycles=20, samples=1)
+    told = Setup(budget=6, cycle=DAY, cycles=20, samples=1, weighted=True)
+    ratios = [replay(weighted, make_policy(text), setup).weighted_change_ratio or 0 for setup in (plain, told)]
+    assert ratios[1] > 1.3 * ratios[0]
+
+
+def test_policies_that_know_the_cost_transfer_less(history: History) -> None:
+    many = np.where(np.arange(len(history)) % 2 == 0, 50_000, 500)[history.page_of]
+    heavy = replace(history, size=many)
+    received = [
+        replay(
+            heavy, make_policy("optimal-age"), Setup(budget=6, cycle=DAY, cycles=20, samples=1, cost=cost)
+        ).bytes.sum()
+        for cost in ("visit", "bytes")
+    ]
+    assert received[1] < 0.7 * received[0]
+
+
+def test_weights_of_a_file_are_measured_by(history: History, tmp_path: Path) -> None:
+    path = tmp_path / "clicks.txt"
+    path.write_text(f"{history.urls[3]}\n{history.urls[3]}\n{history.urls[4]},4\nhttps://elsewhere.example/\n")
+    told, ignored = told_weights(history, f"clicks:{path}")
+    assert told.weight is not None
+    assert (told.weight / told.weight[0])[:5].tolist() == pytest.approx([1, 1, 1, 3, 5])
+    assert ignored == "1 is of addresses that are not known here"
+    assert told_weights(history, "pagerank")[0] is history
+    with pytest.raises(UsageError, match="no links"):
+        told_weights(replace(history, weight=None), "pagerank")
+
+
+def test_the_lab_takes_importance_on_the_command_line(archive: Path, tmp_path: Path) -> None:
+    repo = Repo.create(tmp_path / "repo")
+    base = ["lab", "run", archive, "--policy", "optimal-age", "--budget", 6, "--no-cache", "--workers", 1]
+    (tmp_path / "w.csv").write_text("https://elsewhere.example/,-1\n")
+    said = repo.run(*base, "--importance", f"file:{tmp_path / 'w.csv'}", "--cost", "bytes", "--json")
+    assert "1 is of addresses that are not known here" in said.err
+    assert json.loads(said.out)[0]["weighted_change_ratio"] > 0
+    complaint(repo.run(*base, "--importance", "odd", code=None), "importance is even")
+    complaint(repo.run(*base, "--cost", "love", code=None), "cost is visit or bytes")
+
+
+# -- live ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> tuple[Repo, Site]:
+    links = [f"/p{number}" for number in range(6)]
+    site = Site({"/": page("Welcome", *links), **{link: page(link) for link in links}})
+    return Repo.create(tmp_path / "repo", policy="optimal-age"), site
+
+
+def visited(repo: Repo, site: Site) -> set[str]:
+    """Paths asked for in the last cycle, robots.txt aside."""
+    repo.later(days=1)
+    before = len(site.log)
+    repo.cycle(2)
+    return {asked.path for asked in site.log[before:] if asked.path.startswith("/p") or asked.path == "/"}
+
+
+def test_what_a_file_says_matters_is_visited_first(live: tuple[Repo, Site]) -> None:
+    repo, site = live
+    with site:
+        repo.crawl(site.url())
+        (repo.folder / "weights.csv").write_text(
+            f"url,weight\n{site.url('/p3')},50\n{site.url('/p5')},40\n{site.url('/p1')},inf\nnonsense,1\n"
+        )
+        repo.config(importance="file:weights.csv")
+        assert visited(repo, site) == {"/p3", "/p5"}
+        repo.later(days=1)
+        told = repo.run("cycle", "--budget", 2)
+        assert "of the weights in weights.csv, 1 is no number or no address, 1 is infinite" in told.err
+        assert "in line" in repo.run("why", site.url("/p3")).out
+
+
+def test_pagerank_prefers_what_is_linked_to(live: tuple[Repo, Site]) -> None:
+    repo, site = live
+    with site:
+        for number in range(6):
+            site[f"/p{number}"] = page(f"page {number}", "/p2", "/p4")
+        repo.crawl(site.url())
+        repo.config(importance="pagerank")
+        assert visited(repo, site) == {"/p2", "/p4"}
+        assert (repo.folder / "models" / "weights-of-cycle.npz").is_file()
+
+
+def test_small_pages_come_first_when_bytes_count(live: tuple[Repo, Site]) -> None:
+    repo, site = live
+    with site:
+        for number in (0, 1, 2, 5):
+            site[f"/p{number}"] = page("word " * 20_000)
+        site["/"] = page("word " * 20_000, *(f"/p{number}" for number in range(6)))
+        repo.crawl(site.url())
+        repo.config(cost="bytes")
+        assert visited(repo, site) == {"/p3", "/p4"}
+
+
+def test_a_file_that_is_not_there_is_told_before_the_cycle_begins(live: tuple[Repo, Site]) -> None:
+    repo, site = live
+    with site:
+        repo.crawl(site.url())
+        repo.config(importance="file:none.csv")
+        complaint(repo.run("cycle", code=None), "none.csv", "setting 'importance'")
+        with Repository(repo.folder) as repository:
+            assert [row.kind for row in repository.store.cycles()] == ["crawl"]
+        complaint(repo.run("config", "importance", "love", code=None), "importance is even")
+        complaint(repo.run("config", "cost", "love", code=None), "visit or bytes")
+
+
+def test_a_cycle_that_is_resumed_goes_by_what_it_began_with(live: tuple[Repo, Site]) -> None:
+    repo, site = live
+    with site:
+        repo.crawl(site.url())
+        (repo.folder / "weights.csv").write_text(f"{site.url('/p3')},50\n")
+        repo.config(importance="file:weights.csv", cost="bytes")
+        repo.later(days=1)
+        repo.cycle(1)
+        with Repository(repo.folder) as repository:
+            last = repository.store.cycles(1)[0]
+            columns = []
+            for lines in (None, f"{site.url('/p1')},7\n"):
+                if lines:
+                    (repo.folder / "weights.csv").write_text(lines)
+                    repository.store.db.execute("UPDATE pages SET size = size * 9 WHERE id % 2")
+                book = _book(repository)
+                weigh(book, repository, last, Weights("file:weights.csv", "bytes"), begin=True)
+                columns.append((book.weight, book.cost))
+            np.testing.assert_array_equal(columns[0], columns[1])
+            book = _book(repository)
+            weigh(book, repository, last._replace(id=last.id + 1), Weights("file:weights.csv", "bytes"), begin=False)
+            assert not np.array_equal(book.weight, columns[0][0])
+
+
+def _book(repository: Repository) -> Book:
+    return load(repository.store, 0.0)
