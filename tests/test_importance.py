@@ -13,18 +13,21 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
+from recrawl.choose.contract import needs_of
 from recrawl.discover.urls import UrlRules, keys
 from recrawl.discover.weights import parsed, read_weights
 from recrawl.engine.anchors import load
+from recrawl.engine.needs import add_arrivals
 from recrawl.engine.weights import Weights, weigh
 from recrawl.errors import UsageError
 from recrawl.lab.histories import open_history
 from recrawl.lab.history import History
 from recrawl.lab.importance import told_weights
-from recrawl.lab.replay import Setup, replay
+from recrawl.lab.replay import Setup, Web, check, replay
 from recrawl.lab.synth import World as Made
 from recrawl.lab.synth import write
 from recrawl.learn.importance import MOST, costs, kind_of, matched, tempered
+from recrawl.loop import drive, note
 from recrawl.record.repository import Repository
 from tests.complaints import complaint
 from tests.world import Repo, Site, page
@@ -271,3 +274,46 @@ def test_a_cycle_that_is_resumed_goes_by_what_it_began_with(live: tuple[Repo, Si
 
 def _book(repository: Repository) -> Book:
     return load(repository.store, 0.0)
+
+
+# -- new links ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_replay_learns_which_pages_bring_links(history: History) -> None:
+    """What it has counted in the end is what the history says of the versions that were visited."""
+    policy = make_policy("shock(objective=links)")
+    setup = Setup(budget=len(history), cycle=DAY, cycles=20, samples=1)
+    check(history, policy, setup)
+    web = Web(history, setup)
+    book = web.first_book()
+    for k in range(1, 21):
+        web.begin(k, book, needs_of(policy))
+        list(drive(policy, web, book, setup.budget, k))
+        note(policy, book, *web.end())
+    web.begin(21, book, needs_of(policy))
+    assert history.links is not None
+    assert book.arrivals.std() > 0
+    assert (book.arrivals > 0).all()
+    with pytest.raises(UsageError, match="arrivals"):
+        check(replace(history, carries=frozenset({"forms"})), policy, setup)
+
+
+def test_live_pages_that_bring_links_are_known(live: tuple[Repo, Site]) -> None:
+    repo, site = live
+    with site:
+        site["/p1"] = page("front 0", "/a0")
+        repo.crawl(site.url())
+        for day in range(1, 4):
+            repo.later(days=1)
+            site["/p1"] = page(f"front {day}", *(f"/a{number}" for number in range(3 * day + 1)))
+            site["/p2"] = page(f"no links {day}")
+            repo.cycle(20)
+        repo.later(days=1)
+        repo.run("cycle", "--policy", "shock(objective=links)", "--budget", 3)
+        with Repository(repo.folder) as repository:
+            book = _book(repository)
+            add_arrivals(book, repository.store, repository.store.cycles(1)[0])
+            numbers = dict(repository.store.db.execute("SELECT url, id FROM pages"))
+        brings = {path: float(book.arrivals[numbers[site.url(path)]]) for path in ("/p1", "/p2", "/p3")}
+        assert brings["/p1"] == pytest.approx((9 + brings["/p3"]) / 4)
+        assert brings["/p2"] < brings["/p3"] < brings["/p1"]

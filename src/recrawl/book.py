@@ -120,6 +120,8 @@ class Book:
     """How much a page matters, 1 on average; finite and not negative. All 1 where nobody said anything."""
     cost: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     """What a visit costs against others, over zero; all 1 where a visit is a visit."""
+    arrivals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """How many new links a change of the page brings, as far as was seen; all 1 where nobody has counted."""
     folders: Folders | None = None
     links: Links | None = None
     clusters: Clusters | None = None
@@ -134,6 +136,8 @@ class Book:
             self.weight = np.ones(len(self))
         if not len(self.cost):
             self.cost = np.ones(len(self))
+        if not len(self.arrivals):
+            self.arrivals = np.ones(len(self))
 
     @classmethod
     def blank(cls, pages: int, now: float = 0.0) -> Book:

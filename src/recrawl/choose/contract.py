@@ -43,6 +43,11 @@ class Policy(Chooser, Protocol):
     """What it asks of the book beyond the columns: folders, links, clusters, forms, hints."""
 
 
+def needs_of(policy: Policy) -> frozenset[str]:
+    """All that a policy asks of the book: who wants new links must know where they have come from (`arrivals`)."""
+    return policy.needs | ({"arrivals"} if getattr(policy, "objective", "") == "links" else frozenset())
+
+
 @runtime_checkable
 class Learner(Protocol):
     """A policy that keeps something of every visit."""

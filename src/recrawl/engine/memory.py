@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from recrawl import __version__
 from recrawl.book import Book, Clusters, Links
 from recrawl.choose import Policy, describe
-from recrawl.choose.contract import Learner
+from recrawl.choose.contract import Learner, needs_of
 from recrawl.engine.arrays import Arrays, read_arrays, write_arrays
 from recrawl.engine.books import load_book, mark, step_back, take_in, turns
 from recrawl.engine.hinted import unpacked
@@ -75,7 +75,7 @@ def ready_book(
     policies, by the name in their memory; each gets what is its own.
     """
     book = load_book(repository.store, cycle, limits)
-    equip(book, repository, cycle, policy.needs, begin=begin)
+    equip(book, repository, cycle, needs_of(policy), begin=begin)
     told = {name: column for name, column in told.items() if name.startswith(f"{policy.name}.")}
     if not isinstance(policy, Learner):
         book.memory.update(told)

@@ -20,13 +20,14 @@ from recrawl.engine.arrays import read_arrays, write_arrays
 from recrawl.engine.hinted import aside, hints_for
 from recrawl.errors import UsageError
 from recrawl.learn.forms import forms
+from recrawl.learn.importance import arrivals
 from recrawl.learn.neighbours import fitted
 from recrawl.learn.places import places
 from recrawl.record.repository import Repository
 from recrawl.record.rows import CycleRow
 from recrawl.record.store import Store
 
-_LIVE = frozenset({"folders", "links", "clusters", "forms", "hints"})
+_LIVE = frozenset({"folders", "links", "clusters", "forms", "hints", "arrivals"})
 """What a repository can give."""
 
 
@@ -47,6 +48,8 @@ def equip(book: Book, repository: Repository, cycle: CycleRow, needs: frozenset[
         ]
     if "links" in needs:
         book.links = _links(book, repository, cycle, begin=begin)
+    if "arrivals" in needs:
+        add_arrivals(book, repository.store, cycle)
     if "clusters" in needs:
         clusters = importlib.import_module("recrawl.engine.clusters")  # slow to load, and few policies need it
         book.clusters = clusters.clusters_for(book, repository, cycle, begin=begin)
@@ -76,6 +79,17 @@ def add_folders(book: Book, store: Store) -> None:
     by_value = np.empty(len(order), np.int64)
     by_value[order] = folder
     book.folder = by_value[dense.reshape(-1)]
+
+
+def add_arrivals(book: Book, store: Store, cycle: CycleRow) -> None:
+    """What changes before the cycle have brought in new links. A page's first version is no change."""
+    sql = "SELECT page, new_links FROM versions WHERE changed AND at < ? AND page < ? ORDER BY page, id"
+    kind = np.dtype([("page", "i8"), ("links", "f8")])
+    rows = np.fromiter(store.db.execute(sql, (cycle.started, len(book))), kind)
+    later = np.flatnonzero(np.diff(rows["page"], prepend=-1) == 0)
+    page = rows["page"][later]
+    links, changes = np.bincount(page, rows["links"][later], len(book)), np.bincount(page, minlength=len(book))
+    book.arrivals = arrivals(links.astype(np.float64), changes.astype(np.float64), book.site)
 
 
 def _links(book: Book, repository: Repository, cycle: CycleRow, *, begin: bool) -> Links:

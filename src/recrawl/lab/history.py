@@ -134,7 +134,7 @@ def assemble(
         change=change,
         carries=carries
         | {"folders", "forms"}
-        | ({"links"} if links else set())
+        | ({"links", "arrivals"} if links else set())
         | ({"clusters"} if clusters else set()),
         begins=begins,
         links=links,

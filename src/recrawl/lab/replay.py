@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.contract import Policy
+from recrawl.choose.contract import Policy, needs_of
 from recrawl.errors import UsageError
+from recrawl.lab.brought import Brought
 from recrawl.lab.hinting import Source, check_source
 from recrawl.lab.history import ABSENT, History
 from recrawl.lab.metrics import Meter, Record
@@ -94,8 +95,9 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
     check(history, policy, setup)
     web = Web(history, setup)
     book = web.first_book()
+    needs = needs_of(policy)
     for k in range(1, setup.cycles + 1):
-        web.begin(k, book, policy.needs)
+        web.begin(k, book, needs)
         for _ in drive(policy, web, book, setup.budget, setup.seed * 1_000_003 + k):
             pass
         seen, at = web.end()
@@ -109,7 +111,7 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
 
 def check(history: History, policy: Policy, setup: Setup) -> None:
     """Refuse what cannot be replayed, and say why."""
-    wanted = (policy.needs - {"hints"}) | ({"links"} if setup.discover == "links" else set())  # hints are the setup's
+    wanted = (needs_of(policy) - {"hints"}) | ({"links"} if setup.discover == "links" else set())  # hints are the setup's
     lacking = sorted(wanted - history.carries)
     if lacking:
         raise UsageError(
@@ -134,6 +136,7 @@ class Web:
         self._seen: list[tuple[Pages, NDArray[np.int8], NDArray[np.float64]]] = []
         self._lists = np.zeros(0, np.int32)
         self._source = Source(history, setup.hints, setup.seed) if setup.hints else None
+        self._brought: Brought | None = None
         self._linked = np.ones(len(history), bool)
         if setup.discover == "links":
             self._linked = self.tape.version != ABSENT
@@ -167,6 +170,8 @@ class Web:
         np.logical_and(self.tape.there, self._linked, out=book.known)
         if self._setup.cost == "bytes":
             book.cost = costs(book.size)
+        if "arrivals" in needs:
+            self._count_links(book)
         if "links" in needs:
             self._show_links(book)
         if self._source and "hints" in needs:
@@ -209,7 +214,10 @@ class Web:
         asked = pages[~failed]
         waited = self.tape.now - self.tape.since[asked]
         what = np.full(len(pages), Outcome.FAILED, np.int8)
+        held = self.tape.held_row[asked] if self._brought is not None else asked
         what[~failed] = self.tape.visit(asked)
+        if self._brought is not None:
+            self._brought.take(asked, held, self.tape.held_row[asked], what[~failed])
         self.meter.count(pages, what, asked, waited, self.tape)
         if setup.discover == "links":
             self._follow(asked)
@@ -233,6 +241,12 @@ class Web:
         if not np.array_equal(lists, self._lists):
             self._lists = lists
             book.links = links.at(lists)
+
+    def _count_links(self, book: Book) -> None:
+        """What changes have brought in new links so far; counted from the first cycle on."""
+        if self._brought is None:
+            self._brought = Brought(self._history)
+        book.arrivals = self._brought.arrivals()
 
     def _follow(self, pages: Pages) -> None:
         links = self._history.links
