@@ -23,7 +23,7 @@ from recrawl.record.repository import Repository
 from recrawl.verbs.naming import origin_of, page_of
 from recrawl.verbs.times import iso, moment, span, stamp
 
-EXAMPLE = "Example: recrawl rates --by directory --limit 10; recrawl rates https://example.org/news"
+EXAMPLE = "Example: recrawl rates --by directory --limit 10"
 
 _SURE = 0.9
 """How likely the true rate lies in the interval."""
