@@ -225,7 +225,7 @@ def run(command: list[str], folder: Path, tools: Path) -> tuple[int, str]:
             start_new_session=True,
         )
         try:
-            code = process.wait(timeout=90)
+            code = process.wait(timeout=300)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

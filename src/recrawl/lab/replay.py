@@ -111,7 +111,9 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
 
 def check(history: History, policy: Policy, setup: Setup) -> None:
     """Refuse what cannot be replayed, and say why."""
-    wanted = (needs_of(policy) - {"hints"}) | ({"links"} if setup.discover == "links" else set())  # hints are the setup's
+    wanted = (needs_of(policy) - {"hints"}) | (
+        {"links"} if setup.discover == "links" else set()
+    )  # hints are the setup's
     lacking = sorted(wanted - history.carries)
     if lacking:
         raise UsageError(
