@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test check format bench docs clean
+.PHONY: help demo test check format bench docs pictures browser clean
 
 help:
 	@echo "make demo    crawl and refresh a living web on this machine (two minutes at most)"
@@ -15,6 +15,7 @@ help:
 	@echo "make format  put the code in its standard form"
 	@echo "make bench   speed against other crawlers (installs them in an environment of their own), and of the lab"
 	@echo "make docs    write the generated pages of docs/ anew"
+	@echo "make pictures  take the pictures of the dashboard anew"
 	@echo "make clean   remove .venv and caches"
 
 $(STAMP): pyproject.toml
@@ -36,7 +37,14 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check
+# The tests of the dashboard drive a real browser; where there is none, and none can be installed, they are skipped.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { \
+	    echo "installing chromium ..."; apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }; } || \
+	  echo "no Chromium here: the tests of the dashboard will be skipped (Debian: install the package chromium)"
+
+test: check browser
 	$(BIN)/python -m pytest -n auto
 
 format: $(STAMP)
@@ -48,6 +56,9 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m recrawl.cli.reference docs/reference
+
+pictures: $(STAMP) browser
+	$(BIN)/python -m benchmarks.pictures docs/pictures
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.compare.filters import NO_NOISE
+from recrawl.compare.filters import NO_NOISE, Noise
 from recrawl.errors import UsageError
 from recrawl.record.repository import Repository
-from recrawl.serve.reading import changes, heats, pages, trees
+from recrawl.serve.reading import changes, heats, overview, pages, sites, trees
 from recrawl.serve.reading.changes import Cursor, Filters
+from recrawl.verbs import noise
 from tests.world import Repo, Site
 
 HOSTILE = "<script>alert(1)</script>"
@@ -184,3 +185,78 @@ def test_the_heat_map_shows_the_changes(db: sqlite3.Connection) -> None:
 
 def test_a_heat_map_of_nothing() -> None:
     assert heats.heat_map(sqlite3.connect(":memory:"), []).rows == []
+
+
+# -- sums ----------------------------------------------------------------------------------------------
+
+
+def test_the_whole_is_what_the_pages_add_up_to(db: sqlite3.Connection) -> None:
+    end = db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
+    now = overview.whole(db, end)
+    assert now is not None
+    assert now.pages == db.execute("SELECT count(*) FROM pages WHERE state IN (1, 2)").fetchone()[0]
+    assert now.sites == 1
+    assert sum(count for _, count in now.ages) == now.pages
+    assert now.low is not None
+    assert now.high is not None
+    assert now.fresh is not None
+    assert 0 <= now.low <= now.fresh <= now.high <= 1
+
+
+def test_freshness_falls_while_nobody_looks(db: sqlite3.Connection) -> None:
+    end = db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
+    shares = [overview.whole(db, end + days * 86400.0) for days in (0, 1, 10)]
+    fresh = [whole.fresh or 0.0 for whole in shares if whole is not None]
+    assert fresh == sorted(fresh, reverse=True)
+    assert fresh[0] > fresh[-1]
+
+
+def test_cycles_come_oldest_first_with_what_they_found(db: sqlite3.Connection) -> None:
+    rows = overview.cycles(db, 10)
+    assert len(rows) == 3
+    assert [row.started for row in rows] == sorted(row.started for row in rows)
+    for row in rows:
+        assert row.visits == row.found + row.unchanged + row.failed
+        assert row.changed >= 1, "one page changes every day"
+    assert len(overview.cycles(db, 2)) == 2
+
+
+def test_shares_of_sites_add_up(db: sqlite3.Connection) -> None:
+    end = db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
+    rows = sites.sites(db, end)
+    assert sum(row["share"] for row in rows) == pytest.approx(1.0)
+    assert [row["health"][1] for row in rows] == ["well"]
+    assert rows[0]["rate"] > 0
+    assert sites.sites(db, end, only=99) == []
+    assert sum(row["share"] for row in overview.busiest(db, 5)) == pytest.approx(1.0)
+
+
+def test_a_site_that_is_not_well_says_why() -> None:
+    row = {"failed": 0, "visits": 10, "robots_held": 0.0, "held_until": 0.0, "last_visit": 1.0}
+    assert sites.health(row, 5.0)[1] == "well"
+    assert sites.health({**row, "failed": 6}, 5.0) == ("bad", "failing", "60% of the last visits failed")
+    assert sites.health({**row, "failed": 2}, 5.0)[1] == "shaky"
+    assert sites.health({**row, "held_until": 9.0}, 5.0)[1] == "waiting"
+    assert sites.health({**row, "robots_held": 1.0}, 5.0)[1] == "held off"
+    assert sites.health({**row, "last_visit": None}, 5.0)[1] == "new"
+
+
+def test_nothing_yet(tmp_path: Path) -> None:
+    repo = Repo.create(tmp_path / "empty")
+    with Repository(repo.folder) as opened:
+        db = opened.store.db
+        assert overview.whole(db, 0.0) is None
+        assert not overview.begun(db)
+        assert overview.cycles(db, 5) == []
+        assert sites.sites(db, 0.0) == []
+        assert changes.changes(db, Filters()).rows == []
+
+
+def test_a_noise_filter_is_tried_on_what_was_seen(repository: Repository) -> None:
+    found = noise.preview(repository, "", NO_NOISE, Noise(patterns=(r"day \d", r"^\d|\b\d\b")))
+    assert (found.hides, found.of, found.pages) == (3, 3, 1)
+    assert found.example.startswith("day")
+    assert noise.preview(repository, "", NO_NOISE, Noise(("#nothing",))).hides == 0
+    assert noise.preview(repository, "https://elsewhere.example", NO_NOISE, Noise(("p",))).pages == 0
+    with pytest.raises(UsageError, match="not a CSS selector"):
+        noise.preview(repository, "", NO_NOISE, Noise(("p[[",)))

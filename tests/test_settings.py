@@ -14,7 +14,19 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from recrawl.errors import UnknownName, UsageError
-from recrawl.settings import SETTINGS, TEMPLATE, Seed, checked, load, parse_value, write_seeds, write_value
+from recrawl.settings import (
+    SETTINGS,
+    TEMPLATE,
+    Filter,
+    Seed,
+    checked,
+    load,
+    parse_value,
+    write_filters,
+    write_seeds,
+    write_value,
+    write_values,
+)
 from tests.complaints import complaint
 from tests.world import Repo, Site, page
 
@@ -270,3 +282,16 @@ def test_contact_is_sent(repo: Repo, site: Callable[..., Site], contact: str) ->
     agents = {one.headers["user-agent"] for one in web.log}
     assert len(agents) == 1
     assert "a.example" in agents.pop()
+
+
+def test_filters_are_read_as_they_were_written(file: Path) -> None:
+    filters = (Filter("https://a.example", ("#clock",), (r"\d+ visitors",)), Filter("", ("p",), ()))
+    write_filters(file, filters)
+    assert load(file).filters == filters
+    write_filters(file, ())
+    assert load(file).filters == ()
+
+
+def test_several_values_are_written_at_once(file: Path) -> None:
+    write_values(file, {"delay": 2.5, "retries": 7})
+    assert (load(file)["delay"], load(file)["retries"]) == (2.5, 7)

@@ -57,8 +57,11 @@ def preview(repository: Repository, site: str, before: Noise, extra: Noise) -> P
             ORDER BY count(*) DESC, v.page LIMIT ?""",  # noqa: S608
         (_LATELY, *([site] if site else []), _PAGES),
     )
-    hides, of, example, pages = 0, 0, "", [row[0] for row in rows]
-    for page in pages:
-        found = hidden(sources(repository, page)[1], before, extra)
-        hides, of, example = hides + found[0], of + found[1], example or found[2]
-    return Preview(hides, of, len(pages), example)
+    found = [hidden(sources(repository, row[0])[1], before, extra) for row in rows.fetchall()]
+    changed = [part for part in found if part[1]]
+    return Preview(
+        hides=sum(part[0] for part in changed),
+        of=sum(part[1] for part in changed),
+        pages=len(changed),
+        example=next((part[2] for part in found if part[2]), ""),
+    )

@@ -87,7 +87,9 @@ class Heat:
 
     width: float
     height: float
+    step: float
     size: float
+    """Width and height of a square with its margin."""
     cells: tuple[Cell, ...]
     labels: tuple[tuple[float, str, str], ...]
     """y, text, link."""
@@ -170,19 +172,21 @@ def heat(
     rows: Sequence[tuple[str, str, Sequence[tuple[str, str]]]],
     ticks: Sequence[str],
     *,
-    left: float = 200.0,
-    size: float = 14.0,
+    left: float = 280.0,
+    width: float = 1000.0,
+    size: float = 18.0,
 ) -> Heat:
     """Squares: each row is a label, its link, and (kind, text) for every column; an empty kind draws nothing."""
+    columns = max((len(row) for _, _, row in rows), default=0)
+    step = min(44.0, (width - left) / max(1, columns))
     cells: list[Cell] = []
     labels = []
     for r, (label, link, row) in enumerate(rows):
-        labels.append((r * size + size * 0.75, label, link))
-        cells += [Cell(left + c * size, r * size, kind, text) for c, (kind, text) in enumerate(row) if kind]
-    columns = max((len(row) for _, _, row in rows), default=0)
-    right = left + columns * size
-    marks = (Tick(left, ticks[0]), Tick(right, ticks[-1])) if len(ticks) else ()
-    return Heat(right + 2, len(rows) * size + 22, size, tuple(cells), tuple(labels), marks, left)
+        labels.append((r * size + size * 0.72, label, link))
+        cells += [Cell(round(left + c * step, 2), r * size, kind, text) for c, (kind, text) in enumerate(row) if kind]
+    right = left + columns * step
+    marks = (Tick(left, ticks[0]), Tick(max(right, left + 180), ticks[-1])) if len(ticks) else ()
+    return Heat(width, len(rows) * size + 24, round(step, 2), size, tuple(cells), tuple(labels), marks, left)
 
 
 def nice(most: float) -> float:

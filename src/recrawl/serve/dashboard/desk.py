@@ -20,12 +20,13 @@ from recrawl.record.repository import Repository
 from recrawl.serve.context import Context
 from recrawl.serve.dashboard.render import environment
 from recrawl.serve.problems import problem_of
+from recrawl.serve.replays import Replays
 from recrawl.serve.security import checked_form, csrf_token
 from recrawl.settings import Settings
 from recrawl.verbs.opening import options_of
 
 STATIC = Path(__file__).with_name("static")
-FEED = "/feed.atom"
+FEED = "/changes.atom"
 PLACES = (
     ("/", "Overview"),
     ("/sites", "Sites"),
@@ -46,6 +47,7 @@ class Desk:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.replays = Replays(context.folder, context.events.tell)
         self._templates = environment(context.clock)
         self._templates.globals.update(static=self._static, places=PLACES, feed=FEED)
 
@@ -81,10 +83,18 @@ class Desk:
             "theme": theme if theme in _THEMES else "",
             "back": path + (f"?{request.url.query}" if request.url.query and request.method == "GET" else ""),
             "csrf": csrf_token(request, self.context),
-            "repository_name": self.context.folder.resolve().name,
+            "repository_name": self._name,
             "notice": "",
         }
         return HTMLResponse(self._templates.get_template(template).render({**common, **values}), status)
+
+    def text(self, template: str, **values: Any) -> str:
+        """A document that is not a page."""
+        return self._templates.get_template(template).render({"repository_name": self._name, **values})
+
+    @cached_property
+    def _name(self) -> str:
+        return self.context.folder.resolve().name
 
     def problem(self, request: Request, error: RecrawlError) -> Response:
         """A page that says what went wrong."""

@@ -40,9 +40,9 @@ class Form:
     def __getitem__(self, name: str) -> str:
         return self.values[name]
 
-    def read(self, name: str, how: Callable[[str], Kind]) -> Kind | None:
-        """A field as something else; None when it is empty or wrong."""
-        if not self.values[name].strip():
+    def read(self, name: str, how: Callable[[str], Kind], *, empty: bool = False) -> Kind | None:
+        """A field as something else; None when it is wrong, or empty where that says nothing."""
+        if not empty and not self.values[name].strip():
             return None
         try:
             return how(self.values[name].strip())

@@ -67,13 +67,13 @@ def number(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """
     >>> percent(0.123), percent(0.001), percent(0.9996), percent(1.0), percent(None)
-    ('12 %', '0.1 %', '> 99.9 %', '100 %', '-')
+    ('12\xa0%', '0.1\xa0%', '>\xa099.9\xa0%', '100\xa0%', '-')
     """
     if share is None:
         return "-"
     if 0.9995 <= share < 1:
-        return "> 99.9 %"
-    return f"{share * 100:.0f} %" if share in (0, 1) or 0.095 <= share < 0.995 else f"{share * 100:.1f} %"
+        return ">\xa099.9\xa0%"
+    return f"{share * 100:.0f}\xa0%" if share in (0, 1) or 0.095 <= share < 0.995 else f"{share * 100:.1f}\xa0%"
 
 
 def size(value: float | None) -> str:

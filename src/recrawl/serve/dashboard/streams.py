@@ -16,23 +16,14 @@ from recrawl.serve.reading.sites import names
 from recrawl.verbs.naming import page_of
 from recrawl.verbs.why import reasons
 
+_FED = 50
 _HITS = 20
 _MOST_HITS = 1000
 
 
 def changes(desk: Desk, request: Request) -> Response:
     """The stream of updates."""
-    form = Form(request.query_params, ("site", "path", "since", "until", "least", "what", "significant", "after"))
-    now = desk.now()
-    wanted = reading.Filters(
-        site=form.number("site", most=1 << 31),
-        path=form["path"],
-        since=form.moment("since", now),
-        until=form.moment("until", now),
-        divergence=(form.real("least", most=100.0) or 0.0) / 100,
-        significant=bool(form["significant"]),
-        outcome=form["what"] if form["what"] in reading.OUTCOMES else "",
-    )
+    form, wanted = _wanted(desk, request)
     after = form.read("after", reading.Cursor.read)
     with desk.reading() as repository:
         found = reading.changes(repository.store.db, wanted, after=after) if not form.errors else None
@@ -47,11 +38,51 @@ def changes(desk: Desk, request: Request) -> Response:
         looked_through=bool(found and found.looked_through),
         older=older,
         filtered=bool(given),
+        query=f"?{urlencode(given)}" if given else "",
         form=form.values,
         errors=form.errors,
         sites=sites,
         outcomes=reading.OUTCOMES,
     )
+
+
+def feed(desk: Desk, request: Request) -> Response:
+    """The same as an Atom feed, through the same filters."""
+    form, wanted = _wanted(desk, request)
+    if form.errors:
+        name, text = next(iter(form.errors.items()))
+        raise UsageError(f"{name}: {text}")
+    with desk.reading() as repository:
+        found = reading.changes(repository.store.db, wanted, limit=_FED)
+    rows = [{**row, "title": _printable(row["title"] or row["url"])} for row in found.rows]
+    root = str(request.base_url).rstrip("/")
+    updated = rows[0]["at"] if rows else desk.now()
+    text = desk.text("feed.xml", root=root, own=str(request.url), rows=rows, updated=updated)
+    return Response(text, media_type="application/atom+xml")
+
+
+def _wanted(desk: Desk, request: Request) -> tuple[Form, reading.Filters]:
+    """The filters that a form asks for."""
+    form = Form(request.query_params, ("site", "path", "since", "until", "least", "what", "significant", "after"))
+    now = desk.now()
+    return form, reading.Filters(
+        site=form.number("site", most=1 << 31),
+        path=form["path"],
+        since=form.moment("since", now),
+        until=form.moment("until", now),
+        divergence=(form.real("least", most=100.0) or 0.0) / 100,
+        significant=bool(form["significant"]),
+        outcome=form["what"] if form["what"] in reading.OUTCOMES else "",
+    )
+
+
+def _printable(text: str) -> str:
+    """Text that XML can hold.
+
+    >>> _printable("a\x00b")
+    'a b'
+    """
+    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def searching(desk: Desk, request: Request) -> Response:

@@ -16,9 +16,9 @@ _NAMES = {number: name for name, number in _NUMBERS.items()}
 _LOOKED_AT = 20_000
 """Updates that one question looks through, however few of them the filters let pass."""
 _ROWS = """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.origin,
-                  r.title, r.divergence, r.significant, r.new_links
+                  ifnull(r.title, w.title) AS title, r.divergence, r.significant, r.new_links
            FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
-           LEFT JOIN versions r ON r.id = v.version"""
+           LEFT JOIN versions r ON r.id = v.version LEFT JOIN versions w ON w.id = p.version"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

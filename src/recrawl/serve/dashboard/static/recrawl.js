@@ -27,6 +27,13 @@
     }
   }
 
+  function sentence(kind, news) {
+    if (kind === "cycle") return news.kind + " " + news.id + (news.finished ? " has ended" : " has begun") + " (" + news.policy + ")";
+    if (kind === "turn") return "a turn begins: first what is new, then what may have changed";
+    if (kind === "ended") return news.finished ? "the turn has come to its end" : "the turn was stopped, and goes on later";
+    return String(news.url || news.error || news.text || news.name || "");
+  }
+
   function follow(list) {
     const note = document.querySelector("[data-live-note]");
     const pulse = document.querySelector("[data-pulse]");
@@ -35,8 +42,8 @@
       const news = told(event);
       if (!news) return;
       const at = news.at ? new Date(typeof news.at === "number" ? news.at * 1000 : news.at) : new Date();
-      const word = String(news.outcome || news.kind || event.type).replace(/[^a-z-]/g, "");
-      line(list, at, word, String(news.url || news.text || news.detail || ""));
+      const word = String(news.outcome || event.type).replace(/[^a-z-]/g, "");
+      line(list, at, word, sentence(event.type, news));
     };
     for (const kind of (list.dataset.kinds || "message").split(" ")) source.addEventListener(kind, show);
     source.addEventListener("open", function () {

@@ -1,0 +1,99 @@
+"""Noise filters: what does not count as change, tried on what was seen before it is kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recrawl.compare.filters import Noise
+from recrawl.errors import UsageError
+from recrawl.serve.api.keeping import WRITING
+from recrawl.serve.dashboard.desk import Desk
+from recrawl.serve.dashboard.forms import Form
+from recrawl.serve.dashboard.values import lines, saved, shown
+from recrawl.serve.reading.sites import names
+from recrawl.settings import Filter, write_filters
+
+_FIELDS = ("site", "selectors", "patterns", "do")
+_PATIENCE = 20.0
+"""Seconds that a preview may take: a regular expression can be endless."""
+
+
+def noise(desk: Desk, request: Request) -> Response:
+    """The filters that there are, and a form for another."""
+    return _noise(desk, request, Form({}, _FIELDS))
+
+
+def add(desk: Desk, request: Request, given: FormData) -> Response:
+    """Try a filter, or keep it."""
+    form = Form(given, _FIELDS)
+    selectors, patterns = lines(form["selectors"]), lines(form["patterns"])
+    if not selectors and not patterns:
+        form.errors["selectors"] = "name an element or a pattern"
+    for name, part in (("selectors", Noise(selectors=selectors)), ("patterns", Noise(patterns=patterns))):
+        try:
+            part.check()
+        except UsageError as error:
+            form.errors[name] = str(error)
+    added = Filter(form["site"], selectors, patterns)
+    with WRITING:
+        before = desk.settings().filters
+        if added in before:
+            form.errors["selectors"] = "this filter is there already"
+        if not form.errors and form["do"] == "save":
+            write_filters(desk.context.settings_file, (*before, added))
+            return saved("/settings/noise")
+    preview = _preview(desk, form, added) if not form.errors else None
+    return _noise(desk, request, form, preview)
+
+
+def remove(desk: Desk, request: Request, given: FormData) -> Response:
+    """Keep a filter no longer."""
+    del request
+    number = str(given.get("number", ""))
+    with WRITING:
+        before = desk.settings().filters
+        if not number.isdigit() or int(number) >= len(before):
+            raise UsageError("there is no such filter")
+        write_filters(desk.context.settings_file, before[: int(number)] + before[int(number) + 1 :])
+    return saved("/settings/noise")
+
+
+def _preview(desk: Desk, form: Form, added: Filter) -> dict[str, Any] | None:
+    """What the filter would have hidden; asked in a process of its own, which can be ended when it takes too long."""
+    question = {"site": added.site, "selectors": added.selectors, "patterns": added.patterns}
+    command = [sys.executable, "-m", "recrawl.serve.previewing", str(desk.context.folder)]
+    try:
+        ended = subprocess.run(  # noqa: S603
+            command, input=json.dumps(question), capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        form.errors["patterns" if added.patterns else "selectors"] = "this takes too long to try: make it simpler"
+        return None
+    if ended.returncode:
+        form.errors["selectors"] = "this could not be tried"
+        return None
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
+
+
+def _noise(desk: Desk, request: Request, form: Form, preview: dict[str, Any] | None = None) -> Response:
+    with desk.reading() as repository:
+        sites = names(repository.store.db)
+    return shown(
+        desk,
+        request,
+        "settings_noise.html",
+        status=400 if form.errors else 200,
+        filters=desk.settings().filters,
+        sites=sites,
+        form=form.values,
+        errors=form.errors,
+        preview=preview,
+    )

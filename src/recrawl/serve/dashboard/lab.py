@@ -1,0 +1,126 @@
+"""The lab: what another policy or budget would have found, from this repository's own history."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from recrawl.choose import POLICIES, make_policy
+from recrawl.errors import UsageError
+from recrawl.serve.dashboard import charts
+from recrawl.serve.dashboard.desk import Desk
+from recrawl.serve.dashboard.forms import Form
+from recrawl.serve.dashboard.render import percent
+from recrawl.serve.replays import Question, Replay
+from recrawl.verbs.times import duration
+from recrawl.verbs.words import count
+
+_BEST = "clairvoyant"
+"""Not a policy that can be used, but the most that any could find."""
+_MOST_POLICIES = 8
+_MOST_BUDGETS = 4
+_JOB = "/lab/state"
+
+
+def lab(desk: Desk, request: Request) -> Response:
+    """The form, and what the last comparison came to."""
+    values = desk.settings()
+    last = desk.replays.last()
+    if last is not None:
+        chosen = list(last.question.policies)
+        given = {"budget": ", ".join(f"{value:g}" for value in last.question.budgets), "cycle": last.question.cycle}
+    else:
+        chosen = list(dict.fromkeys([make_policy(values["policy"]).name, "round-robin", _BEST]))
+        given = {"budget": f"{values['budget']:g}, {values['budget'] * 2:g}", "cycle": "1d"}
+    return _show(desk, request, Form(given, ("budget", "cycle")), chosen, last)
+
+
+def begin(desk: Desk, request: Request, given: FormData) -> Response:
+    """Begin a comparison."""
+    form = Form(given, ("budget", "cycle"))
+    chosen = [str(name) for name in given.getlist("policy")][: _MOST_POLICIES + 1]
+    if not chosen:
+        form.errors["policy"] = "choose at least one"
+    elif len(chosen) > _MOST_POLICIES:
+        form.errors["policy"] = f"choose at most {_MOST_POLICIES}"
+    elif unknown := [name for name in chosen if name not in _names()]:
+        form.errors["policy"] = f"there is no policy '{unknown[0]}'"
+    budgets = form.read("budget", _budgets)
+    if budgets is None and not form.errors["budget"]:
+        form.errors["budget"] = "say how many visits a cycle has"
+    length = form.read("cycle", duration)
+    if not form.errors["cycle"] and not length:
+        form.errors["cycle"] = "say how long a cycle is: 6h, 1d, 2w"
+    if not form.errors and budgets:
+        if desk.replays.begin(Question(tuple(chosen), budgets, form["cycle"].strip())):
+            return RedirectResponse("/lab", 303)
+        form.errors["policy"] = "another comparison is under way: wait for it"
+    return _show(desk, request, form, chosen, desk.replays.last())
+
+
+def state(desk: Desk, request: Request) -> Response:
+    """How far it has come, for the script of the page."""
+    del request
+    last = desk.replays.last()
+    return JSONResponse({"state": last.state if last else "none", "told": last.told if last else ""})
+
+
+def _names() -> list[str]:
+    return [*sorted(POLICIES), _BEST]
+
+
+def _budgets(text: str) -> tuple[float, ...]:
+    """
+    >>> _budgets("0.1, 200")
+    (0.1, 200.0)
+    """
+    try:
+        values = tuple(float(part) for part in text.replace(";", ",").split(",") if part.strip())
+    except ValueError:
+        raise UsageError("write numbers with commas between: 0.1, 200") from None
+    if (
+        not values
+        or len(values) > _MOST_BUDGETS
+        or not all(0 < value <= 1e9 and math.isfinite(value) for value in values)
+    ):
+        raise UsageError(f"one to {_MOST_BUDGETS} numbers over zero")
+    return tuple(dict.fromkeys(values))
+
+
+def _show(desk: Desk, request: Request, form: Form, chosen: Sequence[str], last: Replay | None) -> Response:
+    rows = list(last.rows) if last else []
+    job = None
+    if last is not None:
+        job = {"running": last.state == "running", "told": last.told, "error": last.error, "address": _JOB}
+    return desk.show(
+        request,
+        "lab.html",
+        status=400 if form.errors else 200,
+        policies=_names(),
+        chosen=chosen,
+        form=form.values,
+        errors=form.errors,
+        job=job,
+        rows=rows,
+        **_chart(rows),
+    )
+
+
+def _chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    if not rows:
+        return {"chart": None, "said": "", "told": ""}
+    texts = [f"{row['policy']}, {row['budget']:,} a cycle: {percent(row['recall'])} of all changes" for row in rows]
+    columns = [[("new" if row["policy"] == _BEST else "changed", row["recall"] or 0.0)] for row in rows]
+    ticks = [f"{row['policy'][:10]}" for row in rows]
+    chart = charts.bars(columns, texts=texts, ticks=ticks, percent=True, labels=len(rows) <= 6)
+    best = max((row for row in rows if row["policy"] != _BEST), key=lambda row: row["recall"] or 0.0, default=rows[0])
+    told = (
+        f"{best['policy']} would have found most: {percent(best['recall'])} of all changes, "
+        f"with {count(best['budget'], 'visit')} a cycle."
+    )
+    return {"chart": chart, "said": "; ".join(texts) + ".", "told": told}

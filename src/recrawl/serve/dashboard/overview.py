@@ -1,0 +1,187 @@
+"""The first page: how fresh the repository is, what the last cycles found and cost, and what happens now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from recrawl.errors import UsageError
+from recrawl.serve.dashboard import charts
+from recrawl.serve.dashboard.desk import Desk
+from recrawl.serve.dashboard.render import number, percent, size
+from recrawl.serve.reading import overview as reading
+from recrawl.serve.reading.changes import Filters, changes
+from recrawl.serve.reading.overview import Figures
+from recrawl.serve.scheduler import Status
+from recrawl.verbs.times import span, stamp
+from recrawl.verbs.words import count
+
+_CYCLES = 40
+_SITES = 8
+_LATEST = 6
+
+Told = dict[str, Any]
+_NOTHING: Told = {"chart": None, "rows": [], "said": ""}
+
+
+def overview(desk: Desk, request: Request) -> Response:
+    """Everything at a glance; asks summaries only, so it is as quick with a million pages as with ten."""
+    now = desk.now()
+    with desk.reading() as repository:
+        db = repository.store.db
+        whole = reading.whole(db, now)
+        begun = whole is not None or reading.begun(db)
+        cycles = reading.cycles(db, _CYCLES)
+        sites = reading.busiest(db, _SITES)
+        latest = changes(db, Filters(), limit=_LATEST).rows
+    status = desk.context.scheduler.status()
+    return desk.show(
+        request,
+        "overview.html",
+        now=_now(whole, cycles, now) if whole is not None else None,
+        begun=begun,
+        lead=_lead(whole, status, now),
+        fresh=_fresh(cycles),
+        found=_found(cycles),
+        spent=_spent(cycles),
+        ages=_ages(whole.ages if whole else []),
+        sites=sites,
+        latest=latest,
+        state=_state(status, now),
+        events="/api/v1/events",
+        controls=_controls(status),
+    )
+
+
+def control(desk: Desk, request: Request, given: FormData) -> Response:
+    """Pause, go on, or take a turn at once."""
+    del request
+    scheduler = desk.context.scheduler
+    match given.get("do"):
+        case "pause":
+            scheduler.pause()
+        case "resume":
+            scheduler.resume()
+        case "run":
+            scheduler.run_now()
+        case _:
+            raise UsageError("the scheduler can pause, resume or run")
+    return RedirectResponse("/", 303)
+
+
+def _now(whole: reading.Whole, cycles: Sequence[Figures], now: float) -> Told:
+    last = cycles[-1] if cycles else None
+    answered = last.visits - last.failed if last else 0
+    return {
+        "fresh": whole.fresh,
+        "low": whole.low,
+        "high": whole.high,
+        "pages": whole.pages,
+        "sites": whole.sites,
+        "found": last.found if last else 0,
+        "visits": last.visits if last else 0,
+        "expected": round(last.expected) if last else None,
+        "age": None if whole.age is None else whole.age + max(0.0, now - whole.at),
+        "received": last.received if last else 0,
+        "unmodified": last.unmodified / answered if last and answered else None,
+    }
+
+
+def _lead(whole: reading.Whole | None, status: Status, now: float) -> str:
+    if whole is None:
+        return "There is nothing to show yet."
+    return f"{count(whole.pages, 'page')} on {count(whole.sites, 'site')}. {_state(status, now)}"
+
+
+def _state(status: Status, now: float) -> str:
+    """What the scheduler does."""
+    if status.running:
+        return "A cycle is under way."
+    if status.error:
+        return f"The last cycle failed: {status.error}."
+    if not status.enabled:
+        return "Cycles are not run by the clock."
+    if status.paused:
+        return "The scheduler is paused."
+    return "" if status.due is None else f"The next cycle begins in {span(max(0.0, status.due - now))}."
+
+
+def _controls(status: Status) -> list[tuple[str, str]]:
+    """What can be asked of the scheduler just now."""
+    found = [] if status.running else [("run", "Run a cycle now")]
+    if status.enabled or status.running:
+        found.append(("resume", "Resume") if status.paused else ("pause", "Pause"))
+    return found
+
+
+def _days(cycles: Sequence[Figures]) -> list[str]:
+    return [stamp(row.started)[:10] for row in cycles]
+
+
+def _fresh(cycles: Sequence[Figures]) -> Told:
+    rows = [row for row in cycles if row.fresh is not None]
+    if not rows:
+        return _NOTHING
+    parts = [(row.fresh or 0.0, row.low or 0.0, row.high or 0.0) for row in rows]
+    fresh, low, high = (list(column) for column in zip(*parts, strict=True))
+    texts = [f"{stamp(row.started)}: {percent(row.fresh)}" for row in rows]
+    chart = charts.curve([row.started for row in rows], fresh, low, high, texts=texts, ticks=_days(rows), top=1.0)
+    said = f"From {percent(fresh[0])} to {percent(fresh[-1])} over {count(len(rows), 'cycle')}."
+    table = [(stamp(row.started), percent(row.fresh), percent(row.low), percent(row.high)) for row in rows]
+    return {"chart": chart, "said": said, "rows": table}
+
+
+def _found(cycles: Sequence[Figures]) -> Told:
+    if not cycles:
+        return _NOTHING
+    columns = [[("changed", row.changed), ("new", row.new), ("gone", row.gone)] for row in cycles]
+    texts = [
+        f"{stamp(row.started)}: {row.changed:,} changed, {row.new:,} new, {row.gone:,} gone; "
+        f"{row.expected:,.0f} expected"
+        for row in cycles
+    ]
+    chart = charts.bars(columns, texts=texts, ticks=_days(cycles), marks=[row.expected for row in cycles])
+    total = sum(row.found for row in cycles)
+    said = f"{count(total, 'update')} in {count(len(cycles), 'cycle')}."
+    table = [
+        (stamp(row.started), *(number(value) for value in (row.changed, row.new, row.gone)), number(row.expected))
+        for row in cycles
+    ]
+    return {"chart": chart, "said": said, "rows": table}
+
+
+def _spent(cycles: Sequence[Figures]) -> Told:
+    if not cycles:
+        return _NOTHING
+    columns = [[("changed", row.found), ("unchanged", row.unchanged), ("failed", row.failed)] for row in cycles]
+    texts = [
+        f"{stamp(row.started)}: {row.visits:,} visits, {row.found:,} updates, {row.failed:,} failed, "
+        f"{size(row.received)}"
+        for row in cycles
+    ]
+    chart = charts.bars(columns, texts=texts, ticks=_days(cycles))
+    said = f"{count(sum(row.visits for row in cycles), 'visit')}, {size(sum(row.received for row in cycles))} received."
+    table = [
+        (
+            stamp(row.started),
+            *(number(value) for value in (row.visits, row.found, row.unchanged, row.failed, row.unmodified)),
+            size(row.received),
+        )
+        for row in cycles
+    ]
+    return {"chart": chart, "said": said, "rows": table}
+
+
+def _ages(ages: Sequence[tuple[str, int]]) -> Told:
+    if not sum(pages for _, pages in ages):
+        return _NOTHING
+    texts = [f"{name}: {count(pages, 'page')}" for name, pages in ages]
+    columns = [[("plain", float(pages))] for _, pages in ages]
+    chart = charts.bars(columns, texts=texts, ticks=[name for name, _ in ages], labels=True)
+    most = max(ages, key=lambda row: row[1])
+    said = f"As of the last cycle's end, most pages, {most[1]:,}, are in the class up to {most[0]}."
+    return {"chart": chart, "said": said, "rows": [(name, number(pages)) for name, pages in ages]}

@@ -1,0 +1,209 @@
+"""Settings: forms that show what is set, take what people write, and change all of it or nothing."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from recrawl.choose import POLICIES, make_policy
+from recrawl.errors import UsageError
+from recrawl.serve.api.keeping import WRITING
+from recrawl.serve.dashboard.desk import Desk
+from recrawl.serve.dashboard.forms import Errors, Form
+from recrawl.settings import SETTINGS, Seed, Setting, Settings, parse_value, write_seeds, write_values
+from recrawl.verbs.opening import options_of, seed_url
+from recrawl.verbs.seeds import with_seeds, without_seeds
+from recrawl.verbs.turns import period_of
+
+_TABS = (
+    ("/settings", "Sites"),
+    ("/settings/policy", "Policy and budget"),
+    ("/settings/limits", "Limits"),
+    ("/settings/noise", "Noise"),
+)
+_CHOOSING = ("policy", "budget", "every", "objective", "seed")
+"""Settings that say what is visited and when; those of them that there are."""
+_LATER = frozenset({"anchors"})
+"""Settings with a page of their own."""
+_FOLLOW = ("url", "limit", "depth", "include", "exclude")
+_TABLE = {setting.name: setting for setting in SETTINGS}
+
+
+def shown(desk: Desk, request: Request, template: str, **values: Any) -> Response:
+    """A page of the settings."""
+    tabs = [(path, name, path == request.url.path) for path, name in _TABS]
+    notice = "Saved. The next cycle takes it up." if request.query_params.get("saved") else ""
+    return desk.show(request, template, tabs=tabs, notice=notice, **{"errors": Errors(), **values})
+
+
+def saved(path: str) -> Response:
+    """Back to the form, which then says so."""
+    return RedirectResponse(f"{path}?saved=1", 303)
+
+
+# -- sites -----------------------------------------------------------------------------------------------------------
+
+
+def seeds(desk: Desk, request: Request) -> Response:
+    """What is followed, and a form to follow more."""
+    return _seeds(desk, request, Form({}, _FOLLOW))
+
+
+def follow(desk: Desk, request: Request, given: FormData) -> Response:
+    """Follow another site, or change what was said about one."""
+    form = Form(given, _FOLLOW)
+    url = form.read("url", seed_url)
+    if url is None and not form.errors:
+        form.errors["url"] = "say where to begin"
+    limit, depth = form.number("limit", most=10**9), form.number("depth", most=10**6)
+    include, exclude = lines(form["include"]), lines(form["exclude"])
+    if url is not None and not form.errors:
+        try:
+            with WRITING:
+                before = desk.settings()
+                old = next((seed for seed in before.seeds if seed.url == url), Seed(url))
+                added = Seed(url, depth, limit, include, exclude, old.allow_private, old.delay)
+                write_seeds(desk.context.settings_file, with_seeds(before, [added]).seeds)
+        except UsageError as error:
+            form.errors["include" if include else "exclude" if exclude else "url"] = str(error)
+        else:
+            desk.context.scheduler.wake()
+            return saved("/settings")
+    return _seeds(desk, request, form)
+
+
+def unfollow(desk: Desk, request: Request, given: FormData) -> Response:
+    """Follow a site no longer."""
+    del request
+    with WRITING:
+        after, _ = without_seeds(desk.settings(), [str(given.get("url", ""))])
+        write_seeds(desk.context.settings_file, after.seeds)
+    desk.context.scheduler.wake()
+    return saved("/settings")
+
+
+def _seeds(desk: Desk, request: Request, form: Form) -> Response:
+    return shown(
+        desk,
+        request,
+        "settings_seeds.html",
+        status=400 if form.errors else 200,
+        seeds=desk.settings().seeds,
+        form=form.values,
+        errors=form.errors,
+    )
+
+
+# -- single values ---------------------------------------------------------------------------------------------------
+
+
+def policy(desk: Desk, request: Request) -> Response:
+    """What is visited, and when."""
+    return _values(desk, request, _choosing(), None)
+
+
+def limits(desk: Desk, request: Request) -> Response:
+    """Everything else."""
+    return _values(desk, request, _limits(), None)
+
+
+def set_policy(desk: Desk, request: Request, given: FormData) -> Response:
+    """Change what is visited, and when."""
+    return _set(desk, request, _choosing(), given)
+
+
+def set_limits(desk: Desk, request: Request, given: FormData) -> Response:
+    """Change the limits."""
+    return _set(desk, request, _limits(), given)
+
+
+def _choosing() -> list[Setting]:
+    return [_TABLE[name] for name in _CHOOSING if name in _TABLE]
+
+
+def _limits() -> list[Setting]:
+    return [setting for setting in SETTINGS if setting.name not in _LATER and setting.name not in _CHOOSING]
+
+
+def _set(desk: Desk, request: Request, settings: list[Setting], given: FormData) -> Response:
+    form = Form(given, (setting.name for setting in settings))
+    with WRITING:
+        before = desk.settings()
+        changed: dict[str, Any] = {}
+        for setting in settings:
+            value = form.read(setting.name, partial(_read, setting.name), empty=True)
+            if setting.name not in form.errors and value != before[setting.name]:
+                changed[setting.name] = value
+        if not form.errors:
+            try:
+                after = Settings({**before.values, **changed}, before.seeds, before.filters)
+                options_of(after)
+                period_of(after)
+            except UsageError as error:
+                form.errors[next(iter(changed), settings[0].name)] = str(error)
+        if not form.errors:
+            write_values(desk.context.settings_file, changed)
+    if form.errors:
+        return _values(desk, request, settings, form)
+    desk.context.scheduler.wake()
+    return saved(request.url.path)
+
+
+def _read(name: str, text: str) -> Any:
+    value = parse_value(name, text)
+    if name == "policy":
+        make_policy(value)  # complains when it is none
+    return value
+
+
+def _values(desk: Desk, request: Request, settings: list[Setting], form: Form | None) -> Response:
+    values = desk.settings()
+    choosing = settings[0].name in _CHOOSING
+    fields = [_field(setting, form[setting.name] if form else written(values[setting.name])) for setting in settings]
+    return shown(
+        desk,
+        request,
+        "settings_values.html",
+        status=400 if form is not None else 200,
+        fields=fields,
+        errors=form.errors if form else Errors(),
+        action=request.url.path,
+        head="What is visited, and when" if choosing else "Limits",
+        text=(
+            "A policy may have parameters: shock(objective=freshness). 'recrawl policies' and the Lab tell more."
+            if choosing
+            else "How fast, how much and how long; each server may ask for less in its robots.txt."
+        ),
+        policies=sorted(POLICIES) if choosing else [],
+    )
+
+
+def _field(setting: Setting, value: str) -> dict[str, Any]:
+    kind = "switch" if isinstance(setting.default, bool) else "policy" if setting.name == "policy" else "text"
+    return {
+        "name": setting.name,
+        "label": setting.name.replace("_", " "),
+        "help": setting.help,
+        "kind": kind,
+        "value": value,
+    }
+
+
+def written(value: object) -> str:
+    """A setting's value as it can be given back.
+
+    >>> written(["a", "b"]), written(True), written(0.5)
+    ('a, b', 'true', '0.5')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ", ".join(value) if isinstance(value, list) else f"{value}"
+
+
+def lines(text: str) -> tuple[str, ...]:
+    """One entry a line; empty ones say nothing."""
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
