@@ -101,6 +101,11 @@ def books(draw: Callable[..., Any], least: int = 0) -> Book:
     book.found[:] = book.now - rng.integers(0, 100, pages) * DAY
     book.size[:] = rng.integers(0, 10**6, pages)
     book.known[:] = rng.random(pages) < draw(st.sampled_from([0.0, 0.7, 1.0]))
+    if draw(st.booleans()):
+        book.weight[:], book.cost[:] = (
+            rng.gamma(0.5, 2.0, pages) * (rng.random(pages) < 0.8),
+            rng.uniform(0.1, 9, pages),
+        )
     for _ in range(draw(st.integers(0, 6))):
         some = np.flatnonzero(rng.random(pages) < 0.5)
         at = book.now - rng.integers(0, 30, len(some)) * DAY / 2

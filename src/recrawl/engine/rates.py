@@ -25,6 +25,7 @@ MOST_VISITS = 5_000_000
 """Visits that are looked at, the newest."""
 MOST_VERSIONS = 200
 """Versions of a single page whose headers are read, the newest."""
+_AMONG = "IN (SELECT value FROM json_each(?))"
 _MONTHS = "".join(
     f" WHEN '{name}' THEN '{number:02d}'"
     for number, name in enumerate(
@@ -63,32 +64,48 @@ class Watched:
 
 def watched(store: Store, sites: list[int] | None = None) -> Watched:
     """What is known of pages that were visited: of some sites, or of all."""
-    among = "" if sites is None else "AND p.site IN (SELECT value FROM json_each(?))"
-    given = () if sites is None else (str(sites),)
-    sql = f"""SELECT v.page, v.at, v.outcome IN (?, ?, ?), p.site, p.folder, ifnull({_SECONDS}, 0)
-              FROM visits v JOIN pages p ON p.id = v.page WHERE v.outcome != ? {among} ORDER BY v.id DESC LIMIT ?"""  # noqa: S608
-    kind = np.dtype([("page", "i8"), ("at", "f8"), ("changed", "?"), ("site", "i8"), ("folder", "i8"), ("told", "f8")])
-    found = (int(Outcome.CHANGED), int(Outcome.NEW), int(Outcome.GONE))
-    rows = np.fromiter(store.db.execute(sql, (*found, int(Outcome.FAILED), *given, MOST_VISITS)), kind)[::-1]
-    rows = rows[np.argsort(rows["page"], kind="stable")]
+    rows = _visits(store, sites)
+    facts = _facts(store, sites)  # after them, so that every page is there that was visited
     page, first = np.unique(rows["page"], return_index=True)
     owner = np.repeat(np.arange(len(page)), np.diff(np.append(first, len(rows))))
     before = np.append(-np.inf, rows["at"][:-1])
     later = np.ones(len(rows), bool)
     later[first] = False  # a page's first visit has nothing to compare with
+    facts = facts[np.searchsorted(facts["id"], page)]
     honest = trusted(store)
-    told = np.where(honest[rows["site"]] & (rows["told"] > 0), rows["told"], np.nan) if len(rows) else before
+    told = np.where(honest[facts["site"]] & (facts["told"] > 0), facts["told"], np.nan) if len(page) else np.zeros(0)
     answers = rows[later]
-    quiet = _quiet(answers["at"], before[later], told[later], last_change(owner[later], answers["changed"], len(page)))
+    last = _last_change(owner[later], answers["changed"], len(page))
+    quiet = _quiet(answers["at"], before[later], told[owner[later]], last)
     gap = (answers["at"] - before[later]) / DAY
     return Watched(
         page=page,
-        site=np.unique(rows["site"][first], return_inverse=True)[1].reshape(-1).astype(np.int64),
-        folder=np.unique(rows["folder"][first], return_inverse=True)[1].reshape(-1).astype(np.int64),
+        site=np.unique(facts["site"], return_inverse=True)[1].reshape(-1).astype(np.int64),
+        folder=np.unique(facts["folder"], return_inverse=True)[1].reshape(-1).astype(np.int64),
         last_visit=rows["at"][np.append(first[1:], len(rows)) - 1] if len(rows) else np.zeros(0),
         gaps=Gaps.of(owner[later], gap, answers["changed"], pages=len(page), quiet=quiet),
         at=np.ascontiguousarray(answers["at"]),
     )
+
+
+def _visits(store: Store, sites: list[int] | None) -> NDArray[np.void]:
+    """Visits that said something, the newest; by page, and by time within each."""
+    kind = np.dtype([("page", "i8"), ("at", "f8"), ("changed", "?")])
+    join = "" if sites is None else f"JOIN pages p ON p.id = v.page AND p.site {_AMONG}"
+    sql = f"""SELECT v.page, v.at, v.outcome IN (?, ?, ?) FROM visits v {join}
+              WHERE v.outcome != ? ORDER BY v.id DESC LIMIT ?"""  # noqa: S608
+    found = (int(Outcome.CHANGED), int(Outcome.NEW), int(Outcome.GONE))
+    given = () if sites is None else (str(sites),)
+    rows = np.fromiter(store.db.execute(sql, (*found, *given, int(Outcome.FAILED), MOST_VISITS)), kind)[::-1]
+    return rows[np.argsort(rows["page"], kind="stable")]
+
+
+def _facts(store: Store, sites: list[int] | None) -> NDArray[np.void]:
+    """What is known of pages beside their visits; by page."""
+    kind = np.dtype([("id", "i8"), ("site", "i8"), ("folder", "i8"), ("told", "f8")])
+    where = "" if sites is None else f"WHERE site {_AMONG}"
+    sql = f"""SELECT id, site, folder, iif(modified = '', 0, ifnull({_SECONDS}, 0)) FROM pages {where} ORDER BY id"""  # noqa: S608
+    return np.fromiter(store.db.execute(sql, () if sites is None else (str(sites),)), kind)
 
 
 def trusted(store: Store) -> NDArray[np.bool_]:
@@ -101,7 +118,7 @@ def trusted(store: Store) -> NDArray[np.bool_]:
     return honest
 
 
-def last_change(owner: NDArray[np.int64], changed: NDArray[np.bool_], pages: int) -> NDArray[np.bool_]:
+def _last_change(owner: NDArray[np.int64], changed: NDArray[np.bool_], pages: int) -> NDArray[np.bool_]:
     """Marks the last row of each page that found a change; rows are in order of time."""
     last = np.full(pages, -1)
     where = np.flatnonzero(changed)
