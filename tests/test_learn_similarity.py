@@ -14,10 +14,11 @@ from scipy import sparse
 
 from recrawl.book import Links
 from recrawl.lab.predict.planted import Planted, World, planted
+from recrawl.learn import relations
 from recrawl.learn.correlation import Running, lagged, nearest, reduced, unit
-from recrawl.learn.dynamics import dynamics
+from recrawl.learn.dynamics import Dynamics, dynamics
 from recrawl.learn.following import Following
-from recrawl.learn.relations import NOBODY, Experts, by_content, by_graph, by_time
+from recrawl.learn.relations import NOBODY, Experts, by_content, by_graph, by_time, sharing
 from recrawl.learn.warping import likeness, warped
 
 Array = NDArray[Any]
@@ -193,9 +194,30 @@ def test_where_nothing_is_planted_relations_are_weak(world: World) -> None:
     assert experts.weight[world.kind == 2].max() < 0.6 < experts.weight[related, 0].min()
 
 
-def test_candidates_lose_little(world: World) -> None:
+@pytest.mark.parametrize("how", ["xcorr", "dtw"])
+def test_the_index_loses_nothing(world: World, how: str) -> None:
+    """Pages that share no word are none's experts, so those that do are all that count."""
+    whole, found = chosen(world, how, candidates=len(world.kind)), chosen(world, how, candidates=8)
+    assert (found.page == whole.page).all()
+    assert found.weight == pytest.approx(whole.weight)
+
+
+def test_the_index_is_not_asked_where_all_share_words() -> None:
+    same = np.tile(np.arange(40, dtype=np.float32) % 3, (50, 1))
+    page, word = np.arange(50, dtype=np.int32), np.zeros(50, np.int32)
+    everywhere = Dynamics(50, page, word, np.ones(50, np.float32), same)
+    assert sharing(everywhere, 2) is None
+    some = sharing(everywhere, 20)
+    assert some is not None
+    assert len(some[0]) == 50 * 49
+    assert sharing(Dynamics(0, page[:0], word[:0], np.ones(0, np.float32), same[:0]), 3) is not None
+
+
+def test_candidates_lose_little(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """With few candidates out of the fast search the best experts are those of all pairs."""
-    whole, few = chosen(world, "xcorr"), chosen(world, "xcorr", candidates=8)
+    whole = chosen(world, "xcorr")
+    monkeypatch.setattr(relations, "_SHARED", 0)
+    few = chosen(world, "xcorr", candidates=8)
     copies = np.flatnonzero((world.kind == 0) & (world.leader != np.arange(len(world.kind))))
     for page in copies:
         assert set(few.page[page, :3]) <= set(np.flatnonzero(world.leader == world.leader[page]))

@@ -7,6 +7,8 @@ they rest on. Families of columns (the word before the point) can be left out to
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -33,11 +35,12 @@ BASELINE = "rhythm.weekday"
 """What is known without a model: the page's own rate, as it is on such a weekday."""
 
 
-def names(depth: bool = True) -> list[str]:
+@cache
+def names(depth: bool = True) -> tuple[str, ...]:
     """The columns that `features` makes, in order."""
     empty = Ledger.of(np.zeros(0, np.int32), np.zeros(0, np.int64))
     depths = np.zeros(0, np.int32) if depth else None
-    return list(_columns(empty, np.zeros(0, np.int64), np.zeros(0), depths))
+    return tuple(_columns(empty, np.zeros(0, np.int64), np.zeros(0), depths))
 
 
 def features(

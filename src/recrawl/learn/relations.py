@@ -6,9 +6,10 @@ xcorr       words that come and go on both, one page perhaps some days ahead (R 
 dtw         the same by dynamic time warping
 
 R's temporal distance is Σ ω(w)·Q(Dyn(w, p), Dyn(w, e)) over the words of p. For all pairs that would be too much, so
-candidates are found first. The words' series are summed with random signs into a few channels, so that the product of
-two pages' channels is on average that very sum; they are cut into frames, and one product of matrices for each lag
-gives all pairs. Then the candidates' distances are computed as R has them.
+candidates are found first. An inverted index gives the pages that share a word at all; where they are few, these are
+all that can count, and the result is exact. Where too many share words, the words' series are summed with random signs
+into a few channels, so that the product of two pages' channels is on average that very sum; they are cut into frames,
+and one product of matrices for each lag gives all pairs. Then the candidates' distances are computed as R has them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ _FRAMES = 46
 _CANDIDATES = 3
 """Times k: how many pages are compared closely."""
 _LEAST_CANDIDATES = 60
+_SHARED = 1_000
+"""Times the pages: meetings of two pages under a word, up to which the index is asked."""
+_PER_CANDIDATE = 4
+"""Pages that share a word, for each candidate asked for, up to which all are compared closely."""
 _PAIRS = 20_000
 
 
@@ -103,8 +108,8 @@ def by_time(
     pages = dynamics.pages
     scaled = unit(dynamics.series)
     several = candidates or max(_CANDIDATES * k, _LEAST_CANDIDATES)
-    near = _candidates(dynamics, scaled, several, lags, seed)
-    found = [_compared(dynamics, scaled, a, b, how, lags) for a, b in _pairs(near)]
+    pairs = sharing(dynamics, several) or _listed(_candidates(dynamics, scaled, several, lags, seed))
+    found = [_compared(dynamics, scaled, a, b, how, lags) for a, b in _parts(*pairs)]
     if not found:
         return _nobody(how, pages)
     a, b, alike, lag = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -135,12 +140,31 @@ def _candidates(
     return nearest(left, right, several, int(np.ceil(lags / per_frame)))
 
 
-def _pairs(near: NDArray[np.int32]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """All pairs of pages and candidates, some at a time."""
-    rows = max(1, _PAIRS // max(near.shape[1], 1))
-    for start in range(0, len(near) if near.shape[1] else 0, rows):
-        part = near[start : start + rows]
-        yield np.repeat(np.arange(start, start + len(part)), part.shape[1]), part.ravel().astype(np.int64)
+def sharing(dynamics: Dynamics, several: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """All pairs of pages that share a word whose series varies on both, by an inverted index; None if too many."""
+    pages = dynamics.pages
+    names, word, carried = np.unique(dynamics.word, return_inverse=True, return_counts=True)
+    if float((carried.astype(np.float64) ** 2).sum()) > _SHARED * pages:
+        return None
+    held = sparse.csr_array((np.ones(len(word), np.float32), (dynamics.page, word)), shape=(pages, len(names)))
+    both = (held @ held.T).tocoo()
+    other = both.row != both.col
+    if other.sum() > _PER_CANDIDATE * several * pages:
+        return None
+    a, b = both.row[other].astype(np.int64), both.col[other].astype(np.int64)
+    order = np.lexsort((b, a))
+    return a[order], b[order]
+
+
+def _listed(near: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Candidates, page by place, as pairs."""
+    return np.repeat(np.arange(len(near)), near.shape[1]), near.ravel().astype(np.int64)
+
+
+def _parts(a: NDArray[np.int64], b: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Pairs, some at a time."""
+    for start in range(0, len(a), _PAIRS):
+        yield a[start : start + _PAIRS], b[start : start + _PAIRS]
 
 
 def _compared(
