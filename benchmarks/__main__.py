@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks import crawl, lab, peers, scale, web
+from benchmarks import crawl, lab, peers, prediction, scale, web
 from benchmarks.report import Table, machine
 
 FOLDER = Path(__file__).resolve().parents[1] / ".bench"
@@ -20,12 +20,12 @@ ROOM = 4 * 2**30
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", choices=["crawl", "scale", "lab"], help="one of the benchmarks")
+    parser.add_argument("--only", choices=["crawl", "scale", "lab", "prediction"], help="one of the benchmarks")
     parser.add_argument("--repeats", type=int, default=3, help="rounds of `crawl` (3)")
     parser.add_argument("--pages", type=int, default=web.PAGES, help=f"pages of the site ({web.PAGES})")
     parser.add_argument("--peers", default="scrapy,wget2", help=f"of {', '.join(peers.KINDS)}; empty for none")
     parser.add_argument("--sizes", default=",".join(map(str, scale.SIZES)), help="known pages, for `scale`")
-    parser.add_argument("--lab-scale", type=float, default=1.0, help="smaller worlds for `lab`, to try it out (1)")
+    parser.add_argument("--lab-scale", type=float, default=1.0, help="smaller worlds for `lab` and `prediction` (1)")
     parser.add_argument("--work", type=Path, help="where crawlers write (memory if there is room, else .bench)")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="only write the last figures to FILE")
     chosen = parser.parse_args()
@@ -55,13 +55,18 @@ def measure(chosen: argparse.Namespace) -> None:
     work, disk = workplace(chosen.work), chosen.work or FOLDER / "work"
     for folder in (FOLDER, work, disk):
         folder.mkdir(parents=True, exist_ok=True)
-    if chosen.only != "lab":
+    if chosen.only not in ("lab", "prediction"):
         measure_crawls(chosen, work, disk)
     if chosen.only in (None, "lab"):
         with tempfile.TemporaryDirectory(dir=disk) as place:
             done = lab.measure(Path(place), chosen.lab_scale)
         results = load()
         results["lab"] = {"machine": machine(disk), "figures": lab.as_json(done)}
+        RESULTS.write_text(json.dumps(results, indent=1))
+    if chosen.only in (None, "prediction"):
+        figures = prediction.measure(chosen.lab_scale)
+        results = load()
+        results["prediction"] = {"machine": machine(disk), "figures": figures}
         RESULTS.write_text(json.dumps(results, indent=1))
 
 
@@ -93,12 +98,17 @@ def tables(results: dict[str, Any]) -> list[Table]:
         found += scale.tables(scale.from_json(results["scale"]["sizes"]))
     if "lab" in results:
         found += lab.tables(lab.from_json(results["lab"]["figures"]))
+    if "prediction" in results:
+        found += prediction.tables(results["prediction"]["figures"])
     return found
 
 
 def markdown(results: dict[str, Any]) -> str:
     """The figures for the documentation."""
-    here = next((results[part]["machine"] for part in ("crawl", "scale", "lab") if part in results), machine(FOLDER))
+    here = next(
+        (results[part]["machine"] for part in ("crawl", "scale", "lab", "prediction") if part in results),
+        machine(FOLDER),
+    )
     where = f"{here['processor']}, {here['cores']} cores, {here['system']}, Python {here['python']}"
     return "\n".join(
         [

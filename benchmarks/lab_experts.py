@@ -8,6 +8,7 @@ one day for all pages. The world is made: groups of sixteen pages take words fro
 
 from __future__ import annotations
 
+import json
 import resource
 import sys
 import time
@@ -104,4 +105,4 @@ def _world(pages: int, days: int) -> tuple[Days, np.ndarray]:
 
 
 if __name__ == "__main__":
-    print(experts(int(sys.argv[1]) if len(sys.argv) > 1 else PAGES))
+    print(json.dumps(experts(int(sys.argv[1]) if len(sys.argv) > 1 else PAGES), indent=1))

@@ -32,7 +32,7 @@ _LEAVES = 12
 _DEEPEST = 6
 _BINS = 63
 _STRETCHES, _EVERY = 20, 5
-_TRIAL = 30_000
+_TRIAL = 15_000
 """Rows by which the number of trees and the calibration are decided."""
 _RARE = 100
 """With fewer rows of the rarer kind there are no trees: the page's own rate is all."""
