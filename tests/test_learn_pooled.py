@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -222,6 +224,43 @@ def test_a_page_has_a_chance_from_its_second_day_on_and_missing_days_are_no_matt
     known = chance[np.isfinite(chance)]
     assert known.min() > 0
     assert known.max() < 1
+
+
+def test_a_newborn_is_judged_by_those_around_it() -> None:
+    """On its second day nothing is known of a page but its site: that already tells most of it."""
+    busy = np.repeat(np.tile([True, False], 6), 10)  # sites of ten pages
+    changed = coins(np.where(busy, 0.85, 0.08), 90, seed=3)
+    seen = np.ones(changed.shape, np.bool_)
+    born = np.arange(len(busy)) % 10 == 9
+    seen[born, :80] = False
+    days = days_from(changed, seen)
+    second = predict(days, 60, range(80, 84), 1)[born, 1]
+    truth = days.changed[born, 81]
+    assert second[busy[born]].min() > 0.5 > second[~busy[born]].max()
+    blind = np.full(born.sum(), days.changed[:, :80].mean())
+    assert ((second - truth) ** 2).mean() < 0.7 * ((blind - truth) ** 2).mean()
+
+
+def test_bad_pages_get_a_chance_or_none() -> None:
+    """Empty texts, pages without words or links, one that vanished, one seen once, days on which nobody looked."""
+    changed = coins(np.linspace(0.1, 0.9, 20), 50)
+    seen = np.ones(changed.shape, np.bool_)
+    seen[:, 20:23] = False
+    seen[0, 1:] = False
+    seen[1, 30:] = False
+    days = days_from(changed, seen)
+    empty = replace(days, words=np.zeros_like(days.words), size=np.zeros_like(days.size), bags=sparse.csr_array((1, 2)))
+    chance = predict(empty, 30, range(40, 50), 1)
+    assert np.isfinite(chance).all(), "all were seen once"
+    assert ((chance > 0) & (chance < 1)).all()
+    assert not (chance[2:] == 0.5).all(axis=1).any()
+
+
+def test_no_history_at_all_is_no_prediction() -> None:
+    changed = coins(np.full(3, 0.5), 6)
+    nothing = days_from(changed, np.zeros(changed.shape, np.bool_))
+    assert np.isnan(predict(nothing, 3, range(4, 6), 1)).all()
+    assert np.isnan(predict(days_from(changed), 1, range(2), 1)[:, 0]).all()
 
 
 @pytest.mark.parametrize("always", [True, False])

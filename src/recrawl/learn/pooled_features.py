@@ -1,8 +1,9 @@
 """What the `pooled` predictor looks at, from a ledger: one row a page, one column a feature.
 
 Everything is known before the visit that is to be predicted. What is not known is not a number, which the model takes
-as it is; a page that was downloaded once has a row already. Rates are drawn towards what is usual, the more the less
-they rest on. Families of columns (the word before the point) can be left out to see what they are worth.
+as it is. A page that was downloaded once has a row already: rates are drawn towards what is usual in its directory and
+its site, the more the less they rest on. Families of columns (the word before the point) can be left out to see what
+they are worth.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from recrawl.learn.pooled_ledger import (
     DAY,
     HALF_LIVES,
+    LONGEST,
     OF_GROUPS,
     Group,
     Ledger,
@@ -62,10 +64,11 @@ def features(
 def _columns(
     ledger: Ledger, pages: NDArray[np.int64], now: Column, depth: NDArray[np.int32] | None
 ) -> dict[str, Column]:
-    """All columns; rates are drawn towards the `usual` one of all pages."""
+    """All columns."""
     usual = (float(ledger.changed.sum()) + 1.0) / (float(ledger.compared.sum()) + 2.0)
-    rate = _own_rate(ledger, pages, now, usual)
-    found = _history(ledger, pages, now, usual, rate)
+    here = _usual_here(ledger, pages, usual)
+    rate = _own_rate(ledger, pages, now, here)
+    found = _history(ledger, pages, now, here, rate)
     found |= _recency(ledger, pages, now)
     found |= _rhythm(ledger, pages, now, rate)
     found |= {"calendar.weekday": weekday(now).astype(np.float64), "calendar.hour": now % DAY / 3600}
@@ -79,7 +82,21 @@ def _drawn(part: ArrayLike, whole: ArrayLike, towards: ArrayLike, weight: float)
     return np.asarray((np.asarray(part) + weight * np.asarray(towards)) / (np.asarray(whole) + weight), np.float64)
 
 
-def _own_rate(ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: float) -> Column:
+def _usual_here(ledger: Ledger, pages: NDArray[np.int64], usual: float) -> Column:
+    """How often visits find a change in each page's directory, as far as it was watched, in its site, and anywhere.
+
+    Groups know rates per day; what a visit finds is what came since the one before.
+    """
+    gap = np.clip(_usual_gap(ledger) / DAY, 0.1, LONGEST)
+    rate = np.full(len(pages), 1.0 - (1.0 - min(usual, 0.99)) ** (1.0 / gap))
+    for group in (ledger.sites, ledger.folders):
+        changes, days = group.week_changes.sum(axis=1), group.week_days.sum(axis=1)
+        number = group.of[pages]
+        rate = _drawn(changes[number], days[number], rate, 2.0)
+    return np.asarray(1.0 - (1.0 - np.clip(rate, 0.0, 0.99)) ** gap)
+
+
+def _own_rate(ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: Column) -> Column:
     """The share of its last visits that found a change; more where it was left alone for longer than it used to be.
 
     Only the last `LONG` visits: a page that fell silent last year is no longer what it was.
@@ -93,23 +110,28 @@ def _own_rate(ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: floa
 
 def _typical_gap(ledger: Ledger, pages: NDArray[np.int64]) -> Column:
     """Seconds for which each page is usually left alone; as for all pages where it was visited once."""
-    watched = np.where(ledger.compared > 0, ledger.last - ledger.first, 0.0)
+    watched = np.where(ledger.compared[pages] > 0, ledger.last[pages] - ledger.first[pages], 0.0)
+    own = watched / np.maximum(ledger.compared[pages], 1)
+    return np.where(own > 0, own, _usual_gap(ledger))
+
+
+def _usual_gap(ledger: Ledger) -> float:
+    """The same for all pages together."""
     visits = int(ledger.compared.sum())
-    usual = float(watched.sum()) / visits if visits else DAY
-    own = watched[pages] / np.maximum(ledger.compared[pages], 1)
-    return np.where(own > 0, own, usual if usual > 0 else DAY)
+    watched = float(np.where(ledger.compared > 0, ledger.last - ledger.first, 0.0).sum())
+    return watched / visits if visits and watched > 0 else DAY
 
 
-def _history(ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: float, rate: Column) -> dict[str, Column]:
+def _history(ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: Column, rate: Column) -> dict[str, Column]:
     """How often it changed: of all visits, of the last few, in the last few days."""
     compared, bits = ledger.compared[pages], ledger.bits[pages]
     found: dict[str, Column] = {"history.rate": rate, "history.visits": np.minimum(compared, LONG).astype(np.float64)}
     for many in RECENT:
         ones = _ones(bits & np.uint32((1 << many) - 1))
         share = ones / np.maximum(np.minimum(compared, many), 1)
-        found[f"history.last{many}"] = np.where(compared > 0, share, np.nan)
+        found[f"history.last{many}"] = np.where(compared > 0, share, usual)
     for back in (1, 2):
-        found[f"history.visit{back + 1}"] = np.where(compared > back, (bits >> np.uint32(back)) & 1, np.nan)
+        found[f"history.visit{back + 1}"] = np.where(compared > back, (bits >> np.uint32(back)) & 1, usual)
     gap = (now - ledger.last[pages]) / DAY
     for place, half_life in enumerate(HALF_LIVES):
         changes, days = ledger.changes[pages, place], ledger.days[pages, place]
@@ -126,9 +148,13 @@ def _ones(bits: NDArray[np.uint32]) -> Column:
 
 
 def _recency(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> dict[str, Column]:
-    """How long ago, in days, and measured in the time that it usually takes the page to change."""
-    since = (now - ledger.last_change[pages]) / DAY
-    watched = (ledger.last_change[pages] - ledger.first[pages]) / DAY
+    """How long ago, in days, and measured in the time that it usually takes the page to change.
+
+    A page that never changed has been as it is for as long as it is known: a newborn is not one that rests for good.
+    """
+    never = np.isnan(ledger.last_change[pages])
+    since = (now - np.where(never, ledger.first[pages], ledger.last_change[pages])) / DAY
+    watched = np.where(never, since, (ledger.last_change[pages] - ledger.first[pages]) / DAY)
     usually = watched / np.maximum(ledger.changed[pages], 1)
     return {
         "recency.visit": (now - ledger.last[pages]) / DAY,
@@ -154,13 +180,14 @@ def _rhythm(ledger: Ledger, pages: NDArray[np.int64], now: Column, rate: Column)
         quiet = np.where(told, quiet * (1.0 - np.clip(here, 0.0, 1.0)), quiet)
         usual = np.where(told, usual * (1.0 - np.clip(week, 0.0, 1.0)), usual)
     beyond = _log_odds(1.0 - quiet) - _log_odds(1.0 - usual)
+    last = ledger.week_last[pages, weekday(now)].astype(np.float64)
     part = hour(now)
     visits = ledger.hour_visits[pages]
     at_hour = _drawn(ledger.hour_changes[pages, part], visits[np.arange(len(pages)), part], rate, 2.0)
     return {
         "rhythm.weekday": 1.0 / (1.0 + np.exp(-_log_odds(rate) - beyond)),
         "rhythm.beyond": beyond,
-        "rhythm.last": ledger.week_last[pages, weekday(now)].astype(np.float64),
+        "rhythm.last": np.where(np.isnan(last), rate, last),
         "rhythm.hour": np.where(visits.sum(axis=1) > 0, at_hour, np.nan),
     }
 
