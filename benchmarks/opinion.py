@@ -1,98 +1,190 @@
-"""Fits the weights of the second opinion (`recrawl.learn.opinion`) on replays of archives.
+"""Fits the network of the opinion (`recrawl.learn.opinion`) on replays of archives.
 
-    python -m benchmarks.opinion ARCHIVE... [--cycles 365]
+    python -m benchmarks.opinion ARCHIVE... [--rounds 2] [--write]
 
-The policy `shock` is replayed at three budgets, exploring more than usual, and what it saw of every page that it
-visited is written down beside what it found. A logistic regression on that, each budget counting the same, gives the
-weights. They are printed as they stand in the source. Half of the sites, drawn by chance, are kept back to say how well
-the weights do on sites that they have not seen.
+The policy `shock` is replayed at three budgets. At some moments of its cycles, pages that it thinks well of and pages
+drawn by chance are written down as it sees them, beside whether they have changed, which the lab knows. The first
+round goes by the belief alone; each further one by networks fitted on the rounds before it, since what a policy sees
+depends on what it does. In all of this the sites are parted in two halves, each judged by what was fitted on the
+other; so the figures that are printed are of sites that the network has not seen. The last fit is on all sites.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.neural_network import MLPClassifier
 
 from recrawl.choose.shock import Plan, Shock
 from recrawl.lab.histories import open_history
+from recrawl.lab.history import History
+from recrawl.lab.jobs import jobs_of, most
 from recrawl.lab.replay import Setup, replay
-from recrawl.learn.opinion import NAMES
+from recrawl.learn import opinion
+from recrawl.learn.opinion import Network
 
 BUDGETS = (0.0025, 0.01, 0.04)
+HIDDEN = 32
+ROWS = (60_000, 160_000, 160_000)
+"""Rows of each budget that are fitted to: at the smallest most visits go to new pages, so there is little to learn."""
+DAY = 86400.0
 
 
 class Noting(Plan):
-    """A plan that keeps what it saw of pages before they were visited."""
+    """A plan that writes down what it sees of some pages, and whether they have changed."""
 
-    rows: list
+    def __init__(self, book, open_, notes) -> None:
+        self.notes = notes
+        super().__init__(book, open_)
 
     def take(self, seen):
-        told = seen.pages[seen.answered]
-        self.rows.append((self.evidence(told), seen.changed[seen.answered], self._book.site[told].copy()))
+        if self.notes.rng.random() < 0.5:
+            many, chance = len(self.pages), self.chance()
+            best = self.pages[np.argpartition(-chance, min(many - 1, 60))[:60]]
+            rng = self.notes.rng
+            pages = np.unique(
+                np.concatenate(
+                    [rng.choice(some, min(30, len(some)), replace=False) for some in (best, self.pages)]
+                    + [seen.pages[seen.answered][:8]]
+                )
+            )
+            self.notes.add(self, pages)
         super().take(seen)
 
-    def drawn(self, rng):
-        return rng.random(len(self.pages)) if rng.random() < 0.3 else super().drawn(rng)
+
+class Notes:
+    def __init__(self, history, cycles, rng):
+        jobs = jobs_of(history, np.arange(1, cycles + 1) * DAY)
+        self.when = np.sort(jobs.page * (cycles + 2) + jobs.release)
+        self.cycles, self.rng, self.rows = cycles, rng, []
+
+    def add(self, plan, pages):
+        book = plan.opinion.book
+        last, now = (np.round(np.broadcast_to(at, len(pages)) / DAY) for at in (book.last_visit[pages], book.now))
+        changed = self.until(pages, now) > self.until(pages, last)
+        self.rows.append((plan.opinion.evidence(pages), changed, book.site[pages].copy()))
+
+    def until(self, pages, moment):
+        return np.searchsorted(self.when, pages * (self.cycles + 2) + moment, side="right")
 
 
-class Exploring(Shock):
-    def __init__(self, rows):
-        super().__init__(explore=0.35)
-        self.rows = rows
+class Noted(Shock):
+    def __init__(self, notes):
+        super().__init__(explore=0.08)
+        self.notes = notes
 
     def plan(self, book, open_):
-        plan = Noting(book, open_)
-        plan.rows = self.rows
-        return plan
+        return Noting(book, open_, self.notes)
 
 
-def collect(history, cycles):
-    parts = []
-    for budget in BUDGETS:
-        rows = []
-        visits = max(1, round(budget * len(history)))
-        record = replay(history, Exploring(rows), Setup(budget=visits, cycle=86400.0, cycles=cycles))
-        seen, found, site = (np.concatenate(column) for column in zip(*rows, strict=True))
-        parts.append((seen, found, site, np.full(len(found), 1.0 / len(found))))
-        print(f"budget {budget}: {len(found):,} rows, change ratio {record.change_ratio:.3f}", flush=True)
+def part(history: History, sites) -> History:
+    """The sites of a history that are named."""
+    pages = np.flatnonzero(np.isin(history.site, sites))
+    rows = np.isin(history.page_of, pages)
+    number = np.full(len(history.sites), -1)
+    number[sites] = np.arange(len(sites))
+    return replace(
+        history,
+        urls=[history.urls[page] for page in pages],
+        sites=[history.sites[site] for site in sites],
+        site=number[history.site[pages]].astype(np.int32),
+        folder=history.folder[pages],
+        form=history.form[pages],
+        first=np.concatenate(([0], np.cumsum(np.diff(history.first)[pages]))),
+        time=history.time[rows],
+        version=history.version[rows],
+        size=history.size[rows],
+        begins=history.begins[sites],
+        links=None,
+        weight=None,
+    )
+
+
+def collect(history, sites, cycles, chances: Callable) -> list:
+    """Rows of each budget: what was seen, whether it had changed, the site, the budget."""
+    opinion.chances = chances
+    some, rows = part(history, sites), []
+    for level, budget in enumerate(BUDGETS):
+        notes = Notes(some, cycles, np.random.default_rng(level))
+        visits = max(1, round(budget * len(some)))
+        record = replay(some, Noted(notes), Setup(budget=visits, cycle=DAY, cycles=cycles))
+        bound, _ = most(some, np.arange(1, cycles + 1) * DAY, np.full(cycles, visits))
+        seen, changed, site = (np.concatenate(column) for column in zip(*notes.rows, strict=True))
+        print(f"  budget {budget}: {len(seen):,} rows, {record.found.sum() / bound:.3f} of the clairvoyant", flush=True)
+        rows.append((seen, changed, sites[site], np.full(len(seen), level)))
+    return rows
+
+
+def fit(rows, seed=0) -> Network:
+    rng = np.random.default_rng(seed)
+    seen, changed, _, level = rows
+    chosen = np.concatenate([rng.permutation(np.flatnonzero(level == one))[:many] for one, many in enumerate(ROWS)])
+    middle, spread = seen[chosen].mean(axis=0), seen[chosen].std(axis=0) + 1e-6
+    model = MLPClassifier((HIDDEN,), alpha=0.1, batch_size=512, learning_rate_init=2e-3, max_iter=12, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # twelve rounds are what it gets, converged or not
+        model.fit(np.clip((seen[chosen] - middle) / spread, -4, 4), changed[chosen])
+    return Network(
+        middle, spread, model.coefs_[0], model.intercepts_[0], model.coefs_[1][:, 0], float(model.intercepts_[1][0])
+    )
+
+
+def told(name, rows, chances) -> None:
+    seen, changed, _, level = rows
+    chance = np.clip(chances(seen), 1e-4, 1 - 1e-4)
+    for one, budget in enumerate(BUDGETS):
+        here = level == one
+        area, loss = roc_auc_score(changed[here], chance[here]), log_loss(changed[here], chance[here])
+        print(f"  {name}, budget {budget}: AUC {area:.3f}, log loss {loss:.3f}")
+
+
+def belief(seen):
+    return 1 / (1 + np.exp(-seen[:, 0].astype(np.float64)))
+
+
+def joined(parts):
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
-def fit(seen, found, weight):
-    middle, spread = seen.mean(axis=0), seen.std(axis=0) + 1e-9
-    model = LogisticRegression(C=1.0, max_iter=1000)
-    model.fit((seen - middle) / spread, found, sample_weight=weight * len(weight))
-    weights = model.coef_[0] / spread
-    return weights, float(model.intercept_[0] - (middle * weights).sum())
+def as_text(fitted: Network) -> str:
+    columns = {name: getattr(fitted, name) for name in ("middle", "spread", "hidden", "hidden_bias", "out", "out_bias")}
+    return json.dumps({name: np.round(np.asarray(value, float), 4).tolist() for name, value in columns.items()})
 
 
 def main():
     ask = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     ask.add_argument("archives", nargs="+", type=Path)
     ask.add_argument("--cycles", type=int, default=365)
+    ask.add_argument("--rounds", type=int, default=2)
     ask.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "recrawl" / "facts")
+    ask.add_argument("--write", action="store_true", help="put the network where recrawl reads it")
     asked = ask.parse_args()
-    seen, found, site, weight = collect(open_history(asked.archives, cache=asked.cache), asked.cycles)
-    known = np.random.default_rng(0).random(site.max() + 1) < 0.5
-    learnt = known[site]
-    weights, bias = fit(seen[learnt], found[learnt], weight[learnt])
-    chance = 1 / (1 + np.exp(-(seen @ weights + bias)))
-    belief = 1 / (1 + np.exp(-seen[:, 0]))
-    for name, value in (("belief alone", belief), ("second opinion", chance)):
-        scores = [
-            f"{told} AUC {roc_auc_score(found[part], value[part], sample_weight=weight[part]):.3f}, "
-            f"log loss {log_loss(found[part], np.clip(value[part], 1e-4, 1 - 1e-4), sample_weight=weight[part]):.3f}"
-            for told, part in (("known sites:", learnt), ("others:", ~learnt))
-        ]
-        print(f"{name}: {'; '.join(scores)}")
-    weights, bias = fit(seen, found, weight)
-    print("WEIGHTS = np.array([" + ", ".join(f"{value:.3f}" for value in weights) + "])")
-    print(f"BIAS = {bias:.3f}")
-    print(dict(zip(NAMES, weights.round(2).tolist(), strict=True)))
+    history = open_history(asked.archives, cache=asked.cache)
+    first = np.random.default_rng(0).random(len(history.sites)) < 0.5
+    halves = (np.flatnonzero(first), np.flatnonzero(~first))
+    by: tuple[Callable, Callable] = (belief, belief)
+    rows: tuple[list, list] = ([], [])
+    for round_ in range(asked.rounds):
+        for half in (0, 1):
+            print(f"round {round_ + 1}, half {half + 1} of the sites, by what was learnt on the other", flush=True)
+            rows[half].extend(collect(history, halves[half], asked.cycles, by[half]))
+        by = (fit(joined(rows[1])), fit(joined(rows[0])))
+        for half in (0, 1):
+            told("belief alone", joined(rows[half]), belief)
+            told("network of the other half", joined(rows[half]), by[half])
+    text = as_text(fit(joined(rows[0] + rows[1])))
+    if asked.write:
+        Path(str(files("recrawl.learn").joinpath("opinion.json"))).write_text(text + "\n", encoding="utf-8")
+    else:
+        print(text)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,19 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.choose.contract import Choice
 from recrawl.errors import UsageError
+from recrawl.learn.bins import Floats
 from recrawl.learn.objectives import OBJECTIVES, index
-from recrawl.learn.opinion import Lately, chances, evidence
-from recrawl.learn.shocks import DAY, Floats, Shocks
+from recrawl.learn.opinion import Opinion
+from recrawl.learn.shocks import DAY
+from recrawl.learn.tallies import Pages
 from recrawl.model import Outcomes, Picks
+
+FEW = 3
+"""So many pages of one group in a batch, unless the group is ..."""
+SURE = 0.8
+"""... as likely as this to have changed."""
+_WIDE = 12
+"""How many times the size of a batch is looked through for pages of different groups."""
 
 Objective = Literal["changes", "freshness", "harmonic", "age"]
 
@@ -57,7 +66,7 @@ class Shock:
     needs: ClassVar[frozenset[str]] = frozenset({"forms"})
 
     def __init__(
-        self, *, objective: Objective = "changes", batches: int = 24, explore: float = 0.2, patience: float = 20.0
+        self, *, objective: Objective = "changes", batches: int = 24, explore: float = 0.05, patience: float = 20.0
     ) -> None:
         if objective not in OBJECTIVES:
             raise UsageError(f"shock's objective is {', '.join(OBJECTIVES)}, not '{objective}'")
@@ -90,7 +99,7 @@ class Shock:
         while left > 0 and len(plan.pages):
             drawn = rng.random() < self.explore
             score = index(self.objective, plan.drawn(rng) if drawn else plan.chance(), plan.rate())
-            best = _largest(score, min(step, left))
+            best = plan.best(score, min(step, left), each=1 if drawn else FEW)
             reason = "may have changed: drawn by its chances" if drawn else "has most likely changed"
             seen = yield Picks(plan.pages[best], score[best], reason)
             left -= len(best)
@@ -101,15 +110,11 @@ class Shock:
         return Plan(book, open_)
 
     def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:  # noqa: ARG002
-        """Take in a cycle: the same belief that the cycle went by, moved by all its visits."""
-        belief = Shocks.of(book)
-        lately = Lately.of(book, belief)
+        """Take in a cycle: what the cycle went by, moved by all its visits."""
+        opinion = Opinion.of(book)
         told = seen.answered & (book.visits[seen.pages] > 0)
-        pages, changed = seen.pages[told], seen.changed[told]
-        belief.observe(pages, belief.place(book.last_visit[pages] / DAY), changed)
-        lately.observe(belief, pages, changed)
-        belief.keep(book)
-        lately.keep(book)
+        opinion.observe(seen.pages[told], seen.changed[told])
+        opinion.keep(book)
 
 
 class Plan:
@@ -117,36 +122,43 @@ class Plan:
 
     def __init__(self, book: Book, open_: NDArray[np.bool_]) -> None:
         self.pages = np.flatnonzero(open_)
+        self.opinion = Opinion.of(book)
         self._book = book
-        self._belief = Shocks.of(book)
-        self._lately = Lately.of(book, self._belief)
-        self._place = self._belief.place(book.last_visit / DAY)
         self._drawn: Floats | None = None
         self._chance = np.zeros(len(book))
         self._look(self.pages)
 
     def chance(self) -> Floats:
-        """The chance of each page of having changed: the belief and the second opinion, half each."""
+        """The chance of each page of having changed."""
         return self._chance[self.pages]
 
     def rate(self) -> Floats:
         """Changes a day."""
-        return self._belief.rate[self.pages]
+        belief = self.opinion.belief
+        return belief.a[self.pages] / belief.b[self.pages]
 
     def drawn(self, rng: np.random.Generator) -> Floats:
         """Chances by rates drawn from the belief; the same draw throughout the cycle."""
-        belief = self._belief
+        belief = self.opinion.belief
         if self._drawn is None:
             self._drawn = rng.gamma(belief.a) / belief.b
-        passed = belief.exposure(self.pages, self._place[self.pages])
+        passed = belief.exposure(self.pages, self.opinion.place[self.pages])
         return -np.expm1(-self._drawn[self.pages] * passed)
+
+    def best(self, score: Floats, many: int, each: int) -> NDArray[np.int64]:
+        """Places of the largest scores; of a group of which it is not sure that it has changed, only so many at once.
+
+        A few visits tell what has become of the group. The others would be wasted if it were nothing.
+        """
+        some = _largest(score, min(len(score), many * _WIDE))
+        group = self.opinion.belief.groups.of[self.pages[some]]
+        late = (_rank_within(group) >= each) & (self._chance[self.pages[some]] < SURE)
+        return np.concatenate((some[~late], some[late]))[:many]
 
     def take(self, seen: Outcomes) -> None:
         """What a batch has found: its pages are done, those of the same sites are looked at again."""
         told = seen.answered
-        pages, changed = seen.pages[told], seen.changed[told]
-        self._belief.observe(pages, self._place[pages], changed)
-        self._lately.observe(self._belief, pages, changed)
+        self.opinion.observe(seen.pages[told], seen.changed[told])
         done = np.zeros(len(self._book), bool)
         done[seen.pages] = True
         self.pages = self.pages[~done[self.pages]]
@@ -154,19 +166,8 @@ class Plan:
         touched[self._book.site[seen.pages]] = True
         self._look(self.pages[touched[self._book.site[self.pages]]])
 
-    def believed(self, pages: NDArray[np.int64]) -> Floats:
-        """The chances of pages by the belief alone."""
-        belief = self._belief
-        passed = belief.exposure(pages, self._place[pages])
-        chance: Floats = 1 - (belief.b[pages] / (belief.b[pages] + passed)) ** belief.a[pages]
-        return chance
-
-    def evidence(self, pages: NDArray[np.int64]) -> Floats:
-        """What the second opinion goes by."""
-        return evidence(self._book, self._belief, self._lately, pages, self.believed(pages))
-
     def _look(self, pages: NDArray[np.int64]) -> None:
-        self._chance[pages] = (self.believed(pages) + chances(self.evidence(pages))) / 2
+        self._chance[pages] = self.opinion.chance(pages)
 
 
 def _overdue(book: Book, open_: NDArray[np.bool_], patience: float, budget: int) -> NDArray[np.int64]:
@@ -178,6 +179,19 @@ def _overdue(book: Book, open_: NDArray[np.bool_], patience: float, budget: int)
     waited = book.now - book.last_try
     late = np.flatnonzero(open_ & (waited > patience * round_))
     return late[np.argsort(-waited[late], kind="stable")]
+
+
+def _rank_within(group: Pages) -> NDArray[np.int64]:
+    """One per entry: how many entries of the same group stand before it.
+
+    >>> _rank_within(np.array([7, 3, 7, 7])).tolist()
+    [0, 0, 1, 2]
+    """
+    order = np.argsort(group, kind="stable")
+    begins = np.flatnonzero(np.diff(group[order], prepend=-1))
+    rank = np.empty(len(group), np.int64)
+    rank[order] = np.arange(len(group)) - np.repeat(begins, np.diff(np.append(begins, len(group))))
+    return rank
 
 
 def _largest(score: Floats, many: int) -> NDArray[np.int64]:

@@ -1,127 +1,195 @@
-"""A second opinion on each page's chance of having changed: what happened lately to pages like it.
+"""The chance that a page has changed: what is believed of shocks and rates, corrected by how visits really went.
 
-The belief of `shocks` is a model, and models are wrong in ways that repeat. A logistic regression over what was seen
-puts much of it right: how visits to the page's group and site have gone since the page's own last visit, today and
-lately, beside the page's own record. Its weights were fitted once, on replays of many sites, and are the same for
-all; nothing in it depends on a site's size or on how often it changes.
+The belief of `shocks` is a model, and models are wrong in ways that repeat. A small network looks at the belief and at
+what was counted: how visits to pages of the same form, directory and site have gone today, of late and since the
+page's own last visit, beside the page's own record. What the groupings are worth against one another, it has learnt.
+Its weights were fitted once, on replays of many sites, and are the same for all; nothing in it names a site.
 
 `python -m benchmarks.opinion ARCHIVE...` fits the weights again.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.learn.shocks import DAY, FIRST_RATE, PAGE_WEIGHT, Floats, Shocks
+from recrawl.learn.bins import Floats
+from recrawl.learn.shocks import DAY, FIRST_RATE, PAGE_WEIGHT, Shocks
+from recrawl.learn.tallies import FIRST_SHARE, Groups, Pages, Tally
 
+LEVELS = ("form", "folder", "site")
 NAMES = (
-    "belief",
-    "alone",
-    "gap",
-    "own",
-    "visits",
-    "site_lately",
-    "group_lately",
-    "site_today",
-    "group_since",
-    "group_since_many",
-    "site_since",
-    "site_since_many",
-    "group_recent",
-    "page_lately",
-    "age",
+    *("belief", "exposure", "rate", "form_rate", "site_rate", "form_now", "form_week"),
+    *("alone", "gap", "own", "visits", "lately", "age", "form_size", "site_size"),
+    *(
+        f"{level}_{part}"
+        for level in LEVELS
+        for part in ("lately", "today", "finds_today", "misses_today", "since", "visits_since", "recent", "fortnight")
+    ),
 )
-"""What the regression looks at, in the order of its weights."""
-WEIGHTS = np.array(
-    [1.324, 0.186, -0.244, -0.512, -0.514, 0.099, 0.111, 0.227, -0.020, 0.123, -0.132, -0.148, 0.138, -0.719, 0.256]
-)
-BIAS = 1.385
-_FADE = 0.95
-"""How much of a mean stays when one more visit is taken in."""
+"""What the network looks at."""
 _PAGE_FADE = 0.15
-_FIRST = 0.3
-_RECENT = 3
+"""How much of a page's own share stays when one more visit is taken in."""
+_ROWS = 1 << 16
+"""So many pages are looked at at once; the room that it takes does not grow with the repository."""
 
 
 @dataclass(slots=True)
-class Lately:
-    """How visits have gone of late, as shares that found a change; older visits count less."""
+class Opinion:
+    """All that chances rest on; `of` makes it, `observe` changes it, `keep` saves it."""
 
-    site: Floats
-    group: Floats
-    """Not a number where the group was never visited: it is taken to be like its site."""
-    page: Floats
+    book: Book
+    belief: Shocks
+    tallies: tuple[Tally, ...]
+    """By `LEVELS`."""
+    lately: Floats
+    """One per page: the share of its visits that found a change, all but the last few forgotten."""
+    place: Floats
+    """One per page: its last visit among the bins."""
 
     @classmethod
-    def of(cls, book: Book, belief: Shocks) -> Lately:
-        """What the book's memory holds."""
-        return cls(
-            site=_longer(book.memory.get("shock.site_lately"), int(belief.site.max(initial=-1)) + 1, _FIRST),
-            group=_longer(book.memory.get("shock.group_lately"), len(belief.key), np.nan),
-            page=book.kept("shock.page_lately", _FIRST),
-        )
+    def of(cls, book: Book) -> Opinion:
+        """What the book's memory holds, up to now."""
+        belief = Shocks.of(book)
+        labels = (book.form, book.folder, None)
+        tallies = []
+        for level, label in zip(LEVELS, labels, strict=True):
+            name = f"shock.{level}"
+            groups = belief.groups if level == "form" else Groups.by(book, name, label)
+            tallies.append(Tally.of(book, name, groups, belief.step, len(belief.bins)))
+        place = belief.bins.place(book.last_visit / DAY)
+        return cls(book, belief, tuple(tallies), book.kept("shock.lately", FIRST_SHARE), place)
 
     def keep(self, book: Book) -> None:
         """Save it in the book's memory."""
-        book.memory |= {
-            "shock.site_lately": self.site,
-            "shock.group_lately": self.group,
-            "shock.page_lately": self.page,
-        }
+        self.belief.keep(book)
+        for level, tally in zip(LEVELS, self.tallies, strict=True):
+            tally.keep(book, f"shock.{level}")
+        book.memory["shock.lately"] = self.lately
 
-    def observe(self, belief: Shocks, pages: NDArray[np.int64], changed: NDArray[np.bool_]) -> None:
-        """Take in visits."""
-        group = belief.group[pages]
-        site = belief.site[group]
-        fresh = np.isnan(self.group)
-        self.group[fresh] = self.site[belief.site[fresh]]
-        _fade_in(self.site, site, changed)
-        visited = np.zeros(len(self.group), bool)
-        visited[group] = True
-        _fade_in(self.group, group, changed)
-        self.group[fresh & ~visited] = np.nan
-        self.page[pages] = _PAGE_FADE * self.page[pages] + (1 - _PAGE_FADE) * changed
+    def observe(self, pages: Pages, changed: NDArray[np.bool_]) -> None:
+        """Take in visits made now."""
+        self.belief.observe(pages, self.place[pages], changed)
+        for tally in self.tallies:
+            tally.observe(pages, changed)
+        self.lately[pages] = _PAGE_FADE * self.lately[pages] + (1 - _PAGE_FADE) * changed
+
+    def believed(self, pages: Pages) -> Floats:
+        """The chances by the belief alone."""
+        passed = self.belief.exposure(pages, self.place[pages])
+        a, b = self.belief.a[pages], self.belief.b[pages]
+        chance: Floats = 1 - (b / (b + passed)) ** a
+        return chance
+
+    def chance(self, pages: Pages) -> Floats:
+        """The chances of pages of having changed since their last visits."""
+        parts = [self._chance(pages[i : i + _ROWS]) for i in range(0, len(pages), _ROWS)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _chance(self, pages: Pages) -> Floats:
+        seen = self.evidence(pages)
+        believed = 1 / (1 + np.exp(-seen[:, 0].astype(np.float64)))
+        chance: Floats = (believed + chances(seen)) / 2
+        return chance
+
+    def evidence(self, pages: Pages) -> NDArray[np.float32]:
+        """What the network looks at, page by `NAMES`."""
+        columns = [*self._of_belief(pages), *self._of_page(pages)]
+        bin_ = self.place[pages].astype(np.int64)
+        for tally in self.tallies:
+            columns += self._of_group(tally, tally.groups.of[pages], bin_)
+        return np.stack(columns, axis=1, dtype=np.float32)
+
+    def _of_belief(self, pages: Pages) -> list[Floats]:
+        belief = self.belief
+        group = belief.groups.of[pages]
+        return [
+            log_odds(self.believed(pages)),
+            np.log(belief.exposure(pages, self.place[pages]) + 1e-3),
+            np.log(belief.a[pages] / belief.b[pages]),
+            np.log(belief.group_rate)[group],
+            np.log(belief.site_rate)[belief.groups.site[group]],
+            np.log(belief.latest() + 1e-3)[group],
+            np.log(belief.a_week_ago() + 1e-3)[group],
+        ]
+
+    def _of_page(self, pages: Pages) -> list[Floats]:
+        book = self.book
+        gap = np.maximum(book.now - book.last_visit[pages], 1.0) / DAY
+        age = np.maximum(book.now - book.found[pages], 0.0) / DAY
+        again = np.maximum(book.visits[pages] - 1, 0)
+        changes = np.maximum(book.changes[pages] - 1, 0)
+        alone = (changes + PAGE_WEIGHT) / (np.maximum(age - gap, 0.0) + PAGE_WEIGHT / FIRST_RATE)
+        form, _, site = (tally.groups for tally in self.tallies)
+        there = book.visits > 0
+        return [
+            log_odds(-np.expm1(-alone * gap)),
+            np.log(gap),
+            log_odds((changes + 0.5) / (again + 1.5)),
+            np.log1p(again),
+            self.lately[pages],
+            np.log1p(age),
+            *(np.log1p(np.bincount(groups.of, there, len(groups)))[groups.of[pages]] for groups in (form, site)),
+        ]
+
+    def _of_group(self, tally: Tally, group: Pages, bin_: Pages) -> list[Floats]:
+        usual = np.where(np.isnan(tally.lately), FIRST_SHARE, tally.lately)
+        tries, hits = tally.today(np.arange(len(tally.groups)))
+        last = len(self.belief.bins) - 1
+        since = tally.since(group, bin_)
+        return [
+            log_odds(usual)[group],
+            _leaning(tries, hits, usual)[group],
+            np.log1p(hits)[group],
+            np.log1p(tries - hits)[group],
+            _leaning(*since, usual[group]),
+            np.log1p(since[0]),
+            *(
+                _leaning(
+                    *tally.since(np.arange(len(tally.groups)), np.full(len(tally.groups), max(last - back, 0))), usual
+                )[group]
+                for back in (3, 14)
+            ),
+        ]
 
 
-def evidence(book: Book, belief: Shocks, lately: Lately, pages: NDArray[np.int64], chance: Floats) -> Floats:
-    """What the regression looks at, page by feature (`NAMES`); `chance` is what `shocks` believes of the pages."""
-    group = belief.group[pages]
-    site = belief.site[group]
-    gap = np.maximum(book.now - book.last_visit[pages], 1.0) / DAY
-    age = np.maximum(book.now - book.found[pages], 0.0) / DAY
-    again = np.maximum(book.visits[pages] - 1, 0)
-    changes = np.maximum(book.changes[pages] - 1, 0)
-    alone = (changes + PAGE_WEIGHT) / (np.maximum(age - gap, 0.0) + PAGE_WEIGHT / FIRST_RATE)
-    of_site = lately.site[site]
-    of_group = np.where(np.isnan(lately.group[group]), of_site, lately.group[group])
-    low = belief.place(book.last_visit[pages] / DAY).astype(np.int64)
-    groups, sites = _running(belief)
-    columns = (
-        log_odds(chance),
-        log_odds(-np.expm1(-alone * gap)),
-        np.log(gap),
-        log_odds((changes + 0.5) / (again + 1.5)),
-        np.log1p(again),
-        log_odds(of_site),
-        log_odds(of_group),
-        _leaning(sites[:, site, -1] - sites[:, site, -2], of_site),
-        *_since(groups, group, low, of_group),
-        *_since(sites, site, low, of_site),
-        _leaning(groups[:, group, -1] - groups[:, group, max(0, groups.shape[2] - 1 - _RECENT)], of_group),
-        lately.page[pages],
-        np.log1p(age),
-    )
-    return np.stack(columns, axis=1)
+@dataclass(frozen=True, slots=True)
+class Network:
+    """One hidden layer; what goes in is put to one scale first."""
+
+    middle: NDArray[np.float32]
+    spread: NDArray[np.float32]
+    hidden: NDArray[np.float32]
+    hidden_bias: NDArray[np.float32]
+    out: NDArray[np.float32]
+    out_bias: float
+
+    def __call__(self, seen: NDArray[np.float32]) -> Floats:
+        """Chances, one a row."""
+        scaled = np.clip((seen - self.middle) / self.spread, -4, 4)
+        layer = np.maximum(scaled @ self.hidden + self.hidden_bias, 0)
+        odds = np.exp(-(layer @ self.out + self.out_bias).astype(np.float64))
+        chance: Floats = 1 / (1 + odds)
+        return chance
 
 
-def chances(seen: Floats) -> Floats:
-    """The regression's chances, from `evidence`."""
-    odds: Floats = np.exp(-(seen @ WEIGHTS + BIAS))
-    return 1 / (1 + odds)
+@cache
+def network() -> Network:
+    """The network as it was fitted."""
+    kept = json.loads(files("recrawl.learn").joinpath("opinion.json").read_text(encoding="utf-8"))
+    columns = {name: np.array(kept[name], np.float32) for name in ("middle", "spread", "hidden", "hidden_bias", "out")}
+    return Network(**columns, out_bias=float(kept["out_bias"]))
+
+
+def chances(seen: NDArray[np.float32]) -> Floats:
+    """The network's chances, from `evidence`."""
+    return network()(seen)
 
 
 def log_odds(chance: Floats) -> Floats:
@@ -134,41 +202,6 @@ def log_odds(chance: Floats) -> Floats:
     return odds
 
 
-def _running(belief: Shocks) -> tuple[Floats, Floats]:
-    """Visits and finds from the beginning to each moment, of groups and of sites."""
-    of_group = np.stack((belief.tries, belief.hits))
-    of_site = np.zeros((2, int(belief.site.max(initial=-1)) + 1, of_group.shape[2]))
-    for layer in (0, 1):
-        np.add.at(of_site[layer], belief.site, of_group[layer])
-
-    def summed(counts: Floats) -> Floats:
-        # Where no time has passed yet there is no bin: today then has a beginning all the same.
-        before = np.zeros((*counts.shape[:2], 1 if counts.shape[2] else 2))
-        return np.concatenate((before, np.cumsum(counts, axis=2)), axis=2)
-
-    return summed(of_group), summed(of_site)
-
-
-def _since(running: Floats, row: NDArray[np.int64], low: NDArray[np.int64], usual: Floats) -> tuple[Floats, Floats]:
-    """How visits to the same group (or site) have gone since a page's last visit, and how many there were."""
-    since = running[:, row, -1] - running[:, row, low]
-    return _leaning(since, usual), np.log1p(since[0])
-
-
-def _leaning(counted: Floats, usual: Floats) -> Floats:
+def _leaning(tries: Floats, hits: Floats, usual: Floats) -> Floats:
     """The log odds of finds among visits, leaning on what is usual by two visits."""
-    return log_odds((counted[1] + 2 * usual) / (counted[0] + 2))
-
-
-def _fade_in(mean: Floats, of: NDArray[np.int64], changed: NDArray[np.bool_]) -> None:
-    tries, hits = np.bincount(of, minlength=len(mean)), np.bincount(of, changed, len(mean))
-    some = tries > 0
-    stays = _FADE ** tries[some]
-    mean[some] = stays * mean[some] + (1 - stays) * hits[some] / tries[some]
-
-
-def _longer(values: Floats | None, many: int, default: float) -> Floats:
-    whole = np.full(many, default)
-    if values is not None:
-        whole[: len(values)] = values
-    return whole
+    return log_odds((hits + 2 * usual) / (tries + 2))

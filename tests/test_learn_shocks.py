@@ -1,0 +1,162 @@
+"""Shared shocks: what a visit to one page says of the others, and what stays of it from cycle to cycle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.book import Book
+from recrawl.choose.shock import Shock
+from recrawl.learn.bins import MOST, Bins
+from recrawl.learn.opinion import NAMES, Opinion, network
+from recrawl.learn.shocks import DAY, Shocks
+from recrawl.learn.tallies import Groups, Tally
+from recrawl.loop import note
+from recrawl.model import Outcome, Outcomes
+
+
+def watched(pages: int = 40, now: float = 10 * DAY) -> Book:
+    """Pages of two forms, all visited nine days ago."""
+    book = Book.blank(pages, now=now)
+    book.visits[:], book.changes[:], book.last_visit[:] = 1, 1, now - 9 * DAY
+    book.form = np.repeat(np.array([11, 22], np.int64), pages // 2)
+    return book
+
+
+def outcomes(pages: list[int], changed: bool) -> Outcomes:
+    what = Outcome.CHANGED if changed else Outcome.UNCHANGED
+    return Outcomes(np.array(pages), np.full(len(pages), what, np.int8))
+
+
+@given(st.lists(st.floats(0.01, 30), min_size=1, max_size=400))
+def test_bins_stay_few_and_tables_keep_their_sums(gaps: list[float]) -> None:
+    bins, table, now = Bins(np.array([0.0])), np.zeros((1, 0)), 0.0
+    for gap in gaps:
+        now += gap
+        bins, step = bins.up_to(now)
+        table = step(table, groups=1)
+        table[0, -1] += 1
+    assert len(bins) <= MOST
+    assert table.shape == (1, len(bins))
+    assert table.sum() == len(gaps)
+    assert bins.times[0] == 0
+    assert bins.times[-1] == now
+    assert (np.diff(bins.times) > 0).all()
+
+
+def test_a_clock_that_steps_back_adds_no_bin() -> None:
+    bins = Bins(np.array([0.0, 5.0]))
+    again, step = bins.up_to(3.0)
+    assert again is bins
+    assert step(np.ones((1, 1)), groups=1).tolist() == [[1.0]]
+
+
+def test_one_changed_page_makes_its_group_suspect_and_others_less_so() -> None:
+    book = watched()
+    belief = Shocks.of(book)
+    place = belief.bins.place(book.last_visit / DAY)
+    before = belief.exposure(np.arange(40), place)
+    belief.observe(np.array([0]), place[:1], np.array([True]))
+    after = belief.exposure(np.arange(40), place)
+    same, other = after[1:20] / before[1:20], after[20:] / before[20:]
+    assert (same > 2).all()
+    assert (same > other.max()).all()
+
+
+def test_unchanged_pages_clear_their_group() -> None:
+    book = watched()
+    belief = Shocks.of(book)
+    place = belief.bins.place(book.last_visit / DAY)
+    before = belief.exposure(np.arange(1, 20), place[1:20])
+    belief.observe(np.arange(1), place[:1], np.array([False]))
+    assert (belief.exposure(np.arange(1, 20), place[1:20]) < before).all()
+
+
+def test_groups_keep_their_numbers_when_pages_are_added() -> None:
+    book = watched()
+    first = Groups.by(book, "x", book.form)
+    first.keep(book, "x")
+    more = watched(60)
+    more.form = np.concatenate((np.full(20, 5), np.asarray(book.form)))
+    more.memory = {name: value for name, value in book.memory.items() if name != "x.of"}
+    later = Groups.by(more, "x", more.form)
+    assert later.of[20:].tolist() == first.of.tolist()
+    assert later.of[0] == len(first)
+
+
+@given(st.data())
+def test_a_tally_counts_since_any_bin(data: st.DataObject) -> None:
+    book = Book.blank(10)
+    book.form = np.repeat(np.array([1, 2], np.int64), 5)
+    groups = Groups(np.repeat(np.array([0, 1], np.int32), 5), np.array([1, 2]), np.array([0, 0]))
+    bins, tally = Bins(np.array([0.0])), Tally(groups, np.zeros((2, 0)), np.zeros((2, 0)), np.full(2, np.nan))
+    log: list[tuple[int, int, bool]] = []
+    for day in range(data.draw(st.integers(1, 6))):
+        bins, step = bins.up_to(day + 1.0)
+        tally = Tally.of(book, "t", groups, step, len(bins))
+        seen = data.draw(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=6))
+        tally.observe(np.array([page for page, _ in seen], np.int64), np.array([hit for _, hit in seen], bool))
+        log += [(day, page // 5, hit) for page, hit in seen]
+        tally.keep(book, "t")
+    for since in range(len(bins)):
+        tries, hits = tally.since(np.array([0, 1]), np.full(2, since))
+        for group in (0, 1):
+            rows = [hit for day, of, hit in log if of == group and day >= since]
+            assert (tries[group], hits[group]) == (len(rows), sum(rows))
+
+
+def test_learning_is_the_same_whether_kept_or_not() -> None:
+    """What a cycle believes in its middle is what the memory holds when it was learned as a whole."""
+    book = watched()
+    seen = outcomes([3, 4, 30], changed=True)
+    opinion = Opinion.of(book)
+    opinion.observe(seen.pages, seen.changed)
+    note(Shock(), book, seen, np.full(3, book.now))
+    again = Opinion.of(book)
+    np.testing.assert_allclose(again.belief.events, opinion.belief.events, rtol=1e-6)
+    for one, other in zip(again.tallies, opinion.tallies, strict=True):
+        np.testing.assert_allclose(one.hits, other.hits)
+
+
+def test_chances_are_chances_and_rise_with_evidence() -> None:
+    book = watched()
+    opinion = Opinion.of(book)
+    others = np.arange(10, 20)
+    before = opinion.chance(others)
+    opinion.observe(np.arange(8), np.ones(8, bool))
+    after = opinion.chance(others)
+    assert ((before > 0) & (before < 1)).all()
+    assert (after > before).all()
+    assert (after > opinion.chance(np.arange(20, 40)).max()).all()
+
+
+def test_the_network_fits_what_it_is_shown() -> None:
+    fitted = network()
+    assert fitted.hidden.shape == (len(NAMES), len(fitted.out))
+    assert fitted.middle.shape == fitted.spread.shape == (len(NAMES),)
+    assert (fitted.spread > 0).all()
+
+
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, 0.0])
+def test_nothing_odd_in_the_book_makes_a_chance_odd(odd: float) -> None:
+    book = watched()
+    book.found[:] = odd
+    book.last_visit[3] = book.now + 5 * DAY  # a clock that has stepped back
+    chance = Opinion.of(book).chance(np.arange(40))
+    assert np.isfinite(chance).all()
+    assert ((chance >= 0) & (chance <= 1)).all()
+
+
+def test_in_one_batch_an_unsure_group_is_only_probed() -> None:
+    """Of a group that may have changed a few pages are asked for first; when they have, it leads the next batch."""
+    book = watched(400)
+    book.form = np.repeat(np.arange(40, dtype=np.int64), 10)
+    choice = Shock(batches=2, explore=0).cycle(book, 80, np.random.default_rng(1))
+    first = next(choice).pages
+    assert np.bincount(first // 10).max() <= 3
+    hit = first // 10 == first[0] // 10
+    what = np.where(hit, Outcome.CHANGED, Outcome.UNCHANGED).astype(np.int8)
+    second = choice.send(Outcomes(first, what)).pages
+    assert (second[:3] // 10 == first[0] // 10).all()
