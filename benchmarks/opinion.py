@@ -41,9 +41,9 @@ DAY = 86400.0
 class Noting(Plan):
     """A plan that writes down what it sees of some pages, and whether they have changed."""
 
-    def __init__(self, book, open_, notes) -> None:
+    def __init__(self, book, open_, budget, notes) -> None:
         self.notes = notes
-        super().__init__(book, open_)
+        super().__init__(book, open_, budget)
 
     def take(self, seen):
         if self.notes.rng.random() < 0.5:
@@ -81,8 +81,8 @@ class Noted(Shock):
         super().__init__(explore=0.08)
         self.notes = notes
 
-    def plan(self, book, open_):
-        return Noting(book, open_, self.notes)
+    def plan(self, book, open_, budget):
+        return Noting(book, open_, budget, self.notes)
 
 
 def part(history: History, sites) -> History:

@@ -66,7 +66,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("parse_seconds", 5.0, "Longest time that parsing a page may take.", least=0.1),
     Setting("index", True, "Whether pages can be searched."),
     Setting("warc_megabytes", 1000, "Size at which a new archive file is begun.", least=1),
-    Setting("policy", "round-robin", "How `cycle` and `run` choose pages; see `recrawl policies`."),
+    Setting("policy", "shock", "How `cycle` and `run` choose pages; see `recrawl policies`."),
     Setting("budget", 0.1, "Visits a cycle: a share of the pages when under 1, else a number.", least=1e-9),
     Setting("every", "24h", "From one cycle's start to the next, for `run` and `serve`: 30m, 6h, 1d."),
     Setting(

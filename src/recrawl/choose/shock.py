@@ -11,6 +11,7 @@ from recrawl.book import Book
 from recrawl.choose.contract import Choice
 from recrawl.errors import UsageError
 from recrawl.learn.bins import Floats
+from recrawl.learn.hints import Signals
 from recrawl.learn.objectives import OBJECTIVES, index
 from recrawl.learn.opinion import Opinion
 from recrawl.learn.shocks import DAY
@@ -21,10 +22,12 @@ FEW = 3
 """So many pages of one group in a batch, unless the group is ..."""
 SURE = 0.8
 """... as likely as this to have changed."""
+MANY = 1 << 19
+"""So many pages, and at least four times the budget, are looked at closely when a cycle begins."""
 _WIDE = 12
 """How many times the size of a batch is looked through for pages of different groups."""
 
-Objective = Literal["changes", "freshness", "harmonic", "age"]
+Objective = Literal["changes", "freshness", "harmonic", "age", "links"]
 
 
 class Shock:
@@ -33,14 +36,16 @@ class Shock:
     Each page has a rate of change, and each group of pages (those of one site whose addresses have one form) a history
     of shocks: times when far more happened to it than usual. A visit moves the belief of the page, of its group and of
     its site, so one changed page of a site that was rebuilt brings the others to the front within the same cycle. A
-    second opinion, a regression over how visits have gone lately, is averaged with that belief. Pages that were never
-    downloaded come first. Some batches are drawn by chance from the belief, so that nothing is taken for granted.
+    small network that has learnt how far to trust this belief, and what visits to pages of the same form, directory and
+    site say, is averaged with it. Of a group of which it is not sure, a few pages are tried first. Hints of servers are
+    believed as far as they proved right. Pages that were never downloaded come first. Some batches are drawn by chance
+    from the belief, so that nothing is taken for granted.
 
     Parameters
     ----------
     objective
-        What a visit is for: `changes` found, `freshness` of the repository, `harmonic` staleness or `age`. The last two
-        leave no page alone for long.
+        What a visit is for: `changes` found, `freshness` of the repository, `harmonic` staleness, `age`, or new
+        `links`. Harmonic staleness and age leave no page alone for long.
     batches
         How many batches a cycle is cut into: what one finds decides on the next.
     explore
@@ -58,12 +63,12 @@ class Shock:
     >>> [seen.pages.tolist() for seen in drive(Shock(explore=0), Still(), book, budget=2, seed=1)]
     [[1], [2]]
 
-    Source: common-shock frailty with nested Gamma priors, Thompson batches, a stacked regression; recrawl's own.
+    Source: common-shock frailty with nested Gamma priors, Thompson batches, a stacked network; recrawl's own.
     """
 
     name: ClassVar[str] = "shock"
-    source: ClassVar[str] = "recrawl's own: common shocks shared between pages alike, and a second opinion"
-    needs: ClassVar[frozenset[str]] = frozenset({"forms"})
+    source: ClassVar[str] = "recrawl's own: common shocks shared between pages alike, hints, and a learnt opinion"
+    needs: ClassVar[frozenset[str]] = frozenset({"forms", "hints"})
 
     def __init__(
         self, *, objective: Objective = "changes", batches: int = 24, explore: float = 0.05, patience: float = 20.0
@@ -91,51 +96,60 @@ class Shock:
         waited = _overdue(book, open_, self.patience, budget)[: min(left, budget // 10)]
         if left <= 0 or not open_.any():
             return
-        plan = self.plan(book, open_)
+        plan = self.plan(book, open_, budget)
         if len(waited):
             plan.take((yield Picks(waited, np.ones(len(waited)), "has waited as long as any page may")))
             left -= len(waited)
         step = -(-budget // int(self.batches))
         while left > 0 and len(plan.pages):
             drawn = rng.random() < self.explore
-            score = index(self.objective, plan.drawn(rng) if drawn else plan.chance(), plan.rate())
+            score = plan.worth(self.objective, plan.drawn(rng) if drawn else plan.chance())
             best = plan.best(score, min(step, left), each=1 if drawn else FEW)
             reason = "may have changed: drawn by its chances" if drawn else "has most likely changed"
             seen = yield Picks(plan.pages[best], score[best], reason)
             left -= len(best)
             plan.take(seen)
 
-    def plan(self, book: Book, open_: NDArray[np.bool_]) -> Plan:
+    def plan(self, book: Book, open_: NDArray[np.bool_], budget: int) -> Plan:
         """What the cycle goes by."""
-        return Plan(book, open_)
+        return Plan(book, open_, budget)
 
     def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:  # noqa: ARG002
         """Take in a cycle: what the cycle went by, moved by all its visits."""
         opinion = Opinion.of(book)
         told = seen.answered & (book.visits[seen.pages] > 0)
-        opinion.observe(seen.pages[told], seen.changed[told])
+        signals = Signals.of(book)
+        _take_in(opinion, signals, seen.pages[told], seen.changed[told])
+        signals.keep(book)
         opinion.keep(book)
 
 
 class Plan:
     """The pages that a cycle may still visit, and what is believed of them as it goes on."""
 
-    def __init__(self, book: Book, open_: NDArray[np.bool_]) -> None:
+    def __init__(self, book: Book, open_: NDArray[np.bool_], budget: int) -> None:
         self.pages = np.flatnonzero(open_)
         self.opinion = Opinion.of(book)
         self._book = book
+        self._signals = Signals.of(book)
+        self._even = bool((book.weight == 1).all() and (book.cost == 1).all())
         self._drawn: Floats | None = None
         self._chance = np.zeros(len(book))
-        self._look(self.pages)
+        self._first_look(max(MANY, 4 * budget))
 
     def chance(self) -> Floats:
         """The chance of each page of having changed."""
         return self._chance[self.pages]
 
-    def rate(self) -> Floats:
-        """Changes a day."""
-        belief = self.opinion.belief
-        return belief.a[self.pages] / belief.b[self.pages]
+    def worth(self, objective: Objective, chance: Floats) -> Floats:
+        """What a visit to each page is worth, if these are the chances."""
+        book, belief, pages = self._book, self.opinion.belief, self.pages
+        if objective == "changes" and self._even:
+            return chance
+        rate = belief.a[pages] / belief.b[pages]
+        return index(
+            objective, chance, rate, weight=book.weight[pages], cost=book.cost[pages], links=book.arrivals[pages]
+        )
 
     def drawn(self, rng: np.random.Generator) -> Floats:
         """Chances by rates drawn from the belief; the same draw throughout the cycle."""
@@ -143,7 +157,7 @@ class Plan:
         if self._drawn is None:
             self._drawn = rng.gamma(belief.a) / belief.b
         passed = belief.exposure(self.pages, self.opinion.place[self.pages])
-        return -np.expm1(-self._drawn[self.pages] * passed)
+        return self._signals.chance(self.pages, -np.expm1(-self._drawn[self.pages] * passed))
 
     def best(self, score: Floats, many: int, each: int) -> NDArray[np.int64]:
         """Places of the largest scores; of a group of which it is not sure that it has changed, only so many at once.
@@ -158,7 +172,7 @@ class Plan:
     def take(self, seen: Outcomes) -> None:
         """What a batch has found: its pages are done, those of the same sites are looked at again."""
         told = seen.answered
-        self.opinion.observe(seen.pages[told], seen.changed[told])
+        _take_in(self.opinion, self._signals, seen.pages[told], seen.changed[told])
         done = np.zeros(len(self._book), bool)
         done[seen.pages] = True
         self.pages = self.pages[~done[self.pages]]
@@ -166,8 +180,30 @@ class Plan:
         touched[self._book.site[seen.pages]] = True
         self._look(self.pages[touched[self._book.site[self.pages]]])
 
+    def _first_look(self, many: int) -> None:
+        """All pages; where they are too many, those of which the belief thinks most, and one of every group."""
+        if len(self.pages) <= many:
+            self._look(self.pages)
+            return
+        believed = self.opinion.believed(self.pages)
+        self._chance[self.pages] = believed / 2  # what was not looked at must not stand before what was
+        chosen = np.zeros(len(self.pages), bool)
+        chosen[np.argpartition(-believed, many)[:many]] = True
+        first = np.zeros(len(self.opinion.belief.groups), np.int64)
+        first[self.opinion.belief.groups.of[self.pages]] = np.arange(len(self.pages))
+        chosen[first] = True
+        self._look(self.pages[chosen])
+
     def _look(self, pages: NDArray[np.int64]) -> None:
-        self._chance[pages] = self.opinion.chance(pages)
+        self._chance[pages] = self._signals.chance(pages, self.opinion.chance(pages))
+
+
+def _take_in(opinion: Opinion, signals: Signals, pages: NDArray[np.int64], changed: NDArray[np.bool_]) -> None:
+    """Visits: first what they say of the sources of hints, given what was thought of the pages without them."""
+    if opinion.book.hints is not None:
+        signals.chance(pages, opinion.chance(pages))
+    signals.observe(pages, changed)
+    opinion.observe(pages, changed)
 
 
 def _overdue(book: Book, open_: NDArray[np.bool_], patience: float, budget: int) -> NDArray[np.int64]:

@@ -59,7 +59,7 @@ def command(
     seed: Annotated[int, typer.Option(help="Another seed, another web.")] = 1,
     count: Annotated[int, typer.Option("--cycles", min=1, help="How many days to refresh.")] = 8,
     budget: Annotated[float, typer.Option(help="Visits a day; under 1, a share of the pages.")] = 0.25,
-    policy: Annotated[str, typer.Option(help="How to choose pages; see 'recrawl policies'.")] = "round-robin",
+    policy: Annotated[str, typer.Option(help="How to choose pages; see 'recrawl policies'.")] = "shock",
     keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Make the repository here, and keep it.")] = None,
     json: AsJson = False,
 ) -> None:

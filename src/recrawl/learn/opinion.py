@@ -11,6 +11,7 @@ Its weights were fitted once, on replays of many sites, and are the same for all
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -52,6 +53,8 @@ class Opinion:
     """One per page: the share of its visits that found a change, all but the last few forgotten."""
     place: Floats
     """One per page: its last visit among the bins."""
+    sizes: tuple[Floats, ...]
+    """By `LEVELS`: how many pages each group has that were downloaded."""
 
     @classmethod
     def of(cls, book: Book) -> Opinion:
@@ -64,7 +67,12 @@ class Opinion:
             groups = belief.groups if level == "form" else Groups.by(book, name, label)
             tallies.append(Tally.of(book, name, groups, belief.step, len(belief.bins)))
         place = belief.bins.place(book.last_visit / DAY)
-        return cls(book, belief, tuple(tallies), book.kept("shock.lately", FIRST_SHARE), place)
+        lately = book.kept("shock.lately", FIRST_SHARE)
+        there = book.visits > 0
+        sizes = tuple(
+            np.bincount(tally.groups.of[there], minlength=len(tally.groups)).astype(np.float64) for tally in tallies
+        )
+        return cls(book, belief, tuple(tallies), lately, place, sizes)
 
     def keep(self, book: Book) -> None:
         """Save it in the book's memory."""
@@ -82,15 +90,17 @@ class Opinion:
 
     def believed(self, pages: Pages) -> Floats:
         """The chances by the belief alone."""
+        return _by_parts(self._believed, pages)
+
+    def chance(self, pages: Pages) -> Floats:
+        """The chances of pages of having changed since their last visits."""
+        return _by_parts(self._chance, pages)
+
+    def _believed(self, pages: Pages) -> Floats:
         passed = self.belief.exposure(pages, self.place[pages])
         a, b = self.belief.a[pages], self.belief.b[pages]
         chance: Floats = 1 - (b / (b + passed)) ** a
         return chance
-
-    def chance(self, pages: Pages) -> Floats:
-        """The chances of pages of having changed since their last visits."""
-        parts = [self._chance(pages[i : i + _ROWS]) for i in range(0, len(pages), _ROWS)]
-        return np.concatenate(parts) if parts else np.zeros(0)
 
     def _chance(self, pages: Pages) -> Floats:
         seen = self.evidence(pages)
@@ -110,7 +120,7 @@ class Opinion:
         belief = self.belief
         group = belief.groups.of[pages]
         return [
-            log_odds(self.believed(pages)),
+            log_odds(self._believed(pages)),
             np.log(belief.exposure(pages, self.place[pages]) + 1e-3),
             np.log(belief.a[pages] / belief.b[pages]),
             np.log(belief.group_rate)[group],
@@ -126,8 +136,7 @@ class Opinion:
         again = np.maximum(book.visits[pages] - 1, 0)
         changes = np.maximum(book.changes[pages] - 1, 0)
         alone = (changes + PAGE_WEIGHT) / (np.maximum(age - gap, 0.0) + PAGE_WEIGHT / FIRST_RATE)
-        form, _, site = (tally.groups for tally in self.tallies)
-        there = book.visits > 0
+        form, _, site = (tally.groups.of[pages] for tally in self.tallies)
         return [
             log_odds(-np.expm1(-alone * gap)),
             np.log(gap),
@@ -135,7 +144,8 @@ class Opinion:
             np.log1p(again),
             self.lately[pages],
             np.log1p(age),
-            *(np.log1p(np.bincount(groups.of, there, len(groups)))[groups.of[pages]] for groups in (form, site)),
+            np.log1p(self.sizes[0])[form],
+            np.log1p(self.sizes[-1])[site],
         ]
 
     def _of_group(self, tally: Tally, group: Pages, bin_: Pages) -> list[Floats]:
@@ -190,6 +200,11 @@ def network() -> Network:
 def chances(seen: NDArray[np.float32]) -> Floats:
     """The network's chances, from `evidence`."""
     return network()(seen)
+
+
+def _by_parts(chance: Callable[[Pages], Floats], pages: Pages) -> Floats:
+    parts = [chance(pages[i : i + _ROWS]) for i in range(0, len(pages), _ROWS)]
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def log_odds(chance: Floats) -> Floats:
