@@ -76,7 +76,9 @@ def test_the_document_is_served_and_names_every_operation(ask: Asker) -> None:
 
 
 SCHEMA = schemathesis.openapi.from_dict(
-    json.loads(json.dumps(document(operation for operation in OPERATIONS if operation.name != "events")))
+    json.loads(
+        json.dumps(document(operation for operation in OPERATIONS if operation.name not in ("events", "subscribe")))
+    )
 )
 
 

@@ -1,14 +1,15 @@
 """Settings: one table of name, default and help. recrawl.toml, the command line and the docs all read it.
 
-A repository's `recrawl.toml` has three parts: `[settings]`, one `[[seed]]` for each site or page that was added, one
-`[[filter]]` for each rule about noise. Whatever is not said there has the default of the table below.
+A repository's `recrawl.toml` has four parts: `[settings]`, one `[[seed]]` for each site or page that was added, one
+`[[filter]]` for each rule about noise, one `[[alert]]` for each thing that somebody wants to be told of. Whatever is
+not said there has the default of the table below.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,6 +76,7 @@ SETTINGS: tuple[Setting, ...] = (
         "How much pages matter: even, pagerank, file:PATH (lines of address,weight) or clicks:PATH (addresses).",
     ),
     Setting("cost", "visit", "What a visit costs: visit (all alike), or bytes (by size, less where a 304 is likely)."),
+    Setting("indexnow_keys", [], "Keys with which IndexNow may tell `serve` of changes; none, and nobody may."),
     Setting("anchors", [], "Pages named as anchors by hand, one a site; see `recrawl anchor`."),
     Setting("seed", 1, "The root of all chance: same seed, same choices.", most=2**31),
 )
@@ -105,16 +107,45 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
+class Alert:
+    """Who is told of what: all that is said of the update must be so."""
+
+    name: str
+    target: str
+    """`feed`, the address of a webhook, or an Apprise address."""
+    site: str = ""
+    path: str = ""
+    """Addresses like this, as in a seed's `include`."""
+    selector: str = ""
+    """The text of these elements must have changed."""
+    text: str = ""
+    """Words that were added, or a regular expression after `re:`."""
+    divergence: float = 0.0
+    significant: bool = False
+    outcomes: tuple[str, ...] = ()
+    """changed, new, gone; all if empty."""
+    secret: str = ""
+    """Signs what a webhook gets."""
+    digest: str = ""
+    """Collect for so long; at once if empty."""
+    hold: bool = False
+    """Wait two visits, and say nothing if the page is again as it was."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """A repository's settings."""
 
     values: dict[str, Any] = field(default_factory=dict)
     seeds: tuple[Seed, ...] = ()
     filters: tuple[Filter, ...] = ()
+    alerts: tuple[Alert, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         return self.values.get(name, _TABLE[name].default)
 
+
+_PARTS = ("settings", "seed", "filter", "alert")
 
 TEMPLATE = """\
 # What recrawl keeps here, and how. 'recrawl config' lists all settings with their defaults.
@@ -132,8 +163,8 @@ def load(path: Path) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not valid TOML: {error}") from error
     for part in raw:
-        if part not in ("settings", "seed", "filter"):
-            raise UnknownName(f"part of {path.name} called", part, ("settings", "seed", "filter"))
+        if part not in _PARTS:
+            raise UnknownName(f"part of {path.name} called", part, _PARTS)
     said = raw.get("settings", {})
     if not isinstance(said, dict):
         raise UsageError(f"'settings' in {path.name} must be a table: write [settings] above its lines")
@@ -141,6 +172,7 @@ def load(path: Path) -> Settings:
         {name: checked(name, value) for name, value in said.items()},
         _rows(Seed, raw.get("seed", []), f"[[seed]] in {path.name}"),
         _rows(Filter, raw.get("filter", []), f"[[filter]] in {path.name}"),
+        _rows(Alert, raw.get("alert", []), f"[[alert]] in {path.name}"),
     )
 
 
@@ -218,6 +250,11 @@ def write_filters(path: Path, filters: tuple[Filter, ...]) -> None:
     _write_rows(path, "filter", filters)
 
 
+def write_alerts(path: Path, alerts: tuple[Alert, ...]) -> None:
+    """Put these alerts in the file instead of those in it."""
+    _write_rows(path, "alert", alerts)
+
+
 def _write_rows(path: Path, part: str, rows: Sequence[Any]) -> None:
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     document.pop(part, None)
@@ -254,8 +291,12 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "limit": (int,),
     "delay": (int, float),
     "allow_private": (bool,),
+    "divergence": (int, float),
+    "significant": (bool,),
+    "hold": (bool,),
+    **dict.fromkeys(("name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
 }
-"""What the entries of [[seed]] and [[filter]] must be; all others are lists of text."""
+"""What the entries of [[seed]], [[filter]] and [[alert]] must be; all others are lists of text."""
 
 
 def _row(kind: type[Any], row: Any, where: str) -> Any:
@@ -272,6 +313,7 @@ def _row(kind: type[Any], row: Any, where: str) -> Any:
             fits = isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool))
         if not fits or (isinstance(value, (int, float)) and not 0 <= value < 1e15):
             raise UsageError(f"'{name}' in {where} cannot be {value!r}")
-    if kind is Seed and "url" not in row:
-        raise UsageError(f"a {where} has no url")
+    for name in (item.name for item in fields(kind) if item.default is MISSING):
+        if name not in row:
+            raise UsageError(f"a {where} has no {name}")
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})

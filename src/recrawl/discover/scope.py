@@ -35,7 +35,7 @@ def site(url: str) -> str:
     return url[start : url.find("/", start)]
 
 
-class _Patterns:
+class Patterns:
     """Compiled patterns, those on the whole address apart from those on its path."""
 
     __slots__ = ("_path", "_whole")
@@ -100,8 +100,8 @@ class Scope:
     exclude: tuple[str, ...] = ()
     site: str = field(init=False, compare=False, repr=False)
     _start: str = field(init=False, compare=False, repr=False)
-    _include: _Patterns = field(init=False, compare=False, repr=False)
-    _exclude: _Patterns = field(init=False, compare=False, repr=False)
+    _include: Patterns = field(init=False, compare=False, repr=False)
+    _exclude: Patterns = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         start = canonical(self.seed)
@@ -112,8 +112,8 @@ class Scope:
                 raise UsageError(f"the {name} of {self.seed} is {number}: it cannot be less than 0")
         object.__setattr__(self, "site", site(start))
         object.__setattr__(self, "_start", start.partition("//")[2])
-        object.__setattr__(self, "_include", _Patterns(self.include))
-        object.__setattr__(self, "_exclude", _Patterns(self.exclude))
+        object.__setattr__(self, "_include", Patterns(self.include))
+        object.__setattr__(self, "_exclude", Patterns(self.exclude))
 
     def refuses(self, url: str, depth: int) -> str | None:
         """Why a canonical address, so many links from the seed, is not wanted; None when it is."""

@@ -231,10 +231,41 @@ CREATE TABLE pushers (
 ) WITHOUT ROWID;
 """
 
+_ALERTS = """
+CREATE TABLE outbox (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    alert TEXT NOT NULL,
+    page INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    remaining INTEGER NOT NULL DEFAULT 0,
+    before BLOB,
+    due REAL NOT NULL,
+    created REAL NOT NULL,
+    sent REAL,
+    tries INTEGER NOT NULL DEFAULT 0,
+    parcel TEXT NOT NULL DEFAULT '',
+    error TEXT NOT NULL DEFAULT '',
+    body TEXT NOT NULL
+);
+CREATE INDEX outbox_by_state ON outbox (state, due);
+
+CREATE TABLE subscriptions (
+    name TEXT PRIMARY KEY,
+    topic TEXT NOT NULL UNIQUE,
+    hub TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    state TEXT NOT NULL,
+    created REAL NOT NULL,
+    expires REAL NOT NULL
+) WITHOUT ROWID;
+"""
+
 STEPS: tuple[tuple[str, str], ...] = (
     ("0001-first", _FIRST),
     ("0002-summaries", _SUMMARIES),
     ("0003-hints", _HINTS),
+    ("0004-alerts", _ALERTS),
 )
 
 

@@ -15,7 +15,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from recrawl.errors import RecrawlError
-from recrawl.serve import api, login
+from recrawl.serve import api, login, memento, metrics, receivers
+from recrawl.serve.alerts import feed
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem, answer, problem_of, wants_page
 from recrawl.serve.security import Guard
@@ -23,14 +24,19 @@ from recrawl.serve.security import Guard
 
 def build(context: Context) -> Starlette:
     """The application for one repository."""
+    registry, histogram = metrics.registry_of(context)
     return Starlette(
         routes=[
             Route("/healthz", _healthy, methods=["GET"]),
             *login.routes(context),
             *api.routes(context),
+            *metrics.routes(registry),
+            *memento.routes(context),
+            *receivers.routes(context),
+            *feed.routes(context),
             *_dashboard(context),
         ],
-        middleware=[Middleware(Guard, context=context)],
+        middleware=[Middleware(metrics.Timed, histogram=histogram), Middleware(Guard, context=context)],
         exception_handlers={RecrawlError: _ours, HTTPException: _theirs},
         lifespan=_lifespan,
     )

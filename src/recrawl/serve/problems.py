@@ -12,6 +12,8 @@ from starlette.responses import Response
 
 from recrawl.errors import Busy, NotKnown, RecrawlError, RepositoryError, UsageError
 
+_FOR_PROGRAMS = ("/api/", "/metrics", "/timegate/", "/timemap/", "/memento/", "/indexnow", "/websub/")
+
 
 class Problem(RecrawlError):
     """An answer that is a refusal; raise it anywhere below a route."""
@@ -44,9 +46,8 @@ def answer(problem: Problem, *, as_page: bool = False) -> Response:
     """The response; a page for browsers that asked for one."""
     title = http.HTTPStatus(problem.status).phrase
     if as_page:
-        text = (
-            f"<!doctype html><html lang=en><title>{title}</title><h1>{title}</h1><p>{html.escape(problem.detail)}</p>"
-        )
+        said = html.escape(problem.detail)
+        text = f'<!doctype html><html lang="en"><title>{title}</title><h1>{title}</h1><p>{said}</p>'
         return Response(text, problem.status, problem.headers, media_type="text/html")
     document = {"type": "about:blank", "title": title, "status": problem.status, "detail": problem.detail}
     body = json.dumps({**document, **problem.more}, ensure_ascii=False, default=str).encode("utf-8", "replace")
@@ -55,5 +56,5 @@ def answer(problem: Problem, *, as_page: bool = False) -> Response:
 
 def wants_page(request: Request) -> bool:
     """Whether a person with a browser asks."""
-    api = request.url.path.startswith(("/api/", "/metrics", "/timegate", "/timemap", "/indexnow", "/websub"))
+    api = request.url.path.startswith(_FOR_PROGRAMS)
     return not api and "text/html" in request.headers.get("accept", "")

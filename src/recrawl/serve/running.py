@@ -24,6 +24,7 @@ from recrawl.engine.summaries import catch_up
 from recrawl.errors import RecrawlError, UsageError
 from recrawl.record.lock import Lock
 from recrawl.record.store import Store
+from recrawl.serve.alerts.desk import Alerts
 from recrawl.serve.app import build
 from recrawl.serve.context import Context, Limits
 from recrawl.serve.events import Hub, Watcher
@@ -83,7 +84,8 @@ class Service:
             raise
         self.port: int = self._bound.getsockname()[1]
         self.context = _context(folder, plan)
-        self._watcher = Watcher(self.context.pool, self.context.events)
+        self.alerts = Alerts(folder, plan.clock, self.context.events.tell)
+        self._watcher = Watcher(self.context.pool, self.context.events, seen=lambda _first, _last: self.alerts.wake())
         self._server = _Uvicorn(build(self.context), self.context.events)
         self._thread = threading.Thread(target=self._run, name="web", daemon=True)
         host = f"[{plan.host}]" if ":" in plan.host else plan.host
@@ -109,6 +111,7 @@ class Service:
         self._server.run(sockets=[self._bound])
 
     def _begin(self) -> None:
+        self.alerts.start()
         self._watcher.start()
         self.context.scheduler.start()
 
@@ -116,6 +119,7 @@ class Service:
         self.context.events.end()
         self.context.scheduler.stop()
         self._watcher.stop()
+        self.alerts.stop()
         self.context.pool.close()
         self._bound.close()
         self._lock.release()

@@ -7,11 +7,12 @@ asking.py     questions about the repository
 pages.py      questions about one page
 keeping.py    settings, seeds and filters
 control.py    the scheduler, events
+telling.py    alerts, subscriptions
 """
 
 from starlette.routing import Route
 
-from recrawl.serve.api import asking, control, keeping, pages
+from recrawl.serve.api import asking, control, keeping, pages, telling
 from recrawl.serve.api.openapi import document
 from recrawl.serve.api.table import Arguments, Operation, route
 from recrawl.serve.context import Context
@@ -27,6 +28,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *pages.OPERATIONS,
     *keeping.OPERATIONS,
     *control.OPERATIONS,
+    *telling.OPERATIONS,
     Operation(method="GET", path="/openapi.json", name="openapi", summary="This document.", answer=openapi),
 )
 """Everything that the API can do."""

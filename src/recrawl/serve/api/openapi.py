@@ -36,6 +36,7 @@ _PROBLEMS = {
     "413": "The request is too large.",
     "415": "JSON is wanted.",
     "429": "Too many requests.",
+    "502": "Another server did not answer as it should.",
     "503": "The repository cannot be used just now.",
 }
 

@@ -1,0 +1,341 @@
+"""Alerts: rules find what they are about; webhooks get it signed, once by key, after failures and crashes too."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from recrawl.errors import UsageError
+from recrawl.record.repository import Repository
+from recrawl.serve.alerts.desk import Alerts
+from recrawl.serve.alerts.outbox import Outbox, Parcel, listed
+from recrawl.serve.alerts.rules import check
+from recrawl.serve.alerts.sending import NotSent, send, signature
+from recrawl.serve.running import Plan, Service
+from recrawl.settings import Alert, load, write_alerts
+from tests.serving import Asker
+from tests.world import Repo, Site, page
+
+SECRET = "between you and me"
+
+
+class Receiver:
+    """A webhook that fails as often as it is told to."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        self.fails: list[int] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.got.append(({k.lower(): v for k, v in self.headers.items()}, body))
+                self.send_response(outer.fails.pop(0) if outer.fails else 204)
+                self.send_header("Location", "/elsewhere")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook?a=1"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    def __enter__(self) -> Receiver:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def items(self) -> list[list[str]]:
+        """For each request the pages it told of."""
+        return [[item["url"] for item in json.loads(body)["items"]] for _, body in self.got]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as started:
+        yield started
+
+
+class Bench:
+    """A repository over a site, and its alerts, worked round by round under a clock of its own."""
+
+    def __init__(self, repo: Repo, web: Site) -> None:
+        self.repo, self.web, self.now = repo, web, 1_000_000.0
+        repo.crawl(web.url())
+        self.restart()
+
+    def restart(self) -> None:
+        """As after a crash: nothing is remembered but what the store has."""
+        self.alerts = Alerts(self.repo.folder, lambda: self.now)
+        with Repository(self.repo.folder) as repository:
+            Outbox(repository.store.db).mark(repository.store.next_id("visits") - 1)
+
+    def rules(self, *rules: Alert) -> None:
+        write_alerts(self.repo.folder / "recrawl.toml", rules)
+
+    def visit(self, **changed: bytes) -> None:
+        for name, body in changed.items():
+            self.web[f"/{name}"] = body
+        self.repo.later(days=1)
+        self.repo.cycle()
+
+    def round(self) -> None:
+        with Repository(self.repo.folder) as repository:
+            self.alerts.round(repository)
+        assert self.alerts.error == ""
+
+    def states(self) -> list[str]:
+        with Repository(self.repo.folder) as repository:
+            return [row["state"] for row in reversed(listed(repository.store.db, 100))]
+
+
+@pytest.fixture
+def bench(repo: Repo, site: Callable[..., Site]) -> Bench:
+    pages = {"/": page("Start", "/a", "/b"), "/a": b"<p id=x>one</p><i>1</i>", "/b": b"<p>two"}
+    return Bench(repo, site(pages))
+
+
+def test_a_change_is_told_once_and_signed(bench: Bench, receiver: Receiver) -> None:
+    bench.rules(Alert("all", receiver.url, secret=SECRET))
+    bench.visit(a=b"<p id=x>quite another text")
+    for _ in range(3):
+        bench.round()
+    assert receiver.items() == [[bench.web.url("/a")]]
+    headers, body = receiver.got[0]
+    assert headers["x-recrawl-signature"] == signature(SECRET, headers["x-recrawl-timestamp"], body)
+    (item,) = json.loads(body)["items"]
+    assert (item["outcome"], item["alert"]) == ("changed", "all")
+    assert "another text" in item["quote"]
+    assert bench.states() == ["sent"]
+
+
+def test_old_news_are_not_told(bench: Bench, receiver: Receiver) -> None:
+    bench.rules(Alert("all", receiver.url))
+    bench.round()
+    assert receiver.got == []
+
+
+def test_a_receiver_that_fails_gets_it_later_under_the_same_key(bench: Bench, receiver: Receiver) -> None:
+    bench.rules(Alert("all", receiver.url))
+    bench.visit(a=b"<p>changed")
+    receiver.fails = [500, 302, 429]
+    waits = []
+    for _ in range(3):
+        bench.round()
+        bench.round()  # not before its time
+        with Repository(bench.repo.folder) as repository:
+            due = Outbox(repository.store.db).next_due()
+        assert due is not None
+        waits.append(due - bench.now)
+        bench.restart()
+        bench.now = due
+    bench.round()
+    assert waits == [30, 60, 120]
+    assert len(receiver.got) == 4
+    assert len({headers["idempotency-key"] for headers, _ in receiver.got}) == 1
+    assert bench.states() == ["sent"]
+
+
+def test_it_is_given_up_in_the_end(bench: Bench) -> None:
+    bench.rules(Alert("all", "http://127.0.0.1:1/"))
+    bench.visit(a=b"<p>changed")
+    for _ in range(20):
+        bench.round()
+        bench.now += 7 * 3600
+    assert bench.states() == ["given up"]
+
+
+def test_a_crash_between_finding_and_sending_loses_nothing(
+    bench: Bench, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.rules(Alert("all", receiver.url))
+    bench.visit(a=b"<p>changed")
+
+    def crash(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for where in ("put", "sent"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Outbox, where, crash)
+            with pytest.raises(KeyboardInterrupt):
+                bench.round()
+        bench.restart()
+    bench.round()
+    keys = {headers["idempotency-key"] for headers, _ in receiver.got}
+    assert len(keys) == 1  # sent twice, since nobody knew that it had arrived; the receiver can tell by the key
+    assert bench.states() == ["sent"]
+
+
+RULES: dict[str, tuple[dict[str, Any], str]] = {
+    "everything": ({}, "ab"),
+    "path": ({"path": "/a*"}, "a"),
+    "expression": ({"path": "re:/b$"}, "b"),
+    "site": ({"site": "https://other.example"}, ""),
+    "words": ({"text": "Fire"}, "a"),
+    "pattern": ({"text": "re:ala[r]m"}, "b"),
+    "removed-words": ({"text": "two"}, ""),
+    "selector": ({"selector": "#x"}, "a"),
+    "quiet-selector": ({"selector": "i"}, ""),
+    "much": ({"divergence": 0.9}, "b"),
+    "gone": ({"outcomes": ("gone",)}, ""),
+    "changed": ({"outcomes": ("changed",)}, "ab"),
+}
+
+
+def test_rules(bench: Bench, receiver: Receiver) -> None:
+    bench.rules(*(Alert(name, receiver.url, **rule) for name, (rule, _) in RULES.items()))
+    bench.visit(a=b"<p id=x>one fire</p><i>1</i>", b=b"<p>alarm of the whole town")
+    bench.round()
+    told: dict[str, str] = dict.fromkeys(RULES, "")
+    for _, body in receiver.got:
+        for item in json.loads(body)["items"]:
+            told[item["alert"]] += item["url"][-1]
+    assert {name: "".join(sorted(pages)) for name, pages in told.items()} == {
+        name: to for name, (_, to) in RULES.items()
+    }
+
+
+def test_a_digest_is_sent_when_its_time_is_full(bench: Bench, receiver: Receiver) -> None:
+    bench.rules(Alert("daily", receiver.url, digest="1d"))
+    bench.visit(a=b"<p>changed")
+    bench.round()
+    bench.visit(b=b"<p>changed too")
+    bench.round()
+    assert receiver.got == []
+    bench.now = (bench.now // 86400 + 1) * 86400
+    receiver.fails = [503]
+    bench.round()
+    bench.now += 30
+    bench.round()
+    assert receiver.items() == [[bench.web.url("/a"), bench.web.url("/b")]] * 2
+    assert len({headers["idempotency-key"] for headers, _ in receiver.got}) == 1
+
+
+def test_what_reverts_is_held_back_and_what_stays_is_told(bench: Bench, receiver: Receiver) -> None:
+    bench.rules(Alert("lasting", receiver.url, hold=True))
+    bench.visit(a=b"<p id=x>defaced</p><i>1</i>", b=b"<p>new text")
+    bench.round()
+    bench.visit(a=b"<p id=x>one</p><i>1</i>")  # as it was
+    bench.round()
+    assert receiver.got == []
+    bench.visit()
+    bench.round()
+    bench.round()
+    assert receiver.items() == [[bench.web.url("/b")]]
+    assert bench.states()[:2] == ["reverted", "sent"]
+
+
+def test_a_rule_that_is_gone_sends_nothing(bench: Bench, receiver: Receiver) -> None:
+    bench.rules(Alert("all", receiver.url, digest="1h"))
+    bench.visit(a=b"<p>changed")
+    bench.round()
+    bench.rules()
+    bench.now += 7200
+    bench.round()
+    assert receiver.got == []
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Alert("", "feed"),
+        Alert("a b", "feed"),
+        Alert("../x", "feed"),
+        Alert("x", "nowhere"),
+        Alert("x", "feed", text="re:("),
+        Alert("x", "feed", path="re:("),
+        Alert("x", "feed", selector="##"),
+        Alert("x", "feed", divergence=2.0),
+        Alert("x", "feed", outcomes=("odd",)),
+        Alert("x", "feed", digest="1s"),
+        Alert("x", "feed", digest="soon"),
+    ],
+)
+def test_rules_that_cannot_work_are_refused(rule: Alert) -> None:
+    with pytest.raises(UsageError):
+        check(rule)
+
+
+def test_apprise_addresses_need_apprise(bench: Bench) -> None:
+    bench.rules(Alert("all", "nonsense://nobody"))
+    bench.visit(a=b"<p>changed")
+    bench.round()
+    with Repository(bench.repo.folder) as repository:
+        (row,) = listed(repository.store.db, 1)
+    assert "pprise" in row["error"]
+    with pytest.raises(NotSent):
+        send(Alert("x", "nonsense://nobody"), Parcel("x", "k", (1,), (row["body"],), 0), 0.0)
+
+
+def test_settings_are_written_and_read(tmp_path: Path) -> None:
+    file = tmp_path / "recrawl.toml"
+    file.write_text("[settings]\n")
+    rules = (Alert("a", "feed", text="x", divergence=0.5, hold=True, outcomes=("new",)), Alert("b", "mailto://x"))
+    write_alerts(file, rules)
+    assert load(file).alerts == rules
+    file.write_text("[[alert]]\nname = 'x'\n")
+    with pytest.raises(UsageError, match="has no target"):
+        load(file)
+
+
+# -- over HTTP -----------------------------------------------------------------------------------------------
+
+
+def test_rules_through_the_api_and_the_feed(repo: Repo, site: Callable[..., Site]) -> None:
+    hostile = "<script>alert(1)</script>"
+    web = site({"/": page("Start", "/a"), "/a": b"<p>one"})
+    repo.crawl(web.url())
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        ask = Asker(service)
+        made = ask.ask("PUT", "/api/v1/alerts/mine", {"target": "feed", "secret": "s", "outcomes": ["changed"]})
+        assert (made.status, made.json["secret"]) == (200, True)
+        assert ask.ask("PUT", "/api/v1/alerts/mine", {"target": "feed"}).json["secret"] is True
+        assert load(repo.folder / "recrawl.toml").alerts[0].secret == "s"
+        assert "s" not in json.dumps([row["secret"] for row in ask.get("/api/v1/alerts").json["items"]])
+        assert ask.ask("PUT", "/api/v1/alerts/mine", {"target": "feed", "text": "re:("}).status == 400
+        assert ask.ask("PUT", "/api/v1/alerts/b%20d", {"target": "feed"}).status == 400
+        web["/a"] = f"<title>{hostile.replace('<', '&lt;')}\x0b</title><p>two]]&gt;".encode()
+        repo.later(days=1)
+        repo.cycle()
+        for _ in range(500):
+            if ask.get("/api/v1/outbox").json["items"]:
+                break
+            threading.Event().wait(0.02)
+        feed = ask.get("/feed.atom")
+        assert ask.ask("DELETE", "/api/v1/alerts/mine").status == 200
+        assert ask.ask("DELETE", "/api/v1/alerts/mine").status == 404
+    assert feed.headers["content-type"].startswith("application/atom+xml")
+    assert "<script" not in feed.text
+    tree = ET.fromstring(feed.body)
+    titles = [node.text for node in tree.iter("{http://www.w3.org/2005/Atom}title")]
+    assert any(hostile in (title or "") for title in titles)
+
+
+def test_the_outbox_survives_a_store_that_is_busy(bench: Bench, receiver: Receiver) -> None:
+    bench.rules(Alert("all", receiver.url))
+    bench.visit(a=b"<p>changed")
+    with contextlib.closing(sqlite3.connect(bench.repo.folder / "recrawl.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with Repository(bench.repo.folder) as repository:
+            repository.store.db.execute("PRAGMA busy_timeout = 10")
+            with pytest.raises(sqlite3.OperationalError):
+                bench.alerts.round(repository)
+        other.execute("ROLLBACK")
+    bench.round()
+    assert len(receiver.got) == 1
