@@ -79,7 +79,7 @@ def _wanted(desk: Desk, request: Request) -> tuple[Form, reading.Filters]:
 def _printable(text: str) -> str:
     """Text that XML can hold.
 
-    >>> _printable("a\x00b")
+    >>> _printable("a\\x00b")
     'a b'
     """
     return "".join(sign if sign.isprintable() else " " for sign in text)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from recrawl.choose import POLICIES, make_policy
-from recrawl.errors import UsageError
+from recrawl.choose import POLICIES, describe, make_policy, parameters
+from recrawl.errors import UnknownName, UsageError
+from recrawl.learn.objectives import OBJECTIVES
 from recrawl.serve.api.keeping import WRITING
 from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.forms import Errors, Form
@@ -25,8 +28,9 @@ _TABS = (
     ("/settings/limits", "Limits"),
     ("/settings/noise", "Noise"),
 )
-_CHOOSING = ("policy", "budget", "every", "objective", "seed")
-"""Settings that say what is visited and when; those of them that there are."""
+_OBJECTIVE = "objective"
+_CHOOSING = ("policy", "budget", "every", "seed")
+"""Settings that say what is visited and when."""
 _LATER = frozenset({"anchors"})
 """Settings with a page of their own."""
 _FOLLOW = ("url", "limit", "depth", "include", "exclude")
@@ -113,7 +117,13 @@ def limits(desk: Desk, request: Request) -> Response:
 
 def set_policy(desk: Desk, request: Request, given: FormData) -> Response:
     """Change what is visited, and when."""
-    return _set(desk, request, _choosing(), given)
+    text, wanted = str(given.get("policy", "")), str(given.get(_OBJECTIVE, ""))
+    errors = {}
+    try:
+        text = aimed(text, wanted)
+    except UsageError as error:
+        errors[_OBJECTIVE] = str(error)
+    return _set(desk, request, _choosing(), {**given, "policy": text}, errors)
 
 
 def set_limits(desk: Desk, request: Request, given: FormData) -> Response:
@@ -122,15 +132,44 @@ def set_limits(desk: Desk, request: Request, given: FormData) -> Response:
 
 
 def _choosing() -> list[Setting]:
-    return [_TABLE[name] for name in _CHOOSING if name in _TABLE]
+    return [_TABLE[name] for name in _CHOOSING]
 
 
 def _limits() -> list[Setting]:
     return [setting for setting in SETTINGS if setting.name not in _LATER and setting.name not in _CHOOSING]
 
 
-def _set(desk: Desk, request: Request, settings: list[Setting], given: FormData) -> Response:
+def aimed(text: str, objective: str) -> str:
+    """A policy with another objective; one that cannot be read is left for others to complain about.
+
+    >>> aimed("shock(batches=12)", "age"), aimed("shock(objective=age)", ""), aimed("round-robin", "")
+    ('shock(objective=age, batches=12)', 'shock(objective=age)', 'round-robin')
+    """
+    if not objective:
+        return text
+    if objective not in OBJECTIVES:
+        raise UnknownName("objective", objective, OBJECTIVES)
+    try:
+        policy = make_policy(text)
+    except UsageError:
+        return text
+    known = parameters(policy.name)
+    if _OBJECTIVE not in known:
+        able = ", ".join(name for name in sorted(POLICIES) if _OBJECTIVE in parameters(name))
+        raise UsageError(f"{policy.name} has no objective to choose; {able} has")
+    values = {name: getattr(policy, name) for name in known} | {_OBJECTIVE: objective}
+    return describe(POLICIES[policy.name](**values))
+
+
+def _set(
+    desk: Desk,
+    request: Request,
+    settings: list[Setting],
+    given: Mapping[str, object],
+    errors: Mapping[str, str] = MappingProxyType({}),
+) -> Response:
     form = Form(given, (setting.name for setting in settings))
+    form.errors.update(errors)
     with WRITING:
         before = desk.settings()
         changed: dict[str, Any] = {}
@@ -164,6 +203,8 @@ def _values(desk: Desk, request: Request, settings: list[Setting], form: Form | 
     values = desk.settings()
     choosing = settings[0].name in _CHOOSING
     fields = [_field(setting, form[setting.name] if form else written(values[setting.name])) for setting in settings]
+    if choosing:
+        fields.insert(1, _objective(values["policy"]))
     return shown(
         desk,
         request,
@@ -190,6 +231,19 @@ def _field(setting: Setting, value: str) -> dict[str, Any]:
         "help": setting.help,
         "kind": kind,
         "value": value,
+    }
+
+
+def _objective(policy: str) -> dict[str, Any]:
+    """What visits are for; chosen here or written as a parameter of the policy."""
+    now = getattr(make_policy(policy), _OBJECTIVE, "") or "its own"
+    return {
+        "name": _OBJECTIVE,
+        "label": _OBJECTIVE,
+        "help": "What a visit is for: changes found, pages fresh, little time out of date, new links.",
+        "kind": "choice",
+        "value": "",
+        "choices": [("", f"as the policy says ({now})"), *((name, name) for name in OBJECTIVES)],
     }
 
 

@@ -1,0 +1,450 @@
+"""The dashboard in a real Chromium: every page and action, light, dark and on a phone, on a web that means harm.
+
+One repository and one service for all tests. Each page must come without console errors, without a violation of the
+Content-Security-Policy, without anything that axe complains about, and without running what stored pages say.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from recrawl.serve.running import Plan, Service
+from recrawl.settings import Filter, load
+from tests.living import Living, live
+
+expect.set_options(timeout=60_000)  # a machine that is busy with other work
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: install the package chromium to test the dashboard")
+
+ARGUMENTS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+WATCH = """window.violations = [];
+document.addEventListener("securitypolicyviolation", event => window.violations.push(event.violatedDirective));"""
+PAGES = (
+    "/",
+    "/sites",
+    "/sites?sort=-rate",
+    "/sites/0",
+    "/pages/0",
+    "/pages/0/text",
+    "/pages/0/source",
+    "/pages/0/diff",
+    "/pages/0/diff?view=side",
+    "/pages/0/outlook",
+    "/changes",
+    "/changes?what=new",
+    "/search",
+    "/search?q=the",
+    "/why",
+    "/why?url=",
+    "/lab",
+    "/settings",
+    "/settings/policy",
+    "/settings/limits",
+    "/settings/noise",
+)
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "has_touch": True},
+}
+
+
+RULES: dict[str, tuple[str, ...]] = {"dark": ("color-contrast",), "phone": ("link-name", "scrollable-region-focusable")}
+
+
+@dataclass
+class Watched:
+    """A browser tab that remembers everything that went wrong in it."""
+
+    page: Page
+    root: str
+    wrong: list[str] = field(default_factory=list)
+
+    def go(self, path: str, status: int = 200) -> Page:
+        answer = self.page.goto(self.root + path)
+        assert answer is not None
+        assert answer.status == status, path
+        return self.page
+
+    def check(self, *, refused: bool = False, rules: Sequence[str] = ()) -> None:
+        """Nothing went wrong; a page that refuses something may be named by the console as refused.
+
+        `rules` are those of axe to go by, all of them if none is named: most say the same of every look.
+        """
+        wrong = [text for text in self.wrong if not (refused and "status of 400" in text)]
+        assert wrong == []
+        assert self.page.evaluate("window.violations") == []
+        assert self.page.evaluate("window.hacked") is None
+        only = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else None
+        found = Axe().run(self.page, options=only).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+        self.wrong.clear()
+
+
+@pytest.fixture(scope="module")
+def living(tmp_path_factory: pytest.TempPathFactory) -> Living:
+    return live(tmp_path_factory.mktemp("dashboard") / "repository", sites=2, pages=20, days=5)
+
+
+@pytest.fixture(scope="module")
+def service(living: Living) -> Iterator[Service]:
+    with Service(living.folder, Plan(schedule=False)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
+        yield opened
+        opened.close()
+
+
+def tab(browser: Browser, service: Service, **how: Any) -> tuple[BrowserContext, Watched]:
+    context = browser.new_context(**{**LOOKS["light"], **how})
+    context.set_default_timeout(60_000)
+    context.add_init_script(WATCH)
+    watched = Watched(context.new_page(), service.url.rstrip("/"))
+    watched.page.on(
+        "console", lambda told: watched.wrong.append(told.text) if told.type in ("error", "warning") else None
+    )
+    watched.page.on("pageerror", lambda error: watched.wrong.append(str(error)))
+    return context, watched
+
+
+@pytest.fixture
+def watched(browser: Browser, service: Service) -> Iterator[Watched]:
+    context, one = tab(browser, service)
+    yield one
+    context.close()
+
+
+def harmful(living: Living) -> str:
+    """The path of the page that means harm."""
+    with closing(sqlite3.connect(living.folder / "recrawl.db")) as db:
+        number = db.execute("SELECT id FROM pages WHERE url = ?", (living.hostile,)).fetchone()[0]
+    return f"/pages/{number}"
+
+
+# -- every page ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_page_is_whole(browser: Browser, service: Service, living: Living, tmp_path: Path, look: str) -> None:
+    context, watched = tab(browser, service, **LOOKS[look])
+    bad = harmful(living)
+    for path in (*PAGES, bad, f"{bad}/text", f"{bad}/source", f"{bad}/diff", f"{bad}/diff?view=side", f"{bad}/outlook"):
+        page = watched.go(path)
+        assert page.locator("main h1").count() == 1, path
+        watched.check(rules=RULES.get(look, ()))
+        wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wider <= 0, f"{path} is wider than the window"
+        picture = page.screenshot(full_page=True, path=tmp_path / "page.png")
+        assert len(picture) > 5000
+    context.close()
+
+
+def test_pages_are_whole_without_script(browser: Browser, service: Service) -> None:
+    context, watched = tab(browser, service, java_script_enabled=False)
+    for path in PAGES:
+        page = watched.go(path)
+        assert page.locator("main h1").inner_text(), path
+    page.goto(f"{watched.root}/changes")
+    page.get_by_label("What").select_option("new")
+    page.get_by_role("button", name="Filter").click()
+    assert "what=new" in page.url
+    context.close()
+
+
+def test_an_empty_repository_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
+    from recrawl.record.repository import create
+    from recrawl.settings import TEMPLATE
+
+    create(tmp_path / "empty", TEMPLATE)
+    with Service(tmp_path / "empty", Plan(schedule=False)) as service:
+        context, watched = tab(browser, service)
+        expect(watched.go("/").get_by_text("Nothing crawled yet")).to_be_visible()
+        watched.check()
+        for path in ("/sites", "/changes", "/search?q=word", "/lab", "/settings", "/settings/noise"):
+            watched.go(path)
+            watched.check()
+        context.close()
+
+
+# -- hostile pages -------------------------------------------------------------------------------------
+
+
+def test_harm_is_shown_as_text(watched: Watched, living: Living) -> None:
+    path = harmful(living)
+    page = watched.go(path)
+    expect(page.locator("h1")).to_contain_text("<script>window.hacked = 1</script>")
+    page = watched.go(f"{path}/diff?view=side")
+    expect(page.locator(".diff")).to_contain_text("<script>window.hacked")
+    page = watched.go(f"{path}/source")
+    expect(page.locator("pre").last).to_contain_text("<title>&lt;script>")
+    page = watched.go("/search?q=harmless")
+    expect(page.locator(".stream")).to_contain_text("<script>")
+    page = watched.go("/changes?path=%3Cscript%3Ealert(1)%3C/script%3E")
+    expect(page.get_by_label("Address contains")).to_have_value("<script>alert(1)</script>")
+    watched.check()
+
+
+def test_a_page_that_is_not_there(watched: Watched) -> None:
+    page = watched.go("/pages/999999", 404)
+    expect(page.locator("h1")).to_have_text("Not found")
+    watched.go("/sites/999999", 404)
+
+
+# -- moving about --------------------------------------------------------------------------------------
+
+
+def test_the_keyboard_is_enough(watched: Watched) -> None:
+    page = watched.go("/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("/")
+    page.wait_for_url("**/search")
+    page.keyboard.press("/")
+    expect(page.get_by_label("Words")).to_be_focused()
+    page.keyboard.type("the")
+    page.keyboard.press("Enter")
+    expect(page.locator("mark").first).to_be_visible()
+    watched.check()
+
+
+def test_light_and_dark_can_be_chosen(watched: Watched) -> None:
+    page = watched.go("/changes?what=new")
+    page.get_by_role("button", name="Dark").click()
+    assert page.url.endswith("/changes?what=new")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="Light").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+    watched.go("/theme?to=dark&back=//elsewhere.example/")
+    assert page.url == f"{watched.root}/"
+
+
+def test_sites_sort_and_lead_to_pages(watched: Watched) -> None:
+    page = watched.go("/sites")
+    page.get_by_role("link", name="Pages", exact=False).first.click()
+    expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "descending")
+    numbers = [int(text.replace(",", "")) for text in page.locator("tbody tr td:nth-child(2)").all_inner_texts()]
+    assert numbers == sorted(numbers, reverse=True)
+    page.locator("tbody th a").first.click()
+    expect(page.get_by_role("heading", name="Directories")).to_be_visible()
+    page.locator(".tree a:visible").first.click()
+    expect(page.get_by_role("heading", name="Versions")).to_be_visible()
+    watched.check()
+
+
+def test_a_page_from_its_versions_to_a_difference(watched: Watched) -> None:
+    page = watched.go("/changes?what=changed")
+    page.get_by_role("link", name="difference").first.click()
+    expect(page.locator(".diff .in, .diff .out").first).to_be_visible()
+    page.get_by_label("Shown").select_option("side by side")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".diff.side-by-side")).to_be_visible()
+    page.get_by_role("link", name="Outlook").click()
+    expect(page.get_by_role("heading", name="Has it changed since?")).to_be_visible()
+    page.get_by_role("link", name="Text", exact=True).click()
+    expect(page.locator("article .reading")).to_be_visible()
+    watched.check()
+
+
+# -- asking --------------------------------------------------------------------------------------------
+
+
+def test_changes_are_filtered_and_mistakes_named(watched: Watched) -> None:
+    page = watched.go("/changes")
+    page.get_by_label("Since").fill("yesterday-ish")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator("#e-since")).to_contain_text("is no time")
+    expect(page.get_by_label("Since")).to_have_value("yesterday-ish")
+    watched.check(refused=True)
+    page.get_by_label("Since").fill("")
+    page.get_by_label("At least").fill("5")
+    page.get_by_label("What").select_option("changed")
+    page.get_by_role("button", name="Filter").click()
+    shares = page.locator(".stream .head").all_inner_texts()
+    assert shares
+    assert all(float(re.search(r"([\d.]+)\s%", text)[1]) >= 5 for text in shares)  # type: ignore[index]
+    page = watched.go("/changes")
+    first = page.locator(".stream a.title").first.get_attribute("href")
+    page.get_by_role("link", name="Older").click()
+    assert page.locator(".stream a.title").count()
+    assert "after=" in page.url
+    assert first
+
+
+def test_search_by_site_and_time(watched: Watched) -> None:
+    page = watched.go("/search?q=the")
+    everywhere = page.locator(".stream > li").count()
+    site = page.get_by_label("Site").locator("option").nth(1).inner_text()
+    page.get_by_label("Site").select_option(site)
+    page.get_by_role("button", name="Search").click()
+    urls = page.locator(".stream .url").all_inner_texts()
+    assert all(url.startswith(site) for url in urls)
+    assert len(urls) <= everywhere
+    watched.go("/search?q=the&since=1990-01-01&until=1990-01-02")
+    expect(page.get_by_text("Nothing found")).to_be_visible()
+    watched.check()
+    watched.go("/search?q=%22%28", 400)
+    expect(page.locator("#e-q")).to_contain_text("cannot be read")
+
+
+def test_why_not_visited(watched: Watched, living: Living) -> None:
+    page = watched.go("/why")
+    page.get_by_label("Address of a page").fill(living.hostile)
+    page.get_by_role("button", name="Tell me").click()
+    expect(page.locator("main section")).to_contain_text("Last visit:")
+    expect(page.locator("main section")).to_contain_text("The next cycle")
+    watched.check()
+    page.get_by_label("Address of a page").fill("https://nowhere.example/")
+    page.get_by_role("button", name="Tell me").click()
+    expect(page.locator("#e-url")).to_contain_text("is not known here")
+
+
+# -- changing ------------------------------------------------------------------------------------------
+
+
+def test_a_site_is_followed_and_left(watched: Watched, living: Living) -> None:
+    before = load(living.folder / "recrawl.toml")
+    page = watched.go("/settings")
+    page.get_by_label("Address", exact=True).fill("not an address")
+    page.get_by_label("Pages at most").fill("many")
+    page.get_by_role("button", name="Follow").click()
+    expect(page.locator("#e-url")).to_contain_text("is no address")
+    expect(page.locator("#e-limit")).to_contain_text("no whole number")
+    expect(page.get_by_label("Pages at most")).to_have_value("many")
+    watched.check(refused=True)
+    assert load(living.folder / "recrawl.toml") == before
+    page.get_by_label("Address", exact=True).fill("new.example/docs")
+    page.get_by_label("Pages at most").fill("12")
+    page.get_by_label("But none like").fill("/docs/old/*\n/docs/tmp/*")
+    page.get_by_role("button", name="Follow").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    seed = load(living.folder / "recrawl.toml").seeds[-1]
+    assert (seed.url, seed.limit, seed.exclude) == ("https://new.example/docs", 12, ("/docs/old/*", "/docs/tmp/*"))
+    page.get_by_role("button", name="remove https://new.example/docs").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    assert load(living.folder / "recrawl.toml") == before
+    watched.check()
+
+
+def test_policy_and_limits_are_set_whole_or_not_at_all(watched: Watched, living: Living) -> None:
+    before = load(living.folder / "recrawl.toml")
+    page = watched.go("/settings/policy")
+    page.get_by_label("policy").fill("round-robbin")
+    page.get_by_label("budget").fill("77")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#e-policy")).to_contain_text("did you mean 'round-robin'?")
+    assert load(living.folder / "recrawl.toml") == before, "the budget was right, but nothing is half done"
+    watched.check(refused=True)
+    page.get_by_label("policy").fill("round-robin")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    after = load(living.folder / "recrawl.toml")
+    assert (after["policy"], after["budget"]) == ("round-robin", 77)
+    page.get_by_label("objective").select_option("age")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#e-objective")).to_contain_text("round-robin has no objective")
+    page.get_by_label("policy").fill("shock(batches=12)")
+    page.get_by_label("objective").select_option("age")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    assert load(living.folder / "recrawl.toml")["policy"] == "shock(objective=age, batches=12)"
+    watched.go("/settings/limits")
+    page.get_by_label("delay", exact=True).fill("-1")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#e-delay")).to_contain_text("must be from 0")
+    page.get_by_label("delay", exact=True).fill("2.5")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    assert load(living.folder / "recrawl.toml")["delay"] == 2.5
+
+
+def test_a_noise_filter_is_tried_kept_and_removed(watched: Watched, living: Living) -> None:
+    page = watched.go("/settings/noise")
+    page.get_by_label("CSS selectors").fill("p[[")
+    page.get_by_label("Regular expressions").fill("(")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("#e-selectors")).to_contain_text("not a CSS selector")
+    expect(page.locator("#e-patterns")).to_contain_text("not a regular expression")
+    watched.check(refused=True)
+    page.get_by_label("CSS selectors").fill("body")
+    page.get_by_label("Regular expressions").fill("")
+    page.get_by_role("button", name="Preview").click()
+    told = page.get_by_role("status").inner_text()
+    hidden, of = map(int, re.search(r"hidden (\d+) of (\d+) changes", told).groups())  # type: ignore[union-attr]
+    assert 0 < hidden == of, "a filter that hides everything hides every change"
+    assert load(living.folder / "recrawl.toml").filters == ()
+    watched.check()
+    page.get_by_label("CSS selectors").fill("#clock")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    assert load(living.folder / "recrawl.toml").filters == (Filter("", ("#clock",), ()),)
+    page.get_by_role("button", name="remove filter 1").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    assert load(living.folder / "recrawl.toml").filters == ()
+
+
+def test_an_endless_pattern_is_given_up(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recrawl.serve.dashboard import filters
+
+    monkeypatch.setattr(filters, "_PATIENCE", 0.01)
+    page = watched.go("/settings/noise")
+    page.get_by_label("Regular expressions").fill("(a+)+$")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("#e-patterns")).to_contain_text("takes too long")
+
+
+# -- in the background ---------------------------------------------------------------------------------
+
+
+def test_what_happens_is_shown_as_it_happens(watched: Watched, service: Service) -> None:
+    page = watched.go("/")
+    expect(page.locator("[data-live-note]")).to_contain_text("Watching")
+    service.context.events.tell("visit", {"at": 0.0, "outcome": "changed", "url": "https://x.example/<script>"})
+    expect(page.locator("[data-live] li")).to_contain_text("https://x.example/<script>")
+    expect(page.locator("[data-live] li .tag")).to_have_text("changed")
+    watched.check()
+
+
+def test_the_lab_compares_policies_on_our_own_history(watched: Watched) -> None:
+    page = watched.go("/lab")
+    for name in ("shock", "clairvoyant"):
+        page.get_by_label(name, exact=True).uncheck()
+    page.get_by_label("round-robin", exact=True).uncheck()
+    page.get_by_label("Budgets").fill("few")
+    page.get_by_role("button", name="Replay").click()
+    expect(page.locator("#e-policy")).to_contain_text("at least one")
+    expect(page.locator("#e-budget")).to_contain_text("write numbers")
+    watched.check(refused=True)
+    page.get_by_label("round-robin", exact=True).check()
+    page.get_by_label("clairvoyant", exact=True).check()
+    page.get_by_label("Budgets").fill("0.2, 0.4")
+    page.get_by_role("button", name="Replay").click()
+    expect(page.get_by_role("heading", name="Replaying")).to_be_visible()
+    expect(page.get_by_role("heading", name="What they would have found")).to_be_visible(timeout=60_000)
+    names = page.locator("tbody th").all_inner_texts()
+    found = [int(text) for text in page.locator("tbody td:nth-child(3)").all_inner_texts()]
+    assert sorted(names) == ["clairvoyant", "clairvoyant", "round-robin", "round-robin"]
+    assert found[names.index("clairvoyant")] >= found[names.index("round-robin")] > 0
+    watched.check()
