@@ -117,6 +117,8 @@ def test_a_file_is_read_with_its_heading_and_its_faults(tmp_path: Path) -> None:
     assert found.tolist() == keys(["https://a.example/", "https://a.example/b"]).tolist()
     np.testing.assert_array_equal(weight, [2, np.nan])
     assert lost == 2
+    path.write_text("x" * 100_000)
+    assert read_weights(path, UrlRules(), clicks=True)[2] == 9, "one line, taken in pieces; the first may be a heading"
     with pytest.raises(UsageError, match="cannot be read"):
         read_weights(tmp_path / "none.csv", UrlRules(), clicks=False)
 
@@ -142,8 +144,10 @@ def test_policies_that_know_what_matters_find_more_of_it(history: History, text:
     weighted = replace(history, weight=weight / weight.mean())
     plain = Setup(budget=6, cycle=DAY, cycles=20, samples=1)
     told = Setup(budget=6, cycle=DAY, cycles=20, samples=1, weighted=True)
-    ratios = [replay(weighted, make_policy(text), setup).weighted_change_ratio or 0 for setup in (plain, told)]
-    assert ratios[1] > 1.3 * ratios[0]
+    before, after = (replay(weighted, make_policy(text), setup).summary() for setup in (plain, told))
+    assert after["weighted_change_ratio"] > 1.3 * before["weighted_change_ratio"]
+    assert after["weighted_freshness"] > after["freshness"] + 0.02
+    assert before["weighted_freshness"] is None, "nobody asked"
 
 
 def test_policies_that_know_the_cost_transfer_less(history: History) -> None:
@@ -177,6 +181,7 @@ def test_the_lab_takes_importance_on_the_command_line(archive: Path, tmp_path: P
     said = repo.run(*base, "--importance", f"file:{tmp_path / 'w.csv'}", "--cost", "bytes", "--json")
     assert "1 is of addresses that are not known here" in said.err
     assert json.loads(said.out)[0]["weighted_change_ratio"] > 0
+    assert json.loads(said.out)[0]["weighted_freshness"] > 0
     complaint(repo.run(*base, "--importance", "odd", code=None), "importance is even")
     complaint(repo.run(*base, "--cost", "love", code=None), "cost is visit or bytes")
 

@@ -19,7 +19,7 @@ from recrawl.learn.estimators import ESTIMATORS, estimate
 from recrawl.learn.gaps import DAY, Floats, Tally
 from recrawl.learn.groups import directories
 from recrawl.learn.objectives import believed_index, index
-from recrawl.learn.posteriors import Posterior, nested
+from recrawl.learn.posteriors import FIRST_RATE, Posterior, nested
 from recrawl.model import Outcomes, Picks
 
 _FEWEST = 1e-6
@@ -68,10 +68,12 @@ class Rated:
 
     def rates(self, book: Book) -> Floats:
         """Changes a day of every page, always over zero; a page that says nothing has the mean of the others."""
-        rate = estimate(self.estimator, Tally.kept(book, self.name).gaps(), _levels(book))
-        known = ~np.isnan(rate)
-        if self.estimator == "gamma" or not known.any():
+        if self.estimator == "gamma":
             return np.maximum(self.belief(book).rate, _FEWEST)
+        rate = estimate(self.estimator, Tally.kept(book, self.name).gaps())
+        known = ~np.isnan(rate)
+        if not known.any():
+            return np.full(len(book), FIRST_RATE)
         return np.maximum(np.where(known, rate, rate[known].mean()), _FEWEST)
 
 

@@ -38,8 +38,8 @@ _COLUMNS = {
     "seconds": ">seconds",
 }
 _CHARTS = (".png", ".svg", ".html", ".json")
-_WEIGHTED = "weighted_change_ratio"
-METRICS = (*(key for key in _COLUMNS if key not in ("policy", "budget", "cycle_days")), _WEIGHTED)
+_WEIGHTED = {"change_ratio": "weighted_change_ratio", "freshness": "weighted_freshness"}
+METRICS = (*(key for key in _COLUMNS if key not in ("policy", "budget", "cycle_days")), *_WEIGHTED.values())
 
 Archives = Annotated[
     list[Path], typer.Argument(metavar="ARCHIVE...", help="Parquet files or folders of them, or CDX listings.")
@@ -155,12 +155,15 @@ def compare_command(
 
 
 def _shown(importance: str) -> dict[str, str]:
-    """The table's columns; with weights, the change ratio by weight comes beside the plain one."""
+    """The table's columns; with weights, what is measured by them comes beside the plain figures."""
     if kind_of(importance)[0] == "even":
         return _COLUMNS
-    pairs = list(_COLUMNS.items())
-    place = list(_COLUMNS).index("change_ratio") + 1
-    return dict([*pairs[:place], (_WEIGHTED, ">weighted"), *pairs[place:]])
+    shown: dict[str, str] = {}
+    for key, heading in _COLUMNS.items():
+        shown[key] = heading
+        if key in _WEIGHTED:
+            shown[_WEIGHTED[key]] = ">by weight"
+    return shown
 
 
 def _run(

@@ -28,7 +28,8 @@ def read_weights(path: Path, rules: UrlRules, *, clicks: bool) -> Rows:
     """Keys of addresses, what is said of each, and how many lines say nothing; with `clicks` a line may be a click."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return _read(file, rules, clicks)
+            # Bounded, so that a file without line ends is not read as one line.
+            return _read(iter(lambda: file.readline(_LONGEST + 1), ""), rules, clicks)
     except OSError as error:
         raise UsageError(f"the file of weights {path} cannot be read: {error.strerror or error}") from error
 

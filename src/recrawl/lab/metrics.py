@@ -32,6 +32,8 @@ class Record:
     bytes: NDArray[np.int64]
     freshness: NDArray[np.float64]
     """One per look."""
+    freshness_by_weight: NDArray[np.float64]
+    """One per look: the same with every page counted by its weight; none where policies were not told of weights."""
     age: NDArray[np.float64]
     """One per look: mean days that pages have been out of date."""
     delay: float
@@ -69,6 +71,7 @@ class Record:
             "weighted_change_ratio": self.weighted_change_ratio,
             "success_rate": found / visits if visits else None,
             "freshness": _mean(self.freshness),
+            "weighted_freshness": _mean(self.freshness_by_weight) if len(self.freshness_by_weight) else None,
             "age_days": _mean(self.age),
             "delay_days": None if np.isnan(self.delay) else self.delay,
             "failed": int(self.failed.sum()),
@@ -79,7 +82,7 @@ class Record:
 class Meter:
     """Counts as the replay goes."""
 
-    def __init__(self, history: History, cycles: int, budget: int) -> None:
+    def __init__(self, history: History, cycles: int, budget: int, *, weighted: bool = False) -> None:
         self._history = history
         self._weight = history.weight
         self._budget = budget
@@ -87,6 +90,8 @@ class Meter:
         self._cycles = cycles
         self._now = np.zeros(5)
         self._looks: list[tuple[float, float]] = []
+        self._weights = history.weight if weighted else None
+        self._by_weight: list[float] = []
         self._delay = self._delayed = 0.0
         self._site = history.site.astype(np.int64)  # as counting wants it
         sites = len(history.sites)
@@ -126,6 +131,9 @@ class Meter:
         there = int(np.count_nonzero(tape.there))
         if there:
             self._looks.append((1 - len(stale) / there, float((tape.now - stale).sum()) / there / DAY))
+        if self._weights is not None:
+            all_, behind = self._weights[tape.there].sum(), self._weights[np.isfinite(tape.since)].sum()
+            self._by_weight.append(1 - float(behind / all_) if all_ > 0 else np.nan)
 
     def record(self) -> Record:
         """What was seen."""
@@ -138,6 +146,7 @@ class Meter:
             failed=np.array(failed, np.int64),
             bytes=np.array(size, np.int64),
             freshness=looks[:, 0],
+            freshness_by_weight=np.array(self._by_weight),
             age=looks[:, 1],
             delay=self._delay / self._delayed / DAY if self._delayed else float("nan"),
             site_visits=self._site_visits,

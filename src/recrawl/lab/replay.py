@@ -127,7 +127,7 @@ class Web:
 
     def __init__(self, history: History, setup: Setup) -> None:
         self.tape = Tape(history)
-        self.meter = Meter(history, setup.cycles, setup.budget)
+        self.meter = Meter(history, setup.cycles, setup.budget, weighted=setup.weighted)
         self._setup = setup
         self._history = history
         self._step = setup.cycle / setup.samples

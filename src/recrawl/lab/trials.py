@@ -38,6 +38,7 @@ _MEANS = (
     "success_rate",
     "recall",
     "freshness",
+    "weighted_freshness",
     "age_days",
     "delay_days",
     "share_of_clairvoyant",
