@@ -31,9 +31,9 @@ class Norconex:
     else one with a sitemap's change frequency passes when that time has gone by; else `min_frequency` decides. With
     the default, every page passes in every run.
 
-    What sitemaps say is read from two columns of the book's memory, where something has put them there:
-    `hints.lastmod` (seconds since 1970) and `hints.changefreq` (seconds, as in PERIODS), both NaN for unknown. Nothing
-    does so yet; without them the rule is `min_frequency` alone.
+    The dates are those of the book's hints. A replay or a program can also put them into two columns of the book's
+    memory: `hints.lastmod` (seconds since 1970) and `hints.changefreq` (seconds, as in PERIODS), both NaN for unknown.
+    Where nothing is said the rule is `min_frequency` alone.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Norconex:
 
     name: ClassVar[str] = "norconex"
     source: ClassVar[str] = "practice: Norconex's GenericRecrawlableResolver (spec P9)"
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"hints"})
 
     def __init__(self, *, min_frequency: str = "always", sitemap: bool = True, fill: bool = False) -> None:
         period(min_frequency)  # complain now
@@ -70,7 +70,7 @@ class Norconex:
         unknown = np.full(len(book), np.nan)
         due = passes(
             book.last_try,
-            book.kept("hints.lastmod", np.nan) if self.sitemap else unknown,
+            _dates(book) if self.sitemap else unknown,
             book.kept("hints.changefreq", np.nan) if self.sitemap else unknown,
             period(self.min_frequency),
         )
@@ -108,3 +108,12 @@ def period(text: str) -> float:
         words = ", ".join(PERIODS)
         raise UsageError(f"norconex's min_frequency is one of {words}, or a number of days, not '{text}'")
     return days * _DAY
+
+
+def _dates(book: Book) -> Times:
+    """The newest date that the sitemap has named for each page, NaN for none."""
+    date: Times = book.kept("hints.lastmod", np.nan)
+    if book.hints is not None and "lastmod" in book.hints.kinds:
+        said = book.hints.claimed[book.hints.kinds.index("lastmod")]
+        date = np.where(np.isfinite(said), said, date)
+    return date

@@ -17,6 +17,7 @@ from recrawl.cli.reproduce import reproduce
 from recrawl.cli.trials import compare_command, run_command
 from recrawl.errors import UsageError
 from recrawl.lab.archive import Archive
+from recrawl.lab.hinting import HOWS
 from recrawl.lab.synth import KINDS, PARAMETERS, World, hosts, write
 from recrawl.lab.timelapse import Clock, Options, serve
 from recrawl.lab.timelapse import app as timelapse
@@ -127,6 +128,9 @@ def serve_command(
     no_validators: Annotated[
         bool, typer.Option("--no-validators", help="Send neither ETag nor Last-Modified.")
     ] = False,
+    sitemap: Annotated[
+        str, typer.Option(metavar="HOW", help=f"Which dates sitemaps name: {', '.join(HOWS)}.")
+    ] = "honest",
     json: AsJson = False,
 ) -> None:
     """Serve archives over HTTP on this machine, at a time that runs as fast as you like. Ctrl-C stops it."""
@@ -135,7 +139,7 @@ def serve_command(
     archive = Archive.open(archives)
     begin = archive.start if at is None else moment(at, archive.end)
     clock = Clock(begin, speed, time.monotonic)
-    served = timelapse(archive, clock, Options(lying_lastmod, no_validators, latency))
+    served = timelapse(archive, clock, Options(lying_lastmod, no_validators, latency, sitemap))
     bound = listen(port)
     number: int = bound.getsockname()[1]
     names = [served.addresses.base(site, number) + "/" for site in range(len(archive.sites))]

@@ -30,14 +30,14 @@ def possible(claimed: Floats, seen: Floats | float) -> NDArray[np.bool_]:
 def news(claimed: Floats, before: Floats, last_visit: Floats, seen: Floats | float) -> NDArray[np.bool_]:
     """Where a date is a signal; `before` is the one that was read before it, NaN for none.
 
-    A date at midnight is taken for a whole day: most of them have no hour.
+    A date at midnight that has moved is taken for a whole day: most of them have no hour.
 
-    >>> day, last = DAY, np.full(4, 5.5 * DAY)
-    >>> news(np.array([6.1, 6.1, 5.2, 5.0]) * day, np.array([2.0, 6.1, 2.0, 2.0]) * day, last, 7 * day).tolist()
-    [True, False, False, True]
+    >>> last, before = np.full(5, 5.5 * DAY), np.array([2.0, 6.1, 2.0, 2.0, np.nan]) * DAY
+    >>> news(np.array([6.1, 6.1, 5.2, 5.0, 5.0]) * DAY, before, last, 7 * DAY).tolist()
+    [True, False, False, True, False]
     """
     may = possible(claimed, seen)
     date = np.where(may, claimed, 1.0)
-    end = np.where(date % DAY == 0, date + DAY, date)
+    end = np.where((date % DAY == 0) & ~np.isnan(before), date + DAY, date)
     told: NDArray[np.bool_] = may & (claimed != before) & (end > last_visit)
     return told

@@ -39,7 +39,7 @@ FORGET = 0.005
 """The share of the evidence that is forgotten in a day."""
 _GRID = np.array([(0.0, 1.0), *((r, v) for r in RECALLS for v in ALARMS)])
 _RECALL, _ALARM = _GRID.T
-_PRIOR = np.where(_RECALL == 0, 0.2, 0.8 / (len(_GRID) - 1))
+_PRIOR = np.where(_RECALL == 0, 0.5, 0.5 / (len(_GRID) - 1))
 _PRIOR_WEIGHT = 1.0
 """How many sites the prior counts as, against what other sites have shown."""
 _ROUNDS = 4

@@ -4,6 +4,7 @@
     addresses.py  from a request's host and path to a page of the archive, and back
     bodies.py     a row as an answer: body, validators, charset; links led back to this server
     documents.py  robots.txt, sitemap, feed and start pages, made from what is alive now
+    dating.py     the dates that sitemaps name, true or not
     app.py        the ASGI application
     server.py     running it, in the foreground or beside a test
 

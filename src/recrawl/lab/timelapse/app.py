@@ -17,6 +17,7 @@ from recrawl.lab.archive import Archive
 from recrawl.lab.timelapse.addresses import Addresses, Host
 from recrawl.lab.timelapse.bodies import Bodies, Content, Headers, content, http_date, validators
 from recrawl.lab.timelapse.clock import LAST, Clock
+from recrawl.lab.timelapse.dating import Dates
 from recrawl.lab.timelapse.documents import Documents, link_page, robots
 
 Scope = MutableMapping[str, Any]
@@ -37,6 +38,8 @@ class Options:
     """Neither ETag nor Last-Modified, and conditions are ignored."""
     latency: float = 0.0
     """Seconds that every answer waits."""
+    sitemap: str = "honest"
+    """Which dates sitemaps name: honest, lying, noisy:P,R ... (see `recrawl.lab.hinting`)."""
 
 
 class Request(NamedTuple):
@@ -69,7 +72,7 @@ class TimeLapse:
         self.addresses = Addresses(archive)
         self._options = options
         self._bodies = Bodies(archive, self.addresses)
-        self._documents = Documents(archive, self.addresses)
+        self._documents = Documents(archive, self.addresses, Dates(archive, options.sitemap))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from recrawl.lab.archive import Archive
 from recrawl.lab.timelapse.addresses import Addresses, Host
 from recrawl.lab.timelapse.bodies import Content, content
+from recrawl.lab.timelapse.dating import Dates
 
 SITEMAP_URLS = 50_000
 START_LINKS = 500
@@ -30,18 +31,19 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SITEMAP_PART = re.compile(r"/sitemap-([1-9]\d{0,5})\.xml\Z")
 _START_PART = re.compile(r"/-/pages/([1-9]\d{0,5})\Z")
 
-_Maker = Callable[[int, Host, NDArray[np.int64]], str | None]
+_Maker = Callable[[int, Host, NDArray[np.int64], float], str | None]
 
 
 class Documents:
     """The generated documents of every site."""
 
-    def __init__(self, archive: Archive, addresses: Addresses) -> None:
+    def __init__(self, archive: Archive, addresses: Addresses, dates: Dates | None = None) -> None:
         self._archive = archive
         self._addresses = addresses
+        self._dates = dates or Dates(archive, "honest")
         site_of_row = archive.site_of[archive.page_of]
         self._site_times = [np.sort(archive.times[site_of_row == site]) for site in range(len(archive.sites))]
-        self._kept: dict[tuple[int, str, str], tuple[int, Content | None]] = {}
+        self._kept: dict[tuple[int, str, str], tuple[tuple[int, int], Content | None]] = {}
 
     def find(self, path: str, host: Host, now: float) -> Content | None:
         """The document at a path, None when there is none."""
@@ -52,12 +54,13 @@ class Documents:
         if maker is None:
             return None
         begun = int(np.searchsorted(self._site_times[host.site], now, side="right"))
+        state = (begun, int(now) if self._dates.moves and kind is _XML else 0)
         key = host.site, path, host.base
         kept = self._kept.get(key)
-        if kept is None or kept[0] != begun:
-            text = maker(part, host, self._live(host.site, now))
+        if kept is None or kept[0] != state:
+            text = maker(part, host, self._live(host.site, now), now)
             modified = int(self._site_times[host.site][max(begun - 1, 0)])
-            kept = begun, None if text is None else content(text.encode(), kind, modified)
+            kept = state, None if text is None else content(text.encode(), kind, modified)
             # Paths that name no document must not fill the memory.
             if text is not None:
                 self._kept[key] = kept
@@ -91,7 +94,7 @@ class Documents:
         paths = self._addresses.paths
         return [html.escape(host.base + paths[page]) for page in pages.tolist()]
 
-    def _sitemap(self, part: int, host: Host, rows: NDArray[np.int64]) -> str | None:
+    def _sitemap(self, part: int, host: Host, rows: NDArray[np.int64], now: float) -> str | None:
         """Part 0 is the sitemap or, above 50,000 pages, the index of its parts (spec H2)."""
         parts = -(-len(rows) // SITEMAP_URLS)
         if part == 0 and parts > 1:
@@ -103,14 +106,14 @@ class Documents:
             return None
         rows = rows[SITEMAP_URLS * max(part - 1, 0) :][:SITEMAP_URLS]
         listed = "".join(
-            f"<url><loc>{address}</loc><lastmod>{time}</lastmod></url>\n"
-            for address, time in zip(self._addresses_of(rows, host), self._times(rows), strict=True)
+            f"<url><loc>{address}</loc>{f'<lastmod>{date}</lastmod>' if date else ''}</url>\n"
+            for address, date in zip(self._addresses_of(rows, host), self._dates.of(rows, now), strict=True)
         )
         return f'{_DECLARED}<urlset xmlns="{_SITEMAPS}">\n{listed}</urlset>\n'
 
-    def _feed(self, part: int, host: Host, rows: NDArray[np.int64]) -> str:
+    def _feed(self, part: int, host: Host, rows: NDArray[np.int64], now: float) -> str:
         """The newest changes (spec H3)."""
-        del part
+        del part, now
         newest = rows[np.argsort(-self._archive.times[rows], kind="stable")[:FEED_ENTRIES]]
         times = self._times(newest)
         base = html.escape(host.base)
@@ -126,7 +129,8 @@ class Documents:
             f"<updated>{times[0] if times else '1970-01-01T00:00:00Z'}</updated>\n{entries}</feed>\n"
         )
 
-    def _start(self, part: int, host: Host, rows: NDArray[np.int64]) -> str | None:
+    def _start(self, part: int, host: Host, rows: NDArray[np.int64], now: float) -> str | None:
+        del now
         parts = -(-len(rows) // START_LINKS)
         if part > max(parts, 1):
             return None
