@@ -8,11 +8,14 @@ import argparse
 import shutil
 import sys
 import tempfile
+import time
+from contextlib import closing
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 from tests.living import live
 
+from recrawl.record.store import Store
 from recrawl.serve.running import Plan, Service
 
 _ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -31,7 +34,8 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="recrawl-pictures-") as scratch:
         living = live(Path(scratch) / "news", sites=5, pages=90, days=given.days, budget=0.3)
-        with Service(living.folder, Plan(schedule=False)) as service, sync_playwright() as driver:
+        _as_if_running(living.folder)
+        with Service(living.folder, Plan()) as service, sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=chromium, args=list(_ARGUMENTS))
             for name, path, scheme in _PICTURES:
                 context = browser.new_context(viewport={"width": 1280, "height": 860}, color_scheme=scheme)
@@ -43,6 +47,12 @@ def main() -> None:
                 assert size < _MOST_BYTES, f"{name} is too large for a README"
                 context.close()
             browser.close()
+
+
+def _as_if_running(folder: Path) -> None:
+    """The web is gone by now: put the next cycle off, so that none is tried while the pictures are taken."""
+    with closing(Store(folder / "recrawl.db")) as store:
+        store.set_meta("serve:base", time.time())
 
 
 if __name__ == "__main__":

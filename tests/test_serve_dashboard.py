@@ -56,6 +56,7 @@ PAGES = (
     "/settings/policy",
     "/settings/limits",
     "/settings/noise",
+    "/settings/alerts",
 )
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
@@ -413,6 +414,36 @@ def test_an_endless_pattern_is_given_up(watched: Watched, monkeypatch: pytest.Mo
     page.get_by_label("Regular expressions").fill("(a+)+$")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("#e-patterns")).to_contain_text("takes too long")
+
+
+def test_an_alert_is_made_changed_and_removed(watched: Watched, living: Living) -> None:
+    page = watched.go("/settings/alerts")
+    page.get_by_label("Name").fill("two words")
+    page.get_by_label("To", exact=True).fill("nowhere")
+    page.get_by_label("these elements").fill("p[[")
+    page.get_by_label("these words").fill("re:(")
+    page.get_by_label("At least").fill("lots")
+    page.get_by_label("Collect for").fill("a while")
+    page.get_by_role("button", name="Save alert").click()
+    for name in ("name", "target", "selector", "text", "least", "digest"):
+        expect(page.locator(f"#e-{name}")).to_be_visible()
+    assert load(living.folder / "recrawl.toml").alerts == ()
+    watched.check(refused=True)
+    page.goto(f"{watched.root}/settings/alerts")
+    page.get_by_label("Name").fill("prices")
+    page.get_by_label("these elements").fill(".price")
+    page.get_by_label("At least").fill("10")
+    page.get_by_label("gone", exact=True).check()
+    page.get_by_label("hold back").check()
+    page.get_by_role("button", name="Save alert").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    (rule,) = load(living.folder / "recrawl.toml").alerts
+    assert (rule.name, rule.target, rule.selector, rule.divergence) == ("prices", "feed", ".price", 0.1)
+    assert (rule.outcomes, rule.hold, rule.significant) == (("gone",), True, False)
+    watched.check()
+    page.get_by_role("button", name="remove prices").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    assert load(living.folder / "recrawl.toml").alerts == ()
 
 
 # -- in the background ---------------------------------------------------------------------------------

@@ -4,7 +4,8 @@
     render.py     templates and the words they know
     charts.py     numbers as places on a canvas
     forms.py      what people wrote, field by field
-    overview.py, sites.py, pages.py, streams.py, lab.py, values.py, filters.py    the pages
+    overview.py, sites.py, pages.py, streams.py, lab.py,
+    values.py, filters.py, alerting.py    the pages
 
 What is shown of the web is text: templates escape everything, nothing stored is ever sent as markup, and the
 Content-Security-Policy forbids any script but our own files.
@@ -16,7 +17,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from recrawl.serve.context import Context
-from recrawl.serve.dashboard import filters, lab, overview, pages, sites, streams, values
+from recrawl.serve.dashboard import alerting, filters, lab, overview, pages, sites, streams, values
 from recrawl.serve.dashboard.desk import STATIC, Action, Desk, View, theme
 
 _VIEWS: tuple[tuple[str, View], ...] = (
@@ -38,6 +39,7 @@ _VIEWS: tuple[tuple[str, View], ...] = (
     ("/settings/policy", values.policy),
     ("/settings/limits", values.limits),
     ("/settings/noise", filters.noise),
+    ("/settings/alerts", alerting.alerts),
     ("/theme", theme),
 )
 _ACTIONS: tuple[tuple[str, Action], ...] = (
@@ -49,6 +51,8 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
     ("/settings/limits", values.set_limits),
     ("/settings/noise", filters.add),
     ("/settings/noise/remove", filters.remove),
+    ("/settings/alerts", alerting.put),
+    ("/settings/alerts/remove", alerting.remove),
 )
 
 

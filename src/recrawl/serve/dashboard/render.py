@@ -29,6 +29,7 @@ def environment(now: Callable[[], float]) -> jinja2.Environment:
             "bytes": size,
             "heat": heat,
             "iso": iso,
+            "minute": lambda at: stamp(at)[:16],
             "number": number,
             "percent": percent,
             "quoted": quoted,
@@ -37,7 +38,6 @@ def environment(now: Callable[[], float]) -> jinja2.Environment:
             "span": lambda seconds: "-" if seconds is None else span(seconds),
             "stamp": stamp,
             "stretches": stretches,
-            "times": lambda value: f"{value:,.1f} times",
         }
     )
     return made

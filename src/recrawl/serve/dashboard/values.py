@@ -27,6 +27,7 @@ _TABS = (
     ("/settings/policy", "Policy and budget"),
     ("/settings/limits", "Limits"),
     ("/settings/noise", "Noise"),
+    ("/settings/alerts", "Alerts"),
 )
 _OBJECTIVE = "objective"
 _CHOOSING = ("policy", "budget", "every", "seed")

@@ -13,10 +13,10 @@ from recrawl.engine.arrays import Arrays, read_arrays
 _DAY = 86400.0
 _TIMES = 2.0
 """What counts as far more."""
-_FEWEST = 3
-"""Changed visits below which chance explains it."""
+_FEWEST = 3.0
+"""Changes below which chance explains it."""
 _MOST = 10
-_NAMES = ("key", "site", "times", "events", "expected", "tries", "hits")
+_NAMES = ("site", "times", "events", "expected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,15 @@ class Shock:
 
     since: float
     until: float
-    visits: int
-    changed: int
-    times: float
-    """How many times as much as usual."""
+    changes: float
+    """Changes thought to have fallen there; a visit does not say when exactly one was."""
+    usual: float
+    """Changes that would have been expected of the pages watched there."""
+
+    @property
+    def times(self) -> float:
+        """How many times as much as usual."""
+        return self.changes / max(self.usual, 1e-9)
 
 
 def memory_of(folder: Path) -> Arrays | None:
@@ -50,27 +55,17 @@ def shocks(memory: Arrays, site: int) -> list[Shock]:
     """The shocks of a site, newest first.
 
     >>> memory = {
-    ...     "key": np.arange(1), "site": np.zeros(1, int), "times": np.array([0.0, 1.0, 2.0]),
+    ...     "site": np.zeros(1, int), "times": np.array([0.0, 1.0, 2.0]),
     ...     "events": np.array([[1.0, 9.0]]), "expected": np.array([[2.0, 3.0]]),
-    ...     "tries": np.array([[5.0, 10.0]]), "hits": np.array([[1.0, 8.0]]),
     ... }
-    >>> [(shock.until, shock.changed, shock.times) for shock in shocks(memory, 0)]
-    [(172800.0, 8, 3.0)]
+    >>> [(shock.until, shock.changes, shock.times) for shock in shocks(memory, 0)]
+    [(172800.0, 9.0, 3.0)]
     """
-    mine = memory["site"] == site
-    bins = min(len(memory["times"]) - 1, *(memory[name].shape[1] for name in ("events", "expected", "tries", "hits")))
-    if not mine.any() or bins < 1:
-        return []
-    rows = int(min(len(mine), *(len(memory[name]) for name in ("events", "expected", "tries", "hits"))))
-    sums = {
-        name: memory[name][:rows][mine[:rows], :bins].sum(axis=0) for name in ("events", "expected", "tries", "hits")
-    }
-    ratio = sums["events"] / np.maximum(sums["expected"], 1e-9)
-    found = np.flatnonzero((ratio >= _TIMES) & (sums["hits"] >= _FEWEST))[::-1][:_MOST]
-    times = memory["times"] * _DAY
-    return [
-        Shock(
-            float(times[k]), float(times[k + 1]), int(sums["tries"][k]), int(sums["hits"][k]), round(float(ratio[k]), 2)
-        )
-        for k in found.tolist()
-    ]
+    events, expected, times = memory["events"], memory["expected"], memory["times"] * _DAY
+    groups = min(len(memory["site"]), len(events), len(expected))
+    bins = min(len(times) - 1, events.shape[1], expected.shape[1])
+    mine = memory["site"][:groups] == site
+    changes = events[:groups][mine, :bins].sum(axis=0, dtype=np.float64)
+    usual = expected[:groups][mine, :bins].sum(axis=0, dtype=np.float64)
+    found = np.flatnonzero((changes >= _TIMES * usual) & (changes >= _FEWEST))[::-1][:_MOST]
+    return [Shock(float(times[k]), float(times[k + 1]), float(changes[k]), float(usual[k])) for k in found.tolist()]
