@@ -91,11 +91,6 @@ class Gaps:
         """One per page: the sum of a column over the page's rows."""
         return np.bincount(self.page, rows, self.pages).astype(np.float64)
 
-    def pooled(self, group: NDArray[np.integer], groups: int) -> Gaps:
-        """The same answers with groups of pages in the place of pages."""
-        owner = np.asarray(group, np.int64)[self.page]
-        return Gaps(owner, self.gap, self.changed, groups, self.times, self.quiet)
-
 
 @dataclass(slots=True, eq=False)
 class Tally:

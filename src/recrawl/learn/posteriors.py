@@ -68,11 +68,6 @@ class Posterior:
         low, high = (quantile(self.a, tail) / self.b for tail in ((1 - share) / 2, (1 + share) / 2))
         return np.asarray(low), np.asarray(high)
 
-    def drawn(self, rng: np.random.Generator) -> Floats:
-        """Rates drawn from the belief."""
-        drawn: Floats = rng.gamma(self.a) / self.b
-        return drawn
-
 
 def posterior(gaps: Gaps, a: Floats | float, b: Floats | float) -> Posterior:
     """What visits make of Gamma priors, one per page: exact where changes have times or there are none.
