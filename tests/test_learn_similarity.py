@@ -224,6 +224,15 @@ def test_candidates_lose_little(world: World, monkeypatch: pytest.MonkeyPatch) -
     assert few.weight[copies, 0] == pytest.approx(whole.weight[copies, 0], abs=0.05)
 
 
+def test_a_page_that_never_varies_is_nobodys_expert_and_has_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = world.days.text.copy()
+    text[7] = text[7, 0]
+    monkeypatch.setattr(relations, "_SHARED", 0)
+    found = by_time(dynamics(world.days.bags, text), 4, candidates=8)
+    assert (found.page[7] == NOBODY).all()
+    assert not (found.page == 7).any()
+
+
 def test_the_distance_is_that_of_the_paper(world: World) -> None:
     """Σ ω(w)·Q(Dyn(w, p), Dyn(w, e)), written out."""
     dyn = dynamics(world.days.bags, world.days.text)

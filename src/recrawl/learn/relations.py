@@ -108,7 +108,7 @@ def by_time(
     pages = dynamics.pages
     scaled = unit(dynamics.series)
     several = candidates or max(_CANDIDATES * k, _LEAST_CANDIDATES)
-    pairs = sharing(dynamics, several) or _listed(_candidates(dynamics, scaled, several, lags, seed))
+    pairs = sharing(dynamics, several) or _candidates(dynamics, scaled, several, lags, seed)
     found = [_compared(dynamics, scaled, a, b, how, lags) for a, b in _parts(*pairs)]
     if not found:
         return _nobody(how, pages)
@@ -119,25 +119,26 @@ def by_time(
 
 def _candidates(
     dynamics: Dynamics, scaled: NDArray[np.float32], several: int, lags: int, seed: int
-) -> NDArray[np.int32]:
-    """Page by place: pages that are worth a closer look."""
-    pages, days = dynamics.pages, scaled.shape[1]
-    if several >= pages - 1:
-        everyone = np.broadcast_to(np.arange(pages, dtype=np.int32), (pages, pages))
-        return everyone[~np.eye(pages, dtype=bool)].reshape(pages, max(pages - 1, 0))
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of pages that are worth a closer look; a page whose words never vary is in none of them."""
+    some = np.unique(dynamics.page).astype(np.int64)
+    if several >= len(some) - 1:
+        a, b = np.repeat(some, len(some)), np.tile(some, len(some))
+        return a[a != b], b[a != b]
     rng = np.random.default_rng(seed)
     words = int(dynamics.word.max(initial=0)) + 1
     channel = rng.integers(_CHANNELS, size=words)[dynamics.word]
     sign = rng.choice(np.array([-1.0, 1.0], np.float32), size=words)[dynamics.word]
     small = reduced(scaled, _FRAMES)
-    place = dynamics.page.astype(np.int64) * _CHANNELS + channel
+    place = np.searchsorted(some, dynamics.page) * _CHANNELS + channel
     sums = [
-        sparse.csr_array((value, (place, np.arange(len(place)))), shape=(pages * _CHANNELS, len(place))) @ small
+        sparse.csr_array((value, (place, np.arange(len(place)))), shape=(len(some) * _CHANNELS, len(place))) @ small
         for value in (sign * dynamics.weight, sign)
     ]
-    per_frame = max(1.0, days / small.shape[1])
-    left, right = (part.astype(np.float32).reshape(pages, _CHANNELS, -1) for part in sums)
-    return nearest(left, right, several, int(np.ceil(lags / per_frame)))
+    per_frame = max(1.0, scaled.shape[1] / small.shape[1])
+    left, right = (part.astype(np.float32).reshape(len(some), _CHANNELS, -1) for part in sums)
+    near = nearest(left, right, several, int(np.ceil(lags / per_frame)))
+    return np.repeat(some, near.shape[1]), some[near.ravel()]
 
 
 def sharing(dynamics: Dynamics, several: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
@@ -154,11 +155,6 @@ def sharing(dynamics: Dynamics, several: int) -> tuple[NDArray[np.int64], NDArra
     a, b = both.row[other].astype(np.int64), both.col[other].astype(np.int64)
     order = np.lexsort((b, a))
     return a[order], b[order]
-
-
-def _listed(near: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Candidates, page by place, as pairs."""
-    return np.repeat(np.arange(len(near)), near.shape[1]), near.ravel().astype(np.int64)
 
 
 def _parts(a: NDArray[np.int64], b: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
