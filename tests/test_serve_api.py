@@ -75,10 +75,10 @@ def test_the_document_is_served_and_names_every_operation(ask: Asker) -> None:
     assert sorted(names) == sorted({operation.name for operation in OPERATIONS})
 
 
+_NOT_AT_RANDOM = {"events", "subscribe", "compare", "rates", "preview_filter"}
+"""An endless answer, and what starts processes or asks other servers."""
 SCHEMA = schemathesis.openapi.from_dict(
-    json.loads(
-        json.dumps(document(operation for operation in OPERATIONS if operation.name not in ("events", "subscribe")))
-    )
+    json.loads(json.dumps(document(operation for operation in OPERATIONS if operation.name not in _NOT_AT_RANDOM)))
 )
 
 
@@ -257,6 +257,28 @@ def test_settings_seeds_and_filters(ask: Asker, served: tuple[Repo, Service, Sit
         assert ask.ask("DELETE", f"{API}/filters/7").status == 404
     finally:
         (repo.folder / "recrawl.toml").write_text(before)
+
+
+def test_a_filter_is_tried_before_it_is_kept(ask: Asker) -> None:
+    tried = ask.post(f"{API}/filters/preview", {"selectors": ["p"]})
+    assert (tried.status, tried.json["hides"], tried.json["of"]) == (200, 1, 1)
+    assert ask.post(f"{API}/filters/preview", {"patterns": ["("]}).status == 400
+
+
+def test_policies_are_compared_and_rates_estimated(ask: Asker) -> None:
+    assert ask.get(f"{API}/lab/comparison").json["state"] == "none"
+    for bad in (
+        {"policies": ["nonsense"], "budgets": [1]},
+        {"policies": [], "budgets": [1]},
+        {"policies": ["random"], "budgets": [-1]},
+        {"policies": ["random"], "budgets": [1], "cycle": "soon"},
+    ):
+        assert ask.post(f"{API}/lab/comparison", bad).status == 400
+    assert ask.post(f"{API}/lab/comparison", {"policies": ["random"], "budgets": [1]}).status == 202
+    found = ask.get(f"{API}/rates?by=site&limit=5")
+    assert found.status == 200, found.text
+    assert len(found.json["items"]) == 1
+    assert ask.get(f"{API}/rates?estimator=odd").status == 400
 
 
 def test_the_scheduler_is_steered(ask: Asker) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from recrawl.record.repository import SETTINGS, Repository
 from recrawl.serve.events import Hub
 from recrawl.serve.pool import Pool
+from recrawl.serve.replays import Replays
 from recrawl.serve.scheduler import Scheduler
 from recrawl.settings import Settings
 from recrawl.verbs.opening import load
@@ -23,9 +24,9 @@ class Limits:
 
     body_bytes: int = 1_000_000
     """Largest request body."""
-    per_minute: float = 3000.0
+    per_minute: float = 18_000.0
     """Requests a minute from one address, on the long run."""
-    burst: float = 600.0
+    burst: float = 2000.0
     """Requests that may come at once."""
     logins_per_minute: float = 10.0
     """Wrong tokens a minute from one address."""
@@ -41,6 +42,8 @@ class Context:
     pool: Pool
     scheduler: Scheduler
     events: Hub
+    replays: Replays
+    """Comparisons of policies on this repository's own history."""
     secret: bytes
     """Signs sessions and forms; kept in the repository."""
     token: str = ""

@@ -105,6 +105,12 @@ class Hub:
             chosen = [event for event in reversed(self._recent) if event.kind in kinds]
         return chosen[:most]
 
+    @property
+    def newest(self) -> int:
+        """The number of the newest event, 0 before the first."""
+        with self._lock:
+            return self._recent[-1].number if self._recent else 0
+
     def __len__(self) -> int:
         with self._lock:
             return len(self._listeners)

@@ -6,14 +6,37 @@ A process of its own because a regular expression can take for ever and cannot b
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from recrawl.compare.filters import Noise
+from recrawl.errors import UsageError
 from recrawl.record.repository import Repository
+from recrawl.settings import Filter
 from recrawl.verbs.noise import preview
 from recrawl.verbs.opening import load, options_of
+
+_PATIENCE = 20.0
+"""Seconds that a preview may take: a regular expression can be endless."""
+
+
+def tried(folder: Path, added: Filter) -> dict[str, Any]:
+    """What a filter would have hidden, asked in a process of its own; UsageError when it takes too long."""
+    question = json.dumps({"site": added.site, "selectors": added.selectors, "patterns": added.patterns})
+    command = [sys.executable, "-m", "recrawl.serve.previewing", str(folder)]
+    try:
+        ended = subprocess.run(  # noqa: S603
+            command, input=question, capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError("this takes too long to try: make it simpler") from None
+    if ended.returncode:
+        raise UsageError("this could not be tried")
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
 
 
 def main(folder: Path, question: str) -> str:

@@ -29,6 +29,7 @@ from recrawl.serve.app import build
 from recrawl.serve.context import Context, Limits
 from recrawl.serve.events import Hub, Watcher
 from recrawl.serve.pool import Pool
+from recrawl.serve.replays import Replays
 from recrawl.serve.runner import ProcessRunner, Runner
 from recrawl.serve.scheduler import Scheduler
 from recrawl.serve.sessions import kept_secret, strong_enough
@@ -117,6 +118,7 @@ class Service:
 
     def _end(self) -> None:
         self.context.events.end()
+        self.context.replays.close()
         self.context.scheduler.stop()
         self._watcher.stop()
         self.alerts.stop()
@@ -156,6 +158,7 @@ def _context(folder: Path, plan: Plan) -> Context:
             folder, plan.runner or ProcessRunner(folder), plan.clock, enabled=plan.schedule, tell=hub.tell
         ),
         events=hub,
+        replays=Replays(folder, hub.tell),
         secret=kept_secret(folder),
         token=plan.token,
         hosts=frozenset(names),

@@ -8,11 +8,12 @@ pages.py      questions about one page
 keeping.py    settings, seeds and filters
 control.py    the scheduler, events
 telling.py    alerts, subscriptions
+trying.py     comparisons of policies, rates
 """
 
 from starlette.routing import Route
 
-from recrawl.serve.api import asking, control, keeping, pages, telling
+from recrawl.serve.api import asking, control, keeping, pages, telling, trying
 from recrawl.serve.api.openapi import document
 from recrawl.serve.api.table import Arguments, Operation, route
 from recrawl.serve.context import Context
@@ -29,6 +30,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *keeping.OPERATIONS,
     *control.OPERATIONS,
     *telling.OPERATIONS,
+    *trying.OPERATIONS,
     Operation(method="GET", path="/openapi.json", name="openapi", summary="This document.", answer=openapi),
 )
 """Everything that the API can do."""

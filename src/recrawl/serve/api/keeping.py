@@ -14,6 +14,7 @@ from recrawl.serve.api.asking import SITE
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.table import Arguments, Operation, rows
 from recrawl.serve.context import Context
+from recrawl.serve.previewing import tried
 from recrawl.settings import SETTINGS, Filter, Seed, Settings, checked, write_filters, write_seeds, write_values
 from recrawl.verbs.anchor import surveyed
 from recrawl.verbs.naming import origin_of, page_of
@@ -102,6 +103,11 @@ def add_filter(context: Context, given: Arguments) -> dict[str, Any]:
             raise UsageError("this filter is there already")
         write_filters(context.settings_file, (*before, added))
     return {"number": len(before), **asdict(added)}
+
+
+def preview_filter(context: Context, given: Arguments) -> dict[str, Any]:
+    """What a filter would have hidden of the changes that were seen."""
+    return tried(context.folder, _filter(given))
 
 
 def remove_filter(context: Context, given: Arguments) -> dict[str, Any]:
@@ -198,6 +204,14 @@ OPERATIONS = (
         summary="Add a noise filter.",
         answer=add_filter,
         status=201,
+        body=_FILTER,
+    ),
+    Operation(
+        method="POST",
+        path="/filters/preview",
+        name="preview_filter",
+        summary="What a filter would have hidden.",
+        answer=preview_filter,
         body=_FILTER,
     ),
     Operation(

@@ -18,9 +18,9 @@ from recrawl.compare.filters import Noise
 from recrawl.errors import RecrawlError
 from recrawl.record.repository import Repository
 from recrawl.serve.context import Context
+from recrawl.serve.dashboard.kept import Kept
 from recrawl.serve.dashboard.render import environment
 from recrawl.serve.problems import problem_of
-from recrawl.serve.replays import Replays
 from recrawl.serve.security import checked_form, csrf_token
 from recrawl.settings import Settings
 from recrawl.verbs.opening import options_of
@@ -47,7 +47,8 @@ class Desk:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.replays = Replays(context.folder, context.events.tell)
+        self.replays = context.replays
+        self._kept = Kept(context)
         self._templates = environment(context.clock)
         self._templates.globals.update(static=self._static, places=PLACES, feed=FEED)
 
@@ -108,7 +109,15 @@ class Desk:
         """An endpoint that shows something; it runs in a thread, so that it may ask the store."""
 
         async def endpoint(request: Request) -> Response:
-            return await run_in_threadpool(self._answered, how, request)
+            token = csrf_token(request, self.context)
+            key = (request.url.path, request.url.query, request.cookies.get("theme", ""))
+            stamp = self._kept.stamp()
+            kept = self._kept.get(key, stamp, token)
+            if kept is not None:
+                return kept
+            answer: Response = await run_in_threadpool(self._answered, how, request)
+            self._kept.put(key, stamp, token, answer)
+            return answer
 
         return endpoint
 

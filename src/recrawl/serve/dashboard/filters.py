@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 from starlette.datastructures import FormData
@@ -17,12 +14,11 @@ from recrawl.serve.api.keeping import WRITING
 from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.values import lines, saved, shown
+from recrawl.serve.previewing import tried
 from recrawl.serve.reading.sites import names
 from recrawl.settings import Filter, write_filters
 
 _FIELDS = ("site", "selectors", "patterns", "do")
-_PATIENCE = 20.0
-"""Seconds that a preview may take: a regular expression can be endless."""
 
 
 def noise(desk: Desk, request: Request) -> Response:
@@ -66,21 +62,12 @@ def remove(desk: Desk, request: Request, given: FormData) -> Response:
 
 
 def _preview(desk: Desk, form: Form, added: Filter) -> dict[str, Any] | None:
-    """What the filter would have hidden; asked in a process of its own, which can be ended when it takes too long."""
-    question = {"site": added.site, "selectors": added.selectors, "patterns": added.patterns}
-    command = [sys.executable, "-m", "recrawl.serve.previewing", str(desk.context.folder)]
+    """What the filter would have hidden."""
     try:
-        ended = subprocess.run(  # noqa: S603
-            command, input=json.dumps(question), capture_output=True, text=True, timeout=_PATIENCE, check=False
-        )
-    except subprocess.TimeoutExpired:
-        form.errors["patterns" if added.patterns else "selectors"] = "this takes too long to try: make it simpler"
+        return tried(desk.context.folder, added)
+    except UsageError as error:
+        form.errors["patterns" if added.patterns else "selectors"] = str(error)
         return None
-    if ended.returncode:
-        form.errors["selectors"] = "this could not be tried"
-        return None
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
 
 
 def _noise(desk: Desk, request: Request, form: Form, preview: dict[str, Any] | None = None) -> Response:

@@ -1,0 +1,103 @@
+"""What takes long: comparisons of policies on the repository's own history, and estimates over all of its visits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from recrawl.choose import make_policy
+from recrawl.errors import UsageError
+from recrawl.lab.clairvoyant import Clairvoyant
+from recrawl.learn.estimators import ESTIMATORS
+from recrawl.serve.api.asking import SITE
+from recrawl.serve.api.fields import Field
+from recrawl.serve.api.table import LIMIT, Arguments, Operation, rows
+from recrawl.serve.context import Context
+from recrawl.serve.problems import Problem
+from recrawl.serve.replays import Question
+from recrawl.verbs.naming import origin_of
+from recrawl.verbs.times import duration
+
+_PATIENCE = 120.0
+_MOST = 8
+
+
+def comparison(context: Context, _: Arguments) -> dict[str, Any]:
+    """The comparison that runs, or that ran last."""
+    last = context.replays.last()
+    return {"state": "none"} if last is None else asdict(last)
+
+
+def compare(context: Context, given: Arguments) -> dict[str, Any]:
+    """Begin one: what would other policies or budgets have found?"""
+    policies, budgets = tuple(given["policies"]), tuple(given["budgets"])
+    if not 0 < len(policies) <= _MOST or not 0 < len(budgets) <= _MOST:
+        raise UsageError(f"name one to {_MOST} policies and budgets")
+    for name in policies:
+        if name != Clairvoyant.name:
+            make_policy(name)  # complains when it is none
+    if not all(0 < budget <= 1e9 for budget in budgets):
+        raise UsageError("a budget is more than zero and at most 1e9")
+    if duration(given["cycle"]) < 60:
+        raise UsageError("a cycle lasts a minute at least")
+    if not context.replays.begin(Question(policies, budgets, given["cycle"])):
+        raise Problem(409, "Another comparison is under way: wait for it.")
+    return comparison(context, given)
+
+
+def rates(context: Context, given: Arguments) -> dict[str, Any]:
+    """How often pages change. Estimated by the command line, since it may take long and much memory."""
+    with context.reading() as repository:
+        where = origin_of(repository, given["site"])
+    words = ["rates", *([where] if where else []), "--by", given["by"], "--estimator", given["estimator"]]
+    words = ["-C", str(context.folder), *words, "--limit", str(given["limit"]), "--json"]
+    command = [sys.executable, "-m", "recrawl", *words]
+    with context.places:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)  # noqa: S603
+        except subprocess.TimeoutExpired:
+            raise Problem(503, "This takes too long here: use 'recrawl rates'.") from None
+    if done.returncode:
+        raise UsageError(done.stderr.strip().removeprefix("recrawl: ")[:500] or "the rates could not be estimated")
+    return rows(json.loads(done.stdout))
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/lab/comparison",
+        name="comparison",
+        summary="The last comparison of policies on this history.",
+        answer=comparison,
+    ),
+    Operation(
+        method="POST",
+        path="/lab/comparison",
+        name="compare",
+        summary="Compare policies on this history.",
+        answer=compare,
+        status=202,
+        body=(
+            Field("policies", "strings", "Policies; clairvoyant is the most that can be found.", required=True),
+            Field("budgets", "numbers", "Visits a cycle; under 1, a share of the pages.", required=True),
+            Field("cycle", "string", "How long a cycle is: 6h, 1d.", default="1d"),
+        ),
+    ),
+    Operation(
+        method="GET",
+        path="/rates",
+        name="rates",
+        summary="How often pages change.",
+        answer=rates,
+        query=(
+            SITE,
+            Field("by", "string", "What a row is about.", default="page", choices=("page", "directory", "site")),
+            Field("estimator", "string", "Where rates come from.", default="gamma", choices=tuple(ESTIMATORS)),
+            LIMIT,
+        ),
+        returns="rows",
+    ),
+)
