@@ -27,12 +27,14 @@ few = settings(max_examples=4)  # there are many policies
 class Sites:
     """A world that answers by page number alone; some sites turn us away, every page weighs what it is told."""
 
-    def __init__(self, book: Book, dead: frozenset[int] = frozenset(), weight: int = 1000) -> None:
-        self.site, self.dead, self.weight = book.site, dead, weight
+    def __init__(
+        self, book: Book, dead: frozenset[int] = frozenset(), weight: int = 1000, how: Unvisited = Unvisited.HELD
+    ) -> None:
+        self.site, self.dead, self.weight, self.how = book.site, dead, weight, how
 
     def visit(self, picks: Picks) -> Outcomes:
         what = np.array([(0, 1, 0, 4)[page * 7 % 4] for page in picks.pages.tolist()], np.int8)
-        what[np.isin(self.site[picks.pages], list(self.dead))] = Unvisited.HELD
+        what[np.isin(self.site[picks.pages], list(self.dead))] = self.how
         return Outcomes(picks.pages, what, np.where(what <= Outcome.FAILED, self.weight, 0).astype(np.int64))
 
 
@@ -101,10 +103,11 @@ def test_no_limit_is_passed_and_the_budget_is_spent_on_what_has_room(
 @few
 @given(book=books(least=1), budget=st.integers(1, 60), dead=st.frozensets(st.integers(0, 4), max_size=4))
 def test_servers_that_turn_us_away_cost_nothing(text: str, book: Book, budget: int, dead: frozenset[int]) -> None:
-    pages = spent(text, book, budget, Allowance(), Sites(book, dead))
     alive = book.known & ~np.isin(book.site, list(dead))
-    if eager(text, book):
-        assert len(pages) == min(budget, np.count_nonzero(alive))
+    for how in Unvisited:  # the whole server, or page by page
+        pages = spent(text, book, budget, Allowance(), Sites(book, dead, how=how))
+        if eager(text, book):
+            assert len(pages) == min(budget, np.count_nonzero(alive))
 
 
 @every_policy

@@ -79,6 +79,9 @@ SEEDS = st.builds(
 )
 
 
+NUMBERS = [setting.name for setting in SETTINGS if isinstance(setting.default, float) and setting.most > 1]
+
+
 @given(st.lists(SEEDS, max_size=4))
 @examples(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_seeds_are_read_as_they_were_written(file: Path, seeds: list[Seed]) -> None:
@@ -86,7 +89,7 @@ def test_seeds_are_read_as_they_were_written(file: Path, seeds: list[Seed]) -> N
     assert load(file).seeds == tuple(seeds)
 
 
-@given(st.sampled_from([name for name in DEFAULTS if isinstance(DEFAULTS[name], float)]), st.floats(1, 1000))
+@given(st.sampled_from(NUMBERS), st.floats(1, 1000))
 @examples(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_numbers_are_read_as_they_were_written(file: Path, name: str, value: float) -> None:
     write_value(file, name, value)

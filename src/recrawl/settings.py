@@ -1,12 +1,14 @@
 """Settings: one table of name, default and help. recrawl.toml, the command line and the docs all read it.
 
-A repository's `recrawl.toml` has four parts: `[settings]`, one `[[seed]]` for each site or page that was added, one
-`[[filter]]` for each rule about noise, one `[[alert]]` for each thing that somebody wants to be told of. Whatever is
-not said there has the default of the table below.
+A repository's `recrawl.toml` has five parts: `[settings]`, one `[[seed]]` for each site or page that was added, one
+`[[filter]]` for each rule about noise, one `[[alert]]` for each thing that somebody wants to be told of, one
+`[[share]]` for each site that gets its own part of the budget. Whatever is not said there has the default of the table
+below.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -77,9 +79,16 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("cost", "visit", "What a visit costs: visit (all alike), or bytes (by size, less where a 304 is likely)."),
     Setting("indexnow_keys", [], "Keys with which IndexNow may tell `serve` of changes; none, and nobody may."),
+    Setting("bytes", "0", "Bytes that a cycle may receive, as 200MB or 1.5GB; 0 is no limit."),
+    Setting("site_share", 1.0, "Most of a cycle's visits and bytes that one site may take, as a share.", 1e-9, 1),
+    Setting("reserve_new", 0.0, "Share of the visits for pages never downloaded; 0 leaves it to the policy.", 0, 1),
+    Setting("reserve_pushed", 0.0, "Share of the visits kept for pages that were pushed.", 0, 1),
     Setting("anchors", [], "Pages named as anchors by hand, one a site; see `recrawl anchor`."),
     Setting("seed", 1, "The root of all chance: same seed, same choices.", most=2**31),
 )
+
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kmgt]?)b?", re.IGNORECASE)
+_UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 _TABLE = {setting.name: setting for setting in SETTINGS}
 
@@ -133,6 +142,15 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """What a site gets of every cycle's visits: under 1 a share of the budget, else a number; 0 says nothing."""
+
+    site: str
+    at_least: float = 0.0
+    at_most: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """A repository's settings."""
 
@@ -140,12 +158,13 @@ class Settings:
     seeds: tuple[Seed, ...] = ()
     filters: tuple[Filter, ...] = ()
     alerts: tuple[Alert, ...] = ()
+    shares: tuple[Share, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         return self.values.get(name, _TABLE[name].default)
 
 
-_PARTS = ("settings", "seed", "filter", "alert")
+_PARTS = ("settings", "seed", "filter", "alert", "share")
 
 TEMPLATE = """\
 # What recrawl keeps here, and how. 'recrawl config' lists all settings with their defaults.
@@ -173,6 +192,7 @@ def load(path: Path) -> Settings:
         _rows(Seed, raw.get("seed", []), f"[[seed]] in {path.name}"),
         _rows(Filter, raw.get("filter", []), f"[[filter]] in {path.name}"),
         _rows(Alert, raw.get("alert", []), f"[[alert]] in {path.name}"),
+        _rows(Share, raw.get("share", []), f"[[share]] in {path.name}"),
     )
 
 
@@ -200,9 +220,23 @@ def checked(name: str, value: Any) -> Any:
         kind_of(value)
     if name == "cost" and value not in COSTS:
         raise UsageError(f"the setting 'cost' is {' or '.join(COSTS)}, not '{value}'")
+    if name == "bytes":
+        size(value)
     if name == "contact" and not value.isprintable():
         raise UsageError("the setting 'contact' goes into a header: it cannot hold line ends or other controls")
     return float(value) if isinstance(default, float) else value
+
+
+def size(text: str) -> float:
+    """Bytes, as people write them; nothing for 0.
+
+    >>> size("200MB"), size("1.5 GB"), size("4096"), size("0")
+    (200000000.0, 1500000000.0, 4096.0, 0.0)
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise UsageError(f"'{text}' is no amount of bytes: write 500kB, 200MB, 1.5GB or 0 for no limit")
+    return float(match[1]) * _UNITS[match[2].lower()]
 
 
 def parse_value(name: str, text: str) -> Any:
@@ -290,13 +324,15 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "depth": (int,),
     "limit": (int,),
     "delay": (int, float),
+    "at_least": (int, float),
+    "at_most": (int, float),
     "allow_private": (bool,),
     "divergence": (int, float),
     "significant": (bool,),
     "hold": (bool,),
     **dict.fromkeys(("name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
 }
-"""What the entries of [[seed]], [[filter]] and [[alert]] must be; all others are lists of text."""
+"""What the entries of [[seed]], [[filter]], [[alert]] and [[share]] must be; all others are lists of text."""
 
 
 def _row(kind: type[Any], row: Any, where: str) -> Any:

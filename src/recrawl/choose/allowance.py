@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +49,13 @@ class Allowance:
     def __bool__(self) -> bool:
         return self != Allowance()
 
+    def told(self) -> dict[str, Any]:
+        """What it says, without what it leaves open."""
+        return {name: value for name, value in asdict(self).items() if value != getattr(_NONE, name)}
+
     def text(self) -> str:
         """As it is kept with a cycle; empty without limits."""
-        said = {name: value for name, value in asdict(self).items() if value != getattr(_NONE, name)}
+        said = self.told()
         return json.dumps(said, sort_keys=True) if said else ""
 
     @classmethod

@@ -25,6 +25,8 @@ from recrawl.model import Outcomes, Picks, Unvisited
 
 _ASKED_AGAIN = 16
 """How often a policy is asked anew before the first visit."""
+_STEPS = 1000
+"""How often a batch is filled up with what did not fit at first."""
 
 
 class Allowed:
@@ -75,12 +77,8 @@ class Allowed:
         choice, picks, turned_away = self._first(book, purse, asked, rng)
         try:
             while picks is not None:
-                fits = purse.fit(picks.pages)
-                seen = Outcomes(picks.pages[:0], np.zeros(0, np.int8))
-                if fits.any() or not len(picks):
-                    seen = yield picks.where(fits)
-                purse.pay(seen)
-                turned_away |= not (fits.all() and seen.visited.all())
+                seen = yield from self._batch(picks, purse)
+                turned_away |= int(np.count_nonzero(seen.visited)) < len(picks)
                 if purse.left <= 0:
                     break
                 picks = choice.send(_told(picks, seen))
@@ -89,6 +87,22 @@ class Allowed:
         finally:
             choice.close()
         return turned_away
+
+    def _batch(self, picks: Picks, purse: Purse) -> Generator[Picks, Outcomes, Outcomes]:
+        """As much of a batch as fits; where a page was not visited after all, its room goes to the next."""
+        rest, parts = picks, [Outcomes(picks.pages[:0], np.zeros(0, np.int8))]
+        for _ in range(_STEPS):
+            fits = purse.fit(rest.pages)
+            if len(rest) and not fits.any():
+                break
+            seen = yield rest.where(fits)
+            purse.pay(seen)
+            parts.append(seen)
+            rest = rest.where(~fits)
+            if not len(rest) or purse.left <= 0 or seen.visited.all():
+                break
+        pages, what = (np.concatenate([getattr(part, name) for part in parts]) for name in ("pages", "what"))
+        return Outcomes(pages, what)
 
     def _first(
         self, book: Book, purse: Purse, asked: int, rng: np.random.Generator
@@ -114,8 +128,6 @@ class Allowed:
 
 def _told(picks: Picks, seen: Outcomes) -> Outcomes:
     """What a policy is told of a batch of which a part was visited."""
-    if len(seen) == len(picks):
-        return seen
     what = np.full(len(picks), Unvisited.SKIPPED, np.int8)
     place = np.argsort(picks.pages, kind="stable")
     what[place[np.searchsorted(picks.pages, seen.pages, sorter=place)]] = seen.what

@@ -8,9 +8,22 @@ import typer
 
 from recrawl.choose import describe, make_policy
 from recrawl.cli.output import AsJson, as_json, note
-from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, writing
+from recrawl.cli.plans import show_plan
+from recrawl.cli.session import (
+    AllowPrivate,
+    Bytes,
+    Delay,
+    Stop,
+    folder_of,
+    load,
+    options_of,
+    reading,
+    with_bytes,
+    writing,
+)
 from recrawl.cli.watching import tell, watched
 from recrawl.engine import cycles
+from recrawl.engine.plans import next_plan
 from recrawl.verbs.times import duration
 from recrawl.verbs.turns import summary_of
 
@@ -22,8 +35,12 @@ def command(
     budget: Annotated[
         float | None, typer.Option(help="Most visits; under 1, a share of the pages. Default: the setting.")
     ] = None,
+    bytes_: Bytes = "",
     policy: Annotated[str, typer.Option(help="How to choose pages; see 'recrawl policies'.")] = "",
     time_limit: Annotated[str, typer.Option("--for", metavar="DURATION", help="End the cycle after this long.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan: what would be visited, and why. Nothing is.")
+    ] = False,
     wait: Annotated[bool, typer.Option(help="Wait while another command works on the repository.")] = False,
     allow_private: AllowPrivate = False,
     delay: Delay = None,
@@ -33,9 +50,14 @@ def command(
     folder = folder_of(ctx)
     values = load(folder)
     chosen = make_policy(policy or values["policy"])
-    options = options_of(values, allow_private=allow_private, delay=delay)
-    stop = Stop()
+    options = with_bytes(options_of(values, allow_private=allow_private, delay=delay), bytes_)
     seconds = duration(time_limit) if time_limit else float("inf")
+    if dry_run:
+        with reading(ctx) as repository:
+            amount = values["budget"] if budget is None else budget
+            show_plan(repository, next_plan(repository, options, chosen, amount, values["seed"], seconds=seconds), json)
+        return
+    stop = Stop()
     with writing(folder, "cycle", options, values, wait=wait) as repository:
         amount = values["budget"] if budget is None else budget
         visits = cycles.budget_of(amount, repository.store)

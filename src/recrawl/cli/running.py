@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, json_line, note
-from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, patience, reading
+from recrawl.cli.session import AllowPrivate, Bytes, Delay, Stop, folder_of, load, patience, reading
 from recrawl.cli.watching import tell, watched
 from recrawl.engine import cycles
 from recrawl.errors import UsageError
@@ -25,6 +25,7 @@ def command(
         str, typer.Option(metavar="DURATION", help="From one cycle's start to the next. Default: the setting.")
     ] = "",
     budget: Annotated[float | None, typer.Option(help="Most visits a cycle; under 1, a share of the pages.")] = None,
+    bytes_: Bytes = "",
     policy: Annotated[str, typer.Option(help="How to choose pages; see 'recrawl policies'.")] = "",
     sync: Annotated[
         str, typer.Option(help="When in the period pages are visited: start, most-at-start or even.")
@@ -46,6 +47,7 @@ def command(
         period=period,
         at_start=_share_at_start(sync),
         budget=budget,
+        bytes=bytes_,
         policy=policy,
         allow_private=allow_private,
         delay=delay,

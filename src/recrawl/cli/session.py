@@ -18,10 +18,11 @@ from recrawl.record import repository
 from recrawl.record.repository import Repository
 from recrawl.record.store import Store
 from recrawl.settings import Settings
-from recrawl.verbs.opening import held, load, options_of, seed_url
+from recrawl.verbs.opening import held, load, options_of, seed_url, with_bytes
 
 __all__ = [
     "AllowPrivate",
+    "Bytes",
     "Delay",
     "Stop",
     "folder_of",
@@ -30,6 +31,7 @@ __all__ = [
     "patience",
     "reading",
     "seed_url",
+    "with_bytes",
     "writing",
 ]
 
@@ -38,6 +40,13 @@ AllowPrivate = Annotated[
 ]
 Delay = Annotated[
     float | None, typer.Option("--delay", metavar="SECONDS", help="Seconds between requests to one server.")
+]
+
+Bytes = Annotated[
+    str,
+    typer.Option(
+        "--bytes", metavar="AMOUNT", help="Most bytes a cycle, as 200MB; 0 is no limit. Default: the setting."
+    ),
 ]
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from typing import Any
 
 import typer
 
+from recrawl.choose.allowance import Allowance
 from recrawl.cli.output import AsJson, as_json, count, say, table
 from recrawl.cli.session import reading
 from recrawl.record import questions
 from recrawl.verbs.times import iso, span, stamp
 
 EXAMPLE = "Example: recrawl status"
+_SITES = 5
+"""Shown of those that the last cycle visited."""
 
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:
@@ -22,6 +26,7 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
         totals = questions.totals(repository.store.db)
         ages = questions.ages(repository.store.db, now)
         cycles = questions.cycles(repository.store.db, 5)
+        spending = _spending(repository.store.db, cycles)
         searchable = len(repository.index) if (repository.folder / "index").is_dir() else 0
     age = {f"p{share}": _quantile(ages, share / 100) for share in (10, 50, 90, 100)} if ages else {}
     if json:
@@ -31,6 +36,7 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
                 "last_visit": iso(totals["last_visit"]),
                 "searchable": searchable,
                 "age_seconds": age,
+                "spending": spending,
                 "cycles": [{**row, "started": iso(row["started"]), "finished": iso(row["finished"])} for row in cycles],
             }
         )
@@ -61,6 +67,39 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
                 "state": "",
             },
         )
+    if spending:
+        say()
+        _tell_spending(spending)
+
+
+def _spending(db: sqlite3.Connection, cycles: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Where the budget of the last refresh went."""
+    last = next((row for row in cycles if row["kind"] == "cycle"), None)
+    if last is None:
+        return None
+    sites = questions.spent_by_site(db, last["cycle"], last["first_visit"], -1)
+    same = sum(row["not_modified"] for row in sites)
+    return {
+        "cycle": last["cycle"],
+        "budget": last["budget"],
+        "visits": last["visits"],
+        "received": last["received"],
+        "not_modified": same,
+        "limits": Allowance.of(last["limits"] or "").told(),
+        "sites": sites,
+    }
+
+
+def _tell_spending(spending: dict[str, Any]) -> None:
+    visits, same = spending["visits"], spending["not_modified"]
+    share = f", {same / visits:.0%} of the answers 304 (not modified)" if visits else ""
+    most = spending["limits"].get("bytes")
+    received = f"{spending['received'] / 1e6:,.1f}{f' of {most / 1e6:,.1f}' if most else ''} MB received"
+    say(f"cycle {spending['cycle']} spent {visits:,} of {count(spending['budget'], 'visit')}, {received}{share}:")
+    columns = {"site": "site", "visits": ">visits", "updates": ">updates", "not_modified": ">304", "failed": ">failed"}
+    table(spending["sites"][:_SITES], {**columns, "received": ">bytes"})
+    if len(spending["sites"]) > _SITES:
+        say(f"... and {count(len(spending['sites']) - _SITES, 'site')} more; --json lists all")
 
 
 def _cycle(row: dict[str, Any]) -> dict[str, Any]:

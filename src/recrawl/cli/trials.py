@@ -22,6 +22,7 @@ from recrawl.lab.importance import told_weights
 from recrawl.lab.replay import Setup
 from recrawl.lab.trials import Trial, name_of, needs_of, over_seeds, run_all
 from recrawl.learn.importance import kind_of
+from recrawl.settings import size
 from recrawl.verbs.times import duration
 
 _COLUMNS = {
@@ -51,6 +52,10 @@ Change = Annotated[
     str, typer.Option(help="What counts as change: text, raw, significant, or divergence:0.1 (share of words).")
 ]
 Cycles = Annotated[int | None, typer.Option(min=1, help="How many cycles; as many as the archives last if not given.")]
+Bytes = Annotated[
+    str,
+    typer.Option("--bytes", metavar="AMOUNT", help="Most bytes a cycle, as 200MB: a visit brings the page; 0: any."),
+]
 Discover = Annotated[str, typer.Option(help="How pages born later become known: births, or links.")]
 AtStart = Annotated[
     float, typer.Option(min=0, max=1, help="Share of a cycle's visits made at its start; the rest is spread over it.")
@@ -77,6 +82,7 @@ def run_command(
     archives: Archives,
     policy: Policies,
     budget: Annotated[float, typer.Option(help="Visits a cycle; under 1 a share of the pages.")] = 0.01,
+    bytes_: Bytes = "0",
     cycle: Annotated[str, typer.Option(help="How long a cycle is: 6h, 1d, 2w.")] = "1d",
     cycles: Cycles = None,
     seed: Annotated[list[int] | None, typer.Option(help="Repeatable; means and spread over all.")] = None,
@@ -94,7 +100,7 @@ def run_command(
 ) -> None:
     """Replay archives under policies: what would each have found with this budget?"""
     settings: dict[str, Any] = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
-    settings |= {"hints": hints, "cost": cost}
+    settings |= {"hints": hints, "cost": cost, "bytes": size(bytes_)}
     rows = _run(
         archives, policy, [budget], [cycle], cycles, seed or [1], change, settings, importance, workers, no_cache
     )
@@ -105,6 +111,7 @@ def compare_command(
     archives: Archives,
     policy: Policies,
     budget: Annotated[list[float] | None, typer.Option(help="Visits a cycle, or a share; repeatable.")] = None,
+    bytes_: Bytes = "0",
     cycle: Annotated[list[str] | None, typer.Option(help="How long a cycle is; repeatable.")] = None,
     cycles: Cycles = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds; means and spread over them.")] = 3,
@@ -133,7 +140,7 @@ def compare_command(
         if not path.parent.is_dir():
             raise UsageError(f"there is no folder {path.parent} to write a chart to")
     settings: dict[str, Any] = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
-    settings |= {"hints": hints, "cost": cost}
+    settings |= {"hints": hints, "cost": cost, "bytes": size(bytes_)}
     budgets, lengths = budget or [0.0025, 0.01, 0.04], cycle or ["1d"]
     rows = _run(
         archives,

@@ -9,8 +9,7 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, say
 from recrawl.cli.session import load, reading
-from recrawl.verbs.naming import page_of
-from recrawl.verbs.why import reasons
+from recrawl.verbs.why import find, reasons
 
 EXAMPLE = "Example: recrawl why https://example.org/news"
 
@@ -22,8 +21,9 @@ def command(
 ) -> None:
     """Why a page was visited, or why it was not, and whether the next cycle would choose it."""
     with reading(ctx) as repository:
-        page = page_of(repository, url)
-        sentences, plan = reasons(repository, load(repository.folder), page, time.time())
+        values = load(repository.folder)
+        page = find(repository, values, url)
+        sentences, plan = reasons(repository, values, page, time.time())
     if json:
         as_json({"url": page["url"], "state": page["state"], "why": sentences, "plan": plan})
         return

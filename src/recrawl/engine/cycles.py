@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.discover.urls import canonical
+from recrawl.engine import spending
 from recrawl.engine.anchors import told
+from recrawl.engine.bytecount import ByteCount
 from recrawl.engine.live import Live
 from recrawl.engine.memory import ready_book, remember
 from recrawl.engine.needs import check_needs, put_away
@@ -47,6 +49,9 @@ class Controls:
     stop: Callable[[], bool] = lambda: False
     progress: Callable[[Tally], None] = lambda _: None
     seconds: float = float("inf")
+    """After so long it ends."""
+    period: float = float("inf")
+    """So long it should take at most: servers that cannot take all of a plan in that time get less of it."""
     release: Callable[[int], float] | None = None
     """When the n-th visit may be made at the earliest; None lets all be made at once."""
 
@@ -91,30 +96,30 @@ def cycle(
     """One refresh cycle; goes on with one that was interrupted, with its policy and budget."""
     check_needs(policy)
     check_weights(repository, options.weights)
-    visits = budget_of(budget, repository.store)
+    seconds = min(controls.seconds, controls.period)
+    visits = spending.within(budget_of(budget, repository.store), options, seconds)
     row, resumed = _begin(repository.store, options, "cycle", describe(policy), visits, seed)
     started = options.timer()
     live = _live(repository, options, row, controls, started)
     try:
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, live.discovery, live.take)
-        limits = {site: limit for site, limit in live.site_limits().items() if limit is not None}
         policy = make_policy(row.policy)
-        if "hints" in policy.needs and not resumed:
+        if ("hints" in policy.needs or options.spending.reserve_pushed) and not resumed:
             live.hear()
         named = told(repository.store, options.anchors)
-        book, past = ready_book(repository, policy, row, limits, begin=True, told=named)
+        book, past = ready_book(repository, policy, row, live.servers.limits(), begin=True, told=named)
         ignored = weigh(book, repository, row, options.weights, begin=True)
-        visited = repository.store.visits_of_cycle(row)
-        recorded = dict(zip(visited["page"].tolist(), visited["outcome"].tolist(), strict=True))
-        world = Resumed(live, recorded)
-        for _ in drive(policy, world, book, row.budget, row.seed):
+        allowed, allowance = spending.allowed(repository, policy, row, book, live.servers, options, seconds, begin=True)
+        live.bytes = ByteCount(allowance.bytes, allowance.site_bytes, repository.store.received_of_cycle(row))
+        for _ in drive(allowed, _with_recorded(live, repository.store, row), book, row.budget, row.seed):
             if controls.stop():
                 break
         finished = _finish(repository, options, live, row, controls)
         if finished:
             remember(repository, policy, row, past)
             put_away(repository)
+            spending.put_away(repository)
     finally:
         live.close()
     notes = (ignored,) if ignored else ()
@@ -169,6 +174,14 @@ def _live(repository: Repository, options: Options, row: CycleRow, controls: Con
         until=started + controls.seconds,
         release=controls.release,
     )
+
+
+def _with_recorded(live: Live, store: Store, row: CycleRow) -> Resumed:
+    """The web, but for the visits of this cycle that were made before it was interrupted."""
+    visited = store.visits_of_cycle(row)
+    pages = visited["page"].tolist()
+    outcomes = dict(zip(pages, visited["outcome"].tolist(), strict=True))
+    return Resumed(live, outcomes, dict(zip(pages, visited["received"].tolist(), strict=True)))
 
 
 def _plant(live: Live, options: Options, seeds: Iterable[str], row: CycleRow) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.compare.digest import of_payload
-from recrawl.compare.validators import learn
+from recrawl.compare.validators import learn, usable
 from recrawl.discover.sitemaps import when
 from recrawl.engine import verdicts
 from recrawl.engine.discovery import Discovery
@@ -90,6 +90,15 @@ class Judge:
             self._missing(server, flight, answer, target=-1)
         else:
             self.fail(flight, answer, _failure_of(status), f"HTTP {status}")
+
+    def validators(self, server: Server, flight: Flight) -> Validators | None:
+        """What a page can be asked with, to be sent only if it has changed."""
+        state = flight.state
+        if state.payload is None or flight.trail or not (state.etag or state.modified):
+            return None
+        if state.noise != self._fingerprints[server.noise]:
+            return None  # its digest was made with another noise filter and must be made again, from the body
+        return usable(Validators(state.etag, state.modified), server.trust, state.quiet) or None
 
     def understand(self, readings: list[Reading], flights: dict[int, Flight]) -> None:
         """Record what was read. All links are looked up at once: one by one they would cost four times as much."""

@@ -17,9 +17,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from recrawl.compare.validators import usable
 from recrawl.engine.ahead import Ahead
 from recrawl.engine.books import rested
+from recrawl.engine.bytecount import ByteCount
 from recrawl.engine.chores import Chores
 from recrawl.engine.discovery import Discovery, Fresh
 from recrawl.engine.judge import Judge
@@ -31,10 +31,10 @@ from recrawl.engine.redirects import Redirects, recall_aliases
 from recrawl.engine.servers import Server, Servers, noise_table
 from recrawl.engine.tally import Tally
 from recrawl.engine.tasks import ReaderConfig, Task
-from recrawl.engine.verdicts import Flight, Verdict
+from recrawl.engine.verdicts import Flight, Verdict, told
 from recrawl.fetch.http import Client, Request
 from recrawl.fetch.lanes import Lanes
-from recrawl.model import Answer, Failure, Outcome, Outcomes, Picks, State, Validators
+from recrawl.model import Answer, Failure, Outcome, Outcomes, Picks, State, Unvisited
 from recrawl.record.repository import Repository
 from recrawl.record.rows import Batch, CycleRow, unvisited
 
@@ -67,8 +67,10 @@ class Live:
         self._begun = 0
         self._store = repository.store
         self.tally = Tally()
+        self.bytes = ByteCount()
+        """What may be received; without a limit unless somebody sets one."""
         recall_aliases(repository.store, options.scopes)
-        self._servers = Servers(repository.store, options, options.agent)
+        self.servers = self._servers = Servers(repository.store, options, options.agent)
         self._recorder = Recorder(repository, options, self._servers, on_commit=self._on_commit)
         self._client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
         noises = noise_table(options)
@@ -96,7 +98,8 @@ class Live:
         self._accepts = lru_cache(maxsize=256)(options.accepts)
         self._flights: dict[int, Flight] = {}
         self._wanted: dict[int, tuple[float, int]] = {}
-        self._seen: dict[int, int] = {}
+        self._seen: dict[int, tuple[int, int]] = {}
+        """What was found, and what it took; by page."""
         self._exploring = False
         self._chores = Chores(
             self._client, self._lanes, self._servers, self.discovery, self._recorder, options, self.tally.warnings
@@ -116,7 +119,8 @@ class Live:
             self._enter(sites[page], page)
         self._run()
         pages = [page for page in chosen if page in self._seen]
-        return Outcomes(np.array(pages, np.int64), np.array([self._seen[p] for p in pages], np.int8))
+        seen = np.array([self._seen[page] for page in pages], np.int64).reshape(-1, 2)
+        return Outcomes(np.array(pages, np.int64), seen[:, 0].astype(np.int8), seen[:, 1])
 
     def explore(self, done: set[int], *, only_rested: bool = False) -> None:
         """Download every page that was found and never visited, and what is found on the way.
@@ -162,10 +166,6 @@ class Live:
         """Record new pages that came from elsewhere: seeds, pages that have come into scope."""
         self._recorder.batch.pages += batch.pages
         self._recorder.commit()
-
-    def site_limits(self) -> dict[int, int | None]:
-        """How many pages each site may have, None for any number."""
-        return {number: self._servers[number].options.limit for number in range(len(self._servers))}
 
     def close(self) -> None:
         """Record what is ready and let go of everything."""
@@ -213,6 +213,9 @@ class Live:
 
     def _begin_what_may_begin(self) -> None:
         now = self._options.timer()
+        if self.bytes.used_up:
+            for server in self._servers:
+                self._leave_out(server, None)
         while self._client.room and self._readers.pending_bytes < _QUEUE_BYTES:
             if self._release is not None and self._release(self._begun) > now:
                 return
@@ -286,7 +289,7 @@ class Live:
         self._begun += 1
         server.boarding += flight.state.version < 0 and not flight.boarded
         flight.boarded = True
-        flight.asked = self._validators(server, flight)
+        flight.asked = self._judge.validators(server, flight)
         self._client.start(
             item,
             Request(
@@ -325,14 +328,6 @@ class Live:
         (url, site, depth, listed, state), hints = self._ahead.take(page, server)
         return Flight(page, url, site, depth, listed, state, score, why, ask=url, hints=hints)
 
-    def _validators(self, server: Server, flight: Flight) -> Validators | None:
-        state = flight.state
-        if state.payload is None or flight.trail or not (state.etag or state.modified):
-            return None
-        if state.noise != self._fingerprints[server.noise]:
-            return None  # its digest was made with another noise filter and must be made again, from the body
-        return usable(Validators(state.etag, state.modified), server.trust, state.quiet) or None
-
     def _arrived(self, ticket: int, answer: Answer) -> None:
         now = self._options.timer()
         if ticket < 0:
@@ -343,6 +338,8 @@ class Live:
         server = self._servers[flight.server]
         self._lanes.answered(server.id, now, answer)
         self.tally.received += answer.received
+        self.bytes.add(server.id, answer.received)
+        flight.received += answer.received
         self._judge.arrived(server, flight, answer)
         self._leave_if_hopeless(server, now)
 
@@ -355,6 +352,16 @@ class Live:
             for item in self._lanes.abandon(server.id):
                 if item >= 0:
                     self._pass_over(self._board(item, server.id), Failure.HELD_OFF)
+        elif self.bytes.closed(server.id):
+            self._leave_out(server, (int(Unvisited.HELD), 0))
+
+    def _leave_out(self, server: Server, outcome: tuple[int, int] | None) -> None:
+        """Forget what waits for a server, unrecorded; without anything to tell, whoever chose it takes us to stop."""
+        for item in self._lanes.abandon(server.id):
+            self._wanted.pop(item, None)
+            self._flights.pop(item, None)
+            if item >= 0 and outcome is not None:
+                self._seen[item] = outcome
 
     def _pass_over(self, flight: Flight, failure: Failure) -> None:
         """A page that is not asked for. In a crawl it may simply stay found; a policy has to be told."""
@@ -385,5 +392,5 @@ class Live:
         if verdict.visit.failure:
             self.tally.failures[verdict.visit.failure] += 1
         if not self._exploring:
-            self._seen[flight.page] = verdict.visit.outcome
+            self._seen[flight.page] = (told(verdict.visit), verdict.visit.received)
         self._flights.pop(flight.page, None)

@@ -26,6 +26,22 @@ class SiteOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What the user said about a cycle's budget beyond its size. Under 1 a share of the budget, else a number."""
+
+    bytes: float = 0.0
+    """To be received in a cycle; 0 is no limit."""
+    site_share: float = 1.0
+    """The most of the visits, and of the bytes, that one site may take."""
+    least: Mapping[str, float] = field(default_factory=dict)
+    """Visits kept for a site, by origin."""
+    most: Mapping[str, float] = field(default_factory=dict)
+    """Visits that a site may get, by origin."""
+    reserve_new: float = 0.0
+    reserve_pushed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """Values for one run of the engine."""
 
@@ -47,6 +63,7 @@ class Options:
     max_delay: float = 60.0
     per_server: int = 1
     per_second: float = 0.0
+    spending: Spending = field(default_factory=Spending)
     depth_first: bool = False
     content_types: tuple[str, ...] = ACCEPTED
     robots_age: float = 86400.0

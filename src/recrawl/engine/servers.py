@@ -100,6 +100,10 @@ class Servers:
     def __iter__(self) -> Iterator[Server]:
         return iter(self._by_id)
 
+    def limits(self) -> dict[int, int]:
+        """How many pages a site may have, where that is limited."""
+        return {server.id: server.options.limit for server in self if server.options.limit is not None}
+
     def of(self, origin: str) -> Server:
         """The server of an origin, made when it is new."""
         server = self._by_origin.get(origin)

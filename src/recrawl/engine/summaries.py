@@ -62,7 +62,7 @@ def summarise(store: Store, cycle: CycleRow, now: float) -> None:
 def catch_up(store: Store, now: float) -> int:
     """Write what is missing; how many cycles that were. How fresh things were in the past is not made up."""
     missing = [
-        CycleRow._make(row)
+        CycleRow(*row)
         for row in store.db.execute(
             """SELECT c.* FROM cycles c LEFT JOIN cycle_summaries s ON s.cycle = c.id
                WHERE s.cycle IS NULL AND c.finished NOT NULL ORDER BY c.id"""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from recrawl.compare.gone import Evidence, Standing, step
 from recrawl.engine.tasks import Reading
-from recrawl.model import NOT_TRIED, Answer, Failure, Outcome, State, Validators
+from recrawl.model import HOLDING, NOT_TRIED, Answer, Failure, Outcome, State, Unvisited, Validators
 from recrawl.record import warc
 from recrawl.record.rows import PageState, VersionRow, VisitRow
 
@@ -44,6 +44,8 @@ class Flight:
     trail: list[str] = field(default_factory=list)
     answer: Answer | None = None
     payload: bytes = b""
+    received: int = 0
+    """Bytes over the wire so far, redirects and retries included."""
 
 
 class Verdict(NamedTuple):
@@ -65,7 +67,7 @@ def _visit(
         at=answer.at if answer else at,
         outcome=int(outcome),
         status=answer.status if answer else 0,
-        received=answer.received if answer else 0,
+        received=flight.received,
         seconds=answer.seconds if answer else 0.0,
         version=version,
         score=flight.score,
@@ -74,6 +76,13 @@ def _visit(
         detail=None,
         hints=flight.hints,
     )
+
+
+def told(visit: VisitRow) -> int:
+    """What a policy is told of a visit: a page that was never asked for has cost nothing."""
+    if visit.failure in HOLDING:
+        return int(Unvisited.HELD)
+    return int(Unvisited.SKIPPED) if visit.failure == Failure.ROBOTS else visit.outcome
 
 
 def failed(

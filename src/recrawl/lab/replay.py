@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
+from recrawl.choose.allowance import Allowance
+from recrawl.choose.allowed import Allowed
 from recrawl.choose.contract import Policy, needs_of
 from recrawl.errors import UsageError
 from recrawl.lab.brought import Brought
@@ -35,6 +37,8 @@ class Setup:
     """How a history is replayed. Times are in seconds."""
 
     budget: int
+    bytes: float = 0.0
+    """Bytes that a cycle may receive: every visit brings the whole page. 0 is no limit."""
     cycle: float
     cycles: int
     seed: int = 1
@@ -62,6 +66,8 @@ class Setup:
             raise UsageError("freshness and age must be looked at once a cycle at least")
         if self.budget < 0:
             raise UsageError(f"a budget is zero or more visits a cycle, not {self.budget}")
+        if not self.bytes >= 0:
+            raise UsageError(f"a cycle's bytes are zero or more, not {self.bytes}")
         if self.cycles < 1 or not 0 < self.cycle < float("inf"):
             raise UsageError("a replay needs at least one cycle, and a cycle that lasts")
         for name in ("at_start", "failures", "late"):
@@ -95,10 +101,11 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
     check(history, policy, setup)
     web = Web(history, setup)
     book = web.first_book()
+    chooser = Allowed(policy, Allowance(bytes=setup.bytes)) if setup.bytes else policy
     needs = needs_of(policy)
     for k in range(1, setup.cycles + 1):
         web.begin(k, book, needs)
-        for _ in drive(policy, web, book, setup.budget, setup.seed * 1_000_003 + k):
+        for _ in drive(chooser, web, book, setup.budget, setup.seed * 1_000_003 + k):
             pass
         seen, at = web.end()
         note(policy, book, seen, at)
@@ -182,10 +189,13 @@ class Web:
     def visit(self, picks: Picks) -> Outcomes:
         """Visit pages, at their turn in the cycle."""
         what = np.concatenate([self._download(pages, at) for pages, at in self._turns(picks.pages)])
-        if not self._setup.late:
-            return Outcomes(picks.pages, what)
-        told = np.where(self._rng.random(len(what)) < self._setup.late, np.int8(Outcome.FAILED), what)
-        return Outcomes(picks.pages, told)
+        received = None
+        if self._setup.bytes:
+            size = self._history.size[self.tape.held_row[picks.pages]]
+            received = np.where(what == Outcome.FAILED, 0, size).astype(np.int64)
+        if self._setup.late:
+            what = np.where(self._rng.random(len(what)) < self._setup.late, np.int8(Outcome.FAILED), what)
+        return Outcomes(picks.pages, what, received)
 
     def end(self) -> tuple[Outcomes, NDArray[np.float64]]:
         """All that came of the cycle, and when."""

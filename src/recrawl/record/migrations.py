@@ -261,11 +261,14 @@ CREATE TABLE subscriptions (
 ) WITHOUT ROWID;
 """
 
+_LIMITS = "ALTER TABLE cycles ADD COLUMN limits TEXT"
+
 STEPS: tuple[tuple[str, str], ...] = (
     ("0001-first", _FIRST),
     ("0002-summaries", _SUMMARIES),
     ("0003-hints", _HINTS),
     ("0004-alerts", _ALERTS),
+    ("0005-limits", _LIMITS),
 )
 
 

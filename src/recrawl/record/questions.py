@@ -46,7 +46,7 @@ def cycles(db: sqlite3.Connection, limit: int) -> list[Row]:
     """The newest cycles with what they found."""
     return ask(
         db,
-        """SELECT c.id AS cycle, c.kind, c.policy, c.budget, c.started, c.finished,
+        """SELECT c.id AS cycle, c.kind, c.policy, c.budget, c.started, c.finished, c.first_visit, c.limits,
                   count(v.id) AS visits,
                   ifnull(sum(v.outcome = 1), 0) AS changed, ifnull(sum(v.outcome = 2), 0) AS new,
                   ifnull(sum(v.outcome = 3), 0) AS gone, ifnull(sum(v.outcome = 0), 0) AS unchanged,
@@ -56,6 +56,34 @@ def cycles(db: sqlite3.Connection, limit: int) -> list[Row]:
            GROUP BY c.id ORDER BY c.id DESC""",
         (limit,),
     )
+
+
+def spent(db: sqlite3.Connection, cycle: int, first_visit: int, site: int = -1) -> Row:
+    """What a cycle has spent: visits, those to one site, bytes, and the lowest score that led to a visit."""
+    return ask(
+        db,
+        """SELECT count(*) AS visits, ifnull(sum(p.site = ?), 0) AS of_site, ifnull(sum(v.received), 0) AS received,
+                  min(v.score) AS lowest
+           FROM visits v JOIN pages p ON p.id = v.page WHERE v.id >= ? AND v.cycle = ?""",
+        (site, first_visit, cycle),
+    )[0]
+
+
+def spent_by_site(db: sqlite3.Connection, cycle: int, first_visit: int, limit: int) -> list[Row]:
+    """Where a cycle's visits and bytes went: the sites that got most of them first."""
+    return ask(
+        db,
+        """SELECT s.origin AS site, count(*) AS visits, sum(v.outcome IN (1, 2, 3)) AS updates,
+                  sum(v.outcome = 4) AS failed, sum(v.status = 304) AS not_modified, sum(v.received) AS received
+           FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
+           WHERE v.id >= ? AND v.cycle = ? GROUP BY s.id ORDER BY visits DESC, s.id LIMIT ?""",
+        (first_visit, cycle, limit),
+    )
+
+
+def held_until(db: sqlite3.Connection, site: int) -> float:
+    """Until when a server wants to be left alone."""
+    return float(db.execute("SELECT held_until FROM sites WHERE id = ?", (site,)).fetchone()[0])
 
 
 def sites(db: sqlite3.Connection) -> list[Row]:

@@ -163,6 +163,8 @@ class CycleRow(NamedTuple):
     finished: float | None
     first_visit: int
     known: int
+    limits: str | None = None
+    """What it may spend (see `choose.allowance`); None as long as that is not decided."""
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.errors import RepositoryError
-from recrawl.model import NOT_TRIED, Outcome
-from recrawl.record.migrations import check, migrate
+from recrawl.model import HOLDING, NOT_TRIED, PUSHES, Failure, Outcome, Unvisited
+from recrawl.record.migrations import STEPS, check, migrate
 from recrawl.record.rows import (
     Batch,
     CycleRow,
@@ -86,8 +86,8 @@ class Store:
             if create:
                 self.db.execute("PRAGMA journal_mode = WAL")
                 migrate(self.db)
-            else:
-                check(self.db)
+            elif len(check(self.db)) < len(STEPS):  # of an earlier version; whoever writes to it has done this first
+                migrate(self.db)
             if shared:
                 self.db.executescript("PRAGMA cache_size = -16384; PRAGMA query_only = ON")
         except sqlite3.DatabaseError as error:
@@ -122,6 +122,10 @@ class Store:
     def open_cycle(self, row: CycleRow) -> None:
         """Note that a cycle has begun."""
         self.db.execute(_CYCLE, row)
+
+    def limit_cycle(self, number: int, limits: str) -> None:
+        """Note what a cycle may spend."""
+        self.db.execute("UPDATE cycles SET limits = ? WHERE id = ?", (limits, number))
 
     def close_cycle(self, number: int, finished: float) -> None:
         """Note that a cycle has ended."""
@@ -220,7 +224,7 @@ class Store:
     def cycles(self, limit: int = -1) -> list[CycleRow]:
         """Cycles, newest first."""
         sql = "SELECT * FROM cycles ORDER BY id DESC LIMIT ?"
-        return [CycleRow._make(row) for row in self.db.execute(sql, (limit,))]
+        return [CycleRow(*row) for row in self.db.execute(sql, (limit,))]
 
     def keys(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Key and number of every page."""
@@ -241,12 +245,47 @@ class Store:
         )
 
     def visits_of_cycle(self, cycle: CycleRow) -> Columns:
-        """Page and outcome of the visits of a cycle, in the order in which they were recorded."""
+        """Page, outcome and bytes of the visits of a cycle, in the order in which they were recorded.
+
+        The outcome is as it was told to the policy: what was never asked for was skipped, or held by its server.
+        """
         return self.columns(
-            "SELECT page, outcome FROM visits WHERE id >= ? AND cycle = ? ORDER BY id",
-            {"page": "i8", "outcome": "i1"},
-            (cycle.first_visit, cycle.id),
+            """SELECT page, CASE WHEN failure IN (?, ?) THEN ? WHEN failure = ? THEN ? ELSE outcome END, received
+               FROM visits WHERE id >= ? AND cycle = ? ORDER BY id""",
+            {"page": "i8", "outcome": "i1", "received": "i8"},
+            (
+                *sorted(HOLDING),
+                int(Unvisited.HELD),
+                Failure.ROBOTS,
+                int(Unvisited.SKIPPED),
+                cycle.first_visit,
+                cycle.id,
+            ),
         )
+
+    def received_of_cycle(self, cycle: CycleRow) -> list[tuple[int, int]]:
+        """Bytes that a cycle's visits have brought so far, by site."""
+        sql = """SELECT p.site, sum(v.received) FROM visits v JOIN pages p ON p.id = v.page
+                 WHERE v.id >= ? AND v.cycle = ? GROUP BY p.site"""
+        return self.db.execute(sql, (cycle.first_visit, cycle.id)).fetchall()
+
+    def latest_by_site(self, visits: int = 20_000) -> list[tuple[int, int, float, int, int]]:
+        """Of the latest visits that brought a page, by site: how many, seconds, bytes received, bytes of the pages."""
+        sql = """SELECT p.site, count(*), sum(v.seconds), sum(v.received), sum(p.size)
+                 FROM (SELECT page, seconds, received, status FROM visits ORDER BY id DESC LIMIT ?) v
+                 JOIN pages p ON p.id = v.page WHERE v.status = 200 AND v.received > 0 GROUP BY p.site"""
+        return self.db.execute(sql, (visits,)).fetchall()
+
+    def conditional(self) -> NDArray[np.bool_]:
+        """One per page: whether it can be asked for "if it has changed"."""
+        sql = "SELECT payload IS NOT NULL AND (etag != '' OR modified != '') FROM pages ORDER BY id"
+        return self.columns(sql, {"yes": "?"})["yes"]
+
+    def pushed(self) -> NDArray[np.int64]:
+        """Pages that somebody told us about, unasked, since their last visit."""
+        sql = f"""SELECT DISTINCT h.page FROM hints h JOIN pages p ON p.id = h.page
+                  WHERE h.kind IN ({", ".join("?" * len(PUSHES))}) AND h.seen > ifnull(p.last_visit, -9e999)"""  # noqa: S608
+        return self.columns(sql, {"page": "i8"}, PUSHES)["page"]
 
     def visits_between(self, first: int, end: int) -> Columns:
         """Visits from one number up to another, in the order in which they were recorded; `held` as in `history`."""

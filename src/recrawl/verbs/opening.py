@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from recrawl import __version__, settings
@@ -18,7 +19,7 @@ from recrawl.discover.scope import Scope, Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, canonical, origin
 from recrawl.engine.mending import mend_index
-from recrawl.engine.options import Options, SiteOptions
+from recrawl.engine.options import Options, SiteOptions, Spending
 from recrawl.engine.weights import Weights
 from recrawl.errors import UsageError
 from recrawl.fetch.http import Limits
@@ -95,6 +96,7 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
         ),
         traps=TrapLimits(queries=values["max_queries"], children=values["max_folder"]),
         allow_private=allow_private,
+        spending=_spending(values, rules),
         delay=values["delay"] if delay is None else delay,
         max_delay=values["max_delay"],
         per_server=max(1, values["per_server"]),
@@ -114,6 +116,31 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
         readers=values["readers"] or max(1, (os.cpu_count() or 2) - 1),
         parse_seconds=values["parse_seconds"],
         index=values["index"],
+    )
+
+
+def with_bytes(options: Options, said: str) -> Options:
+    """The options with as many bytes for a cycle as a command says; as they are when it says nothing."""
+    return replace(options, spending=replace(options.spending, bytes=settings.size(said))) if said else options
+
+
+def _spending(values: Settings, rules: UrlRules) -> Spending:
+    shares = {origin(seed_url(share.site, rules)): share for share in values.shares}
+    if len(shares) < len(values.shares):
+        raise UsageError("a site has more than one [[share]] in recrawl.toml")
+    for site, share in shares.items():
+        if 0 < share.at_most < share.at_least and (share.at_most < 1) == (share.at_least < 1):
+            raise UsageError(f"the [[share]] of {site} asks for at least {share.at_least:g}, at most {share.at_most:g}")
+    kept = sum(share.at_least for share in values.shares if share.at_least < 1)
+    if kept + values["reserve_new"] + values["reserve_pushed"] > 1 + 1e-9:
+        raise UsageError("reserve_new, reserve_pushed and the shares of sites (at_least) are more than the budget")
+    return Spending(
+        bytes=settings.size(values["bytes"]),
+        site_share=values["site_share"],
+        least={site: share.at_least for site, share in shares.items() if share.at_least},
+        most={site: share.at_most for site, share in shares.items() if share.at_most},
+        reserve_new=values["reserve_new"],
+        reserve_pushed=values["reserve_pushed"],
     )
 
 

@@ -16,7 +16,7 @@ from recrawl.engine.tally import Tally
 from recrawl.errors import UsageError
 from recrawl.model import Outcome
 from recrawl.settings import Settings
-from recrawl.verbs.opening import held, load, options_of
+from recrawl.verbs.opening import held, load, options_of, with_bytes
 from recrawl.verbs.times import duration
 
 Progress = Callable[[Tally], None]
@@ -32,6 +32,7 @@ class Turn:
     at_start: float = 1.0
     """Share of the visits that is made at the turn's start; the others are spread over the period."""
     budget: float | None = None
+    bytes: str = ""
     policy: str = ""
     allow_private: bool = False
     delay: float | None = None
@@ -57,7 +58,7 @@ def take(
     """
     values = load(folder)
     chosen = make_policy(turn.policy or values["policy"])
-    options = options_of(values, allow_private=turn.allow_private, delay=turn.delay)
+    options = with_bytes(options_of(values, allow_private=turn.allow_private, delay=turn.delay), turn.bytes)
     with held(folder, "run", options, values, wait=wait, tell=tell) as repository:
         with watch("crawling", None) as progress:
             controls = cycles.Controls(stop=stop, progress=progress)
@@ -69,7 +70,7 @@ def take(
         visits = cycles.budget_of(asked, repository.store) if before is None else before.budget
         release = cycles.spread(visits, turn.at_start, options.timer(), turn.period)
         with watch("visiting", visits) as progress:
-            controls = cycles.Controls(stop=stop, progress=progress, release=release)
+            controls = cycles.Controls(stop=stop, progress=progress, release=release, period=turn.period)
             return cycles.cycle(repository, options, chosen, visits, values["seed"], controls)
 
 
