@@ -13,17 +13,19 @@ from recrawl.errors import UsageError
 from recrawl.learn.bins import Floats
 from recrawl.learn.hints import Signals
 from recrawl.learn.objectives import OBJECTIVES, index
-from recrawl.learn.opinion import Opinion
+from recrawl.learn.opinion import Opinion, log_odds
 from recrawl.learn.shocks import DAY
 from recrawl.learn.tallies import Pages
 from recrawl.model import Outcomes, Picks
 
-FEW = 3
+FEW = 2
 """So many pages of one group in a batch, unless the group is ..."""
-SURE = 0.8
+SURE = 0.7
 """... as likely as this to have changed."""
 MANY = 1 << 19
 """So many pages, and at least four times the budget, are looked at closely when a cycle begins."""
+NEAR = 12
+"""So many pages of a group are looked at again when its site was visited, and more as the group itself is."""
 _WIDE = 12
 """How many times the size of a batch is looked through for pages of different groups."""
 
@@ -136,6 +138,12 @@ class Plan:
         self._drawn: Floats | None = None
         self._chance = np.zeros(len(book))
         self._first_look(max(MANY, 4 * budget))
+        groups = self.opinion.belief.groups
+        self._near = np.full(len(groups), NEAR)
+        """One per group: so many of its pages, by their first chances, are looked at again when something is found."""
+        best_first = self.pages[np.argsort(-self._chance[self.pages], kind="stable")]
+        self._rank = np.zeros(len(book), np.int32)
+        self._rank[best_first] = _rank_within(groups.of[best_first])
 
     def chance(self) -> Floats:
         """The chance of each page of having changed."""
@@ -173,12 +181,15 @@ class Plan:
         """What a batch has found: its pages are done, those of the same sites are looked at again."""
         told = seen.answered
         _take_in(self.opinion, self._signals, seen.pages[told], seen.changed[told])
+        groups = self.opinion.belief.groups
         done = np.zeros(len(self._book), bool)
         done[seen.pages] = True
         self.pages = self.pages[~done[self.pages]]
+        np.add.at(self._near, groups.of[seen.pages], 1)
         touched = np.zeros(int(self._book.site.max(initial=-1)) + 1, bool)
         touched[self._book.site[seen.pages]] = True
-        self._look(self.pages[touched[self._book.site[self.pages]]])
+        self._near[np.unique(groups.of[seen.pages])] += 2 * FEW
+        self._look_again(self.pages[touched[self._book.site[self.pages]]])
 
     def _first_look(self, many: int) -> None:
         """All pages; where they are too many, those of which the belief thinks most, and one of every group."""
@@ -193,6 +204,18 @@ class Plan:
         first[self.opinion.belief.groups.of[self.pages]] = np.arange(len(self.pages))
         chosen[first] = True
         self._look(self.pages[chosen])
+
+    def _look_again(self, pages: NDArray[np.int64]) -> None:
+        """Look at the pages that come next in their groups; the others move by as much as those did."""
+        group = self.opinion.belief.groups.of[pages]
+        near = self._rank[pages] < self._near[group]
+        close, of_close, rest = pages[near], group[near], pages[~near]
+        before = log_odds(self._chance[close])
+        self._look(close)
+        many = np.bincount(of_close, minlength=len(self._near))
+        moved = np.bincount(of_close, log_odds(self._chance[close]) - before, len(self._near)) / np.maximum(many, 1)
+        odds = log_odds(self._chance[rest]) + moved[group[~near]]
+        self._chance[rest] = 1 / (1 + np.exp(-odds))
 
     def _look(self, pages: NDArray[np.int64]) -> None:
         self._chance[pages] = self._signals.chance(pages, self.opinion.chance(pages))
@@ -217,7 +240,7 @@ def _overdue(book: Book, open_: NDArray[np.bool_], patience: float, budget: int)
     return late[np.argsort(-waited[late], kind="stable")]
 
 
-def _rank_within(group: Pages) -> NDArray[np.int64]:
+def _rank_within(group: Pages) -> NDArray[np.int32]:
     """One per entry: how many entries of the same group stand before it.
 
     >>> _rank_within(np.array([7, 3, 7, 7])).tolist()
@@ -225,7 +248,7 @@ def _rank_within(group: Pages) -> NDArray[np.int64]:
     """
     order = np.argsort(group, kind="stable")
     begins = np.flatnonzero(np.diff(group[order], prepend=-1))
-    rank = np.empty(len(group), np.int64)
+    rank = np.empty(len(group), np.int32)
     rank[order] = np.arange(len(group)) - np.repeat(begins, np.diff(np.append(begins, len(group))))
     return rank
 

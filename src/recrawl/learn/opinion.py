@@ -53,6 +53,8 @@ class Opinion:
     """One per page: the share of its visits that found a change, all but the last few forgotten."""
     place: Floats
     """One per page: its last visit among the bins."""
+    week: Floats
+    """One per form: what happened to it a week ago, and two."""
     sizes: tuple[Floats, ...]
     """By `LEVELS`: how many pages each group has that were downloaded."""
 
@@ -72,7 +74,7 @@ class Opinion:
         sizes = tuple(
             np.bincount(tally.groups.of[there], minlength=len(tally.groups)).astype(np.float64) for tally in tallies
         )
-        return cls(book, belief, tuple(tallies), lately, place, sizes)
+        return cls(book, belief, tuple(tallies), lately, place, belief.a_week_ago(), sizes)
 
     def keep(self, book: Book) -> None:
         """Save it in the book's memory."""
@@ -110,63 +112,60 @@ class Opinion:
 
     def evidence(self, pages: Pages) -> NDArray[np.float32]:
         """What the network looks at, page by `NAMES`."""
-        columns = [*self._of_belief(pages), *self._of_page(pages)]
+        seen = np.empty((len(pages), len(NAMES)), np.float32)
+        self._look_at_belief(pages, seen[:, :7])
+        self._look_at_page(pages, seen[:, 7:15])
         bin_ = self.place[pages].astype(np.int64)
-        for tally in self.tallies:
-            columns += self._of_group(tally, tally.groups.of[pages], bin_)
-        return np.stack(columns, axis=1, dtype=np.float32)
+        for level, tally in enumerate(self.tallies):
+            self._look_at_group(tally, tally.groups.of[pages], bin_, seen[:, 15 + 8 * level : 23 + 8 * level])
+        return seen
 
-    def _of_belief(self, pages: Pages) -> list[Floats]:
+    def _look_at_belief(self, pages: Pages, seen: NDArray[np.float32]) -> None:
         belief = self.belief
-        group = belief.groups.of[pages]
-        return [
-            log_odds(self._believed(pages)),
-            np.log(belief.exposure(pages, self.place[pages]) + 1e-3),
-            np.log(belief.a[pages] / belief.b[pages]),
-            np.log(belief.group_rate)[group],
-            np.log(belief.site_rate)[belief.groups.site[group]],
-            np.log(belief.latest() + 1e-3)[group],
-            np.log(belief.a_week_ago() + 1e-3)[group],
-        ]
+        group, a, b = belief.groups.of[pages], belief.a[pages], belief.b[pages]
+        passed = belief.exposure(pages, self.place[pages])
+        of_group = np.stack(
+            (belief.group_rate, belief.site_rate[belief.groups.site], belief.latest(), self.week), axis=1
+        )
+        of_group[:, 2:] += 1e-3
+        seen[:, 0] = log_odds(1 - (b / (b + passed)) ** a)
+        seen[:, 1] = np.log(passed + 1e-3)
+        seen[:, 2] = np.log(a / b)
+        seen[:, 3:] = np.log(of_group)[group]
 
-    def _of_page(self, pages: Pages) -> list[Floats]:
+    def _look_at_page(self, pages: Pages, seen: NDArray[np.float32]) -> None:
         book = self.book
         gap = np.maximum(book.now - book.last_visit[pages], 1.0) / DAY
         age = np.maximum(book.now - book.found[pages], 0.0) / DAY
         again = np.maximum(book.visits[pages] - 1, 0)
         changes = np.maximum(book.changes[pages] - 1, 0)
         alone = (changes + PAGE_WEIGHT) / (np.maximum(age - gap, 0.0) + PAGE_WEIGHT / FIRST_RATE)
-        form, _, site = (tally.groups.of[pages] for tally in self.tallies)
-        return [
-            log_odds(-np.expm1(-alone * gap)),
-            np.log(gap),
-            log_odds((changes + 0.5) / (again + 1.5)),
-            np.log1p(again),
-            self.lately[pages],
-            np.log1p(age),
-            np.log1p(self.sizes[0])[form],
-            np.log1p(self.sizes[-1])[site],
-        ]
+        form, _, site = self.tallies
+        seen[:, 0] = log_odds(-np.expm1(-alone * gap))
+        seen[:, 1] = np.log(gap)
+        seen[:, 2] = log_odds((changes + 0.5) / (again + 1.5))
+        seen[:, 3] = np.log1p(again)
+        seen[:, 4] = self.lately[pages]
+        seen[:, 5] = np.log1p(age)
+        seen[:, 6] = np.log1p(self.sizes[0])[form.groups.of[pages]]
+        seen[:, 7] = np.log1p(self.sizes[-1])[site.groups.of[pages]]
 
-    def _of_group(self, tally: Tally, group: Pages, bin_: Pages) -> list[Floats]:
+    def _look_at_group(self, tally: Tally, group: Pages, bin_: Pages, seen: NDArray[np.float32]) -> None:
         usual = np.where(np.isnan(tally.lately), FIRST_SHARE, tally.lately)
-        tries, hits = tally.today(np.arange(len(tally.groups)))
+        all_ = np.arange(len(tally.groups))
+        tries, hits = tally.today(all_)
         last = len(self.belief.bins) - 1
+        of_group = np.empty((len(all_), 6), np.float32)
+        of_group[:, 0] = log_odds(usual)
+        of_group[:, 1] = _leaning(tries, hits, usual)
+        of_group[:, 2] = np.log1p(hits)
+        of_group[:, 3] = np.log1p(tries - hits)
+        for column, back in ((4, 3), (5, 14)):
+            of_group[:, column] = _leaning(*tally.since(all_, np.full(len(all_), max(last - back, 0))), usual)
         since = tally.since(group, bin_)
-        return [
-            log_odds(usual)[group],
-            _leaning(tries, hits, usual)[group],
-            np.log1p(hits)[group],
-            np.log1p(tries - hits)[group],
-            _leaning(*since, usual[group]),
-            np.log1p(since[0]),
-            *(
-                _leaning(
-                    *tally.since(np.arange(len(tally.groups)), np.full(len(tally.groups), max(last - back, 0))), usual
-                )[group]
-                for back in (3, 14)
-            ),
-        ]
+        seen[:, [0, 1, 2, 3, 6, 7]] = of_group[group]
+        seen[:, 4] = _leaning(*since, usual[group])
+        seen[:, 5] = np.log1p(since[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,164 @@
+"""How the default policy does against all others on archives: all sites together, each site alone, ingredients, worlds.
+
+    python -m benchmarks.default_policy together ARCHIVE... [--seeds 5]      the table of docs/reference/default-policy.md
+    python -m benchmarks.default_policy alone ARCHIVE... [--budget 0.03]
+    python -m benchmarks.default_policy parts ARCHIVE...                     what each ingredient brings
+    python -m benchmarks.default_policy poisson                              pages that change on their own, no shocks
+    python -m benchmarks.default_policy speed                                10,000 pages, 365 cycles
+
+Each line is a JSON object, printed as soon as it is known, so that a run that is stopped keeps what it has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.opinion import belief, part
+from recrawl.choose import make_policy, shock
+from recrawl.choose.shock import Shock
+from recrawl.lab.histories import open_history
+from recrawl.lab.history import History, assemble
+from recrawl.lab.jobs import most
+from recrawl.lab.replay import Setup, replay
+from recrawl.learn import opinion, shocks
+
+DAY = 86400.0
+BUDGETS = (0.0025, 0.01, 0.04)
+OTHERS = (
+    *("round-robin", "random", "proportional", "greedy", "greedy(sample=10)", "greedy(sample=30)", "adaptive-sampling"),
+    *("grouped", "frequency-greedy", "frequency-adaptive", "change-frequency"),
+    *(
+        "sampling(neighbours=directory)",
+        "sampling(neighbours=directory, phi=ha)",
+        "sampling(neighbours=directory, phi=status)",
+    ),
+    *("nutch", "stormcrawler(fill=true)", "norconex", "heritrix1", "manifoldcf", "marginalia"),
+    *("optimal-freshness", "optimal-age", "lambda-crawl"),
+)
+SHOCKS = ("shock", "shock(objective=freshness)", "shock(objective=harmonic)")
+
+
+def measured(history: History, policy, budget: float, seed: int, cycles: int) -> dict:
+    visits = max(1, round(budget * len(history)))
+    bound, _ = most(history, np.arange(1, cycles + 1) * DAY, np.full(cycles, visits))
+    chosen = make_policy(policy) if isinstance(policy, str) else policy
+    began = time.process_time()
+    record = replay(history, chosen, Setup(budget=visits, cycle=DAY, cycles=cycles, seed=seed, samples=2))
+    early, _ = most(history, np.arange(1, 31) * DAY, np.full(30, visits))
+    return {
+        "budget": budget,
+        "seed": seed,
+        "share": round(float(record.found.sum() / max(bound, 1)), 4),
+        "first 30 days": round(float(record.found[:30].sum() / max(early, 1)), 4),
+        "freshness": round(float(record.freshness.mean()), 4),
+        "days stale": round(float(record.age.mean()), 3),
+        "seconds": round(time.process_time() - began, 1),
+    }
+
+
+def told(**row) -> None:
+    print(json.dumps(row), flush=True)
+
+
+def together(history, asked) -> None:
+    for budget in BUDGETS:
+        for policy in (*SHOCKS, *OTHERS):
+            if asked.only and policy not in asked.only:
+                continue
+            for seed in range(1, (asked.seeds if policy == "shock" else min(asked.seeds, 2)) + 1):
+                told(policy=policy, **measured(history, policy, budget, seed, asked.cycles))
+
+
+def alone(history, asked) -> None:
+    rng = np.random.default_rng(1)
+    sites = rng.permutation(len(history.sites))[: asked.sites]
+    for site in sites:
+        some = part(history, np.array([site]))
+        for policy in ("shock", *OTHERS):
+            told(
+                site=int(site), pages=len(some), policy=policy, **measured(some, policy, asked.budget, 1, asked.cycles)
+            )
+
+
+def parts(history, asked) -> None:
+    """Leave one ingredient out at a time."""
+    fitted = opinion.chances
+    weight = shocks.SHOCK_WEIGHT
+
+    def line(name, policy) -> None:
+        for budget in BUDGETS[1:]:
+            told(without=name, **measured(history, policy, budget, 1, asked.cycles))
+
+    line("nothing", Shock())
+    line("batches (one a cycle)", Shock(batches=1))
+    line("exploration", Shock(explore=0.0))
+    opinion.chances = belief
+    line("the network", Shock())
+    shocks.SHOCK_WEIGHT = 1e9  # a prior that nothing can move: every group is always as usual
+    line("the network and shocks", Shock())
+    shocks.SHOCK_WEIGHT, opinion.chances = weight, fitted
+    shock.FEW = 10**9
+    line("probes of unsure groups", Shock())
+
+
+def poisson(asked) -> None:
+    """Pages of one site whose rates have nothing to do with one another."""
+    for seed in (1, 2, 3):
+        world = independent(6000, asked.cycles, seed)
+        for policy in (
+            "shock",
+            "change-frequency",
+            "optimal-freshness",
+            "lambda-crawl",
+            "round-robin",
+            "frequency-greedy",
+        ):
+            told(policy=policy, world=seed, **measured(world, policy, 0.02, 1, asked.cycles))
+
+
+def independent(pages: int, days: int, seed: int) -> History:
+    rng = np.random.default_rng(seed)
+    rates = rng.gamma(0.5, 0.05 / 0.5, pages)
+    many = rng.poisson(rates * days)
+    page = np.repeat(np.arange(pages), many)
+    when = rng.random(len(page)) * days * DAY
+    rows = np.concatenate((np.arange(pages), page))
+    times = np.concatenate((np.zeros(pages), when))
+    order = np.lexsort((times, rows))
+    rows, times = rows[order], times[order]
+    version = np.arange(len(rows))
+    urls = [f"https://a.example/{number % 20}/{number}" for number in range(pages)]
+    return assemble(urls, rows, times, version, change="text", carries=frozenset())
+
+
+def speed(asked) -> None:
+    world = independent(10_000, 365, 1)
+    for policy in ("round-robin", "shock", "shock(batches=12)"):
+        told(policy=policy, **measured(world, policy, 0.01, 1, 365))
+
+
+def main():
+    ask = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    ask.add_argument("what", choices=("together", "alone", "parts", "poisson", "speed"))
+    ask.add_argument("archives", nargs="*", type=Path)
+    ask.add_argument("--cycles", type=int, default=365)
+    ask.add_argument("--seeds", type=int, default=5)
+    ask.add_argument("--sites", type=int, default=1000)
+    ask.add_argument("--budget", type=float, default=0.03)
+    ask.add_argument("--only", action="append")
+    ask.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "recrawl" / "facts")
+    asked = ask.parse_args()
+    if asked.what in {"poisson", "speed"}:
+        {"poisson": poisson, "speed": speed}[asked.what](asked)
+        return
+    history = open_history(asked.archives, cache=asked.cache)
+    {"together": together, "alone": alone, "parts": parts}[asked.what](history, asked)
+
+
+if __name__ == "__main__":
+    main()
