@@ -1,6 +1,6 @@
 """How the default policy does against all others on archives: all sites together, each site alone, ingredients, worlds.
 
-    python -m benchmarks.default_policy together ARCHIVE... [--seeds 5]      the table of docs/reference/default-policy.md
+    python -m benchmarks.default_policy together ARCHIVE... [--seeds 5]
     python -m benchmarks.default_policy alone ARCHIVE... [--budget 0.03]
     python -m benchmarks.default_policy parts ARCHIVE...                     what each ingredient brings
     python -m benchmarks.default_policy poisson                              pages that change on their own, no shocks
@@ -136,7 +136,7 @@ def independent(pages: int, days: int, seed: int) -> History:
     return assemble(urls, rows, times, version, change="text", carries=frozenset())
 
 
-def speed(asked) -> None:
+def speed(_asked) -> None:
     world = independent(10_000, 365, 1)
     for policy in ("round-robin", "shock", "shock(batches=12)"):
         told(policy=policy, **measured(world, policy, 0.01, 1, 365))
