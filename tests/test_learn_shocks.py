@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.book import Book
-from recrawl.choose.shock import Shock
+from recrawl.choose.shock import FEW, Shock
 from recrawl.learn.bins import MOST, Bins
 from recrawl.learn.opinion import NAMES, Opinion, network
 from recrawl.learn.shocks import DAY, Shocks
@@ -155,8 +155,8 @@ def test_in_one_batch_an_unsure_group_is_only_probed() -> None:
     book.form = np.repeat(np.arange(40, dtype=np.int64), 10)
     choice = Shock(batches=2, explore=0).cycle(book, 80, np.random.default_rng(1))
     first = next(choice).pages
-    assert np.bincount(first // 10).max() <= 3
+    assert np.bincount(first // 10).max() <= FEW
     hit = first // 10 == first[0] // 10
     what = np.where(hit, Outcome.CHANGED, Outcome.UNCHANGED).astype(np.int8)
     second = choice.send(Outcomes(first, what)).pages
-    assert (second[:3] // 10 == first[0] // 10).all()
+    assert (second[:FEW] // 10 == first[0] // 10).all()
