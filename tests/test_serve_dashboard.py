@@ -19,6 +19,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from recrawl.serve import previewing
 from recrawl.serve.running import Plan, Service
 from recrawl.settings import Filter, load
 from tests.living import Living, live
@@ -407,9 +408,7 @@ def test_a_noise_filter_is_tried_kept_and_removed(watched: Watched, living: Livi
 
 
 def test_an_endless_pattern_is_given_up(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recrawl.serve.dashboard import filters
-
-    monkeypatch.setattr(filters, "_PATIENCE", 0.01)
+    monkeypatch.setattr(previewing, "_PATIENCE", 0.01)
     page = watched.go("/settings/noise")
     page.get_by_label("Regular expressions").fill("(a+)+$")
     page.get_by_role("button", name="Preview").click()

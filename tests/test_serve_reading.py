@@ -260,3 +260,23 @@ def test_a_noise_filter_is_tried_on_what_was_seen(repository: Repository) -> Non
     assert noise.preview(repository, "https://elsewhere.example", NO_NOISE, Noise(("p",))).pages == 0
     with pytest.raises(UsageError, match="not a CSS selector"):
         noise.preview(repository, "", NO_NOISE, Noise(("p[[",)))
+
+
+def test_the_overview_scans_neither_pages_nor_visits(db: sqlite3.Connection) -> None:
+    """However many there are: what it asks goes by an index, and by one that ends at a limit."""
+    asked: list[str] = []
+    db.set_trace_callback(asked.append)
+    try:
+        overview.whole(db, 0.0)
+        overview.cycles(db, 40)
+        overview.busiest(db, 8)
+        changes.changes(db, Filters(), limit=6)
+        sites.sites(db, 0.0)
+    finally:
+        db.set_trace_callback(None)
+    assert len(asked) >= 6
+    for sql in asked:
+        for row in db.execute(f"EXPLAIN QUERY PLAN {sql}"):
+            step = row[3]
+            large = any(f"SCAN {name}" in step for name in ("v", "p", "r", "w", "pages", "visits", "versions", "links"))
+            assert not large or "INDEX updates_by_time" in step, f"{step}: {sql}"

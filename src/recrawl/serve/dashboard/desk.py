@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -37,6 +38,8 @@ PLACES = (
     ("/settings", "Settings"),
 )
 _THEMES = ("light", "dark")
+_HEAVY = 2
+"""Questions at a time that may look at all pages."""
 
 View = Callable[["Desk", Request], Response]
 Action = Callable[["Desk", Request, FormData], Response]
@@ -49,6 +52,7 @@ class Desk:
         self.context = context
         self.replays = context.replays
         self._kept = Kept(context)
+        self._heavy = threading.Semaphore(_HEAVY)
         self._templates = environment(context.clock)
         self._templates.globals.update(static=self._static, places=PLACES, feed=FEED)
 
@@ -62,8 +66,9 @@ class Desk:
 
     @contextmanager
     def apart(self) -> Iterator[Repository]:
-        """The repository in a connection of its own, for questions that need tables for a while."""
-        with Repository(self.context.folder) as opened:
+        """The repository in a connection of its own, for questions that need tables for a while; a few at a time,
+        because they may look at all pages."""
+        with self._heavy, Repository(self.context.folder) as opened:
             yield opened
 
     def settings(self) -> Settings:

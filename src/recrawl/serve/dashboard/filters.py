@@ -38,14 +38,16 @@ def add(desk: Desk, request: Request, given: FormData) -> Response:
         except UsageError as error:
             form.errors[name] = str(error)
     added = Filter(form["site"], selectors, patterns)
-    with WRITING:
-        before = desk.settings().filters
-        if added in before:
-            form.errors["selectors"] = "this filter is there already"
-        if not form.errors and form["do"] == "save":
-            write_filters(desk.context.settings_file, (*before, added))
-            return saved("/settings/noise")
-    preview = _preview(desk, form, added) if not form.errors else None
+    preview = None
+    if not form.errors and (form["do"] != "save" or patterns):  # a pattern that takes for ever is not kept either
+        preview = _preview(desk, form, added)
+    if not form.errors and form["do"] == "save":
+        with WRITING:
+            before = desk.settings().filters
+            if added not in before:
+                write_filters(desk.context.settings_file, (*before, added))
+                return saved("/settings/noise")
+        form.errors["selectors"] = "this filter is there already"
     return _noise(desk, request, form, preview)
 
 

@@ -15,6 +15,8 @@ _NUMBERS = {outcome.name.lower(): int(outcome) for outcome in Outcome}
 _NAMES = {number: name for name, number in _NUMBERS.items()}
 _LOOKED_AT = 20_000
 """Updates that one question looks through, however few of them the filters let pass."""
+_EVER = 1e300
+"""Later than any time."""
 _ROWS = """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.origin,
                   ifnull(r.title, w.title) AS title, r.divergence, r.significant, r.new_links
            FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
@@ -77,13 +79,13 @@ def changes(db: sqlite3.Connection, wanted: Filters, *, limit: int = 50, after: 
     """Updates that pass the filters, newest first, from a place in the stream on."""
     if wanted.outcome and wanted.outcome not in OUTCOMES:
         raise UsageError(f"an update is {', '.join(OUTCOMES[:-1])} or {OUTCOMES[-1]}, not '{wanted.outcome}'")
-    begin = after or Cursor(float("inf") if wanted.until is None else wanted.until, 1 << 62)
+    begin = after or Cursor(_EVER if wanted.until is None else wanted.until, 1 << 62)
     if wanted.until is not None and begin.at > wanted.until:
         begin = replace(begin, at=wanted.until)
     floor = _floor(db, begin)
     where, values = _conditions(wanted)
     bounds = "v.outcome IN (1, 2, 3) AND (v.at, v.id) < (?, ?) AND v.at >= ?"
-    least = max(-1e300 if floor is None else floor.at, -1e300 if wanted.since is None else wanted.since)
+    least = max(-_EVER if floor is None else floor.at, -_EVER if wanted.since is None else wanted.since)
     found = ask(
         db,
         f"{_ROWS} WHERE {' AND '.join([bounds, *where])} ORDER BY v.at DESC, v.id DESC LIMIT ?",
