@@ -93,7 +93,7 @@ def test_a_crawl_that_crashed_goes_on(bench: Bench, tmp_path: Path) -> None:
         assert ask(crashed, "SELECT count(*) FROM cycles") == [(1,)]
 
 
-@pytest.mark.parametrize("policy", [_RANDOM, "round-robin(order=shuffled)"])
+@pytest.mark.parametrize("policy", [_RANDOM, "round-robin(order=shuffled)", "shock"])
 def test_a_cycle_that_crashed_makes_the_same_choices(bench: Bench, crawled: Path, tmp_path: Path, policy: str) -> None:
     bench.clock.set(bench.archive.start + 2 * _DAY)
     folder = image(crawled, tmp_path / "repo")

@@ -36,6 +36,7 @@ def pages(number: int, size: int = 200) -> dict[str, Reply]:
 def two(repo: Repo, site: Start) -> tuple[Site, Site]:
     """Two sites of twelve pages, crawled a day ago."""
     both = site(pages(12)), site(pages(12))
+    repo.config(policy="round-robin")
     repo.crawl(*(one.url() for one in both))
     repo.later(days=1)
     for one in both:

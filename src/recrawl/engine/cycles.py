@@ -105,7 +105,7 @@ def cycle(
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, live.discovery, live.take)
         policy = make_policy(row.policy)
-        if ("hints" in policy.needs or options.spending.reserve_pushed) and not resumed:
+        if ("hints" in policy.needs or options.spending.reserve_pushed) and row.limits is None:  # nothing is chosen yet
             live.hear()
         named = told(repository.store, options.anchors)
         book, past = ready_book(repository, policy, row, live.servers.limits(), begin=True, told=named)

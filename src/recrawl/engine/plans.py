@@ -38,8 +38,8 @@ class Plan:
     book: Book
     allowance: Allowance
     batches: list[Picks]
-    ranking: Picks | None
-    """All pages that the policy would ask for at first, if it could have any number."""
+    line: list[Picks]
+    """All pages that the policy would ask for if it could have any number, and nothing changed."""
 
     @property
     def pages(self) -> Pages:
@@ -62,11 +62,14 @@ class Plan:
         return len(self.batches[0]) if self.batches else 0
 
     def rank(self, page: int) -> tuple[int, float] | None:
-        """A page's place in line, from 1, and its score; None where the policy does not ask for it at first."""
-        if self.ranking is None:
-            return None
-        place = np.flatnonzero(self.ranking.pages == page)
-        return (int(place[0]) + 1, float(self.ranking.score[place[0]])) if len(place) else None
+        """A page's place in line, from 1, and its score; None where the policy does not ask for it."""
+        before = 0
+        for picks in self.line:
+            place = np.flatnonzero(picks.pages == page)
+            if len(place):
+                return before + int(place[0]) + 1, float(picks.score[place[0]])
+            before += len(picks)
+        return None
 
 
 class _Unchanged:
@@ -103,5 +106,8 @@ def next_plan(
     world = _Unchanged()
     for _ in drive(allowed, world, book, visits, row.seed):
         pass
-    ranking = next(policy.cycle(book, len(book), np.random.default_rng(row.seed)), None) if ranked else None
-    return Plan(row, book, allowance, world.asked, ranking)
+    everything = _Unchanged()
+    if ranked:
+        for _ in drive(policy, everything, book, len(book), row.seed):
+            pass
+    return Plan(row, book, allowance, world.asked, everything.asked)

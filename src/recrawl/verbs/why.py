@@ -188,7 +188,7 @@ def _next_cycle(
     if told["site_most"] is not None and told["site_planned"] >= told["site_most"]:
         return f"{no} its site gets at most {told['site_most']:,} visits, and that many of its pages come before it."
     if told["place"] is None:
-        return f"The next cycle ({name}) would not ask for it at first: its time has not come by the policy's rule."
+        return f"The next cycle ({name}) would not ask for it: its time has not come by the policy's rule."
     if len(plan.pages) < told["budget"] and plan.allowance.bytes < math.inf:
         return f"{no} the {plan.allowance.bytes / 1e6:,.1f} MB of the cycle go to pages before it; {line}."
     last = _scored(told["last_score"]).removeprefix(", ")
