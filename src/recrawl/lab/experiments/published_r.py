@@ -38,3 +38,29 @@ SAYS = {
     "robust": ("§8.2.3, fig. 7", "The gain over the single expert is robust across numbers of experts."),
 }
 """Sentences, each with the place where it stands."""
+
+TOO_FEW = "too few pages flip often enough here for a test to decide"
+_SAME_PAGES = "supposed: the page's own last days tell nearly all that its relatives' do"
+_LEADERS = "in this world every page links to the one that leads, so links choose the only page that tells"
+_BY_RELATION = "supposed: votes count by relation, and those of distant experts hardly do"
+_WHY = {
+    "temporal": _SAME_PAGES,
+    "all choices": _SAME_PAGES,
+    "all sizes": _SAME_PAGES,
+    "robust": _SAME_PAGES,
+    "peak": _BY_RELATION,
+    "under 30": "supposed: pages drift, so that the newest days tell most",
+    "alike": "supposed: DTW is free to stretch what cross-correlation takes as it is",
+}
+_WHY_MADE = {
+    "temporal": _LEADERS,
+    "graph": _LEADERS,
+    "all choices": "the baseline is strong: most pages change by a coin, or while a cause is on",
+    "all sizes": "the single expert has nothing to learn from coins",
+    "constant": "more days are more examples of a rule that never changes",
+}
+
+
+def why(key: str, *, made: bool) -> str:
+    """A reason why a sentence does not hold: on the made worlds it follows from how they are made."""
+    return (_WHY_MADE.get(key) if made else None) or _WHY.get(key, "")

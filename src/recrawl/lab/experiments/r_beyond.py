@@ -39,6 +39,13 @@ WELL = 0.05
 _FOR_ALL = ("frequency", POOLED)
 """Methods that predict all pages of a world whichever are judged."""
 _PLACE = "beyond R"
+_LITTLE_LEFT = (
+    "most pages change nearly every day or hardly ever, and too few are left to decide; see the middling ones"
+)
+_SMALL_WORLD = "measured: the fit is most of its cost, however few pages there are; at R's size see the benchmarks"
+_UNSURE = "a share of fifty days is a rough chance, and nothing draws it towards the middle"
+_TOO_MUCH = "supposed: on so few pages more is found than there is"
+_SKETCH = "supposed: one look at each day, and a sketch of the words in place of all of them"
 _COST = (
     "Cost is processor time for a thousand predictions (a page on a day), learning and choice of experts included. "
     "`pooled` and frequency predict all pages of a world, the others only those that are judged."
@@ -86,8 +93,8 @@ def _of_ours(where: Where, over: range, rows: dict[str, Row]) -> list[Claim]:
     """What was asked of them, held against what was measured."""
     name = f"{where.name} ({where.label})"
 
-    def claim(says: str, holds: bool | None, numbers: str) -> Claim:
-        return Claim.of(_PLACE, says, name, holds, numbers)
+    def claim(says: str, holds: bool | None, numbers: str, why: str) -> Claim:
+        return Claim.of(_PLACE, says, name, holds, numbers, why)
 
     right = compared(where, setting_of(where, POOLED), setting_of(where, MULTIPLE), over)
     one, other = (where.outcome(setting_of(where, method), over).brier_by_page() for method in (POOLED, MULTIPLE))
@@ -95,20 +102,23 @@ def _of_ours(where: Where, over: range, rows: dict[str, Row]) -> list[Claim]:
     sure = None if missed["p"] is None else bool(missed["difference"] > 0 and missed["p"] < r.LEVEL)
     much, little, online = (rows[method]["cost"] for method in (MULTIPLE, POOLED, GOES_ON))
     told = "no clock" if not little else f"{much / little:.0f} times less: {little:.3f} s against {much:.3f} s"
+    cheap = much >= CHEAPER * little if little else None
     goes_on = compared(where, setting_of(where, GOES_ON), setting_of(where, MULTIPLE), over)
     worse = goes_on["p"] is not None and goes_on["difference"] < 0 and goes_on["p"] < r.LEVEL
     return [
-        claim("`pooled` is more accurate than multiple experts.", better(right), shown(right)),
+        claim("`pooled` is more accurate than multiple experts.", better(right), shown(right), _LITTLE_LEFT),
         claim(
             "`pooled` has the better Brier score.",
             sure,
             f"{rows[POOLED]['brier']:.4f} against {rows[MULTIPLE]['brier']:.4f}, p {missed['p'] or 1:.3g}",
+            _LITTLE_LEFT,
         ),
-        claim("`pooled` costs a hundredth.", much >= CHEAPER * little if little else None, f"a thousand cost {told}"),
+        claim("`pooled` costs a hundredth.", cheap, f"a thousand cost {told}", _SMALL_WORLD),
         claim(
             "Experts that go on learning are not worse than those that are fitted anew every day.",
             not worse,
             f"{shown(goes_on)}; a thousand cost {online:.3f} s",
+            _SKETCH,
         ),
     ]
 
@@ -128,7 +138,8 @@ def calibrations(options: Options) -> Result:
             off = found.summary()["calibration_error"]
             says = f"{NAMES[method]}: what was said and what came differ by less than {WELL:.0%} on average."
             numbers = "nothing was predicted" if off is None else f"{off:.1%} on average"
-            claims.append(Claim.of(_PLACE, says, world, None if off is None else off < WELL, numbers))
+            why = _UNSURE if method == "frequency" else _TOO_MUCH
+            claims.append(Claim.of(_PLACE, says, world, None if off is None else off < WELL, numbers, why))
         step()
     picture = Picture(
         "calibration", "said", "came", "Calibration: chances by tenths, against what came", "chance that was said",

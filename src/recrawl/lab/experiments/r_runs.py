@@ -214,7 +214,8 @@ def shown(test: Row) -> str:
 def claimed(key: str, where: Where, holds: bool | None, numbers: str, why: str = "") -> Claim:
     """A claim of R on a world."""
     place, says = r.SAYS[key]
-    return Claim.of(place, says, f"{where.name} ({where.label})", holds, numbers, why)
+    reason = r.TOO_FEW if holds is None else why or r.why(key, made=where.label == "planted")
+    return Claim.of(place, says, f"{where.name} ({where.label})", holds, numbers, reason)
 
 
 def stepping(options: Options, total: int) -> Callable[[], None]:
