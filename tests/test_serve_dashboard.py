@@ -209,7 +209,16 @@ def test_harm_is_shown_as_text(watched: Watched, living: Living) -> None:
 def test_a_page_that_is_not_there(watched: Watched) -> None:
     page = watched.go("/pages/999999", 404)
     expect(page.locator("h1")).to_have_text("Not found")
-    watched.go("/sites/999999", 404)
+    for path in (
+        "/sites/999999",
+        f"/sites/{10**30}",
+        f"/pages/{10**30}",
+        "/pages/0/text?version=x",
+        "/pages/0/diff?old=-1",
+    ):
+        watched.go(path, 404)
+    for path in ("/changes?after=nan_1", f"/changes?site={10**30}", "/changes?least=nan", "/search?q=a&from=x"):
+        watched.go(path, 400)
 
 
 # -- moving about --------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_changes_look_through_so_many_and_no_more(db: sqlite3.Connection, monkey
     assert part.older is not None
 
 
-@pytest.mark.parametrize("text", ["x", "1", "1_x", "_"])
+@pytest.mark.parametrize("text", ["x", "1", "1_x", "_", "nan_1", "inf_1", "1e999_1", "1_-1", f"1_{10**30}"])
 def test_a_bad_cursor_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="no place in the list"):
         Cursor.read(text)
@@ -136,6 +136,8 @@ def test_versions_of_other_pages_are_refused(db: sqlite3.Connection) -> None:
         pages.version(db, two, pages.versions(db, one)[0].id)
     with pytest.raises(UsageError, match="no such page"):
         pages.page(db, 10**9)
+    with pytest.raises(UsageError, match="no such page"):
+        pages.page(db, 10**30)
 
 
 def test_a_difference_inline_and_side_by_side(repository: Repository, db: sqlite3.Connection) -> None:

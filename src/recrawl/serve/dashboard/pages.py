@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.discover.urls import origin
+from recrawl.errors import NotKnown
 from recrawl.record import questions
 from recrawl.record.repository import Repository
 from recrawl.record.rows import VersionRow
@@ -69,8 +70,8 @@ def difference(desk: Desk, request: Request) -> Response:
     with desk.reading() as repository:
         db = repository.store.db
         told = reading.page(db, request.path_params["page"])
-        new = reading.version(db, told["id"], form.number("new", most=1 << 62))
-        wanted = form.number("old", most=1 << 62)
+        new = reading.version(db, told["id"], _number(form, "new"))
+        wanted = _number(form, "old")
         old = (
             reading.version_before(db, told["id"], new.id)
             if wanted is None
@@ -119,7 +120,15 @@ def _version(repository: Repository, request: Request) -> tuple[dict[str, Any], 
     """The page that the address names, and the version: the newest unless another is asked for."""
     form = Form(request.query_params, ("version",))
     told = reading.page(repository.store.db, request.path_params["page"])
-    return told, reading.version(repository.store.db, told["id"], form.number("version", most=1 << 62))
+    return told, reading.version(repository.store.db, told["id"], _number(form, "version"))
+
+
+def _number(form: Form, name: str) -> int | None:
+    """The number of a version, None when none is named."""
+    found = form.number(name, most=reading.LARGEST)
+    if form.errors[name]:
+        raise NotKnown("this page has no such version")
+    return found
 
 
 def _show(desk: Desk, request: Request, template: str, told: dict[str, Any], tab: str, **values: Any) -> Response:

@@ -16,6 +16,7 @@ from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.render import percent
 from recrawl.serve.reading import heats, trees
 from recrawl.serve.reading import sites as reading
+from recrawl.serve.reading.pages import LARGEST
 from recrawl.serve.reading.shocks import memory_of, shocks
 from recrawl.settings import Settings
 from recrawl.verbs.anchor import surveyed
@@ -68,7 +69,7 @@ def sites(desk: Desk, request: Request) -> Response:
 
 def site(desk: Desk, request: Request) -> Response:
     """One site."""
-    now, number = desk.now(), request.path_params["site"]
+    now, number = desk.now(), min(request.path_params["site"], LARGEST)
     values = desk.settings()
     with desk.reading() as repository:
         db = repository.store.db

@@ -17,6 +17,8 @@ _LOOKED_AT = 20_000
 """Updates that one question looks through, however few of them the filters let pass."""
 _EVER = 1e300
 """Later than any time."""
+_LARGEST = 1 << 62
+"""Larger than any number in the store."""
 _ROWS = """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.origin,
                   ifnull(r.title, w.title) AS title, r.divergence, r.significant, r.new_links
            FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
@@ -57,9 +59,12 @@ class Cursor:
             return None
         at, _, number = text.partition("_")
         try:
-            return cls(float(at), int(number))
+            found = cls(float(at), int(number))
         except ValueError:
-            raise UsageError("this is no place in the list: begin at its start") from None
+            found = cls(float("nan"), 0)
+        if not abs(found.at) <= _EVER or not 0 <= found.id <= _LARGEST:
+            raise UsageError("this is no place in the list: begin at its start")
+        return found
 
     def __str__(self) -> str:
         return f"{self.at!r}_{self.id}"
@@ -79,7 +84,7 @@ def changes(db: sqlite3.Connection, wanted: Filters, *, limit: int = 50, after: 
     """Updates that pass the filters, newest first, from a place in the stream on."""
     if wanted.outcome and wanted.outcome not in OUTCOMES:
         raise UsageError(f"an update is {', '.join(OUTCOMES[:-1])} or {OUTCOMES[-1]}, not '{wanted.outcome}'")
-    begin = after or Cursor(_EVER if wanted.until is None else wanted.until, 1 << 62)
+    begin = after or Cursor(_EVER if wanted.until is None else wanted.until, _LARGEST)
     if wanted.until is not None and begin.at > wanted.until:
         begin = replace(begin, at=wanted.until)
     floor = _floor(db, begin)

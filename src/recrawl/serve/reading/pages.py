@@ -19,6 +19,8 @@ from recrawl.record.rows import VersionRow
 
 MOST_VERSIONS = 200
 """Versions of a page that are listed: the newest."""
+LARGEST = 1 << 62
+"""Larger than any number in the store, and not too large for it."""
 _MOST_LINES = 5_000
 _MOST_CHARACTERS = 400_000
 _STATES = {int(state): state.name.lower() for state in State}
@@ -60,7 +62,7 @@ def page(db: sqlite3.Connection, number: int) -> dict[str, Any]:
         """SELECT p.*, s.origin, q.url AS parent_url, t.url AS target_url, v.title
            FROM pages p JOIN sites s ON s.id = p.site LEFT JOIN pages q ON q.id = p.parent
            LEFT JOIN pages t ON t.id = p.target LEFT JOIN versions v ON v.id = p.version WHERE p.id = ?""",
-        (number,),
+        (min(number, LARGEST),),
     )
     if not rows:
         raise NotKnown("there is no such page here")
