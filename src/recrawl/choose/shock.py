@@ -196,7 +196,7 @@ class Plan:
         if len(self.pages) <= many:
             self._look(self.pages)
             return
-        believed = self.opinion.believed(self.pages)
+        believed = self._signals.chance(self.pages, self.opinion.believed(self.pages))  # a signal can make up for much
         self._chance[self.pages] = believed / 2  # what was not looked at must not stand before what was
         chosen = np.zeros(len(self.pages), bool)
         chosen[np.argpartition(-believed, many)[:many]] = True

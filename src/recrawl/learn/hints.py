@@ -8,7 +8,8 @@ the source has signalled n times, then
 
 so a signal of a source without false alarms is as good as knowing, and the silence of one that tells all is, too.
 Neither r nor f is known. For each kind and site the book's memory holds how well each pair of a grid of them has
-foretold what visits found; r = 0, the source that is not heeded, is one of the pairs. Visits are chosen by what is
+foretold what visits found; r = 0, the source that is not heeded, is among them, with what else is known of a page being
+wrong by some factor, so that no source gets credit for mending that. Visits are chosen by what is
 believed, so only this kind of evidence is sound: it asks what a visit finds, given the signals, and never how many of
 the changes found had been signalled. Sites of which little is seen lean on what is usual among the others.
 
@@ -37,9 +38,12 @@ ALARMS = (1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0)
 """False signals a day."""
 FORGET = 0.005
 """The share of the evidence that is forgotten in a day."""
-_GRID = np.array([(0.0, 1.0), *((r, v) for r in RECALLS for v in ALARMS)])
-_RECALL, _ALARM = _GRID.T
-_PRIOR = np.where(_RECALL == 0, 0.5, 0.5 / (len(_GRID) - 1))
+SCALES = (0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
+"""By how much the chances that all else gives may be wrong: what is explained by that is no merit of a source."""
+_NULLS = len(SCALES)
+_GRID = np.array([*((0.0, 1.0, c) for c in SCALES), *((r, v, 1.0) for r in RECALLS for v in ALARMS)])
+_RECALL, _ALARM, _SCALE = _GRID.T
+_PRIOR = np.where(_RECALL == 0, 0.9 / _NULLS, 0.1 / (len(_GRID) - _NULLS))
 _PRIOR_WEIGHT = 1.0
 """How many sites the prior counts as, against what other sites have shown."""
 _ROUNDS = 4
@@ -195,9 +199,8 @@ class Signals:
         signals = self._hints.signals[row, pages].astype(np.float64)
         false = self._gap[pages, None] * _ALARM
         log = np.log(false / (false + np.outer(u, _RECALL)))
-        stays = (
-            said[:, None] + signals[:, None] * log - rest[:, None] * (1 - np.outer(self._covered(row, pages), _RECALL))
-        )
+        missed = _SCALE * (1 - np.outer(self._covered(row, pages), _RECALL))
+        stays = said[:, None] + signals[:, None] * log - rest[:, None] * missed
         unchanged = np.clip(np.exp(stays), _SURE, 1 - _SURE)
         foretold = np.log(np.where(changed[:, None], 1 - unchanged, unchanged))
         order = np.argsort(site, kind="stable")
@@ -217,10 +220,11 @@ class Signals:
                 _PRIOR_WEIGHT + np.count_nonzero(heard)
             )
         belief = _posterior(logs, usual)
-        weight = belief[:, 1:] / np.maximum(belief[:, 1:].sum(axis=1, keepdims=True), 1e-300)
-        self._doubt[kind] = belief[:, 0]
-        self._recall[kind] = weight @ _RECALL[1:]
-        self._alarm[kind] = np.exp(weight @ np.log(_ALARM[1:]))
+        heeded = belief[:, _NULLS:]
+        weight = heeded / np.maximum(heeded.sum(axis=1, keepdims=True), 1e-300)
+        self._doubt[kind] = belief[:, :_NULLS].sum(axis=1)
+        self._recall[kind] = weight @ _RECALL[_NULLS:]
+        self._alarm[kind] = np.exp(weight @ np.log(_ALARM[_NULLS:]))
 
 
 def _posterior(logs: Floats, prior: Floats) -> Floats:
