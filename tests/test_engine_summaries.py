@@ -73,6 +73,23 @@ def test_little_is_expected_of_pages_that_never_change(repo: Repo, site: Callabl
     assert float(str(one["rate"])) < 0.1
 
 
+def test_a_crawl_in_the_middle_of_a_cycle_does_not_hide_its_visits(repo: Repo, site: Callable[..., Site]) -> None:
+    lived(repo, site)
+    with contextlib.closing(Store(repo.folder / "recrawl.db")) as store:
+        db = store.db
+        last = db.execute("SELECT max(id) FROM cycles").fetchone()[0]
+        # As if a crawl had begun after the cycle's second visit, and the cycle had gone on then.
+        first = db.execute("SELECT first_visit FROM cycles WHERE id = ?", (last,)).fetchone()[0]
+        db.execute(
+            """INSERT INTO cycles (id, kind, policy, budget, seed, started, finished, first_visit, known)
+               SELECT id + 1, 'crawl', 'explore', 0, 0, started, finished, ?, known FROM cycles WHERE id = ?""",
+            (first + 2, last),
+        )
+        db.execute("DELETE FROM cycle_summaries")
+        catch_up(store, 0.0)
+    assert [row["visits"] for row in summaries(repo, "cycle_summaries")] == [4, 4, 4, 0]
+
+
 def test_old_repositories_are_caught_up_with(repo: Repo, site: Callable[..., Site]) -> None:
     lived(repo, site)
     whole = {table: summaries(repo, table) for table in ("cycle_summaries", "site_cycles")}

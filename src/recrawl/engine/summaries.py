@@ -89,15 +89,22 @@ def _pages(store: Store) -> Columns:
 
 def _visits(store: Store, cycle: CycleRow) -> Columns:
     """The cycle's visits; `before` is when the page was last looked at before, nan when it never was."""
-    end = store.db.execute("SELECT min(first_visit) FROM cycles WHERE id > ?", (cycle.id,)).fetchone()[0]
     return store.columns(
         """SELECT v.page, v.at, v.outcome, v.status, v.received, v.seconds,
                   ifnull((SELECT w.at FROM visits w WHERE w.page = v.page AND w.id < v.id AND w.outcome != 4
                           ORDER BY w.id DESC LIMIT 1), -9e999)
            FROM visits v WHERE v.id >= ? AND v.id < ? AND v.cycle = ? ORDER BY v.id""",
         _VISITS,
-        (cycle.first_visit, 1 << 62 if end is None else end, cycle.id),
+        (cycle.first_visit, _end(store, cycle), cycle.id),
     )
+
+
+def _end(store: Store, cycle: CycleRow) -> int:
+    """The number of a visit behind all of the cycle's own. A crawl may have come between, when the cycle was stopped
+    and gone on with; but not after its end."""
+    sql = "SELECT min(first_visit) FROM cycles WHERE id > ? AND started >= ?"
+    row = store.db.execute(sql, (cycle.id, cycle.finished)).fetchone()
+    return 1 << 62 if row[0] is None else int(row[0])
 
 
 def _expected(visits: Columns, pages: Columns, sites: int) -> tuple[Floats, float]:
@@ -118,8 +125,8 @@ def _cycle_row(store: Store, cycle: CycleRow, visits: Columns, expected: Floats,
     outcomes = np.bincount(visits["outcome"], minlength=len(Outcome))
     chance = expected[~np.isnan(expected)]
     failures = store.db.execute(
-        "SELECT failure, count(*) FROM visits WHERE id >= ? AND cycle = ? AND failure NOT NULL GROUP BY 1",
-        (cycle.first_visit, cycle.id),
+        "SELECT failure, count(*) FROM visits WHERE id >= ? AND id < ? AND cycle = ? AND failure NOT NULL GROUP BY 1",
+        (cycle.first_visit, _end(store, cycle), cycle.id),
     )
     return {
         "cycle": cycle.id,
