@@ -13,6 +13,7 @@ import contextlib
 import io
 import json
 import os
+import queue
 import tempfile
 import threading
 import time
@@ -51,7 +52,8 @@ class Here:
     def __init__(self, folder: Path, now: Time) -> None:
         self._folder, self._now = folder, now
         self._stop = threading.Event()
-        self.ended = threading.Semaphore(0)
+        self.ended: queue.Queue[bool] = queue.Queue()
+        """For each turn whether it came to its end."""
         self.cut_after: int | None = None
         """Visits after which the next turn is stopped as if the service had been."""
 
@@ -70,12 +72,14 @@ class Here:
             tell({"doing": title})
             yield report
 
+        finished = False
         try:
             with mock.patch("time.time", self._now):
                 summary = take(self._folder, Turn(period=order["period"]), self._stop.is_set, watch=watch)
+            finished = summary is not None and summary.finished
             return Ended(None if summary is None else summary_of(summary))
         finally:
-            self.ended.release()
+            self.ended.put(finished)
 
     def stop(self) -> None:
         self._stop.set()
@@ -133,23 +137,18 @@ def week(work: Path, *, days: float = 7.0, sites: int = 3, pages: int = 60, seed
                         now.ahead += 6 * 3600
                         clock.set(clock.now() + 6 * 3600)
                         service.context.scheduler.wake()
-                    if not runner.ended.acquire(timeout=600):
-                        raise SystemExit("a turn did not end")
-                    while service.context.scheduler.status().running:
-                        time.sleep(0.005)
-                    status = service.context.scheduler.status()
-                    came.turns += 1
-                    if status.error:
-                        came.wrong.append(status.error)
-                    whole = status.last is not None and status.last["finished"]
-                    if not whole:
-                        came.cut += 1
-                        break  # stopped in the middle: start the service again
-                    done += 1
-                    if done % 4 == 0:
+                    whole = runner.ended.get(timeout=600)
+                    done, came.turns, came.cut = done + whole, came.turns + 1, came.cut + (not whole)
+                    while whole and service.context.scheduler.status().running:
+                        time.sleep(0.005)  # it has yet to note that; the clock must not be turned before
+                    if whole and done % 4 == 0:
                         came.memory.append(resident())
-                    if done >= turns:
-                        break
+                    if not whole or done >= turns:
+                        break  # stopped in the middle, or at the end of the week
+                came.wrong += filter(None, [service.context.scheduler.status().error])
+            while not runner.ended.empty():  # a turn that was gone on with at once, and stopped with the service
+                whole = runner.ended.get()
+                done, came.turns, came.cut = done + whole, came.turns + 1, came.cut + (not whole)
             came.restarts += 1
         with Service(folder, Plan(clock=now, schedule=False)) as service:
             settle(folder, service)

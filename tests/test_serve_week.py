@@ -14,5 +14,5 @@ def test_days_with_restarts(tmp_path: Path) -> None:
     assert came.wrong == []
     assert came.cut >= 1
     assert came.restarts >= 3
-    assert came.turns == 6 + came.cut
+    assert came.turns >= 6 + came.cut
     assert came.told == came.updates > 25
