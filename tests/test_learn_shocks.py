@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.book import Book
+from recrawl.book import Book, Hints
 from recrawl.choose.shock import FEW, Shock
 from recrawl.learn.bins import MOST, Bins
 from recrawl.learn.opinion import NAMES, Opinion, network
 from recrawl.learn.shocks import DAY, Shocks
 from recrawl.learn.tallies import Groups, Tally
-from recrawl.loop import note
-from recrawl.model import Outcome, Outcomes
+from recrawl.loop import drive, note
+from recrawl.model import Outcome, Outcomes, Picks
 
 
 def watched(pages: int = 40, now: float = 10 * DAY) -> Book:
@@ -160,3 +160,43 @@ def test_in_one_batch_an_unsure_group_is_only_probed() -> None:
     what = np.where(hit, Outcome.CHANGED, Outcome.UNCHANGED).astype(np.int8)
     second = choice.send(Outcomes(first, what)).pages
     assert (second[:FEW] // 10 == first[0] // 10).all()
+
+
+def test_no_page_waits_for_ever() -> None:
+    """Pages that never change give way to some that always do, but only as long as `patience` says."""
+    pages, budget, patience = 60, 10, 2.0
+    book = watched(pages, now=DAY)
+    book.last_visit[:] = book.last_try[:] = 0.0
+    policy, lively = Shock(batches=2, patience=patience), np.arange(pages) < 20
+    longest = np.zeros(pages)
+    for cycle in range(1, 121):
+        book.now = cycle * DAY
+        seen = list(drive(policy, Lively(lively), book, budget, seed=cycle))
+        whole = Outcomes(np.concatenate([part.pages for part in seen]), np.concatenate([part.what for part in seen]))
+        longest[whole.pages] = np.maximum(longest[whole.pages], book.now - book.last_try[whole.pages])
+        note(policy, book, whole, np.full(len(whole), book.now))
+    longest = np.maximum(longest, book.now - book.last_try)
+    round_ = pages / budget * DAY
+    # A tenth of the budget is for those that are over their time, so that all of them are seen within ten more rounds.
+    assert longest.max() <= (patience + 10) * round_ + DAY
+
+
+class Lively:
+    """A world in which some pages have changed at every visit, the others never."""
+
+    def __init__(self, lively: np.ndarray) -> None:
+        self.lively = lively
+
+    def visit(self, picks: Picks) -> Outcomes:
+        what = np.where(self.lively[picks.pages], Outcome.CHANGED, Outcome.UNCHANGED)
+        return Outcomes(picks.pages, what.astype(np.int8))
+
+
+def test_an_honest_hint_leads_and_a_weight_counts() -> None:
+    book = watched()
+    book.hints = Hints(("lastmod",), np.zeros((1, 40), np.int16), np.full((1, 40), -np.inf), np.full((1, 40), book.now))
+    book.hints.signals[0, 33] = 1
+    assert next(Shock(batches=1, explore=0).cycle(book, 1, np.random.default_rng(1))).pages.tolist() == [33]
+    book.hints = None
+    book.weight = np.where(np.arange(40) == 17, 5.0, 1.0)
+    assert next(Shock(batches=1, explore=0).cycle(book, 1, np.random.default_rng(1))).pages.tolist() == [17]
