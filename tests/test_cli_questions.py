@@ -86,7 +86,7 @@ def test_status(past: Past) -> None:
     assert told["cycles"][0]["kind"] == "import"
     shown = past.repo.run("status").out
     assert f"{told['pages']:,} pages" in shown
-    assert "round-robin" in shown
+    assert "shock" in shown
 
 
 def test_status_of_nothing(repo: Repo) -> None:
@@ -353,7 +353,7 @@ def test_diff_of_nonsense(past: Past, words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/a", ["It is kept", "unchanged", "has waited longest", "next cycle"]),
+        ("/a", ["It is kept", "unchanged", "has waited", "cycle"]),
         ("/unvisited", ["never"]),
         ("/private/x", ["robots.txt"]),
         ("/old", ["moved"]),

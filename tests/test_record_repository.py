@@ -129,7 +129,7 @@ def test_what_was_committed_is_there_when_it_is_opened_again(folder: Path) -> No
 def judge_without_cycles(folder: Path) -> None:
     """These visits were made by hand, so give them the cycle that they name."""
     with Repository(folder) as made:
-        made.store.db.execute("INSERT OR IGNORE INTO cycles VALUES (0, 'crawl', '', 0, 0, 0, 0, 0, 0)")
+        made.store.db.execute("INSERT OR IGNORE INTO cycles VALUES (0, 'crawl', '', 0, 0, 0, 0, 0, 0, '')")
     judge(folder)
 
 

@@ -101,7 +101,7 @@ class Service:
         signal.signal(signal.SIGTERM, interrupt)  # uvicorn passes signals on when it is done, to whoever was there
         try:
             self._begin()
-            ready()
+            self._server.announce = ready  # not before signals are heard, so that who reads it may stop us at once
             self._run()
         except KeyboardInterrupt:
             pass  # to stop is what was asked for
@@ -199,11 +199,13 @@ class _Uvicorn(uvicorn.Server):
         )
         super().__init__(config)
         self.ready = threading.Event()
+        self.announce: Callable[[], None] = lambda: None
         self._hub = hub
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.ready.set()
+        self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._hub.end()
