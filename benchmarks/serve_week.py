@@ -3,7 +3,7 @@
 Time is turned, not waited for: the web's clock and ours jump from one cycle to the next. The service is stopped and
 started again between cycles and in the middle of them. At the end nothing may be lost and nothing done twice: every
 cycle came to its end, no page was visited twice in one, every update that visits found is in the outbox of an alert
-once. Memory is read after each day; it must not grow.
+once. Memory is read after each day; since turns are taken in this very process here, it is the crawler's memory too.
 """
 
 from __future__ import annotations
