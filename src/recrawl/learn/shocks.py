@@ -8,10 +8,11 @@ A visit says whether the page has changed since the visit before it, so when it 
 in between by what is believed of them (one step of expectation maximisation); the belief of each bin of the group, and
 of the page's rate, moves with it. All of it is sums: an update costs what was visited, not what there is.
 
-    believe = Shocks.of(book)                  a copy of the policy's memory, with a bin up to now
-    w = believe.exposure(last)                 how much has happened to each page's group since its last visit
-    believe.observe(pages, last, changed)
-    believe.keep(book)                         into the memory again
+    belief = Shocks.of(book)                   a copy of the policy's memory, with a bin up to now
+    place = belief.bins.place(days)            the pages' last visits among the bins
+    belief.exposure(pages, place)              how much has happened to their groups since then
+    belief.observe(pages, place, changed)
+    belief.keep(book)                          into the memory again
 """
 
 from __future__ import annotations
@@ -94,11 +95,6 @@ class Shocks:
             "shock.events": self.events.astype(np.float32),
             "shock.expected": self.expected.astype(np.float32),
         }
-
-    @property
-    def rate(self) -> Floats:
-        """One per page: changes a day."""
-        return self.a / self.b
 
     def latest(self) -> Floats:
         """One per group: how much happened to it in the last bin; 1 is what is usual."""
