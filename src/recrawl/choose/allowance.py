@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
+from recrawl.choose.least import rank_within
 from recrawl.model import Outcomes, Pages, Unvisited
 
 Flags = NDArray[np.bool_]
@@ -127,7 +128,7 @@ class Purse:
     def fit(self, pages: Pages) -> Flags:
         """Which pages of a batch, best first, may be visited."""
         site = self._site[pages]
-        fits = _running(site, np.ones(len(pages))) <= self._room[site]
+        fits = rank_within(site) < self._room[site]
         if self._expected is not None:
             fits &= self._light_enough(pages, fits)
         fits[fits] = self._pools(pages[fits]) >= 0
@@ -180,7 +181,7 @@ class Purse:
         """Where each page of a batch is paid from; -1 where nothing is left for it."""
         site = self._site[pages]
         pool = np.full(len(pages), -1, np.int8)
-        pool[_running(site, np.ones(len(pages))) <= self._kept[site]] = _OF_SITE
+        pool[rank_within(site) < self._kept[site]] = _OF_SITE
         if self._pushed is not None:
             _take(pool, self._pushed[pages], self._kept_pushed, _OF_PUSHED)
         common = np.ones(len(pages), bool)

@@ -24,3 +24,16 @@ def least(place: NDArray[np.float64], count: int, tie: NDArray[Any] | None = Non
         candidates = np.arange(len(place))
     keys = (place[candidates],) if tie is None else (tie[candidates], place[candidates])
     return candidates[np.lexsort(keys)][:count]
+
+
+def rank_within(group: NDArray[Any]) -> NDArray[np.int32]:
+    """One per entry: how many entries of the same group stand before it.
+
+    >>> rank_within(np.array([7, 3, 7, 7])).tolist()
+    [0, 0, 1, 2]
+    """
+    order = np.argsort(group, kind="stable")
+    begins = np.flatnonzero(np.diff(group[order], prepend=-1))
+    rank = np.empty(len(group), np.int32)
+    rank[order] = np.arange(len(group)) - np.repeat(begins, np.diff(np.append(begins, len(group))))
+    return rank

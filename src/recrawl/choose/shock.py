@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.contract import Choice
+from recrawl.choose.least import rank_within
 from recrawl.errors import UsageError
 from recrawl.learn.bins import Floats
 from recrawl.learn.hints import Signals
 from recrawl.learn.objectives import OBJECTIVES, index
 from recrawl.learn.opinion import Opinion, log_odds
 from recrawl.learn.shocks import DAY
-from recrawl.learn.tallies import Pages
 from recrawl.model import Outcomes, Picks
 
 FEW = 2
@@ -143,7 +143,7 @@ class Plan:
         """One per group: so many of its pages, by their first chances, are looked at again when something is found."""
         best_first = self.pages[np.argsort(-self._chance[self.pages], kind="stable")]
         self._rank = np.zeros(len(book), np.int32)
-        self._rank[best_first] = _rank_within(groups.of[best_first])
+        self._rank[best_first] = rank_within(groups.of[best_first])
 
     def chance(self) -> Floats:
         """The chance of each page of having changed."""
@@ -174,7 +174,7 @@ class Plan:
         """
         some = _largest(score, min(len(score), many * _WIDE))
         group = self.opinion.belief.groups.of[self.pages[some]]
-        late = (_rank_within(group) >= each) & (self._chance[self.pages[some]] < SURE)
+        late = (rank_within(group) >= each) & (self._chance[self.pages[some]] < SURE)
         return np.concatenate((some[~late], some[late]))[:many]
 
     def take(self, seen: Outcomes) -> None:
@@ -238,19 +238,6 @@ def _overdue(book: Book, open_: NDArray[np.bool_], patience: float, budget: int)
     waited = book.now - book.last_try
     late = np.flatnonzero(open_ & (waited > patience * round_))
     return late[np.argsort(-waited[late], kind="stable")]
-
-
-def _rank_within(group: Pages) -> NDArray[np.int32]:
-    """One per entry: how many entries of the same group stand before it.
-
-    >>> _rank_within(np.array([7, 3, 7, 7])).tolist()
-    [0, 0, 1, 2]
-    """
-    order = np.argsort(group, kind="stable")
-    begins = np.flatnonzero(np.diff(group[order], prepend=-1))
-    rank = np.empty(len(group), np.int32)
-    rank[order] = np.arange(len(group)) - np.repeat(begins, np.diff(np.append(begins, len(group))))
-    return rank
 
 
 def _largest(score: Floats, many: int) -> NDArray[np.int64]:
