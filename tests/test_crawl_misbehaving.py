@@ -186,7 +186,9 @@ def test_a_whole_misbehaving_site_ends(tmp_path: Path, name: str) -> None:
     """Sitemaps that loop, bombs and all: followed from the root, with every kind that answers at once."""
     slow = [f"/{kind}" for kind, entry in KINDS.items() if entry.expect & BACK_OFF]
     exclude = [word for path in (*slow, "/x/*", "/calendar/*") for word in ("--exclude", path)]
-    repo = Repo.create(tmp_path / "repo", **{**LIMITS, "max_bytes": 300_000}, per_server=32, max_queries=50)
+    # What is slow is excluded, so times are not what ends it: a busy machine must not look like a slow server.
+    times = {"timeout": 60, "connect_timeout": 30, "stall": 30, "parse_seconds": 10}
+    repo = Repo.create(tmp_path / "repo", **{**LIMITS, **times, "max_bytes": 300_000}, per_server=32, max_queries=50)
     with Misbehaving(robots=name) as running:
         repo.add(running.url("/"), *exclude, "--depth", 2)
         assert repo.crawl()["finished"]
@@ -281,7 +283,7 @@ def test_the_delay_can_be_set_for_a_site(repo: Repo, site: Start) -> None:
     repo.add(slow.url("/"), "--delay", 0.3)
     repo.crawl(quick.url("/"))
     assert min(_gaps(slow)) >= 0.3 - JITTER
-    assert sum(_gaps(quick)) < 1.2
+    assert min(_gaps(quick)) < 0.3 - JITTER
 
 
 def test_one_request_at_a_time(repo: Repo, site: Start) -> None:

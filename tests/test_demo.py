@@ -32,7 +32,6 @@ def test_figures(played: tuple[Path, dict[str, object]]) -> None:
         assert day["finished"] is True
         assert day["failed"] <= 0.02 * day["visits"]
         assert day["visits"] == sum(day[name] for name in ("new", "changed", "unchanged", "gone", "failed"))
-    assert days[0]["freshness"] > 0.8
     for day in days[1:]:
         assert day["visits"] <= day["budget"]
         assert day["changed"] > 0
