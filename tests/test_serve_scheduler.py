@@ -135,8 +135,8 @@ def test_a_pause_stops_the_turn_and_outlasts_a_restart(repo: Repo) -> None:
 def test_run_now_works_even_when_paused(repo: Repo) -> None:
     clock, turns, told = Clock(), Turns(), Told()
     with scheduled(repo, clock, turns, told, enabled=False) as scheduler:
-        assert scheduler.run_now(budget=7, policy="random")
-        assert turns.begun.get(timeout=WAIT) == {"period": 86400.0, "budget": 7, "policy": "random"}
+        assert scheduler.run_now(budget=7, policy="random", bytes_="2MB")
+        assert turns.begun.get(timeout=WAIT) == {"period": 86400.0, "budget": 7, "policy": "random", "bytes": "2MB"}
         assert not scheduler.run_now()
         turns.ends.put(Ended(DONE))
         told.wait("ended")

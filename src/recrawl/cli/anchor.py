@@ -9,12 +9,9 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, count, say, table
 from recrawl.cli.session import load, reading
-from recrawl.discover.urls import origin
 from recrawl.errors import UsageError
-from recrawl.record.repository import SETTINGS, Repository
-from recrawl.settings import write_value
-from recrawl.verbs.anchor import surveyed
-from recrawl.verbs.naming import origin_of, page_of
+from recrawl.verbs.anchor import keep_named, surveyed
+from recrawl.verbs.naming import origin_of
 from recrawl.verbs.times import duration, span
 
 EXAMPLE = "Example: recrawl anchor https://example.org --every 6h"
@@ -42,8 +39,10 @@ def command(
     if period <= 0 or per_minute < 0:
         raise UsageError("--every is a time over zero, --per-minute zero or more pages")
     with reading(ctx) as repository:
+        if name and auto:
+            raise UsageError("give --set or --auto, not both")
         if name or auto:
-            _keep(repository, site, name, auto)
+            keep_named(repository, site, name)
         values = load(repository.folder)
         where = origin_of(repository, site)
         rows = surveyed(repository, values, time.time(), period, per_minute, where)
@@ -56,20 +55,6 @@ def command(
             ({**row, **row["anchor"], "n": row["recommended"]["n"], "site": row["site"]} for row in rows),
             {"site": "site", "pages": ">pages", "url": "anchor", "score": ">score", "n": ">n"},
         )
-
-
-def _keep(repository: Repository, site: str, name: str, auto: bool) -> None:
-    """Write down the anchor that was named, or that none is."""
-    if name and auto:
-        raise UsageError("give --set or --auto, not both")
-    url = page_of(repository, name)["url"] if name else ""
-    where = origin_of(repository, site) or (origin(url) if url else "")
-    if not where:
-        raise UsageError("say whose anchor is to be found again: recrawl anchor SITE --auto")
-    if url and origin(url) != where:
-        raise UsageError(f"{url} is no page of {where}")
-    others = [other for other in load(repository.folder)["anchors"] if origin(other) != where]
-    write_value(repository.folder / SETTINGS, "anchors", [*others, *([url] if url else [])])
 
 
 def _show(row: dict[str, Any], period: float) -> None:

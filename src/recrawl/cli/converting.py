@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from recrawl.cli.output import as_json, count, note, say
+from recrawl.cli.progress import progress
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab import gits, warcs
 from recrawl.lab.sources import CARRIES, Kind, guess
@@ -124,10 +124,9 @@ def _told(kind: Kind, out: Path, taken: Taken, seconds: float) -> dict[str, Any]
 @contextmanager
 def _line(quiet: bool) -> Iterator[Report]:
     """A line on the terminal that says how far it is."""
-    console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
-        task = progress.add_task("", total=None)
+    with progress(*columns, quiet=quiet) as bars:
+        task = bars.add_task("", total=None)
         last = 0.0
 
         def report(what: str, done: int, total: int | None) -> None:
@@ -135,6 +134,6 @@ def _line(quiet: bool) -> Iterator[Report]:
             now = time.monotonic()
             if now - last >= _EVERY:
                 last = now
-                progress.update(task, description=f"{what}: {done:,}" + (f" of {total:,}" if total else ""))
+                bars.update(task, description=f"{what}: {done:,}" + (f" of {total:,}" if total else ""))
 
         yield report

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import track
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
 from recrawl.cli import converting
 from recrawl.cli.converting import Wanted
 from recrawl.cli.output import AsJson, as_json, note, say
+from recrawl.cli.progress import progress
 from recrawl.cli.session import folder_of, load, options_of, writing
 from recrawl.engine.importing import Importer
 from recrawl.errors import UsageError
@@ -57,6 +58,7 @@ def command(
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="PAGES", help="git, WARC: only so many pages, the oldest.")
     ] = None,
+    wait: Annotated[bool, typer.Option(help="Wait while another command works on the repository.")] = False,
     json: AsJson = False,
 ) -> None:
     """Take in addresses (a text file) or whole histories of pages (Parquet, WARC, a site's git repository).
@@ -76,7 +78,7 @@ def command(
     if out is not None:
         converting.to_archive(kinds, out, wanted, json=json)
     else:
-        _to_repository(folder_of(ctx), kinds, wanted, json=json)
+        _to_repository(folder_of(ctx), kinds, wanted, wait=wait, json=json)
 
 
 def _kinds(files: list[Path]) -> dict[Path, Kind | None]:
@@ -89,7 +91,7 @@ def _second(text: str | None, now: float) -> int | None:
     return None if text is None else int(moment(text, now))
 
 
-def _to_repository(folder: Path, kinds: dict[Path, Kind | None], wanted: Wanted, *, json: bool) -> None:
+def _to_repository(folder: Path, kinds: dict[Path, Kind | None], wanted: Wanted, *, wait: bool, json: bool) -> None:
     values = load(folder)
     options = options_of(values)
     lists = [file for file, kind in kinds.items() if kind is None]
@@ -97,7 +99,7 @@ def _to_repository(folder: Path, kinds: dict[Path, Kind | None], wanted: Wanted,
     bad: list[str] = []
     with tempfile.TemporaryDirectory(prefix="recrawl-") as aside:
         history, converted = _history(kinds, Path(aside), wanted, quiet=json)
-        with writing(folder, "import", options, values) as repository:
+        with writing(folder, "import", options, values, wait=wait) as repository:
             if lists:
                 pages, bad = Importer(repository, options).urls(_lines(lists))
             if history is not None:
@@ -144,10 +146,13 @@ def _lines(files: list[Path]) -> Iterator[str]:
 
 
 def _histories(archive: Archive, *, quiet: bool) -> Iterator[tuple[str, list[tuple[float, bytes | None]]]]:
-    pages = range(len(archive))
-    for page in pages if quiet or not sys.stderr.isatty() else track(pages, "importing", transient=True):
-        rows = range(int(archive.first[page]), int(archive.first[page + 1]))
-        yield (
-            archive.urls[page],
-            [(float(archive.times[row]), None if archive.removed[row] else archive.html(row)) for row in rows],
-        )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with progress(*columns, quiet=quiet) as bars:
+        task = bars.add_task("importing pages", total=len(archive))
+        for page in range(len(archive)):
+            rows = range(int(archive.first[page]), int(archive.first[page + 1]))
+            yield (
+                archive.urls[page],
+                [(float(archive.times[row]), None if archive.removed[row] else archive.html(row)) for row in rows],
+            )
+            bars.update(task, completed=page + 1)

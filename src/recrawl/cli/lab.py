@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
+from rich.progress import TextColumn, TimeElapsedColumn
 
 from recrawl.cli.output import AsJson, as_json, note, say
 from recrawl.cli.predicting import predict_command
+from recrawl.cli.progress import progress
 from recrawl.cli.reproduce import reproduce
 from recrawl.cli.trials import compare_command, run_command
 from recrawl.errors import UsageError
@@ -98,16 +98,16 @@ def _pairs(changed: list[str]) -> dict[str, str]:
 
 
 def _write(world: World, out: Path) -> int:
-    console = Console(stderr=True)
     columns = (
-        TextColumn("site {task.fields[site]:,} of {task.total:,}, {task.fields[rows]:,} versions"),
+        TextColumn("{task.description} {task.fields[told]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=world.sites, site=0, rows=0)
+    with progress(*columns) as bars:
+        task = bars.add_task("writing", total=world.sites, told="")
 
         def told(done: int, rows: int) -> None:
-            progress.update(task, completed=done, site=min(done + 1, world.sites), rows=rows)
+            site = min(done + 1, world.sites)
+            bars.update(task, completed=done, told=f"site {site:,} of {world.sites:,}, {rows:,} versions")
 
         return write(world, out, told)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from recrawl.cli.output import AsJson, as_json, say, table
 from recrawl.cli.places import cache_folder
+from recrawl.cli.progress import progress
 
 _COLUMNS = {
     "of": "of",
@@ -86,13 +86,12 @@ def _run(
 ) -> dict[str, Any]:
     protocol = importlib.import_module("recrawl.lab.predict.protocol")
     methods = importlib.import_module("recrawl.lab.predict.methods")
-    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        reading = progress.add_task("reading", total=None, told="")
+    with progress(*columns) as bars:
+        reading = bars.add_task("reading", total=None, told="")
 
         def read(done: int, total: int) -> None:
-            progress.update(reading, completed=done, total=total, told=f"{done:,} of {total:,} versions")
+            bars.update(reading, completed=done, total=total, told=f"{done:,} of {total:,} versions")
 
         days = importlib.import_module("recrawl.lab.days").days_of(archives, label, cache=cache, progress=read)
         if alpha:
@@ -100,10 +99,10 @@ def _run(
         days = methods.sampled(days, pages, setting.seed)
         begun = time.monotonic()
         over = protocol.last_days(days, setting, wanted)
-        predicting = progress.add_task("predicting", total=None, told="")
+        predicting = bars.add_task("predicting", total=None, told="")
 
         def told(done: int, total: int) -> None:
-            progress.update(predicting, completed=done, total=total, told=f"{done:,} of {total:,} pages")
+            bars.update(predicting, completed=done, total=total, told=f"{done:,} of {total:,} pages")
 
         summary = protocol.run(days, setting, over, observe=observe, progress=told).summary()
     how = {"method": setting.method, "experts": setting.experts, "k": setting.k, "train": setting.train}

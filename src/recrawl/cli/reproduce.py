@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from recrawl import __version__
 from recrawl.cli.output import AsJson, as_json, note, say, table
 from recrawl.cli.places import cache_folder
+from recrawl.cli.progress import progress
 from recrawl.errors import UnknownName, UsageError
 
 _SHOWN_ROWS = 40
@@ -95,20 +95,19 @@ def _chosen(experiments: Any, names: Sequence[str], every: bool) -> list[Any]:
 
 
 def _run(experiments: Any, report: Any, chosen: Sequence[Any], settings: dict[str, Any]) -> list[Any]:
-    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
     runs = []
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress(*columns) as bars:
         for number, experiment in enumerate(chosen, 1):
-            task = progress.add_task(f"{experiment.name} ({number} of {len(chosen)})", total=None, told="")
+            task = bars.add_task(f"{experiment.name} ({number} of {len(chosen)})", total=None, told="")
 
             def told(done: int, total: int, task: Any = task) -> None:
-                progress.update(task, completed=done, total=total, told=f"{done:,} of {total:,} replays")
+                bars.update(task, completed=done, total=total, told=f"{done:,} of {total:,} replays")
 
             begun = time.monotonic()
             options = experiments.Options(**settings, timer=time.perf_counter, cpu=time.process_time, progress=told)
             runs.append(report.Done(experiment, experiment.run(options), time.monotonic() - begun))
-            progress.remove_task(task)
+            bars.remove_task(task)
             if len(chosen) > 1:
                 note(f"{experiment.name} took {runs[-1].seconds:.0f} s")
     return runs

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from recrawl.cli.output import AsJson, as_json, note, table
 from recrawl.cli.places import cache_folder
+from recrawl.cli.progress import progress
 from recrawl.errors import UsageError
 from recrawl.lab.hinting import HOWS
 from recrawl.lab.histories import open_history
@@ -191,14 +191,13 @@ def _run(
     if min(seconds) <= 0:
         raise UsageError("a cycle must last longer than nothing")
     needs = needs_of(policies)
-    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
     cache = None if no_cache else cache_folder()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        reading = progress.add_task("reading", total=None, told="")
+    with progress(*columns) as bars:
+        reading = bars.add_task("reading", total=None, told="")
 
         def read(done: int, total: int) -> None:
-            progress.update(reading, completed=done, total=total, told=f"{done:,} of {total:,} versions")
+            bars.update(reading, completed=done, total=total, told=f"{done:,} of {total:,} versions")
 
         history = open_history(archives, change, cache / "facts" if cache else None, read, clusters="clusters" in needs)
         history, ignored = told_weights(history, importance)
@@ -212,10 +211,10 @@ def _run(
         )
         # Shares of few pages can be the same number of visits: what is asked for twice is done once.
         trials = list(dict.fromkeys(Trial(name_of(text), setup) for text, setup in setups))
-        running = progress.add_task("replaying", total=len(trials), told="")
+        running = bars.add_task("replaying", total=len(trials), told="")
 
         def ran(trial: Trial) -> None:
-            progress.update(running, advance=1, told=f"{trial.policy}, {trial.setup.budget:,} a cycle")
+            bars.update(running, advance=1, told=f"{trial.policy}, {trial.setup.budget:,} a cycle")
 
         results = run_all(
             history, trials, time.perf_counter, cache=cache / "trials" if cache else None, workers=workers, progress=ran

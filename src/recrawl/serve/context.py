@@ -11,9 +11,10 @@ from pathlib import Path
 
 from recrawl.record.repository import SETTINGS, Repository
 from recrawl.serve.events import Hub
+from recrawl.serve.jobs import Jobs
 from recrawl.serve.pool import Pool
-from recrawl.serve.replays import Replays
 from recrawl.serve.scheduler import Scheduler
+from recrawl.serve.shelf import Shelf
 from recrawl.settings import Settings
 from recrawl.verbs.opening import load
 
@@ -24,6 +25,10 @@ class Limits:
 
     body_bytes: int = 1_000_000
     """Largest request body."""
+    upload_bytes: int = 1_000_000_000
+    """Largest file that is put on the shelf."""
+    shelf_bytes: int = 10_000_000_000
+    """Most that may be on the shelf when another file comes."""
     per_minute: float = 18_000.0
     """Requests a minute from one address, on the long run."""
     burst: float = 2000.0
@@ -42,8 +47,10 @@ class Context:
     pool: Pool
     scheduler: Scheduler
     events: Hub
-    replays: Replays
-    """Comparisons of policies on this repository's own history."""
+    jobs: Jobs
+    """What takes long: comparisons of policies, imports, exports."""
+    shelf: Shelf
+    """The files that clients may name."""
     secret: bytes
     """Signs sessions and forms; kept in the repository."""
     token: str = ""

@@ -28,11 +28,12 @@ from recrawl.serve.alerts.desk import Alerts
 from recrawl.serve.app import build
 from recrawl.serve.context import Context, Limits
 from recrawl.serve.events import Hub, Watcher
+from recrawl.serve.jobs import Jobs
 from recrawl.serve.pool import Pool
-from recrawl.serve.replays import Replays
 from recrawl.serve.runner import ProcessRunner, Runner
 from recrawl.serve.scheduler import Scheduler
 from recrawl.serve.sessions import kept_secret, strong_enough
+from recrawl.serve.shelf import Shelf
 
 _PATIENCE = 30.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -118,7 +119,7 @@ class Service:
 
     def _end(self) -> None:
         self.context.events.end()
-        self.context.replays.close()
+        self.context.jobs.close()
         self.context.scheduler.stop()
         self._watcher.stop()
         self.alerts.stop()
@@ -149,6 +150,8 @@ def _bring_up_to_date(folder: Path, now: float) -> None:
 
 def _context(folder: Path, plan: Plan) -> Context:
     hub = Hub()
+    shelf = Shelf(folder)
+    shelf.tidy()
     names = {name.lower() for name in plan.names} | _LOOPBACK
     names.add(f"[{plan.host}]" if ":" in plan.host else plan.host.lower())
     return Context(
@@ -158,7 +161,8 @@ def _context(folder: Path, plan: Plan) -> Context:
             folder, plan.runner or ProcessRunner(folder), plan.clock, enabled=plan.schedule, tell=hub.tell
         ),
         events=hub,
-        replays=Replays(folder, hub.tell),
+        jobs=Jobs(shelf, hub.tell, plan.clock),
+        shelf=shelf,
         secret=kept_secret(folder),
         token=plan.token,
         hosts=frozenset(names),

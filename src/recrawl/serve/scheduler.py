@@ -105,12 +105,12 @@ class Scheduler:
         self._retry = 0.0
         self._update(paused=False, error="", failures=0)
 
-    def run_now(self, budget: float | None = None, policy: str = "") -> bool:
+    def run_now(self, budget: float | None = None, policy: str = "", bytes_: str = "") -> bool:
         """Take a turn as soon as may be, even when paused; False when one is being taken already."""
         with self._changed:
             if self._status.running:
                 return False
-            self._asked = {"budget": budget, "policy": policy}
+            self._asked = {"budget": budget, "policy": policy, "bytes": bytes_}
             self._changed.notify_all()
         return True
 

@@ -42,6 +42,8 @@ _OPEN = ("/login", "/static/", "/healthz")
 """What can be had without a token."""
 _PUSHED = ("/indexnow", "/websub/")
 """What other servers call: these have keys of their own, and no browser."""
+_UPLOADS = "/api/v1/files/"
+"""Where files are put, which may be larger than other requests."""
 _CLIENTS = 10_000
 
 
@@ -100,7 +102,7 @@ class Guard:
                 problem = Problem(303, "Please log in.", headers={"location": f"/login?next={where}"})
             await answer(problem, as_page=wants_page(request))(scope, receive, guarded)
             return
-        await self._app(scope, _bounded(receive, self._context.limits.body_bytes), guarded)
+        await self._app(scope, _bounded(receive, self._most(request)), guarded)
 
     def _session(self, request: Request) -> tuple[Session, bool]:
         value = _cookie(request.headers)
@@ -117,8 +119,8 @@ class Guard:
         if wait:
             raise Problem(429, "Too many requests.", headers={"retry-after": str(int(wait) + 1)})
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self._context.limits.body_bytes:
-            raise Problem(413, f"A request has at most {self._context.limits.body_bytes:,} bytes here.")
+        if not length.isdigit() or int(length) > self._most(request):
+            raise Problem(413, f"A request has at most {self._most(request):,} bytes here.")
         if path.startswith(_PUSHED):
             return
         bearer = self._bearer(headers, client)
@@ -126,6 +128,12 @@ class Guard:
             raise Problem(401, "Show the token: 'Authorization: Bearer TOKEN'.", headers={"www-authenticate": "Bearer"})
         if request.method not in _SAFE and not bearer and not _from_here(headers):
             raise Problem(403, "This request came from another web site, and was not obeyed.")
+
+    def _most(self, request: Request) -> int:
+        """Bytes that a request may have."""
+        upload = request.method == "PUT" and request.url.path.startswith(_UPLOADS)
+        limits = self._context.limits
+        return limits.upload_bytes if upload else limits.body_bytes
 
     def _bearer(self, headers: Headers, client: str) -> bool:
         kind, _, shown = headers.get("authorization", "").partition(" ")

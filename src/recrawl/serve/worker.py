@@ -38,7 +38,12 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     threading.Thread(target=_listen, args=(stop,), daemon=True).start()
-    turn = Turn(period=order["period"], budget=order.get("budget"), policy=order.get("policy", ""))
+    turn = Turn(
+        period=order["period"],
+        budget=order.get("budget"),
+        policy=order.get("policy", ""),
+        bytes=order.get("bytes", ""),
+    )
     try:
         summary = take(Path(arguments[0]), turn, stop.is_set, wait=_patience(stop), watch=_watch)
     except RecrawlError as error:

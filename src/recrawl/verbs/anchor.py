@@ -6,14 +6,29 @@ from typing import Any
 
 import numpy as np
 
+from recrawl.discover.urls import origin
 from recrawl.engine.anchors import Survey, named_pages, survey
 from recrawl.engine.anchors import load as load_with_links
 from recrawl.errors import UsageError
 from recrawl.learn.anchor import why
 from recrawl.learn.depth import DEEPEST, pays
-from recrawl.record.repository import Repository
-from recrawl.settings import Settings
-from recrawl.verbs.opening import options_of
+from recrawl.record.repository import SETTINGS, Repository
+from recrawl.settings import Settings, write_value
+from recrawl.verbs.naming import origin_of, page_of
+from recrawl.verbs.opening import load, options_of
+
+
+def keep_named(repository: Repository, site: str, name: str) -> str:
+    """Write down the anchor that was named, or, without a name, that it is to be found again; whose it is."""
+    url = page_of(repository, name)["url"] if name else ""
+    where = origin_of(repository, site) or (origin(url) if url else "")
+    if not where:
+        raise UsageError("say whose anchor is to be found again: recrawl anchor SITE --auto")
+    if url and origin(url) != where:
+        raise UsageError(f"{url} is no page of {where}")
+    others = [other for other in load(repository.folder)["anchors"] if origin(other) != where]
+    write_value(repository.folder / SETTINGS, "anchors", [*others, *([url] if url else [])])
+    return where
 
 
 def surveyed(

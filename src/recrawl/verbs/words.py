@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+PROGRESS = "progress: "
+"""What begins a line of a command that tells how far it is, for a program that has asked for such lines."""
+
 
 def count(number: int, thing: str) -> str:
     """

@@ -9,11 +9,12 @@ keeping.py    settings, seeds and filters
 control.py    the scheduler, events
 telling.py    alerts, subscriptions
 trying.py     comparisons of policies, rates
+working.py    files, and commands that take long as jobs
 """
 
 from starlette.routing import Route
 
-from recrawl.serve.api import asking, control, keeping, pages, telling, trying
+from recrawl.serve.api import asking, control, keeping, pages, telling, trying, working
 from recrawl.serve.api.openapi import document
 from recrawl.serve.api.table import Arguments, Operation, route
 from recrawl.serve.context import Context
@@ -31,9 +32,18 @@ OPERATIONS: tuple[Operation, ...] = (
     *control.OPERATIONS,
     *telling.OPERATIONS,
     *trying.OPERATIONS,
+    *working.OPERATIONS,
     Operation(method="GET", path="/openapi.json", name="openapi", summary="This document.", answer=openapi),
 )
 """Everything that the API can do."""
+
+NOT_OVER_HTTP = {
+    "init": "the service has a repository already",
+    "serve": "it is what answers",
+    "demo": "it builds a web and a repository of its own in a temporary folder, and shows them on a terminal",
+    "lab serve": "it is a server itself, and would run until it is stopped; it is for tests beside the service",
+}
+"""Commands that the API does not have, and why."""
 
 
 def routes(context: Context) -> list[Route]:

@@ -160,7 +160,9 @@ def search(context: Context, given: Arguments) -> dict[str, Any]:
     with context.reading() as repository:
         where = origin_of(repository, given["site"])
         noise = options_of(values).noise
-        hits = find(repository, given["q"], noise, limit=given["limit"], site=where, offset=begin)
+        since, until = (moment(given[name], context.clock()) if given[name] else None for name in ("since", "until"))
+        many = given["limit"]
+        hits = find(repository, given["q"], noise, limit=many, site=where, offset=begin, since=since, until=until)
     following = begin + len(hits) if len(hits) == given["limit"] else None
     return rows([asdict(hit) for hit in hits], following)
 
@@ -214,13 +216,30 @@ def _number(text: str) -> int:
 
 _LIST = (LIMIT, AFTER)
 OPERATIONS = (
-    Operation(method="GET", path="/status", name="status", summary="How the repository stands.", answer=status),
-    Operation(method="GET", path="/sites", name="sites", summary="Sites.", answer=sites, query=_LIST, returns="rows"),
-    Operation(method="GET", path="/sites/{site}", name="site", summary="One site.", answer=site),
+    Operation(
+        method="GET",
+        path="/status",
+        name="status",
+        verbs=("status",),
+        summary="How the repository stands.",
+        answer=status,
+    ),
+    Operation(
+        method="GET",
+        path="/sites",
+        name="sites",
+        verbs=("sites",),
+        summary="Sites.",
+        answer=sites,
+        query=_LIST,
+        returns="rows",
+    ),
+    Operation(method="GET", path="/sites/{site}", name="site", verbs=("sites",), summary="One site.", answer=site),
     Operation(
         method="GET",
         path="/pages",
         name="pages",
+        verbs=("pages",),
         summary="Pages.",
         answer=pages,
         query=(SITE, Field("state", "string", "Only in this state.", default="", choices=("", *_STATES)), *_LIST),
@@ -230,6 +249,7 @@ OPERATIONS = (
         method="GET",
         path="/changes",
         name="changes",
+        verbs=("changes",),
         summary="Pages that are new, changed or gone; newest first.",
         answer=stream,
         query=(
@@ -248,11 +268,14 @@ OPERATIONS = (
         method="GET",
         path="/search",
         name="search",
+        verbs=("search",),
         summary="Search the newest version of every page.",
         answer=search,
         query=(
             Field("q", "string", 'Words, "phrases", +must, -not, title:word.', required=True),
             SITE,
+            Field("since", "string", "Only pages that changed from then on: 2026-03-01, or 2d.", default=""),
+            Field("until", "string", "Only pages that had changed by then.", default=""),
             Field("limit", "integer", "Most rows.", default=10, least=1, most=100),
             AFTER,
         ),
@@ -267,5 +290,13 @@ OPERATIONS = (
         query=_LIST,
         returns="rows",
     ),
-    Operation(method="GET", path="/policies", name="policies", summary="Policies.", answer=policies, returns="rows"),
+    Operation(
+        method="GET",
+        path="/policies",
+        name="policies",
+        verbs=("policies",),
+        summary="Policies.",
+        answer=policies,
+        returns="rows",
+    ),
 )

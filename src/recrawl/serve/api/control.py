@@ -17,6 +17,7 @@ from recrawl.serve.api.table import Arguments, Operation, plain
 from recrawl.serve.context import Context
 from recrawl.serve.events import Listener
 from recrawl.serve.problems import Problem
+from recrawl.settings import size
 
 _BEAT = 15.0
 """Seconds of silence after which a comment is sent, so that nobody in between takes the stream for dead."""
@@ -43,7 +44,9 @@ def run(context: Context, given: Arguments) -> dict[str, Any]:
     """Take a turn now."""
     if given["policy"]:
         make_policy(given["policy"])  # complains when it is none
-    if not context.scheduler.run_now(given["budget"], given["policy"]):
+    if given["bytes"]:
+        size(given["bytes"])
+    if not context.scheduler.run_now(given["budget"], given["policy"], given["bytes"]):
         raise Problem(409, "A cycle is under way already.")
     return scheduler(context, given)
 
@@ -78,20 +81,38 @@ async def _told(context: Context, kinds: frozenset[str], after: int | None) -> A
 
 
 OPERATIONS = (
-    Operation(method="GET", path="/scheduler", name="scheduler", summary="The scheduler.", answer=scheduler),
     Operation(
-        method="POST", path="/scheduler/pause", name="pause", summary="Pause the scheduler.", answer=pause, body=()
+        method="GET", path="/scheduler", name="scheduler", verbs=("run",), summary="The scheduler.", answer=scheduler
     ),
-    Operation(method="POST", path="/scheduler/resume", name="resume", summary="Let it go on.", answer=resume, body=()),
+    Operation(
+        method="POST",
+        path="/scheduler/pause",
+        name="pause",
+        verbs=("run",),
+        summary="Pause the scheduler.",
+        answer=pause,
+        body=(),
+    ),
+    Operation(
+        method="POST",
+        path="/scheduler/resume",
+        name="resume",
+        verbs=("run",),
+        summary="Let it go on.",
+        answer=resume,
+        body=(),
+    ),
     Operation(
         method="POST",
         path="/cycles",
         name="run",
+        verbs=("crawl", "cycle"),
         summary="Begin a cycle now.",
         answer=run,
         status=202,
         body=(
             Field("budget", "number", "Most visits; under 1, a share of the pages.", least=1e-9, most=1e15),
+            Field("bytes", "string", "Most bytes, as 200MB; as the setting says if empty.", default=""),
             Field("policy", "string", "How to choose pages, for this cycle only.", default=""),
         ),
     ),

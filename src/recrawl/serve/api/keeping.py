@@ -15,8 +15,9 @@ from recrawl.serve.api.fields import Field
 from recrawl.serve.api.table import Arguments, Operation, rows
 from recrawl.serve.context import Context
 from recrawl.serve.previewing import tried
+from recrawl.serve.works import within
 from recrawl.settings import SETTINGS, Filter, Seed, Settings, checked, write_filters, write_seeds, write_values
-from recrawl.verbs.anchor import surveyed
+from recrawl.verbs.anchor import keep_named, surveyed
 from recrawl.verbs.naming import origin_of, page_of
 from recrawl.verbs.noise import restless, sources
 from recrawl.verbs.opening import options_of, seed_url
@@ -47,6 +48,8 @@ def set_setting(context: Context, given: Arguments) -> dict[str, Any]:
     name, value = given["name"], checked(given["name"], given["value"])
     if name == "policy":
         make_policy(value)  # complains when it is none
+    if name == "importance":
+        within(context.folder, value)
     with WRITING:
         before = context.settings()
         after = Settings({**before.values, name: value}, before.seeds, before.filters)
@@ -135,7 +138,19 @@ def anchors(context: Context, given: Arguments) -> dict[str, Any]:
         raise UsageError("'every' is a time over zero")
     with context.apart() as repository:
         where = origin_of(repository, given["site"])
-        return rows(surveyed(repository, context.settings(), context.clock(), period, 0.0, where))
+        return rows(surveyed(repository, context.settings(), context.clock(), period, given["per_minute"], where))
+
+
+def name_anchor(context: Context, given: Arguments) -> dict[str, Any]:
+    """Say by hand which page is the anchor of its site."""
+    with WRITING, context.reading() as repository:
+        return {"site": keep_named(repository, "", given["url"]), "url": given["url"]}
+
+
+def find_anchor(context: Context, given: Arguments) -> dict[str, Any]:
+    """Let the anchor of a site be found again."""
+    with WRITING, context.reading() as repository:
+        return {"site": keep_named(repository, given["site"], "")}
 
 
 def _filter(given: Arguments) -> Filter:
@@ -156,12 +171,19 @@ _FILTER = (
 _URL = Field("url", "string", "The address.", required=True)
 OPERATIONS = (
     Operation(
-        method="GET", path="/settings", name="settings", summary="All settings.", answer=settings, returns="rows"
+        method="GET",
+        path="/settings",
+        name="settings",
+        verbs=("config",),
+        summary="All settings.",
+        answer=settings,
+        returns="rows",
     ),
     Operation(
         method="GET",
         path="/settings/{name}",
         name="setting",
+        verbs=("config",),
         summary="One setting.",
         answer=setting,
         about={"name": _NAME},
@@ -170,6 +192,7 @@ OPERATIONS = (
         method="PUT",
         path="/settings/{name}",
         name="set",
+        verbs=("config",),
         summary="Change a setting.",
         answer=set_setting,
         about={"name": _NAME},
@@ -180,6 +203,7 @@ OPERATIONS = (
         method="POST",
         path="/seeds",
         name="add",
+        verbs=("add",),
         summary="Follow a site or page.",
         answer=add_seed,
         status=201,
@@ -194,7 +218,13 @@ OPERATIONS = (
         ),
     ),
     Operation(
-        method="DELETE", path="/seeds", name="rm", summary="Follow it no longer.", answer=remove_seed, query=(_URL,)
+        method="DELETE",
+        path="/seeds",
+        name="rm",
+        verbs=("rm",),
+        summary="Follow it no longer.",
+        answer=remove_seed,
+        query=(_URL,),
     ),
     Operation(method="GET", path="/filters", name="filters", summary="Noise filters.", answer=filters, returns="rows"),
     Operation(
@@ -225,6 +255,7 @@ OPERATIONS = (
         method="GET",
         path="/noise",
         name="noise",
+        verbs=("noise",),
         summary="Filters that suggest themselves.",
         answer=noise,
         query=(Field("url", "string", "A page; those that always change if not given.", default=""),),
@@ -236,7 +267,30 @@ OPERATIONS = (
         name="anchors",
         summary="Anchors of sites, and change by depth.",
         answer=anchors,
-        query=(SITE, Field("every", "string", "How often what is close is to be visited.", default="6h")),
+        query=(
+            SITE,
+            Field("every", "string", "How often what is close is to be visited.", default="6h"),
+            Field("per_minute", "number", "Most pages a minute; 0: the settings.", default=0.0, least=0, most=1e9),
+        ),
         returns="rows",
+        verbs=("anchor",),
+    ),
+    Operation(
+        method="PUT",
+        path="/anchors",
+        name="name_anchor",
+        summary="Name the anchor of a site by hand.",
+        answer=name_anchor,
+        body=(_URL,),
+        verbs=("anchor",),
+    ),
+    Operation(
+        method="DELETE",
+        path="/anchors",
+        name="find_anchor",
+        summary="Let the anchor of a site be found again.",
+        answer=find_anchor,
+        query=(Field("site", "string", "The site.", required=True),),
+        verbs=("anchor",),
     ),
 )

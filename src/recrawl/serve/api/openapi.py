@@ -75,6 +75,11 @@ def _described(operation: Operation) -> dict[str, Any]:
         ],
         "responses": {str(operation.status): _answer(operation), **_problems()},
     }
+    if operation.verbs:
+        made["x-commands"] = [f"recrawl {verb}" for verb in operation.verbs]
+    if operation.takes:
+        binary = {"schema": {"type": "string", "format": "binary"}}
+        made["requestBody"] = {"required": True, "content": {operation.takes: binary}}
     if operation.body is not None:
         schema = {
             "type": "object",

@@ -49,6 +49,10 @@ class Operation:
     status: int = 200
     returns: str = "object"
     """object, rows (a page of a list) or the media type of what a handler sends."""
+    takes: str = ""
+    """The media type of a body that is not JSON; its handler reads it."""
+    verbs: tuple[str, ...] = ()
+    """The commands that do the same."""
     about: dict[str, Field] = field(default_factory=dict)
     """The parts of the path that are not numbers."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import asdict
 from typing import Any
 
 from recrawl.choose import make_policy
@@ -17,8 +16,9 @@ from recrawl.serve.api.fields import Field
 from recrawl.serve.api.table import LIMIT, Arguments, Operation, rows
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
-from recrawl.serve.replays import Question
-from recrawl.verbs.naming import origin_of
+from recrawl.serve.works import COMPARISON
+from recrawl.serve.works import comparison as comparing
+from recrawl.verbs.naming import origin_of, page_of
 from recrawl.verbs.times import duration
 
 _PATIENCE = 120.0
@@ -27,8 +27,11 @@ _MOST = 8
 
 def comparison(context: Context, _: Arguments) -> dict[str, Any]:
     """The comparison that runs, or that ran last."""
-    last = context.replays.last()
-    return {"state": "none"} if last is None else asdict(last)
+    last = context.jobs.last(COMPARISON)
+    if last is None:
+        return {"state": "none"}
+    told = {name: getattr(last, name) for name in ("number", "state", "told", "error")}
+    return {**told, "question": last.asked, "rows": last.result or []}
 
 
 def compare(context: Context, given: Arguments) -> dict[str, Any]:
@@ -43,15 +46,15 @@ def compare(context: Context, given: Arguments) -> dict[str, Any]:
         raise UsageError("a budget is more than zero and at most 1e9")
     if duration(given["cycle"]) < 60:
         raise UsageError("a cycle lasts a minute at least")
-    if not context.replays.begin(Question(policies, budgets, given["cycle"])):
-        raise Problem(409, "Another comparison is under way: wait for it.")
+    if context.jobs.begin(comparing(context.folder, policies, budgets, given["cycle"])) is None:
+        raise Problem(409, "Another job is under way: wait for it, or cancel it.")
     return comparison(context, given)
 
 
 def rates(context: Context, given: Arguments) -> dict[str, Any]:
     """How often pages change. Estimated by the command line, since it may take long and much memory."""
     with context.reading() as repository:
-        where = origin_of(repository, given["site"])
+        where = page_of(repository, given["url"])["url"] if given["url"] else origin_of(repository, given["site"])
     words = ["rates", *([where] if where else []), "--by", given["by"], "--estimator", given["estimator"]]
     words = ["-C", str(context.folder), *words, "--limit", str(given["limit"]), "--json"]
     command = [sys.executable, "-m", "recrawl", *words]
@@ -70,6 +73,7 @@ OPERATIONS = (
         method="GET",
         path="/lab/comparison",
         name="comparison",
+        verbs=("lab compare",),
         summary="The last comparison of policies on this history.",
         answer=comparison,
     ),
@@ -77,6 +81,7 @@ OPERATIONS = (
         method="POST",
         path="/lab/comparison",
         name="compare",
+        verbs=("lab compare",),
         summary="Compare policies on this history.",
         answer=compare,
         status=202,
@@ -90,10 +95,12 @@ OPERATIONS = (
         method="GET",
         path="/rates",
         name="rates",
+        verbs=("rates",),
         summary="How often pages change.",
         answer=rates,
         query=(
             SITE,
+            Field("url", "string", "One page: what all estimators say.", default=""),
             Field("by", "string", "What a row is about.", default="page", choices=("page", "directory", "site")),
             Field("estimator", "string", "Where rates come from.", default="gamma", choices=tuple(ESTIMATORS)),
             LIMIT,

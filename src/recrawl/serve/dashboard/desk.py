@@ -50,7 +50,7 @@ class Desk:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.replays = context.replays
+        self.jobs = context.jobs
         self._kept = Kept(context)
         self._heavy = threading.Semaphore(_HEAVY)
         self._templates = environment(context.clock)

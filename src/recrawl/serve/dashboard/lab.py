@@ -16,7 +16,8 @@ from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent
-from recrawl.serve.replays import Question, Replay
+from recrawl.serve.jobs import Job
+from recrawl.serve.works import COMPARISON, comparison
 from recrawl.verbs.times import duration
 from recrawl.verbs.words import count
 
@@ -30,10 +31,10 @@ _JOB = "/lab/state"
 def lab(desk: Desk, request: Request) -> Response:
     """The form, and what the last comparison came to."""
     values = desk.settings()
-    last = desk.replays.last()
+    last = desk.jobs.last(COMPARISON)
     if last is not None:
-        chosen = list(last.question.policies)
-        given = {"budget": ", ".join(f"{value:g}" for value in last.question.budgets), "cycle": last.question.cycle}
+        chosen = last.asked["policies"]
+        given = {"budget": ", ".join(f"{value:g}" for value in last.asked["budgets"]), "cycle": last.asked["cycle"]}
     else:
         chosen = list(dict.fromkeys([make_policy(values["policy"]).name, "round-robin", _BEST]))
         given = {"budget": f"{values['budget']:g}, {values['budget'] * 2:g}", "cycle": "1d"}
@@ -57,16 +58,16 @@ def begin(desk: Desk, request: Request, given: FormData) -> Response:
     if not form.errors["cycle"] and not length:
         form.errors["cycle"] = "say how long a cycle is: 6h, 1d, 2w"
     if not form.errors and budgets:
-        if desk.replays.begin(Question(tuple(chosen), budgets, form["cycle"].strip())):
+        if desk.jobs.begin(comparison(desk.context.folder, chosen, budgets, form["cycle"].strip())):
             return RedirectResponse("/lab", 303)
-        form.errors["policy"] = "another comparison is under way: wait for it"
-    return _show(desk, request, form, chosen, desk.replays.last())
+        form.errors["policy"] = "another job is under way: wait for it"
+    return _show(desk, request, form, chosen, desk.jobs.last(COMPARISON))
 
 
 def state(desk: Desk, request: Request) -> Response:
     """How far it has come, for the script of the page."""
     del request
-    last = desk.replays.last()
+    last = desk.jobs.last(COMPARISON)
     return JSONResponse({"state": last.state if last else "none", "told": last.told if last else ""})
 
 
@@ -92,8 +93,8 @@ def _budgets(text: str) -> tuple[float, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _show(desk: Desk, request: Request, form: Form, chosen: Sequence[str], last: Replay | None) -> Response:
-    rows = list(last.rows) if last else []
+def _show(desk: Desk, request: Request, form: Form, chosen: Sequence[str], last: Job | None) -> Response:
+    rows = list(last.result or ()) if last else []
     job = None
     if last is not None:
         job = {"running": last.state == "running", "told": last.told, "error": last.error, "address": _JOB}

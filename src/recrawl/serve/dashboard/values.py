@@ -17,6 +17,7 @@ from recrawl.learn.objectives import OBJECTIVES
 from recrawl.serve.api.keeping import WRITING
 from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.forms import Errors, Form
+from recrawl.serve.works import within
 from recrawl.settings import SETTINGS, Seed, Setting, Settings, parse_value, write_seeds, write_values
 from recrawl.verbs.opening import options_of, seed_url
 from recrawl.verbs.seeds import with_seeds, without_seeds
@@ -175,7 +176,7 @@ def _set(
         before = desk.settings()
         changed: dict[str, Any] = {}
         for setting in settings:
-            value = form.read(setting.name, partial(_read, setting.name), empty=True)
+            value = form.read(setting.name, partial(_read, desk, setting.name), empty=True)
             if setting.name not in form.errors and value != before[setting.name]:
                 changed[setting.name] = value
         if not form.errors:
@@ -193,8 +194,10 @@ def _set(
     return saved(request.url.path)
 
 
-def _read(name: str, text: str) -> Any:
+def _read(desk: Desk, name: str, text: str) -> Any:
     value = parse_value(name, text)
+    if name == "importance":
+        within(desk.context.folder, value)
     if name == "policy":
         make_policy(value)  # complains when it is none
     return value
