@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import urlencode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, urlencode
 
 from recrawl.serve.running import Service
 
@@ -62,3 +64,36 @@ class Asker:
 
     def post(self, path: str, body: Any = None, **more: Any) -> Got:
         return self.ask("POST", path, body, **more)
+
+
+class Hub:
+    """A hub of WebSub: notes what it is asked, and answers with `status`."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, str]] = []
+        self.status = 202
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                outer.asked.append({name: values[0] for name, values in parse_qs(body).items()})
+                self.send_response(outer.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self._thread.join()
+        self.server.server_close()

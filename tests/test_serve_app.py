@@ -53,6 +53,22 @@ def test_what_is_not_there_is_a_problem_document(repo: Repo) -> None:
     assert json.loads(found.text)["status"] == 404
 
 
+def test_what_is_not_there_looks_like_the_rest_to_people(repo: Repo) -> None:
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        ask = Asker(service)
+        for path in ("/nowhere", "/nowhere/<script>", "/sites/x"):
+            found = ask.get(path, Accept="text/html")
+            assert (found.status, found.headers["content-type"]) == (404, "text/html; charset=utf-8")
+            assert '<link rel="stylesheet" href="/static/recrawl.css' in found.text
+            assert '<nav aria-label="Main">' in found.text
+            assert "There is nothing at this address." in found.text
+            assert "<script>" not in found.text
+        wrong = ask.ask("POST", "/changes", b"", headers={"Accept": "text/html"})
+        assert (wrong.status, wrong.headers["allow"]) == (405, "GET, HEAD")
+        elsewhere = ask.get("/", Accept="text/html", Host="elsewhere.example")  # refused before the app is asked
+        assert (elsewhere.status, "/static/recrawl.css" in elsewhere.text) == (421, True)
+
+
 def test_the_verb_serves_until_it_is_told_to_stop(repo: Repo) -> None:
     process = repo.start("serve", "--port", 0, "--no-schedule", "--json")
     assert process.stdout is not None

@@ -5,18 +5,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import threading
 from collections.abc import Iterator
 from email.utils import format_datetime, parsedate_to_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 
 from recrawl.serve.running import Plan, Service
 from recrawl.settings import write_value
-from tests.serving import TOKEN, Asker
+from tests.serving import TOKEN, Asker, Hub
 from tests.world import Repo, Site, page
 
 KEY = "0123456789abcdef"
@@ -28,6 +24,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     repo = Repo.create(tmp_path_factory.mktemp("standards") / "repo")
     pages = {"/": page("Start", "/a?x=1"), "/a?x=1": b"<script>alert(1)</script><p>first"}
     with Site(pages) as site:
+        site[f"/{KEY}.txt"] = KEY.encode()
         repo.crawl(site.url())
         repo.later(days=1)
         site["/a?x=1"] = b"<script>alert(2)</script><p>second"
@@ -160,38 +157,10 @@ def test_without_keys_nobody_may(repo: Repo) -> None:
 # -- WebSub --------------------------------------------------------------------------------------------------
 
 
-class Hub:
-    """Notes what it is asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[dict[str, str]] = []
-        self.status = 202
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                outer.asked.append({name: values[0] for name, values in parse_qs(body).items()})
-                self.send_response(outer.status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
-
-
 @pytest.fixture
 def hub() -> Iterator[Hub]:
-    made = Hub()
-    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    thread.join()
-    made.server.server_close()
+    with Hub() as made:
+        yield made
 
 
 def test_websub(ask: Asker, served: Served, hub: Hub) -> None:

@@ -29,6 +29,15 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     part.replace(path)
 
 
+def read_part(path: Path, prefix: str) -> Arrays | None:
+    """What a file holds under names that begin so, without reading the rest; None when that is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files if name.startswith(prefix)}
+    except _DAMAGED:
+        return None
+
+
 def read_arrays(path: Path) -> Arrays | None:
     """What a file holds; None when there is none, or when it is damaged."""
     try:

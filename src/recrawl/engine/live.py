@@ -139,7 +139,7 @@ class Live:
 
     def hear(self) -> None:
         """Take in what is volunteered, before pages are chosen: pushes that wait, sitemaps and feeds that are due."""
-        heard(self._store, self.discovery, self._recorder)
+        self.tally.warnings += heard(self._store, self.discovery, self._recorder, self._options.clock())
         for server in self._servers:
             if server.live:
                 self._chores.hear(server)

@@ -4,7 +4,8 @@
 next cycle hears what waits there before it chooses (`heard`): a page that is known gets a signal, one that is not is
 looked at like any other address. Floods do no harm: each source may say so much an hour, the same address said twice
 is one, only so many may wait, and addresses of sites that the repository does not hold are not taken at all. Whether a
-push is believed is learned like that of any other hint, from what visits find.
+push is believed is learned like that of any other hint, from what visits find; and a source that is mostly wrong is no
+longer preferred (`pushers`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from recrawl.discover.urls import canonical, key, origin
 from recrawl.engine.discovery import Discovery
 from recrawl.engine.hinted import PUSHES
+from recrawl.engine.pushers import doubted, note, settle
 from recrawl.engine.recorder import Recorder
 from recrawl.errors import UsageError
 from recrawl.record.repository import Repository
@@ -60,7 +62,7 @@ def accept(repository: Repository, urls: Iterable[str], kind: str, source: str, 
             if room <= 0:
                 counts["refused"] += 1
                 continue
-            what = _put(db, url, kind, now, sites)
+            what = _put(db, url, kind, source, now, sites)
             counts[what] += 1
             room -= 1  # what is no use costs as much as what is
         spent = sum(counts.values()) - counts["refused"]
@@ -71,14 +73,14 @@ def accept(repository: Repository, urls: Iterable[str], kind: str, source: str, 
     return Accepted(**counts)
 
 
-def _put(db: sqlite3.Connection, url: str, kind: str, now: float, sites: set[str]) -> str:
+def _put(db: sqlite3.Connection, url: str, kind: str, source: str, now: float, sites: set[str]) -> str:
     clean = canonical(url) if len(url) <= _LONGEST else None
     if clean is None:
         return "bad"
     if origin(clean) not in sites:
         return "foreign"
-    row = (key(clean), kind, now, clean)
-    made = db.execute("INSERT OR IGNORE INTO pushes (key, kind, at, url) VALUES (?, ?, ?, ?)", row)
+    row = (key(clean), kind, source, now, clean)
+    made = db.execute("INSERT OR IGNORE INTO pushes (key, kind, source, at, url) VALUES (?, ?, ?, ?, ?)", row)
     return "taken" if made.rowcount else "repeated"
 
 
@@ -95,24 +97,29 @@ def _room(db: sqlite3.Connection, source: str, now: float) -> int:
     return int(min(PER_HOUR - taken, MOST_WAITING - waiting))
 
 
-def heard(store: Store, discovery: Discovery, recorder: Recorder) -> int:
-    """Hear the pushes that wait: signals for pages that are known, others become known. How many there were."""
-    sql = "SELECT key, kind, at, url FROM pushes ORDER BY at LIMIT ?"
+def heard(store: Store, discovery: Discovery, recorder: Recorder, now: float) -> list[str]:
+    """Hear the pushes that wait: signals for pages that are known, others become known. What people should hear of."""
+    with Transaction(store.db):
+        told = settle(store.db, now)
+        unheeded = doubted(store.db)
+    sql = "SELECT key, kind, source, at, url FROM pushes ORDER BY at LIMIT ?"
     rows = store.db.execute(sql, (_AT_ONCE,)).fetchall()
-    said: list[tuple[int, str, float]] = []
-    for _, kind, at, url in rows:
+    said: list[tuple[int, str, str, float]] = []
+    for _, kind, source, at, url in rows:
         page, _ = discovery.add(url, parent=-1, depth=1, at=at, batch=recorder.batch)
         if page >= 0:
-            said.append((page, kind, at))
+            said.append((page, source, kind, at))
     recorder.commit()  # new pages must be in the store before anything is said of them
-    sites = store.sites_of({page for page, _, _ in said})
-    by_source: dict[tuple[int, str], dict[int, float]] = {}
-    for page, kind, at in said:
-        by_source.setdefault((sites[page], kind), {})[page] = at - _DELAY
-    for (site, kind), dates in by_source.items():
+    sites = store.sites_of({page for page, _, _, _ in said})
+    by_kind: dict[tuple[int, str], dict[int, float]] = {}
+    for page, source, kind, at in said:
+        if source not in unheeded:
+            by_kind.setdefault((sites[page], kind), {})[page] = at - _DELAY
+    for (site, kind), dates in by_kind.items():
         recorder.claim(site, kind, dates, max(dates.values()) + _DELAY, whole=False)
     recorder.commit()
     # Only now: if we are stopped before, they are heard again and say the same.
     with Transaction(store.db):
-        store.db.executemany("DELETE FROM pushes WHERE key = ? AND kind = ?", (row[:2] for row in rows))
-    return len(rows)
+        note(store.db, (row for row in said if row[1]))
+        store.db.executemany("DELETE FROM pushes WHERE key = ? AND kind = ? AND source = ?", (row[:3] for row in rows))
+    return told

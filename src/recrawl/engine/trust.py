@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recrawl.book import Hints
-from recrawl.engine.arrays import Arrays, read_arrays
+from recrawl.engine.arrays import Arrays, read_part
 from recrawl.learn.hints import Signals, Trust
 from recrawl.record.repository import Repository
 
@@ -42,7 +44,14 @@ def trust(repository: Repository) -> dict[str, list[dict[str, Any]]]:
 
 def _learned(repository: Repository) -> list[Trust]:
     """What the policy that worked last has learned of sources."""
-    memory = _memory(repository)
+    files = sorted((path, path.stat().st_mtime_ns) for path in (repository.folder / "models").glob("*.npz"))
+    return _learned_from(tuple(files))
+
+
+@lru_cache(maxsize=4)
+def _learned_from(files: tuple[tuple[Path, int], ...]) -> list[Trust]:
+    """The same, from these files as they were written at these times."""
+    memory = _memory([path for path, _ in files])
     if memory is None:
         return []
     kinds = tuple(sorted(name.split(".")[1] for name in memory if name.endswith(".counts")))
@@ -52,11 +61,11 @@ def _learned(repository: Repository) -> list[Trust]:
     return Signals(hints, np.arange(sites, dtype=np.int32), np.zeros(sites), memory, float(memory["hints.now"])).trust()
 
 
-def _memory(repository: Repository) -> Arrays | None:
+def _memory(files: list[Path]) -> Arrays | None:
     """The newest memory of a policy that has to do with hints."""
     best: Arrays | None = None
-    for path in (repository.folder / "models").glob("*.npz"):
-        file = read_arrays(path)
+    for path in files:
+        file = read_part(path, "kept hints.")
         if file and _NOW in file and (best is None or file[_NOW] > best["hints.now"]):
             best = {name[len("kept ") :]: file[name] for name in file if name.startswith("kept hints.")}
     return best

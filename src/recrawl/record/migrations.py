@@ -263,12 +263,60 @@ CREATE TABLE subscriptions (
 
 _LIMITS = "ALTER TABLE cycles ADD COLUMN limits TEXT"
 
+_PUSHED = """
+ALTER TABLE subscriptions ADD COLUMN callback TEXT NOT NULL DEFAULT '';
+ALTER TABLE subscriptions ADD COLUMN due REAL NOT NULL DEFAULT 0;
+ALTER TABLE subscriptions ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE subscriptions ADD COLUMN error TEXT NOT NULL DEFAULT '';
+
+CREATE TABLE proofs (
+    host TEXT NOT NULL,
+    key TEXT NOT NULL,
+    location TEXT NOT NULL,
+    at REAL NOT NULL,
+    good INTEGER NOT NULL,
+    again REAL NOT NULL,
+    detail TEXT NOT NULL,
+    PRIMARY KEY (host, key, location)
+) WITHOUT ROWID;
+
+ALTER TABLE pushes RENAME TO pushes_before;
+CREATE TABLE pushes (
+    key INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    source TEXT NOT NULL,
+    at REAL NOT NULL,
+    url TEXT NOT NULL,
+    PRIMARY KEY (key, kind, source)
+) WITHOUT ROWID;
+INSERT INTO pushes SELECT key, kind, '', at, url FROM pushes_before;
+DROP TABLE pushes_before;
+
+CREATE TABLE pushed (
+    page INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    at REAL NOT NULL,
+    PRIMARY KEY (page, source)
+) WITHOUT ROWID;
+
+CREATE TABLE push_sources (
+    source TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    heard INTEGER NOT NULL,
+    right REAL NOT NULL,
+    wrong REAL NOT NULL,
+    last REAL NOT NULL,
+    trusted INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+
 STEPS: tuple[tuple[str, str], ...] = (
     ("0001-first", _FIRST),
     ("0002-summaries", _SUMMARIES),
     ("0003-hints", _HINTS),
     ("0004-alerts", _ALERTS),
     ("0005-limits", _LIMITS),
+    ("0006-pushed", _PUSHED),
 )
 
 

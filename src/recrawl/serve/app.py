@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
@@ -25,6 +25,16 @@ from recrawl.serve.security import Guard
 def build(context: Context) -> Starlette:
     """The application for one repository."""
     registry, histogram = metrics.registry_of(context)
+    pages, page = _dashboard(context)
+
+    async def ours(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RecrawlError)
+        return page(request, error) if wants_page(request) else answer(problem_of(error))
+
+    async def theirs(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return await ours(request, Problem(error.status_code, _said(error), headers=dict(error.headers or {})))
+
     return Starlette(
         routes=[
             Route("/healthz", _healthy, methods=["GET"]),
@@ -34,20 +44,24 @@ def build(context: Context) -> Starlette:
             *memento.routes(context),
             *receivers.routes(context),
             *feed.routes(context),
-            *_dashboard(context),
+            *pages,
         ],
         middleware=[Middleware(metrics.Timed, histogram=histogram), Middleware(Guard, context=context)],
-        exception_handlers={RecrawlError: _ours, HTTPException: _theirs},
+        exception_handlers={RecrawlError: ours, HTTPException: theirs},
         lifespan=_lifespan,
     )
 
 
-def _dashboard(context: Context) -> list[BaseRoute]:
-    """The pages; the API does without."""
+Shown = Callable[[Request, RecrawlError], Response]
+
+
+def _dashboard(context: Context) -> tuple[list[BaseRoute], Shown]:
+    """The pages, and how one says what went wrong; the API does without them."""
     if importlib.util.find_spec("recrawl.serve.dashboard") is None:
-        return []
-    found: list[BaseRoute] = importlib.import_module("recrawl.serve.dashboard").routes(context)
-    return found
+        return [], lambda _, error: answer(problem_of(error), as_page=True)
+    dashboard = importlib.import_module("recrawl.serve.dashboard")
+    desk = dashboard.Desk(context)
+    return dashboard.routes(desk), desk.problem
 
 
 @asynccontextmanager
@@ -61,12 +75,6 @@ async def _healthy(request: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-async def _ours(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RecrawlError)
-    return answer(problem_of(error), as_page=wants_page(request))
-
-
-async def _theirs(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    problem = Problem(error.status_code, str(error.detail), headers=dict(error.headers or {}))
-    return answer(problem, as_page=wants_page(request))
+def _said(error: HTTPException) -> str:
+    """What the framework's own refusals mean."""
+    return "There is nothing at this address" if error.status_code == 404 else str(error.detail)

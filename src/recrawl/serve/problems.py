@@ -47,7 +47,12 @@ def answer(problem: Problem, *, as_page: bool = False) -> Response:
     title = http.HTTPStatus(problem.status).phrase
     if as_page:
         said = html.escape(problem.detail)
-        text = f'<!doctype html><html lang="en"><title>{title}</title><h1>{title}</h1><p>{said}</p>'
+        head = (
+            f'<meta charset="utf-8"><title>{title} · recrawl</title><link rel="stylesheet" href="/static/recrawl.css">'
+        )
+        text = (
+            f'<!doctype html><html lang="en"><head>{head}</head><body><main><h1>{title}</h1><p>{said}</p></main></body>'
+        )
         return Response(text, problem.status, problem.headers, media_type="text/html")
     document = {"type": "about:blank", "title": title, "status": problem.status, "detail": problem.detail}
     body = json.dumps({**document, **problem.more}, ensure_ascii=False, default=str).encode("utf-8", "replace")

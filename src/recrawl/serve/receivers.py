@@ -1,8 +1,8 @@
 """Other servers tell us of changes: IndexNow, and hubs of WebSub.
 
-Nobody here is logged in. IndexNow shows one of the keys that the settings name; a hub of WebSub knows the address of
-the callback, which cannot be guessed, and signs what it sends. What they say is put down for the next cycle, which
-believes it as far as it has learned to.
+Nobody here is logged in. IndexNow shows one of the keys that the settings name, and the host must have it in a file
+(`proofs`); a hub of WebSub knows the address of the callback, which cannot be guessed, and signs what it sends. What
+they say is put down for the next cycle, which believes it as far as it has learned to.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from recrawl.engine.pushes import Accepted, accept
 from recrawl.serve.api.table import as_json
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
+from recrawl.serve.proofs import Claim, check
 from recrawl.serve.sessions import same
 from recrawl.serve.subscriptions import active, confirm, denied, find
+from recrawl.verbs.opening import options_of
 
 _KEY = re.compile(r"[A-Za-z0-9-]{8,128}")
 _MOST = 10_000
@@ -41,14 +43,18 @@ def routes(context: Context) -> list[Route]:
         query = request.query_params
         url = query.get("url", "")
         host = urlsplit(url).netloc if url.isprintable() else ""
-        return await _indexnow(context, query.get("key", ""), host, [url])
+        claim = Claim(host.lower(), query.get("key", ""), [url], query.get("keyLocation", ""))
+        return await _indexnow(context, claim)
 
     async def indexnow_many(request: Request) -> Response:
         given = await _json(request)
         key, host, urls = given.get("key"), given.get("host"), given.get("urlList")
         if not isinstance(key, str) or not isinstance(host, str) or not isinstance(urls, list) or not _texts(urls):
             raise Problem(400, "Send host, key and urlList.")
-        return await _indexnow(context, key, host, urls)
+        location = given.get("keyLocation", "")
+        if not isinstance(location, str):
+            raise Problem(400, "keyLocation is an address.")
+        return await _indexnow(context, Claim(host.lower(), key, urls, location))
 
     async def intent(request: Request) -> Response:
         return await run_in_threadpool(_intent, context, request.path_params["name"], dict(request.query_params))
@@ -81,18 +87,25 @@ def _texts(values: list[Any]) -> bool:
     return 0 < len(values) <= _MOST and all(isinstance(item, str) for item in values)
 
 
-async def _indexnow(context: Context, key: str, host: str, urls: list[str]) -> Response:
+async def _indexnow(context: Context, claim: Claim) -> Response:
     keys = context.settings()["indexnow_keys"]
-    known = [same(key, one) for one in keys]  # all of them are compared, so that time tells nothing
-    if not _KEY.fullmatch(key) or not any(known):
+    known = [same(claim.key, one) for one in keys]  # all of them are compared, so that time tells nothing
+    if not _KEY.fullmatch(claim.key) or not any(known):
         raise Problem(403, "This key is not known here.")
-    if any(_host(url) != host.lower() for url in urls):
+    if any(_host(url) != claim.host for url in claim.urls):
         raise Problem(422, "An address is not of the host that was named.")
-    source = f"indexnow {hashlib.sha256(key.encode()).hexdigest()[:12]}"
-    told = await run_in_threadpool(_hand_over, context, urls, "indexnow", source)
+    told = await run_in_threadpool(_proven, context, claim)
     if told.refused and not told.taken:
         raise Problem(429, "Too many addresses; come again in an hour.", headers={"retry-after": "3600"})
     return as_json({"taken": told.taken, "repeated": told.repeated, "foreign": told.foreign, "bad": told.bad}, 202)
+
+
+def _proven(context: Context, claim: Claim) -> Accepted:
+    """Take what is said in the name of a host that has the key."""
+    with context.apart() as repository:
+        check(repository.store.db, claim, options_of(context.settings()), context.clock())
+        source = f"indexnow {claim.host} {hashlib.sha256(claim.key.encode()).hexdigest()[:8]}"
+        return accept(repository, claim.urls, "indexnow", source, context.clock())
 
 
 def _host(url: str) -> str:
@@ -123,7 +136,7 @@ def _intent(context: Context, name: str, query: dict[str, str]) -> Response:
         lease = query.get("hub.lease_seconds", "")
         if mode != "subscribe" or not (lease.isascii() and lease.isdigit() and len(lease) < 10):
             raise Problem(404, "We did not ask for this.")
-        confirm(db, name, context.clock() + int(lease))
+        confirm(db, name, context.clock(), int(lease))
     return PlainTextResponse(query.get("hub.challenge", "")[:1000])
 
 

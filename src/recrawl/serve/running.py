@@ -34,6 +34,7 @@ from recrawl.serve.runner import ProcessRunner, Runner
 from recrawl.serve.scheduler import Scheduler
 from recrawl.serve.sessions import kept_secret, strong_enough
 from recrawl.serve.shelf import Shelf
+from recrawl.serve.subscriptions import Renewals
 
 _PATIENCE = 30.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -87,6 +88,7 @@ class Service:
         self.port: int = self._bound.getsockname()[1]
         self.context = _context(folder, plan)
         self.alerts = Alerts(folder, plan.clock, self.context.events.tell)
+        self._renewals = Renewals(folder, plan.clock)
         self._watcher = Watcher(self.context.pool, self.context.events, seen=lambda _first, _last: self.alerts.wake())
         self._server = _Uvicorn(build(self.context), self.context.events)
         self._thread = threading.Thread(target=self._run, name="web", daemon=True)
@@ -114,6 +116,7 @@ class Service:
 
     def _begin(self) -> None:
         self.alerts.start()
+        self._renewals.start()
         self._watcher.start()
         self.context.scheduler.start()
 
@@ -123,6 +126,7 @@ class Service:
         self.context.scheduler.stop()
         self._watcher.stop()
         self.alerts.stop()
+        self._renewals.stop()
         self.context.pool.close()
         self._bound.close()
         self._lock.release()

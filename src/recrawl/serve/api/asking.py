@@ -9,7 +9,9 @@ from dataclasses import asdict
 from typing import Any
 
 from recrawl.choose import POLICIES, parameters
+from recrawl.engine.pushers import pushers
 from recrawl.engine.searching import search as find
+from recrawl.engine.trust import trust
 from recrawl.errors import NotKnown, UsageError
 from recrawl.model import State
 from recrawl.record.questions import ask
@@ -18,6 +20,7 @@ from recrawl.serve.api.fields import Field
 from recrawl.serve.api.table import AFTER, LIMIT, Arguments, Operation, rows
 from recrawl.serve.context import Context
 from recrawl.serve.reading.changes import Cursor, Filters, changes
+from recrawl.serve.reading.overview import troubles
 from recrawl.verbs.naming import origin_of
 from recrawl.verbs.opening import options_of
 from recrawl.verbs.times import moment
@@ -49,6 +52,7 @@ def status(context: Context, _: Arguments) -> dict[str, Any]:
             name: db.execute(f"SELECT ifnull(sum({name}), 0) FROM site_summaries").fetchone()[0]  # noqa: S608
             for name in _STATES
         }
+        problems = troubles(db, context.clock())
         archived = db.execute("SELECT ifnull(sum(length), 0) FROM warcs").fetchone()[0]
         last = [_cycle(row) for row in ask(db, f"{_CYCLE} WHERE s.freshness NOT NULL ORDER BY c.id DESC LIMIT 1")]
     return {
@@ -58,6 +62,7 @@ def status(context: Context, _: Arguments) -> dict[str, Any]:
         "freshness": last[0]["freshness"] if last else None,
         "freshness_sd": last[0]["freshness_sd"] if last else None,
         "last_cycle": last[0] if last else None,
+        "problems": problems,
         "scheduler": asdict(context.scheduler.status()),
     }
 
@@ -71,7 +76,9 @@ def sites(context: Context, given: Arguments) -> dict[str, Any]:
                FROM sites s LEFT JOIN site_summaries t ON t.site = s.id WHERE s.id > ? ORDER BY s.id LIMIT ?""",
             (_number(given["after"]), given["limit"]),
         )
-    return rows(found, found[-1]["id"] if len(found) == given["limit"] else None)
+        believed = trust(repository)
+    told = [{**row, "hints": believed.get(row["url"], [])} for row in found]
+    return rows(told, found[-1]["id"] if len(found) == given["limit"] else None)
 
 
 def site(context: Context, given: Arguments) -> dict[str, Any]:
@@ -88,7 +95,14 @@ def site(context: Context, given: Arguments) -> dict[str, Any]:
         if not found:
             raise NotKnown("there is no such site here")
         past = ask(db, "SELECT * FROM site_cycles WHERE site = ? ORDER BY cycle DESC LIMIT 100", (given["site"],))
-    return {**found[0], "cycles": past}
+        believed = trust(repository).get(found[0]["url"], [])
+    return {**found[0], "hints": believed, "cycles": past}
+
+
+def senders(context: Context, _: Arguments) -> dict[str, Any]:
+    """Who pushes, and how often it was right."""
+    with context.reading() as repository:
+        return rows(pushers(repository.store.db))
 
 
 def pages(context: Context, given: Arguments) -> dict[str, Any]:
@@ -235,6 +249,15 @@ OPERATIONS = (
         returns="rows",
     ),
     Operation(method="GET", path="/sites/{site}", name="site", verbs=("sites",), summary="One site.", answer=site),
+    Operation(
+        method="GET",
+        path="/pushers",
+        name="pushers",
+        summary="Who pushes, and how often it was right.",
+        answer=senders,
+        returns="rows",
+        verbs=("sites",),
+    ),
     Operation(
         method="GET",
         path="/pages",

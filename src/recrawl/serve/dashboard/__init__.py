@@ -16,7 +16,6 @@ from __future__ import annotations
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from recrawl.serve.context import Context
 from recrawl.serve.dashboard import alerting, filters, lab, overview, pages, sites, streams, values
 from recrawl.serve.dashboard.desk import STATIC, Action, Desk, View, theme
 
@@ -56,9 +55,8 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
 )
 
 
-def routes(context: Context) -> list[BaseRoute]:
+def routes(desk: Desk) -> list[BaseRoute]:
     """All pages of the dashboard, for one repository."""
-    desk = Desk(context)
     return [
         Mount("/static", StaticFiles(directory=STATIC)),
         *(Route(path, desk.view(how), methods=["GET"]) for path, how in _VIEWS),

@@ -108,7 +108,9 @@ class Desk:
         head = {400: "That cannot be done", 404: "Not found", 403: "Refused"}.get(
             problem.status, "Something went wrong"
         )
-        return self.show(request, "problem.html", status=problem.status, head=head, text=_sentence(problem.detail))
+        page = self.show(request, "problem.html", status=problem.status, head=head, text=_sentence(problem.detail))
+        page.headers.update(problem.headers)
+        return page
 
     def view(self, how: View) -> Callable[[Request], Any]:
         """An endpoint that shows something; it runs in a thread, so that it may ask the store."""

@@ -38,6 +38,7 @@ def overview(desk: Desk, request: Request) -> Response:
         cycles = reading.cycles(db, _CYCLES)
         sites = reading.busiest(db, _SITES)
         latest = changes(db, Filters(), limit=_LATEST).rows
+        problems = reading.troubles(db, now)
     status = desk.context.scheduler.status()
     return desk.show(
         request,
@@ -53,6 +54,7 @@ def overview(desk: Desk, request: Request) -> Response:
         latest=latest,
         state=_state(status, now),
         events="/api/v1/events",
+        problems=problems,
         controls=_controls(status),
     )
 

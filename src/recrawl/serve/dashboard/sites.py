@@ -7,6 +7,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from recrawl.engine.pushers import pushers
+from recrawl.engine.trust import trust
 from recrawl.errors import NotKnown, UsageError
 from recrawl.fetch.robots import Robots
 from recrawl.record.repository import Repository
@@ -42,6 +44,15 @@ _HEADS = (
 )
 
 Told = dict[str, Any]
+KIND_NAMES = {
+    "lastmod": "sitemap dates",
+    "changefreq": "changefreq",
+    "feed": "feeds",
+    "updates": "the updates tag",
+    "indexnow": "IndexNow",
+    "websub": "WebSub",
+}
+"""Kinds of hints, for people."""
 
 
 def sites(desk: Desk, request: Request) -> Response:
@@ -52,6 +63,10 @@ def sites(desk: Desk, request: Request) -> Response:
         sort, down = "origin", False
     with desk.reading() as repository:
         rows = reading.sites(repository.store.db, desk.now())
+        believed = trust(repository)
+        senders = pushers(repository.store.db)
+    for row in rows:
+        row["hints"] = [_short(hint) for hint in believed.get(row["origin"], ()) if hint["precision"] is not None]
     rows.sort(key=lambda row: _order(row, sort), reverse=down)
     everything = bool(request.query_params.get("all"))
     shown = rows if everything else rows[:_AT_ONCE]
@@ -64,6 +79,7 @@ def sites(desk: Desk, request: Request) -> Response:
         heads=_HEADS,
         sort=sort,
         down=down,
+        senders=senders,
     )
 
 
@@ -81,7 +97,7 @@ def site(desk: Desk, request: Request) -> Response:
         heat = _heat(heats.heat_map(db, pages), row["origin"])
         depth = _depth(repository, values, row["origin"], now)
         stored = reading.stored(db, number)
-        hints = reading.hint_sources(db, number)
+        hints = trust(repository).get(row["origin"], [])
     memory = memory_of(desk.context.folder)
     return desk.show(
         request,
@@ -204,7 +220,23 @@ def _trust(good: int, bad: int) -> str:
 
 
 def _hint(row: Told, now: float) -> tuple[str, str]:
-    """What a source of hints has said."""
-    said = f"{count(row['signals'], 'signal')}, last read {span(max(0.0, now - row['seen']))} ago"
-    ignored = f", {row['ignored']:,} ignored" if row["ignored"] else ""
-    return f"Hints by {row['kind']}", f"{said}{ignored}{'; ' + row['problem'] if row['problem'] else ''}"
+    """What a source of hints has said, and what visits made of it."""
+    said = [count(row["signals"], "signal")]
+    if row["read"]:
+        said.append(f"last read {span(max(0.0, now - row['read']))} ago")
+    if row["ignored"]:
+        said.append(f"{row['ignored']:,} ignored")
+    learned = "; not tried yet"
+    if row["precision"] is not None:
+        learned = f"; {percent(row['precision'])} of them right, {percent(row['recall'])} of all changes told"
+    problem = f"; {row['problem']}" if row["problem"] else ""
+    return f"Hints by {KIND_NAMES.get(row['kind'], row['kind'])}", f"{', '.join(said)}{learned}{problem}"
+
+
+def _short(hint: Told) -> str:
+    """
+    >>> _short({"kind": "lastmod", "precision": 0.5, "recall": 1.0})
+    'sitemap dates 50\\xa0% right, 100\\xa0% told'
+    """
+    name = KIND_NAMES.get(hint["kind"], hint["kind"])
+    return f"{name} {percent(hint['precision'])} right, {percent(hint['recall'])} told"

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recrawl.engine import pushers
 from recrawl.engine.summaries import AGES
 from recrawl.record.questions import ask
+from recrawl.serve import subscriptions
 
 SURE = 1.64
 """Standard deviations to either side: nine times in ten the truth lies between."""
@@ -152,3 +154,8 @@ def _figures(row: dict[str, Any]) -> Figures:
         low=low,
         high=high,
     )
+
+
+def troubles(db: sqlite3.Connection, now: float) -> list[str]:
+    """What goes wrong without stopping anything: hubs that do not renew, sources of pushes that are mostly wrong."""
+    return [*subscriptions.troubles(db, now), *pushers.troubles(db)]

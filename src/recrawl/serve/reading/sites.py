@@ -45,11 +45,6 @@ def stored(db: sqlite3.Connection, number: int) -> SiteRow:
     return SiteRow._make(db.execute("SELECT * FROM sites WHERE id = ?", (number,)).fetchone())
 
 
-def hint_sources(db: sqlite3.Connection, number: int) -> list[dict[str, Any]]:
-    """Where hints about a site's changes come from, and what they were worth reading."""
-    return ask(db, "SELECT kind, seen, signals, ignored, problem FROM sources WHERE site = ? ORDER BY kind", (number,))
-
-
 def page_number(db: sqlite3.Connection, url: str) -> int | None:
     """The number of a page that is known."""
     row = db.execute("SELECT id FROM pages WHERE key = ?", (key(url),)).fetchone()

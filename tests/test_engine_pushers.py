@@ -1,0 +1,106 @@
+"""Who pushes is judged by what visits find: one that is mostly wrong is no longer preferred, and can mend."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from recrawl.engine import pushes
+from recrawl.engine.pushers import doubted, note, pushers, settle, troubles
+from recrawl.model import Outcome
+from recrawl.record.repository import Repository
+from tests.world import Repo, Site, page
+
+DAY = 86400.0
+
+
+@pytest.fixture
+def opened(repo: Repo) -> Iterator[Repository]:
+    with Repository(repo.folder) as found:
+        yield found
+
+
+def visited(opened: Repository, page_number: int, at: float, outcome: Outcome) -> None:
+    opened.store.db.execute(
+        """INSERT INTO visits
+           (page, cycle, at, outcome, status, received, seconds, version, score, why, failure, detail, hints)
+           VALUES (?, 0, ?, ?, 200, 0, 0, -1, 0, 0, '', '', 0)""",
+        (page_number, at, int(outcome)),
+    )
+
+
+def rounds(opened: Repository, source: str, right: int, wrong: int, begin: float = 0.0) -> list[str]:
+    """Pushes of as many pages, each visited a little later; what is told of it."""
+    many = right + wrong
+    note(opened.store.db, [(number, source, "indexnow", begin) for number in range(many)])
+    for number in range(many):
+        visited(opened, number, begin + 60, Outcome.CHANGED if number < right else Outcome.UNCHANGED)
+    return settle(opened.store.db, begin + 100)
+
+
+def test_a_source_that_is_mostly_wrong_loses_its_privilege_and_can_get_it_back(opened: Repository) -> None:
+    db = opened.store.db
+    assert rounds(opened, "good", 20, 10) == []
+    (told,) = rounds(opened, "bad", 2, 30, 1000.0)
+    assert told == "pushes of bad: 6% were right, so they are no longer preferred"
+    assert doubted(db) == {"bad"}
+    first, second = pushers(db)
+    assert (first["source"], first["trusted"], first["precision"]) == ("bad", False, 0.0625)
+    assert (second["source"], second["trusted"], second["precision"]) == ("good", True, 0.6667)
+    assert "6% had" in troubles(db)[0]
+    assert rounds(opened, "bad", 90, 0, 2000.0) == ["pushes of bad: 75% were right, so they are preferred"]
+    assert doubted(db) == set()
+
+
+def test_a_few_visits_settle_nothing(opened: Repository) -> None:
+    assert rounds(opened, "new", 0, 19) == []
+    assert doubted(opened.store.db) == set()
+
+
+def test_what_is_long_ago_fades(opened: Repository) -> None:
+    rounds(opened, "old friend", 100, 0)
+    rounds(opened, "old friend", 0, 100, 1000.0)
+    (told,) = rounds(opened, "old friend", 0, 150, 2000.0)
+    assert "no longer" in told
+
+
+def test_only_the_visit_that_followed_tells(opened: Repository) -> None:
+    db = opened.store.db
+    visited(opened, 1, 50.0, Outcome.CHANGED)  # before the push
+    note(
+        db, [(1, "s", "websub", 100.0), (1, "s", "websub", 200.0), (2, "s", "websub", 100.0), (3, "s", "websub", 100.0)]
+    )
+    visited(opened, 1, 150.0, Outcome.FAILED)  # says nothing
+    settle(db, 160.0)
+    assert pushers(db)[0]["right"] == pushers(db)[0]["wrong"] == 0
+    visited(opened, 1, 300.0, Outcome.UNCHANGED)
+    visited(opened, 2, 300.0, Outcome.GONE)
+    visited(opened, 3, 100.0 + 8 * DAY, Outcome.CHANGED)  # by then it may have changed anyway
+    settle(db, 100.0 + 8 * DAY)
+    (row,) = pushers(db)
+    assert (row["right"], row["wrong"], row["heard"]) == (1, 1, 4)
+    assert db.execute("SELECT count(*) FROM pushed").fetchone() == (0,)
+
+
+def test_pages_of_a_doubted_source_are_ordinary_in_a_cycle(repo: Repo) -> None:
+    now = time.time_ns() / 1e9
+    with Site({"/": page("Start", *(f"/p{number}" for number in range(4))), "/p1": b"a", "/p2": b"b"}) as site:
+        repo.crawl(site.url())
+        repo.later(days=2)
+        with Repository(repo.folder) as opened:
+            opened.store.db.execute("INSERT INTO push_sources VALUES ('liar', 'indexnow', 30, 0, 30, 0, 0)")
+            for name, path in (("liar", "/p1"), ("friend", "/p2")):
+                pushes.accept(opened, [site.url(path)], "indexnow", name, now + 2 * DAY)
+        repo.cycle(1)
+    said = repo.sql("SELECT p.url FROM hints h JOIN pages p ON p.id = h.page WHERE h.kind = 'indexnow'")
+    assert said == [(site.url("/p2"),)]
+    assert sorted(repo.sql("SELECT source, heard FROM push_sources")) == [("friend", 1), ("liar", 31)]
+
+
+def test_a_doubted_source_does_not_get_in_the_way_of_another(opened: Repository, repo: Repo) -> None:
+    opened.store.db.execute("INSERT INTO sites (id, origin) VALUES (0, 'https://a.example')")
+    for source in ("liar", "friend"):
+        assert pushes.accept(opened, ["https://a.example/x"], "indexnow", source, 5.0).taken == 1
+    assert repo.sql("SELECT count(*) FROM pushes") == [(2,)]

@@ -1,0 +1,283 @@
+"""What others tell us lasts and is proven: hubs are asked again in time, keys are looked up where they must be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recrawl.engine.arrays import write_arrays
+from recrawl.record.repository import Repository
+from recrawl.serve.proofs import Claim, check
+from recrawl.serve.running import Plan, Service
+from recrawl.serve.subscriptions import LEASE, PART, Renewals, confirm, denied, find, listed, renew, subscribe, troubles
+from recrawl.settings import write_value
+from recrawl.verbs.opening import load, options_of
+from tests.serving import Asker, Hub
+from tests.world import Reply, Repo, Site, page
+
+DAY = 86400.0
+TOPIC = "https://news.example/feed.xml"
+KEY = "fedcba9876543210"
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with Hub() as made:
+        yield made
+
+
+@pytest.fixture
+def opened(repo: Repo) -> Iterator[Repository]:
+    with Repository(repo.folder) as found:
+        yield found
+
+
+def only(opened: Repository) -> dict[str, Any]:
+    (row,) = listed(opened.store.db)
+    return row
+
+
+# -- leases --------------------------------------------------------------------------------------------------
+
+
+def test_a_lease_is_renewed_before_it_ends(opened: Repository, hub: Hub) -> None:
+    db = opened.store.db
+    name = subscribe(db, TOPIC, hub.url, "http://us.example/", 1000.0)["name"]
+    confirm(db, name, 1000.0, LEASE)
+    assert renew(db, 1000.0 + LEASE * PART - 1) == 0
+    later = 1000.0 + LEASE * PART
+    assert renew(db, later) == 1
+    first, again = hub.asked
+    assert again == first  # the same callback and the same secret
+    row = find(db, name)
+    assert row is not None
+    assert (row["state"], row["expires"]) == ("active", 1000.0 + LEASE)  # what was granted counts until its end
+    confirm(db, name, later, LEASE)
+    assert (only(opened)["expires"], only(opened)["tries"]) == (later + LEASE, 0)
+    assert renew(db, later + 1) == 0
+    assert troubles(db, later) == []
+
+
+def test_a_hub_that_refuses_is_asked_less_and_less_and_people_are_told(opened: Repository, hub: Hub) -> None:
+    db = opened.store.db
+    name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
+    confirm(db, name, 0.0, LEASE)
+    hub.status = 503
+    now, pauses = LEASE * PART, []
+    for _ in range(12):
+        assert renew(db, now) == 1
+        pauses.append(only(opened)["due"] - now)
+        assert renew(db, only(opened)["due"] - 1) == 0
+        now = only(opened)["due"]
+    assert pauses[:4] == [300, 600, 1200, 2400]
+    assert pauses[-1] == DAY
+    (told,) = troubles(db, LEASE * PART)
+    assert "HTTP 503" in told
+    assert "it counts until" in told
+    assert "nothing comes from it any more" in troubles(db, LEASE + 1.0)[0]
+    hub.status = 202
+    renew(db, now)
+    confirm(db, name, now, LEASE)
+    assert troubles(db, now) == []
+
+
+def test_a_hub_that_agrees_but_never_confirms_is_told_of(opened: Repository, hub: Hub) -> None:
+    db = opened.store.db
+    subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)
+    renew(db, 300.0)
+    assert troubles(db, 300.0) == []
+    renew(db, 900.0)
+    assert "it has not confirmed it" in troubles(db, 900.0)[0]
+
+
+def test_a_hub_that_says_no_is_left_alone(opened: Repository, hub: Hub) -> None:
+    db = opened.store.db
+    name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
+    denied(db, name)
+    assert renew(db, 100 * DAY) == 0
+    assert "has refused" in troubles(db, 1.0)[0]
+
+
+def test_however_short_a_lease_a_hub_is_not_flooded(opened: Repository, hub: Hub) -> None:
+    db = opened.store.db
+    name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
+    confirm(db, name, 0.0, 0)
+    assert renew(db, 59.0) == 0
+
+
+def test_a_subscription_that_fails_leaves_what_was_there(opened: Repository, hub: Hub) -> None:
+    db = opened.store.db
+    name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
+    confirm(db, name, 0.0, LEASE)
+    before = find(db, name)
+    hub.status = 500
+    with pytest.raises(Exception, match="HTTP 500"):
+        subscribe(db, TOPIC, hub.url, "http://us.example/", 5.0)
+    assert find(db, name) == before
+    with pytest.raises(Exception, match="HTTP 500"):
+        subscribe(db, "https://other.example/f", hub.url, "http://us.example/", 5.0)
+    assert len(listed(db)) == 1
+
+
+def test_renewals_survive_a_restart(repo: Repo, hub: Hub) -> None:
+    moment = [1_800_000_000.0]
+    plan = Plan(schedule=False, clock=lambda: moment[0])
+    with Service(repo.folder, plan) as service:
+        ask = Asker(service)
+        made = ask.post("/api/v1/subscriptions", {"topic": TOPIC, "hub": hub.url}).json
+        path = made["callback"].partition(str(service.port))[2]
+        query = f"hub.mode=subscribe&hub.topic={TOPIC}&hub.challenge=c&hub.lease_seconds=1000"
+        assert ask.get(f"{path}?{query}").text == "c"
+    moment[0] += 800.0  # while nobody was there, it came due
+    hub.status = 410
+    renewals = Renewals(repo.folder, plan.clock)
+    renewals.start()
+    renewals.stop()  # the first round is made before it looks whether to end
+    assert [row["hub.mode"] for row in hub.asked] == ["subscribe", "subscribe"]
+    with Service(repo.folder, plan) as service:
+        ask = Asker(service)
+        (row,) = ask.get("/api/v1/subscriptions").json["items"]
+        assert (row["state"], row["tries"]) == ("active", 1)
+        assert "HTTP 410" in row["error"]
+        assert "HTTP 410" in ask.get("/api/v1/status").json["problems"][0]
+        assert "HTTP 410" in ask.get("/", Accept="text/html").text
+
+
+# -- keys ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(repo: Repo) -> Iterator[tuple[Repo, Site]]:
+    """A site that is kept, and whose key is known."""
+    with Site({"/": page("Start", "/news/a"), "/news/a": b"<p>a"}) as site:
+        repo.crawl(site.url())
+        write_value(repo.folder / "recrawl.toml", "indexnow_keys", [KEY])
+        yield repo, site
+
+
+def push(ask: Asker, site: Site, path: str = "/news/a", **more: Any) -> int:
+    host = site.url().removeprefix("http://").rstrip("/")
+    return ask.post("/indexnow", {"host": host, "key": KEY, "urlList": [site.url(path)], **more}).status
+
+
+def asked_for(site: Site, path: str) -> int:
+    return len(site.requests(path))
+
+
+def test_a_key_that_the_host_does_not_have_is_refused(kept: tuple[Repo, Site]) -> None:
+    repo, site = kept
+    moment = [1_800_000_000.0]
+    with Service(repo.folder, Plan(schedule=False, clock=lambda: moment[0])) as service:
+        ask = Asker(service)
+        assert push(ask, site) == 403  # there is no such file
+        site[f"/{KEY}.txt"] = b"another-key-123"
+        assert push(ask, site) == 403
+        assert asked_for(site, f"/{KEY}.txt") == 1  # it was not asked for again
+        moment[0] += 3601
+        assert push(ask, site) == 403  # it holds something else
+        site[f"/{KEY}.txt"] = b"\xef\xbb\xbf" + KEY.encode() + b"\r\n"
+        moment[0] += 3601
+        assert push(ask, site) == 202
+        moment[0] += DAY - 10
+        site[f"/{KEY}.txt"] = b""
+        assert push(ask, site) == 202  # it counts for a day
+        assert asked_for(site, f"/{KEY}.txt") == 3
+        moment[0] += 20
+        assert push(ask, site) == 403
+    assert repo.sql("SELECT count(*) FROM pushes") == [(1,)]
+
+
+def test_a_key_elsewhere_speaks_for_its_folder(kept: tuple[Repo, Site]) -> None:
+    repo, site = kept
+    site["/news/key.txt"] = KEY.encode()
+    where = site.url("/news/key.txt")
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        ask = Asker(service)
+        assert push(ask, site, "/news/a", keyLocation=where) == 202
+        assert push(ask, site, "/other", keyLocation=where) == 422
+        assert push(ask, site, "/news/a", keyLocation="https://other.example/key.txt") == 422
+        assert push(ask, site, "/news/a", keyLocation="nonsense") == 422
+        assert push(ask, site, "/news/a", keyLocation=7) == 400
+        one = ask.get(f"/indexnow?url={site.url('/news/a')}&key={KEY}&keyLocation={where}")
+        assert one.status == 202
+
+
+def test_a_redirect_or_a_large_file_proves_nothing(kept: tuple[Repo, Site]) -> None:
+    repo, site = kept
+    site["/elsewhere"] = KEY.encode()
+    site[f"/{KEY}.txt"] = Reply(status=302, headers={"Location": "/elsewhere"})
+    site["/large.txt"] = KEY.encode() + b" " * 10_000
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        ask = Asker(service)
+        assert push(ask, site) == 403
+        assert push(ask, site, keyLocation=site.url("/large.txt")) == 403
+    assert asked_for(site, "/elsewhere") == 0
+
+
+def test_few_files_are_asked_for_in_an_hour(kept: tuple[Repo, Site]) -> None:
+    repo, site = kept
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        ask = Asker(service)
+        found = [push(ask, site, keyLocation=site.url(f"/{number}.txt")) for number in range(12)]
+    assert found == [403] * 10 + [429] * 2
+
+
+def test_inner_addresses_are_not_asked_unless_the_site_is_allowed_to_be_one(kept: tuple[Repo, Site]) -> None:
+    repo, site = kept
+    site[f"/{KEY}.txt"] = KEY.encode()
+    file = repo.folder / "recrawl.toml"
+    file.write_text(file.read_text().replace("allow_private = true", "allow_private = false"))
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        assert push(Asker(service), site) == 403
+    assert asked_for(site, f"/{KEY}.txt") == 0
+
+
+def test_a_server_that_wants_to_be_left_alone_is(kept: tuple[Repo, Site]) -> None:
+    repo, site = kept
+    site[f"/{KEY}.txt"] = KEY.encode()
+    with Repository(repo.folder) as opened:
+        opened.store.db.execute("UPDATE sites SET held_until = ?", (time.time_ns() / 1e9 + 5000,))
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        assert push(Asker(service), site) == 503
+    assert asked_for(site, f"/{KEY}.txt") == 0
+
+
+def test_one_proven_scheme_does_not_speak_for_the_other(kept: tuple[Repo, Site]) -> None:
+    """The first address is of a server that is not kept, and so not looked at; the second one still is."""
+    repo, site = kept
+    host = site.url().removeprefix("http://").rstrip("/")
+    claim = Claim(host, KEY, [f"https://{host}/x", site.url("/news/a")])
+    with Repository(repo.folder) as opened, pytest.raises(Exception, match="does not have this key"):
+        check(opened.store.db, claim, options_of(load(repo.folder)), 1000.0)
+
+
+# -- what is shown -------------------------------------------------------------------------------------------
+
+
+def test_how_hints_and_senders_proved_is_shown(kept: tuple[Repo, Site]) -> None:
+    repo, _ = kept
+    logs, counts = np.zeros((1, 87), np.float32), np.array([[20.0, 15.0, 30.0, 2.0]], np.float32)
+    memory = {"kept hints.now": np.array(5.0), "kept hints.lastmod.logs": logs, "kept hints.lastmod.counts": counts}
+    write_arrays(repo.folder / "models" / "ncis-1.npz", memory)
+    with Repository(repo.folder) as opened:
+        db = opened.store.db
+        db.execute("INSERT OR REPLACE INTO sources VALUES (0, 'lastmod', 5, 35, 0, '')")
+        db.execute("INSERT INTO push_sources VALUES ('<b>liar</b>', 'indexnow', 40, 2, 38, 5, 0)")
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        ask = Asker(service)
+        (row,) = ask.get("/api/v1/sites").json["items"]
+        (hint,) = row["hints"]
+        assert (hint["kind"], hint["precision"], hint["visits"]) == ("lastmod", 0.7381, 50)
+        assert ask.get("/api/v1/sites/0").json["hints"] == [hint]
+        (sender,) = ask.get("/api/v1/pushers").json["items"]
+        assert (sender["precision"], sender["trusted"]) == (0.05, False)
+        shown = ask.get("/sites", Accept="text/html").text
+        assert "sitemap dates 74\xa0% right" in shown
+        assert "&lt;b&gt;liar&lt;/b&gt;" in shown
+        assert "not preferred" in shown
+        assert "74\xa0% of them right" in ask.get("/sites/0", Accept="text/html").text
+        assert "5% had" in ask.get("/", Accept="text/html").text
