@@ -89,6 +89,7 @@ def test_patterns_see_only_the_start_of_a_long_text():
         (Noise((":nope",)), "selector"),
         (Noise((), ("(",)), "pattern"),
         (Noise((), ("a{99999999999999999999}",)), "pattern"),
+        (Noise((), ("(?<!a)b",)), "pattern"),
     ],
 )
 def test_check_names_the_fault(noise, word):

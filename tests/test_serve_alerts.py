@@ -283,6 +283,35 @@ def test_apprise_addresses_need_apprise(bench: Bench) -> None:
         send(Alert("x", "nonsense://nobody"), Parcel("x", "k", (1,), (row["body"],), 0), 0.0)
 
 
+def test_a_hostile_page_does_not_hold_up_alerts(bench: Bench) -> None:
+    bench.rules(Alert("slow", "feed", text="re:(a+)+$"), Alert("quick", "feed", text="re:aaaa!"))
+    bench.visit(a=b"<p>" + b"a" * 100_000 + b"!")
+    bench.round()
+    with Repository(bench.repo.folder) as repository:
+        assert [row["alert"] for row in listed(repository.store.db, 5)] == ["quick"]
+
+
+def test_apprise_delivers(bench: Bench, receiver: Receiver) -> None:
+    """Through Apprise itself, to a receiver on this machine."""
+    bench.rules(Alert("all", receiver.url.replace("http://", "json://").partition("?")[0]))
+    bench.visit(a=b"<title>News</title><p>something new")
+    bench.round()
+    told = json.loads(receiver.got[0][1])
+    assert told["title"] == "all: changed"
+    assert bench.web.url("/a") in told["message"]
+    assert "something new" in told["message"]
+    assert bench.states() == ["sent"]
+    receiver.fails = [500]
+    bench.visit(a=b"<title>News</title><p>something else")
+    bench.round()
+    assert bench.states() == ["sent", "waiting"]
+    with Repository(bench.repo.folder) as repository:
+        assert listed(repository.store.db, 1)[0]["error"] == "Apprise could not deliver it"
+    bench.now += 60
+    bench.round()
+    assert bench.states() == ["sent", "sent"]
+
+
 def test_settings_are_written_and_read(tmp_path: Path) -> None:
     file = tmp_path / "recrawl.toml"
     file.write_text("[settings]\n")

@@ -416,7 +416,7 @@ def test_a_noise_filter_is_tried_kept_and_removed(watched: Watched, living: Livi
     assert load(living.folder / "recrawl.toml").filters == ()
 
 
-def test_an_endless_pattern_is_given_up(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preview_that_takes_long_is_given_up(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(previewing, "_PATIENCE", 0.01)
     page = watched.go("/settings/noise")
     page.get_by_label("Regular expressions").fill("(a+)+$")

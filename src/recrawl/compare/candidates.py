@@ -33,7 +33,7 @@ PATTERNS = (
     rf"(?i:\b(?:{_COUNTED}|rev(?:ision)?|build|version|session|request)s?\s?[:#=]\s?)[\w.,-]+",
     r"(?i:\b(?:sid|sessionid|phpsessid|jsessionid|token|nonce|csrf)\s?[=:]\s?)[\w-]+",
     r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b",
-    r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{12,}\b",
+    r"\b[0-9a-fA-F]{12,}\b",
     r"\b1\d{9}(?:\d{3})?\b",
     r"\b\d{1,3}(?:[.,]\d{3})+\b",
     ANY_NUMBER,

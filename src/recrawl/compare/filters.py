@@ -7,13 +7,13 @@ It lies apart from `noise`, which proposes such filters, because `text` needs th
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from recrawl.errors import UsageError
+from recrawl.patterns import Pattern, compiled
 
 PATTERN_CHARACTERS = 200_000
 """Patterns see this much of a text; the rest is kept as it is."""
@@ -24,9 +24,8 @@ _EMPTY = LexborHTMLParser("<html>")
 class Noise:
     """CSS selectors of elements, and regular expressions of text, that do not count as change.
 
-    A pattern comes from the user and may be catastrophic (`(a+)+$`); Python's engine cannot be
-    interrupted. It is applied to the first `PATTERN_CHARACTERS` of a text only, which tames what is
-    quadratic; what is exponential is left to the deadline of the process that reads pages.
+    A pattern comes from the user and may be catastrophic for Python's engine (`(a+)+$`); so another one is used, whose
+    cost is in proportion to the text (`patterns`). It is applied to the first `PATTERN_CHARACTERS` of a text only.
     """
 
     selectors: tuple[str, ...] = ()
@@ -46,8 +45,8 @@ class Noise:
                 ) from None
         for pattern in self.patterns:
             try:
-                re.compile(pattern)
-            except (re.error, OverflowError, RecursionError) as error:
+                compiled(pattern)
+            except UsageError as error:
                 raise UsageError(f"the noise pattern {pattern!r} is not a regular expression: {error}") from None
 
     @property
@@ -71,8 +70,8 @@ class Noise:
     def erase(self, text: str) -> str:
         """The text with every match of the patterns replaced by a space."""
         head, tail = text[:PATTERN_CHARACTERS], text[PATTERN_CHARACTERS:]
-        for pattern in _compiled(self.patterns):
-            head = pattern.sub(" ", head)
+        for pattern in _usable(self.patterns):
+            head = pattern.erase(head)
         return head + tail
 
 
@@ -86,12 +85,12 @@ def remove(nodes: list[LexborNode]) -> None:
 
 
 @lru_cache(maxsize=256)
-def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+def _usable(patterns: tuple[str, ...]) -> tuple[Pattern, ...]:
     """The usable ones among the patterns; `check` has told the user of the others."""
     good = []
     for pattern in patterns:
         try:
-            good.append(re.compile(pattern))
-        except (re.error, OverflowError, RecursionError):
+            good.append(compiled(pattern))
+        except UsageError:
             continue
     return tuple(good)

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from recrawl.discover.urls import canonical
 from recrawl.errors import UsageError
+from recrawl.patterns import Pattern, compiled
 
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
@@ -41,7 +41,7 @@ class Patterns:
     __slots__ = ("_path", "_whole")
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self._whole: list[re.Pattern[str]] = []
+        self._whole: list[Pattern | re.Pattern[str]] = []
         globs = []
         for pattern in patterns:
             if pattern.startswith("re:"):
@@ -61,13 +61,10 @@ class Patterns:
         return any(expression.search(url) for expression in self._whole)
 
 
-def _regular(pattern: str) -> re.Pattern[str]:
+def _regular(pattern: str) -> Pattern:
     try:
-        with warnings.catch_warnings():
-            # What Python warns of, such as [[, will mean something else one day.
-            warnings.simplefilter("error")
-            return re.compile(pattern[3:])
-    except (re.error, Warning, OverflowError, RecursionError) as error:
+        return compiled(pattern[3:])
+    except UsageError as error:
         raise UsageError(f"the pattern '{pattern}' is not a regular expression: {error}") from error
 
 

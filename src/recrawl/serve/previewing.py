@@ -1,6 +1,6 @@
 """What a noise filter would have hidden, as a process: a question on standard input, the answer on standard output.
 
-A process of its own because a regular expression can take for ever and cannot be interrupted.
+A process of its own because some pages take long to read, which cannot be interrupted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recrawl.verbs.noise import preview
 from recrawl.verbs.opening import load, options_of
 
 _PATIENCE = 20.0
-"""Seconds that a preview may take: a regular expression can be endless."""
+"""Seconds that a preview may take."""
 
 
 def tried(folder: Path, added: Filter) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from recrawl.discover.scope import Patterns
 from recrawl.discover.urls import origin
 from recrawl.engine.texts import header, read_lines
 from recrawl.errors import Unreadable, UsageError
+from recrawl.patterns import Pattern, compiled
 from recrawl.record.repository import Repository
 from recrawl.record.rows import VersionRow
 from recrawl.settings import Alert
@@ -117,11 +118,11 @@ def told(rule: Alert, update: Update, quote: str) -> dict[str, Any]:
     }
 
 
-def _searched(text: str) -> re.Pattern[str]:
+def _searched(text: str) -> Pattern:
     """Words as they are, or a regular expression after `re:`."""
     try:
-        return re.compile(text[3:] if text.startswith("re:") else re.escape(text), re.IGNORECASE)
-    except re.error as error:
+        return compiled(text[3:] if text.startswith("re:") else re.escape(text), ignore_case=True)
+    except UsageError as error:
         raise UsageError(f"'{text}' is no regular expression: {error}") from error
 
 
