@@ -5,14 +5,21 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from recrawl.errors import Busy, UsageError
+from recrawl.serve import asides, dashboard
+from recrawl.serve.dashboard import kept
+from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.running import Plan, Service
-from tests.serving import TOKEN, Asker
-from tests.world import Repo
+from tests.serving import TOKEN, Asker, Got
+from tests.world import Repo, Site, page
 
 
 def test_it_answers_and_ends(repo: Repo) -> None:
@@ -106,3 +113,48 @@ def test_a_short_token_file_is_refused(repo: Repo, tmp_path: Path) -> None:
     file.write_text("\n")
     assert "holds no token" in repo.run("serve", "--token-file", file, code=2).err
     assert len(TOKEN) >= 16
+
+
+def test_where_there_are_many_pages_another_process_is_asked(
+    repo: Repo, site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says the same."""
+    web = site({"/": page("Start", "/a"), "/a": b"<p>a"})
+    repo.crawl(web.url())
+    told = []
+    for large in (50_000, 0):
+        monkeypatch.setattr(asides, "LARGE", large)
+        with Service(repo.folder, Plan(schedule=False)) as service:
+            ask = Asker(service)
+            why, predicted = ask.get("/api/v1/pages/0/why").json, ask.get("/api/v1/pages/0/predict").json
+            outlook = ask.get("/pages/0/outlook", Accept="text/html")
+            asked = ask.get(f"/why?url={web.url('/a')}", Accept="text/html")
+            assert (outlook.status, asked.status) == (200, 200)
+            told.append((why["state"], why["why"][0], why["plan"]["policy"], predicted["url"], sorted(predicted)))
+            assert why["why"][0] in outlook.text
+    assert told[0] == told[1]
+
+
+def test_a_page_that_many_ask_for_is_made_once(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, enough, go = [], threading.Event(), threading.Event()
+
+    def slow(desk: Desk, request: Request) -> Response:
+        made.append(request.url.path)
+        enough.set()
+        assert go.wait(30)
+        return desk.show(request, "problem.html", head="Slow", text="made")
+
+    monkeypatch.setattr(dashboard, "_VIEWS", (("/", slow),))
+    monkeypatch.setattr(kept, "_LASTS", 3600.0)  # however busy the machine is
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        answers: list[Got] = []
+        threads = [threading.Thread(target=lambda: answers.append(Asker(service).get("/"))) for _ in range(6)]
+        threads[0].start()
+        assert enough.wait(30)
+        for thread in threads[1:]:
+            thread.start()
+        go.set()
+        for thread in threads:
+            thread.join()
+    assert [answer.status for answer in answers] == [200] * 6
+    assert len(made) == 1

@@ -99,18 +99,6 @@ class Hub:
                     listener.loop.call_soon_threadsafe(listener.put, None)
             self._listeners.clear()
 
-    def recent(self, kinds: frozenset[str], most: int) -> list[Event]:
-        """The newest events of some kinds, newest first."""
-        with self._lock:
-            chosen = [event for event in reversed(self._recent) if event.kind in kinds]
-        return chosen[:most]
-
-    @property
-    def newest(self) -> int:
-        """The number of the newest event, 0 before the first."""
-        with self._lock:
-            return self._recent[-1].number if self._recent else 0
-
     def __len__(self) -> int:
         with self._lock:
             return len(self._listeners)

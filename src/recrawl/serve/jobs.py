@@ -89,6 +89,8 @@ class Jobs:
         self._jobs: list[Job] = []
         self._process: subprocess.Popen[str] | None = None
         self._ending = False
+        self.changes = 0
+        """Grows whenever a job does."""
         atexit.register(self.close)  # it would go on without us
 
     def begin(self, work: Work) -> Job | None:
@@ -99,6 +101,7 @@ class Jobs:
             number = self._jobs[-1].number + 1 if self._jobs else 1
             job = Job(number, work.name, work.asked, self._clock())
             self._jobs = [*self._jobs[1 - _KEPT :], job]
+            self.changes += 1
         threading.Thread(target=self._run, args=(work, number), name="job", daemon=True).start()
         return job
 
@@ -212,6 +215,7 @@ class Jobs:
     def _update(self, number: int, **changes: Any) -> None:
         """Change a job that runs; one that was ended stays so."""
         with self._lock:
+            self.changes += 1
             self._jobs = [
                 replace(job, **changes) if job.number == number and job.state == "running" else job
                 for job in self._jobs

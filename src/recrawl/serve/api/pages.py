@@ -12,6 +12,7 @@ from recrawl.discover.urls import origin
 from recrawl.record import questions
 from recrawl.record.repository import Repository
 from recrawl.record.rows import VersionRow
+from recrawl.serve import asides
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.table import LIMIT, Arguments, Operation, rows
 from recrawl.serve.bodies import download
@@ -19,8 +20,6 @@ from recrawl.serve.context import Context
 from recrawl.serve.reading import pages as reading
 from recrawl.verbs.naming import page_of
 from recrawl.verbs.opening import options_of
-from recrawl.verbs.predict import foretold
-from recrawl.verbs.why import reasons
 
 _HIDDEN = frozenset({"key", "payload", "digest", "noise", "folder"})
 """Columns that mean nothing outside the store."""
@@ -90,18 +89,17 @@ def diff(context: Context, given: Arguments) -> dict[str, Any]:
 
 def why(context: Context, given: Arguments) -> dict[str, Any]:
     """Why it was visited or not, and whether the next cycle would choose it."""
-    values = context.settings()
-    with context.apart() as repository:
+    with context.reading() as repository:
         known = reading.page(repository.store.db, given["page"])
-        sentences, plan = reasons(repository, values, known, context.clock())
+    sentences, plan = asides.why(context, known)
     return {"url": known["url"], "state": known["state"], "why": sentences, "plan": plan}
 
 
 def predict(context: Context, given: Arguments) -> dict[str, Any]:
     """How likely it has changed by now."""
-    with context.apart() as repository:
+    with context.reading() as repository:
         known = reading.page(repository.store.db, given["page"])
-        return foretold(repository, known, context.clock())
+    return asides.foretold(context, known)
 
 
 def _page(repository: Repository, number: int) -> dict[str, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
 from recrawl.lab.clairvoyant import Clairvoyant
 from recrawl.learn.estimators import ESTIMATORS
+from recrawl.serve import asides
 from recrawl.serve.api.asking import SITE
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.table import LIMIT, Arguments, Operation, rows
@@ -21,7 +19,6 @@ from recrawl.serve.works import comparison as comparing
 from recrawl.verbs.naming import origin_of, page_of
 from recrawl.verbs.times import duration
 
-_PATIENCE = 120.0
 _MOST = 8
 
 
@@ -56,16 +53,8 @@ def rates(context: Context, given: Arguments) -> dict[str, Any]:
     with context.reading() as repository:
         where = page_of(repository, given["url"])["url"] if given["url"] else origin_of(repository, given["site"])
     words = ["rates", *([where] if where else []), "--by", given["by"], "--estimator", given["estimator"]]
-    words = ["-C", str(context.folder), *words, "--limit", str(given["limit"]), "--json"]
-    command = [sys.executable, "-m", "recrawl", *words]
-    with context.places:
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)  # noqa: S603
-        except subprocess.TimeoutExpired:
-            raise Problem(503, "This takes too long here: use 'recrawl rates'.") from None
-    if done.returncode:
-        raise UsageError(done.stderr.strip().removeprefix("recrawl: ")[:500] or "the rates could not be estimated")
-    return rows(json.loads(done.stdout))
+    words = [*words, "--limit", str(given["limit"]), "--json"]
+    return rows(asides.command(context, *words))
 
 
 OPERATIONS = (

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -38,8 +37,6 @@ PLACES = (
     ("/settings", "Settings"),
 )
 _THEMES = ("light", "dark")
-_HEAVY = 2
-"""Questions at a time that may look at all pages."""
 
 View = Callable[["Desk", Request], Response]
 Action = Callable[["Desk", Request, FormData], Response]
@@ -52,7 +49,6 @@ class Desk:
         self.context = context
         self.jobs = context.jobs
         self._kept = Kept(context)
-        self._heavy = threading.Semaphore(_HEAVY)
         self._templates = environment(context.clock)
         self._templates.globals.update(static=self._static, places=PLACES, feed=FEED)
 
@@ -63,13 +59,6 @@ class Desk:
     def reading(self) -> AbstractContextManager[Repository]:
         """The repository, for questions."""
         return self.context.reading()
-
-    @contextmanager
-    def apart(self) -> Iterator[Repository]:
-        """The repository in a connection of its own, for questions that need tables for a while; a few at a time,
-        because they may look at all pages."""
-        with self._heavy, Repository(self.context.folder) as opened:
-            yield opened
 
     def settings(self) -> Settings:
         """As they are now."""
@@ -122,9 +111,14 @@ class Desk:
             kept = self._kept.get(key, stamp, token)
             if kept is not None:
                 return kept
-            answer: Response = await run_in_threadpool(self._answered, how, request)
-            self._kept.put(key, stamp, token, answer)
-            return answer
+            async with self._kept.alone(key):
+                stamp = self._kept.stamp()
+                kept = self._kept.get(key, stamp, token)  # somebody else may have made it while we waited
+                if kept is not None:
+                    return kept
+                answer: Response = await run_in_threadpool(self._answered, how, request)
+                self._kept.put(key, stamp, token, answer)
+                return answer
 
         return endpoint
 

@@ -12,14 +12,14 @@ from recrawl.errors import NotKnown
 from recrawl.record import questions
 from recrawl.record.repository import Repository
 from recrawl.record.rows import VersionRow
+from recrawl.serve import asides
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent, size
 from recrawl.serve.reading import pages as reading
-from recrawl.verbs.predict import about_relative, foretold, sentences
+from recrawl.verbs.predict import about_relative, sentences
 from recrawl.verbs.times import span, stamp
-from recrawl.verbs.why import reasons
 from recrawl.verbs.words import count
 
 _VISITS = 30
@@ -97,11 +97,10 @@ def difference(desk: Desk, request: Request) -> Response:
 
 def outlook(desk: Desk, request: Request) -> Response:
     """How likely it has changed by now, by what other pages, and what the next cycle would do with it."""
-    now = desk.now()
-    with desk.apart() as repository:
+    with desk.reading() as repository:
         told = reading.page(repository.store.db, request.path_params["page"])
-        found = foretold(repository, told, now)
-        why, _ = reasons(repository, desk.settings(), told, now)
+    found = asides.foretold(desk.context, told)
+    why, _ = asides.why(desk.context, told)
     relatives = [{"page": row["page"], "url": row["url"], "text": about_relative(row)} for row in found["relatives"]]
     return _show(
         desk,

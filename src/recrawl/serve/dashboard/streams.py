@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from recrawl.engine.searching import search
 from recrawl.errors import UsageError
+from recrawl.serve import asides
 from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.reading import changes as reading
 from recrawl.serve.reading.sites import names
 from recrawl.verbs.naming import page_of
-from recrawl.verbs.why import reasons
 
 _FED = 50
 _HITS = 20
@@ -126,10 +126,10 @@ def why(desk: Desk, request: Request) -> Response:
     """Why a page is, or is not, visited."""
     form = Form(request.query_params, ("url",))
     sentences: list[str] = []
-    with desk.apart() as repository:
+    with desk.reading() as repository:
         page = form.read("url", lambda text: page_of(repository, text))
-        if page is not None:
-            sentences, _ = reasons(repository, desk.settings(), page, desk.now())
+    if page is not None:
+        sentences, _ = asides.why(desk.context, page)
     return desk.show(
         request,
         "why.html",
