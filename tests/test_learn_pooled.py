@@ -128,6 +128,8 @@ def test_trees_as_arrays_say_what_scikit_learn_says() -> None:
     np.testing.assert_allclose(trees.first(7).scores(rows), trees.stages(rows)[:, 7])
     again = Trees.restored(trees.arrays())
     np.testing.assert_array_equal(again.scores(rows), trees.scores(rows))
+    many = np.tile(rows, (10, 1))  # more than go down together
+    np.testing.assert_array_equal(trees.scores(many), np.tile(trees.scores(rows), 10))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 150])
@@ -148,6 +150,19 @@ def test_constant_and_empty_columns_do_no_harm() -> None:
     assert np.isfinite(model.probability(table)).all()
     bare = pooled.fit(table[:, 1:], labels, np.arange(2000.0), 1, rng)
     assert bare.probability(table[:3, 1:]) == pytest.approx([labels.mean()] * 3, abs=0.05)
+
+
+def test_rows_that_were_certain_count_for_all_that_were_left_out() -> None:
+    """Nineteen of twenty pages never change, but for one visit in fifty: a chance that must not be lost or doubled."""
+    rng = np.random.default_rng(5)
+    rate = np.where(np.arange(20_000) % 20 == 0, 0.5, 0.001)
+    table = np.column_stack((rate, rng.random(20_000))).astype(np.float32)
+    labels = np.where(rate == 0.5, table[:, 1] > 0.5, rng.random(20_000) < 0.02)
+    model = pooled.fit(table, labels, np.arange(20_000.0), 0, rng)
+    quiet, low, high = model.probability(np.array([[0.001, 0.5], [0.5, 0.1], [0.5, 0.9]], np.float32))
+    assert quiet == pytest.approx(0.02, abs=0.015)
+    assert low < 0.1
+    assert high > 0.9
 
 
 def test_a_model_survives_as_arrays() -> None:
@@ -195,6 +210,24 @@ def test_relatives_are_none_where_there_are_none() -> None:
     noise = coins(np.full(60, 0.5), 100).astype(np.float32) - 0.5
     found = Relatives.found(noise, np.random.default_rng(1))
     assert sum(weight.nnz for weight in found.weights) < 6
+
+
+def test_relatives_are_the_ones_that_correlate_most() -> None:
+    """Against a slow search: fourteen pages follow one stream a day later, and ten of their leaders are kept."""
+    rng = np.random.default_rng(2)
+    stream = rng.normal(size=81)
+    leaders = stream[1:] + 0.5 * rng.normal(size=(14, 80))
+    followers = stream[:-1] + 0.5 * rng.normal(size=(14, 80))
+    surprise = np.concatenate((leaders, followers, rng.normal(size=(5, 80)))).astype(np.float32)
+    weight = Relatives.found(surprise, rng).weights[0].toarray()
+    limit = np.sqrt(2 * np.log(33) / 79) + 0.05
+    for page in range(33):
+        alike = np.array([np.corrcoef(surprise[page, 1:], other[:-1])[0, 1] for other in surprise])
+        alike[page] = 0.0
+        best = [int(other) for other in np.argsort(-alike)[:10] if alike[other] > limit]
+        assert sorted(np.flatnonzero(weight[page]).tolist()) == sorted(best)
+        np.testing.assert_allclose(weight[page, best], alike[best], atol=1e-4)
+    assert (weight[14:28] > 0).sum(axis=1).min() == 10
 
 
 @settings(max_examples=2, deadline=None)

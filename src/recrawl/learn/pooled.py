@@ -4,16 +4,17 @@
     model.probability(features)
 
 A page's own history is short; but pages are alike in how the past foretells the future, and that is learned from all
-of them together. How many trees there are is decided on stretches of time that a first fit does not see; there too the
-scores are calibrated, together with the page's own rate (`baseline`): where the trees found little, more of that rate
-is left, and where rows are few there is nothing else. Then all rows grow the trees again.
+of them together. Most rows tell next to nothing, since the page's own rate (`baseline`) already knew what would come:
+of them a few are taken, each counting for those that are not. How many trees there are is decided on stretches of time
+that the trees did not grow from; there too the scores are calibrated, together with the page's own rate: where the
+trees found little, more of that rate is left, and where rows are few there is nothing else.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,16 +25,22 @@ from recrawl.learn.pooled_trees import Trees
 Floats = NDArray[np.float32]
 Column = NDArray[np.float64]
 
-MOST_TREES = 80
-_LEARNING_RATE = 0.1
+MOST_TREES = 25
+_LEARNING_RATE = 0.3
 MOST_ROWS = 1_000_000
 """More rows than this are not learned from."""
-_LEAVES = 12
+_LEAST_ROWS = 2_000
+"""At least about so many are taken, if there are as many."""
+_LEAVES = 8
+_SMALLEST = 40
+_SHRINK = 30.0
 _DEEPEST = 6
-_BINS = 63
+_BINS = 31
+_BINNED = 5_000
+"""Rows that decide where bins end."""
 _STRETCHES, _EVERY = 20, 5
-_TRIAL = 15_000
-"""Rows by which the number of trees and the calibration are decided."""
+_CERTAIN = 0.03
+"""The share that is taken of rows whose outcome is as good as certain; of those with even chances all are."""
 _RARE = 100
 """With fewer rows of the rarer kind there are no trees: the page's own rate is all."""
 _RIDGE = 4.0
@@ -76,27 +83,38 @@ def fit(features: Floats, labels: NDArray[np.bool_], when: Column, baseline: int
     [0.0, 1.0]
     """
     seed = int(rng.integers(2**31))
-    if len(labels) > MOST_ROWS:
-        some = np.sort(rng.choice(len(labels), MOST_ROWS, replace=False))
-        features, labels, when = features[some], labels[some], when[some]
-    held = _held(when)
-    late, early = _some(held, rng), _some(~held, rng)
-    own = log_odds(features[:, baseline].astype(np.float64))
-    if _rarer(labels) < _RARE or not min(_rarer(labels[late]), _rarer(labels[early])):
-        return Pooled(Trees.none(0.0), np.array([0.0, 1.0, 0.0]), baseline)
-    trial = _grown(features[early], labels[early], MOST_TREES, seed)
-    stages = trial.stages(features[late])
-    loss = _losses(stages, labels[late])
-    many = int(np.argmin(loss))
-    mix = calibrated(np.column_stack((stages[:, many], own[late])), labels[late])
-    trees = _grown(features, labels, many, seed) if many else trial.first(0)
-    return Pooled(trees, mix, baseline)
+    alone = Pooled(Trees.none(0.0), np.array([0.0, 1.0, 0.0]), baseline)
+    if _rarer(labels) < _RARE:
+        return alone
+    some, counts = _telling(features[:, baseline], rng)
+    features, labels = features[some], labels[some]
+    held = _held(when[some])
+    if not min(_rarer(labels[held]), _rarer(labels[~held])):
+        return alone
+    # It is slow to load, and needed only where a model is fitted. Several threads wait for each other more than they
+    # help, most of all when others use the cores.
+    with importlib.import_module("threadpoolctl").threadpool_limits(limits=1):
+        trees = _grown(features[~held], labels[~held], counts[~held], seed)
+        stages = trees.stages(features[held])
+        many = int(np.argmin(_losses(stages, labels[held], counts[held])))
+        own = log_odds(features[held, baseline].astype(np.float64))
+        mix = calibrated(np.column_stack((stages[:, many], own)), labels[held], counts[held])
+    return Pooled(trees.first(many), mix, baseline)
 
 
-def _some(rows: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
-    """The places of these rows, or of so many of them as a trial needs."""
-    places = np.flatnonzero(rows)
-    return places if len(places) <= _TRIAL else np.sort(rng.choice(places, _TRIAL, replace=False))
+def _telling(rate: Floats, rng: np.random.Generator) -> tuple[NDArray[np.int64], Column]:
+    """Rows to learn from, and for how many each of them counts: the less certain the outcome was, the more are taken.
+
+    >>> rows, counts = _telling(np.repeat(np.array([0.5, 1.0], np.float32), 10_000), np.random.default_rng(1))
+    >>> int((rows < 10_000).sum()), counts[[0, -1]].round(1).tolist()
+    (10000, [1.0, 33.3])
+    """
+    chance = np.clip(np.nan_to_num(rate.astype(np.float64), nan=0.5), 0.0, 1.0)
+    share = np.maximum(4.0 * chance * (1.0 - chance), _CERTAIN)
+    expected = share.sum()
+    share = np.minimum(share * np.clip(1.0, _LEAST_ROWS / expected, MOST_ROWS / expected), 1.0)
+    rows = np.flatnonzero(rng.random(len(share)) < share)
+    return rows, 1.0 / share[rows]
 
 
 def _held(when: Column) -> NDArray[np.bool_]:
@@ -112,44 +130,57 @@ def _rarer(labels: NDArray[np.bool_]) -> int:
     return min(ones, len(labels) - ones)
 
 
-def _grown(features: Floats, labels: NDArray[np.bool_], trees: int, seed: int) -> Trees:
-    """Trees from scikit-learn; columns without two different values are kept from it, for it cannot bin them."""
-    low, high = _extremes(features)
-    columns = np.flatnonzero(low < high)
+def _grown(features: Floats, labels: NDArray[np.bool_], counts: Column, seed: int) -> Trees:
+    """Trees from scikit-learn, which is shown the numbers of bins: to bin rows that count differently takes it long.
+
+    Columns without two different values are kept from it, for it cannot bin them.
+    """
+    edges = _edges(features)
+    codes = np.empty(features.shape, np.float32)
+    for column, limits in enumerate(edges):
+        codes[:, column] = np.searchsorted(limits, features[:, column])
+    codes[np.isnan(features)] = np.nan
+    columns = np.flatnonzero(np.fmin.reduce(codes, axis=0) < np.fmax.reduce(codes, axis=0))
     if not len(columns):
-        return Trees.none(float(log_odds(np.array([labels.mean()]))[0]))
-    # Both are slow to load, and needed only where a model is fitted. Several threads wait for each other more than
-    # they help, most of all when others use the cores.
+        return Trees.none(float(log_odds(np.array([np.average(labels, weights=counts)]))[0]))
     ensemble = importlib.import_module("sklearn.ensemble")
-    limits = importlib.import_module("threadpoolctl").threadpool_limits
     model = ensemble.HistGradientBoostingClassifier(
-        max_iter=trees,
+        max_iter=MOST_TREES,
         learning_rate=_LEARNING_RATE,
         max_leaf_nodes=_LEAVES,
         max_depth=_DEEPEST,
-        min_samples_leaf=40,
-        l2_regularization=30.0,
+        min_samples_leaf=_SMALLEST,
+        l2_regularization=_SHRINK,
         max_bins=_BINS,
         early_stopping=False,
         random_state=seed,
     )
-    with limits(limits=1):
-        model.fit(features[:, columns], labels)
-    return Trees.grown(model, columns)
+    model.fit(codes[:, columns], labels, sample_weight=counts)
+    trees = Trees.grown(model, columns)
+    last = np.minimum(trees.threshold, _BINS - 1).astype(np.int64)
+    return replace(trees, threshold=edges[trees.feature, last].astype(np.float64))
 
 
-def _extremes(features: Floats) -> tuple[Floats, Floats]:
-    """The least and the greatest value of each column; a column without any has them the wrong way round."""
-    gaps = np.isnan(features)
-    return np.where(gaps, np.inf, features).min(axis=0), np.where(gaps, -np.inf, features).max(axis=0)
+def _edges(features: Floats) -> Floats:
+    """Column by bin: the highest value that is in it. About as many rows are in each; the last has no end.
+
+    >>> _edges(np.arange(310, dtype=np.float32)[:, None])[0, [0, 1, -1]].tolist()
+    [9.0, 19.0, inf]
+    """
+    some = np.sort(features[:: max(1, len(features) // _BINNED)].T, axis=1)  # what is not a number comes last
+    known = np.count_nonzero(~np.isnan(some), axis=1)
+    rank = known[:, None] * np.arange(1, _BINS) // _BINS - 1
+    edges = np.full((len(some), _BINS), np.inf, np.float32)
+    edges[:, :-1] = np.where(known[:, None] > 0, np.take_along_axis(some, np.maximum(rank, 0), axis=1), np.inf)
+    return edges
 
 
-def _losses(stages: Column, labels: NDArray[np.bool_]) -> Column:
+def _losses(stages: Column, labels: NDArray[np.bool_], counts: Column) -> Column:
     """The mean log-loss of each column of scores."""
-    return np.asarray(np.logaddexp(0.0, np.where(labels[:, None], -stages, stages)).mean(axis=0))
+    return np.asarray(counts @ np.logaddexp(0.0, np.where(labels[:, None], -stages, stages)) / counts.sum())
 
 
-def calibrated(scores: Column, labels: NDArray[np.bool_]) -> Column:
+def calibrated(scores: Column, labels: NDArray[np.bool_], counts: Column) -> Column:
     """Weights of the columns of scores, and a constant, that make the likeliest log-odds (Platt's way, two inputs).
 
     Held to (1, 0, ..., 0): few rows change little.
@@ -160,8 +191,8 @@ def calibrated(scores: Column, labels: NDArray[np.bool_]) -> Column:
     weights = first.copy()
     for _ in range(25):
         chance = sigmoid(design @ weights)
-        slope = design.T @ (chance - labels) + _RIDGE * (weights - first)
-        bend = (design * (chance * (1.0 - chance))[:, None]).T @ design + _RIDGE * np.eye(len(weights))
+        slope = design.T @ (counts * (chance - labels)) + _RIDGE * (weights - first)
+        bend = (design * (counts * chance * (1.0 - chance))[:, None]).T @ design + _RIDGE * np.eye(len(weights))
         step = np.linalg.solve(bend, slope)
         weights -= np.clip(step, -1.0, 1.0)
         if np.abs(step).max() < 1e-8:

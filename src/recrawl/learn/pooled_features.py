@@ -58,7 +58,11 @@ def features(
     1.0
     """
     when = np.broadcast_to(np.asarray(now, np.float64), len(pages))
-    return np.column_stack(list(_columns(ledger, pages, when, depth).values())).astype(np.float32)
+    columns = _columns(ledger, pages, when, depth)
+    table = np.empty((len(pages), len(columns)), np.float32)
+    for place, column in enumerate(columns.values()):
+        table[:, place] = column
+    return table
 
 
 def _columns(

@@ -9,6 +9,7 @@ predictions fail, since a site that falls silent or is made over was in no row t
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Collection
 
 import numpy as np
@@ -30,8 +31,7 @@ FAMILIES = (
 )  # fmt: skip
 """What `without` can leave out; the page's own rate, by which probabilities are calibrated, always stays."""
 LEAST_ROWS, ROWS_A_PAGE = 200_000, 5
-"""Rows that are learned from: so many of each page, if that is more. Half of the rows would cost a quarter less on
-1,234 real pages, and make the Brier score up to a tenth worse."""
+"""Rows that are kept to learn from: so many of each page, if that is more. Of these a fit takes those that tell."""
 _RELATE = 14
 """Days after which relatives are looked for anew; four times that where pages are many."""
 _MEMORY = 120
@@ -52,6 +52,20 @@ def predict(
     most: int | None = None,
 ) -> Column:
     """Page by test day: how likely a change is; not a number before a page's second day."""
+    # Products of small matrices: threads that wait for each other would cost more than they bring.
+    with importlib.import_module("threadpoolctl").threadpool_limits(limits=1):
+        return _predicted(days, train, test_days, seed, without, retrain, most)
+
+
+def _predicted(
+    days: Days,
+    train: int,
+    test_days: range,
+    seed: int,
+    without: Collection[str],
+    retrain: int,
+    most: int | None,
+) -> Column:
     rng = np.random.default_rng([seed, 11])
     most = min(pooled.MOST_ROWS, max(LEAST_ROWS, ROWS_A_PAGE * len(days))) if most is None else most
     rows = Rows(days, max(0, test_days.start - train), without)
@@ -116,8 +130,11 @@ class Rows:
             **self._moved(),
         }
         self.names = [*pooled_features.names(depth=False), *more]
-        whole = np.column_stack([base, *(column[pages] for column in more.values())]).astype(np.float32)
-        return whole[:, self.used()]
+        whole = np.empty((len(pages), len(self.names)), np.float32)
+        whole[:, : base.shape[1]] = base
+        for place, column in enumerate(more.values(), base.shape[1]):
+            whole[:, place] = column[pages]
+        return whole[:, self.used()] if self._without else whole
 
     def used(self) -> list[int]:
         """The columns that are looked at."""
@@ -155,7 +172,9 @@ class Rows:
         self._surprise.append(self._surprised(day, labelled))
         self._measure(seen, day)
         self.ledger.note(seen, float(self.days.times[day]), self.days.changed[seen, day])
-        if day % (_RELATE if len(self.days) <= CANDIDATES else 4 * _RELATE) == 0 and "relatives" not in self._without:
+        often = _RELATE if len(self.days) <= CANDIDATES else 4 * _RELATE
+        # What is found today is asked for until the next time; before the first rows nobody asks.
+        if day % often == 0 and day + often >= self.start and "relatives" not in self._without:
             self._relatives = Relatives.found(np.column_stack(self._surprise[-_MEMORY:]), rng)
 
     def drop_before(self, day: int) -> None:

@@ -52,18 +52,25 @@ class Relatives:
 def _related(target: Floats, source: Floats, pages: NDArray[np.int64]) -> sparse.csr_array:
     """Row by page: correlations, the highest few, as far as they exceed what the best of so many does by chance."""
     left, right = _unit(target), _unit(source)
-    k = min(_MOST, len(source))
     limit = np.sqrt(2.0 * np.log(max(2, len(source))) / target.shape[1]) + 0.05
-    best, weight = np.empty((len(left), k), np.int64), np.empty((len(left), k), np.float32)
+    found: list[tuple[NDArray[np.int64], NDArray[np.int64], Floats]] = []
     for begin in range(0, len(left), _AT_ONCE):
-        part = slice(begin, begin + _AT_ONCE)
-        likeness = left[part] @ right.T
-        likeness[pages[None, :] == np.arange(len(left))[part, None]] = 0.0
-        top = np.argpartition(-likeness, k - 1, axis=1)[:, :k]
-        best[part], weight[part] = pages[top], np.take_along_axis(likeness, top, axis=1)
-    kept = weight > limit
-    row = np.repeat(np.arange(len(left)), kept.sum(axis=1))
-    return sparse.csr_array((weight[kept], (row, best[kept])), shape=(len(left), len(left)))
+        likeness = left[begin : begin + _AT_ONCE] @ right.T
+        row, column = np.nonzero(likeness > limit)
+        found.append((row + begin, pages[column], likeness[row, column]))
+    row, other, weight = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    row, other, weight = _highest(*(column[row != other] for column in (row, other, weight)))
+    return sparse.csr_array((weight, (row, other)), shape=(len(left), len(left)))
+
+
+def _highest(
+    row: NDArray[np.int64], other: NDArray[np.int64], weight: Floats
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Of each row, which stand together, the few of the highest weight."""
+    order = np.lexsort((-weight, row))
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    kept = order[rank < _MOST]
+    return row[kept], other[kept], weight[kept]
 
 
 def _unit(series: Floats) -> Floats:
