@@ -1,9 +1,10 @@
 """What planning one cycle of `shock` costs as the repository grows: seconds of one core and bytes a page.
 
-    python -m benchmarks.plan_scale [--pages 100000 1000000 10000000] [--batches 12]
+    python -m benchmarks.plan_scale [--pages 100000 1000000 10000000] [--batches 12] [--bins 150]
 
 Each size is a process of its own: sites of a thousand pages in five forms and ten directories, thirty days of visits
-behind them, one site in ten rebuilt since. The world answers at once, so that all time is the policy's.
+behind them, cut into bins as after many cycles, one site in ten rebuilt since. The world answers at once, so that all
+time is the policy's.
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ def visited(pages, rng):
     return book
 
 
-def measure(pages, batches):
+def measure(pages, batches, bins):
     rng = np.random.default_rng(1)
     book = visited(pages, rng)
+    book.memory["shock.times"] = np.linspace(0, 29, bins + 1)
     policy, world, budget = Shock(batches=batches), Rebuilt(book, rng), pages // 100
     # A cycle before the one that counts, so that there is a memory to begin from.
     seen = list(drive(policy, world, book, budget, seed=1))
@@ -63,7 +65,7 @@ def measure(pages, batches):
     began = time.process_time()
     found = sum(int(part.changed.sum()) for part in drive(policy, world, book, budget, seed=2))
     seconds = time.process_time() - began
-    columns = sum(value.nbytes for value in vars_of(book)) + sum(value.nbytes for value in book.memory.values())
+    columns = sum(value.nbytes for value in [*vars_of(book), *book.memory.values()] if any(value.strides))
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "pages": pages,
@@ -82,14 +84,16 @@ def main():
     ask = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     ask.add_argument("--pages", type=int, nargs="+", default=[100_000, 1_000_000])
     ask.add_argument("--batches", type=int, default=12)
+    ask.add_argument("--bins", type=int, default=150)
     ask.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     asked = ask.parse_args()
     if asked.here:
-        print(json.dumps(measure(asked.pages[0], asked.batches)))
+        print(json.dumps(measure(asked.pages[0], asked.batches, asked.bins)))
         return
     for pages in asked.pages:
         line = [sys.executable, "-m", "benchmarks.plan_scale", "--here", "--pages", str(pages)]
-        run = subprocess.run([*line, "--batches", str(asked.batches)], capture_output=True, text=True, check=True)
+        line += ["--batches", str(asked.batches), "--bins", str(asked.bins)]
+        run = subprocess.run(line, capture_output=True, text=True, check=True)
         print(run.stdout.strip(), flush=True)
 
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book, Clusters, Folders, Hints, Links
 from recrawl.choose import POLICIES, describe, make_policy, parameters
+from recrawl.choose.least import least
 from recrawl.errors import UnknownName, UsageError
 from recrawl.lab.worlds import Busy, Still
 from recrawl.loop import Resumed, drive, note
@@ -102,7 +103,7 @@ def books(draw: Callable[..., Any], least: int = 0) -> Book:
     book.size[:] = rng.integers(0, 10**6, pages)
     book.known[:] = rng.random(pages) < draw(st.sampled_from([0.0, 0.7, 1.0]))
     if draw(st.booleans()):
-        book.weight[:], book.cost[:] = (
+        book.weight, book.cost = (
             rng.gamma(0.5, 2.0, pages) * (rng.random(pages) < 0.8),
             rng.uniform(0.1, 9, pages),
         )
@@ -448,3 +449,9 @@ def test_random_draws_every_page_equally_often(seed: int) -> None:
         counts[driven("random", book, 5, seed * 1000 + turn).pages] += 1
     assert counts.sum() == 1000
     assert 20 < counts.min() <= counts.max() < 85  # 50 is expected; so far off comes once in a million
+
+
+@given(st.lists(st.integers(0, 3), max_size=30), st.integers(0, 35))
+def test_least_is_what_sorting_all_would_give(places: list[int], count: int) -> None:
+    place = np.array(places, np.float32)
+    assert least(place, count).tolist() == np.argsort(place, kind="stable")[:count].tolist()

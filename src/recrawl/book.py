@@ -132,12 +132,10 @@ class Book:
     """What the policy keeps; only its `learn` may write here."""
 
     def __post_init__(self) -> None:
-        if not len(self.weight):
-            self.weight = np.ones(len(self))
-        if not len(self.cost):
-            self.cost = np.ones(len(self))
-        if not len(self.arrivals):
-            self.arrivals = np.ones(len(self))
+        ones = np.broadcast_to(np.float64(1), len(self))  # takes no room; nobody writes into these columns
+        self.weight = self.weight if len(self.weight) else ones
+        self.cost = self.cost if len(self.cost) else ones
+        self.arrivals = self.arrivals if len(self.arrivals) else ones
 
     @classmethod
     def blank(cls, pages: int, now: float = 0.0) -> Book:
