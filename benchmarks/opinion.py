@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.neural_network import MLPClassifier
 
+from recrawl.choose.least import least
 from recrawl.choose.shock import Plan, Shock
 from recrawl.lab.histories import open_history
 from recrawl.lab.history import History
@@ -47,12 +48,11 @@ class Noting(Plan):
 
     def take(self, seen):
         if self.notes.rng.random() < 0.5:
-            many, chance = len(self.pages), self.chance()
-            best = self.pages[np.argpartition(-chance, min(many - 1, 60))[:60]]
-            rng = self.notes.rng
+            open_, rng = np.flatnonzero(self.open), self.notes.rng
+            best = open_[least(-self.chance[open_], 60)]
             pages = np.unique(
                 np.concatenate(
-                    [rng.choice(some, min(30, len(some)), replace=False) for some in (best, self.pages)]
+                    [rng.choice(some, min(30, len(some)), replace=False) for some in (best, open_)]
                     + [seen.pages[seen.answered][:8]]
                 )
             )

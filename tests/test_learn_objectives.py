@@ -15,7 +15,7 @@ from scipy import integrate, optimize, stats
 from recrawl.book import Book
 from recrawl.choose import make_policy
 from recrawl.learn.allocation import FREQUENCIES, allocate
-from recrawl.learn.objectives import OBJECTIVES, aged, believed_index, index, overdue, ripe
+from recrawl.learn.objectives import OBJECTIVES, aged, believed_index, index, level, overdue, ripe
 from recrawl.loop import drive, note
 from recrawl.model import Outcomes, Picks
 
@@ -175,7 +175,7 @@ def test_weight_and_cost_count_in_proportion(objective: str, chance: float, rate
 @given(st.lists(st.floats(0, 0.9999), min_size=2, max_size=10, unique=True))
 def test_changes_with_weights_that_are_all_equal_order_pages_as_their_chances_do(chance: list[float]) -> None:
     told, rate = np.array(chance), np.ones(len(chance))
-    np.testing.assert_array_equal(index("changes", told, rate, weight=np.full(len(told), 2.0)), 2 * told)
+    np.testing.assert_array_equal(index("changes", told, rate, weight=level(np.full(len(told), 2.0))), 2 * told)
     uneven = index("changes", told, rate, weight=np.append(np.ones(len(told) - 1), 1 + 1e-15))
     far = np.abs(np.subtract.outer(told, told)) > 1e-3
     assert (np.sign(np.subtract.outer(uneven, uneven)) == np.sign(np.subtract.outer(told, told)))[far].all()

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
-from recrawl.choose.shock import FEW, Shock
+from recrawl.choose.shock import FEW, Plan, Shock
 from recrawl.learn.bins import MOST, Bins
-from recrawl.learn.opinion import NAMES, Opinion, network
+from recrawl.learn.opinion import LEVELS, NAMES, Opinion, network
+from recrawl.learn.parts import Pages
 from recrawl.learn.shocks import DAY, Shocks
-from recrawl.learn.tallies import Groups, Tally
+from recrawl.learn.tallies import FIRST_SHARE, Groups, Tally
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 
@@ -32,7 +34,7 @@ def outcomes(pages: list[int], changed: bool) -> Outcomes:
 
 @given(st.lists(st.floats(0.01, 30), min_size=1, max_size=400))
 def test_bins_stay_few_and_tables_keep_their_sums(gaps: list[float]) -> None:
-    bins, table, now = Bins(np.array([0.0])), np.zeros((1, 0)), 0.0
+    bins, table, now = Bins(np.array([0.0])), np.zeros((1, 0), np.float32), 0.0
     for gap in gaps:
         now += gap
         bins, step = bins.up_to(now)
@@ -91,17 +93,17 @@ def test_a_tally_counts_since_any_bin(data: st.DataObject) -> None:
     book = Book.blank(10)
     book.form = np.repeat(np.array([1, 2], np.int64), 5)
     groups = Groups(np.repeat(np.array([0, 1], np.int32), 5), np.array([1, 2]), np.array([0, 0]))
-    bins, tally = Bins(np.array([0.0])), Tally(groups, np.zeros((2, 0)), np.zeros((2, 0)), np.full(2, np.nan))
+    bins = Bins(np.array([0.0]))
     log: list[tuple[int, int, bool]] = []
     for day in range(data.draw(st.integers(1, 6))):
         bins, step = bins.up_to(day + 1.0)
-        tally = Tally.of(book, "t", groups, step, len(bins))
+        tally = Tally.of(book, ["t"], (groups,), step, len(bins))
         seen = data.draw(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=6))
         tally.observe(np.array([page for page, _ in seen], np.int64), np.array([hit for _, hit in seen], bool))
         log += [(day, page // 5, hit) for page, hit in seen]
-        tally.keep(book, "t")
+        tally.keep(book, ["t"])
     for since in range(len(bins)):
-        tries, hits = tally.since(np.array([0, 1]), np.full(2, since))
+        tries, hits = tally.since(np.array([0, 1]), since)
         for group in (0, 1):
             rows = [hit for day, of, hit in log if of == group and day >= since]
             assert (tries[group], hits[group]) == (len(rows), sum(rows))
@@ -116,8 +118,7 @@ def test_learning_is_the_same_whether_kept_or_not() -> None:
     note(Shock(), book, seen, np.full(3, book.now))
     again = Opinion.of(book)
     np.testing.assert_allclose(again.belief.events, opinion.belief.events, rtol=1e-6)
-    for one, other in zip(again.tallies, opinion.tallies, strict=True):
-        np.testing.assert_allclose(one.hits, other.hits)
+    np.testing.assert_allclose(again.tally.today, opinion.tally.today)
 
 
 def test_chances_are_chances_and_rise_with_evidence() -> None:
@@ -130,6 +131,77 @@ def test_chances_are_chances_and_rise_with_evidence() -> None:
     assert ((before > 0) & (before < 1)).all()
     assert (after > before).all()
     assert (after > opinion.chance(np.arange(20, 40)).max()).all()
+
+
+def sites_of_two_forms(sites: int) -> Book:
+    """Forty pages a site, all visited nine days ago."""
+    book = watched(40 * sites)
+    book.site[:] = np.arange(len(book)) // 40
+    book.folder[:] = np.arange(len(book)) // 10
+    book.form = book.site * 2 + np.arange(len(book)) % 2
+    return book
+
+
+@given(st.data())
+def test_what_is_seen_of_groups_is_renewed_where_visits_have_moved_it(data: st.DataObject) -> None:
+    book = sites_of_two_forms(3)
+    opinion, pages = Opinion.of(book), np.arange(len(book))
+    opinion.chance(pages)
+    for _ in range(data.draw(st.integers(1, 3))):
+        some = np.array(data.draw(st.lists(st.sampled_from(pages.tolist()), unique=True, max_size=5)), np.int64)
+        opinion.observe(some, np.array([data.draw(st.booleans()) for _ in some], bool))
+    renewed = opinion.evidence(pages)
+    assert opinion.groups is not None
+    opinion.groups = None
+    np.testing.assert_array_equal(renewed, opinion.evidence(pages))
+
+
+def test_an_update_costs_what_was_visited_not_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    totals: list[int] = []
+    evidence = Opinion.evidence
+
+    def counting(self: Opinion, pages: Pages) -> NDArray[np.float32]:
+        if looked:
+            looked[-1] += len(pages)
+        return evidence(self, pages)
+
+    monkeypatch.setattr(Opinion, "evidence", counting)
+    for sites in (2, 50):
+        book = sites_of_two_forms(sites)
+        opinion = Opinion.of(book)
+        page = np.array([40])
+        assert opinion.belief.observe(page, opinion.place(page), np.array([True])).tolist() == [2, 3]  # its site's
+        assert len(opinion.tally.observe(page, np.array([True]))) == len(LEVELS)
+
+        plan = Plan(book, np.ones(len(book), bool), budget=10)
+        looked.append(0)
+        plan.take(outcomes([40], changed=True))
+        totals.append(looked.pop())
+    assert totals[0] == totals[1] > 0
+
+
+def test_a_memory_of_longer_numbers_is_read() -> None:
+    """As earlier programs wrote it: not a number where a group was never visited."""
+    book = sites_of_two_forms(2)
+    note(Shock(), book, outcomes([3, 4, 30], changed=True), np.full(3, book.now))
+    book.now += DAY
+    expected = Opinion.of(book).chance(np.arange(80))
+    for name, column in book.memory.items():
+        if column.dtype == np.float32:
+            book.memory[name] = column.astype(np.float64)
+        if name.endswith(("form.lately", "folder.lately", "site.lately")):
+            book.memory[name] = np.where(column == FIRST_SHARE, np.nan, column)
+    np.testing.assert_array_equal(Opinion.of(book).chance(np.arange(80)), expected)
+
+
+def test_a_grouping_may_come_when_old_bins_are_joined() -> None:
+    bins, step = Bins(np.arange(MOST + 1.0)).up_to(MOST + 1.0)
+    groups = Groups(np.zeros(3, np.int32), np.array([1]), np.array([0]))
+    tally = Tally.of(Book.blank(3), ["new"], (groups,), step, len(bins))
+    tally.observe(np.array([1]), np.array([True]))
+    assert step.joined
+    assert tally.since(np.array([0]), 0).tolist() == [[1.0], [1.0]]
 
 
 def test_the_network_fits_what_it_is_shown() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def least(place: NDArray[np.float64], count: int, tie: NDArray[Any] | None = None) -> NDArray[np.int64]:
+def least(place: NDArray[Any], count: int, tie: NDArray[Any] | None = None) -> NDArray[np.int64]:
     """Positions of the `count` least places, least first, without sorting all of them.
 
     `tie` decides among equal places, the lower first; where that does not, the position does.
@@ -19,7 +19,11 @@ def least(place: NDArray[np.float64], count: int, tie: NDArray[Any] | None = Non
     [3, 1, 2]
     """
     if 0 < count < len(place):
-        candidates = np.flatnonzero(place <= np.partition(place, count - 1)[count - 1])
+        last = np.partition(place, count - 1)[count - 1]
+        candidates = np.flatnonzero(place <= last)
+        if tie is None and len(candidates) > 2 * count:  # so many stand level that sorting them would take long
+            level = place[candidates] == last
+            candidates = np.concatenate((candidates[~level], candidates[level][:count]))
     else:
         candidates = np.arange(len(place))
     keys = (place[candidates],) if tie is None else (tie[candidates], place[candidates])
@@ -33,7 +37,10 @@ def rank_within(group: NDArray[Any]) -> NDArray[np.int32]:
     [0, 0, 1, 2]
     """
     order = np.argsort(group, kind="stable")
-    begins = np.flatnonzero(np.diff(group[order], prepend=-1))
+    sorted_ = group[order]
+    place = np.arange(len(group), dtype=np.int32)
+    begins = place.copy()
+    begins[1:][sorted_[1:] == sorted_[:-1]] = 0
     rank = np.empty(len(group), np.int32)
-    rank[order] = np.arange(len(group)) - np.repeat(begins, np.diff(np.append(begins, len(group))))
+    rank[order] = place - np.maximum.accumulate(begins)
     return rank

@@ -18,7 +18,7 @@ from recrawl.errors import UsageError
 from recrawl.learn.estimators import ESTIMATORS, estimate
 from recrawl.learn.gaps import DAY, Floats, Tally
 from recrawl.learn.groups import directories
-from recrawl.learn.objectives import believed_index, index
+from recrawl.learn.objectives import believed_index, index, level
 from recrawl.learn.posteriors import FIRST_RATE, Posterior, nested
 from recrawl.model import Outcomes, Picks
 
@@ -89,7 +89,7 @@ class ByIndex(Rated):
             return believed_index(self.objective, belief.a, belief.b, waited, weight=book.weight, cost=book.cost)
         rate = self.rates(book)
         chance = -np.expm1(-rate * waited)
-        return index(self.objective, chance, rate, weight=book.weight, cost=book.cost)
+        return index(self.objective, chance, rate, weight=level(book.weight), cost=level(book.cost))
 
 
 def _levels(book: Book) -> list[NDArray[np.int64]]:

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.contract import Choice
-from recrawl.choose.least import rank_within
+from recrawl.choose.least import least, rank_within
 from recrawl.errors import UsageError
-from recrawl.learn.bins import Floats
 from recrawl.learn.hints import Signals
-from recrawl.learn.objectives import OBJECTIVES, index
+from recrawl.learn.objectives import OBJECTIVES, index, level
 from recrawl.learn.opinion import Opinion, log_odds
+from recrawl.learn.parts import AnyFloats, Column, parts, sums, where
 from recrawl.learn.shocks import DAY
+from recrawl.learn.tallies import Groups
 from recrawl.model import Outcomes, Picks
 
 FEW = 2
@@ -28,6 +29,10 @@ NEAR = 12
 """So many pages of a group are looked at again when its site was visited, and more as the group itself is."""
 _WIDE = 12
 """How many times the size of a batch is looked through for pages of different groups."""
+_SORTED = 1 << 20
+"""So many pages are ranked at once; the room that it takes does not grow with the repository."""
+_LAST = np.iinfo(np.int32).max
+"""The rank of a page that is not to be visited any more."""
 
 Objective = Literal["changes", "freshness", "harmonic", "age", "links"]
 
@@ -103,14 +108,15 @@ class Shock:
             plan.take((yield Picks(waited, np.ones(len(waited)), "has waited as long as any page may")))
             left -= len(waited)
         step = -(-budget // int(self.batches))
-        while left > 0 and len(plan.pages):
+        while left > 0 and plan.left:
             drawn = rng.random() < self.explore
-            score = plan.worth(self.objective, plan.drawn(rng) if drawn else plan.chance())
-            best = plan.best(score, min(step, left), each=1 if drawn else FEW)
+            worth = plan.worth(self.objective, plan.drawn(rng) if drawn else plan.chance)
+            best = plan.best(worth, min(step, left), each=1 if drawn else FEW)
             reason = "may have changed: drawn by its chances" if drawn else "has most likely changed"
-            seen = yield Picks(plan.pages[best], score[best], reason)
+            seen = yield Picks(best, worth[best].astype(np.float64), reason)
             left -= len(best)
-            plan.take(seen)
+            if left > 0:
+                plan.take(seen)
 
     def plan(self, book: Book, open_: NDArray[np.bool_], budget: int) -> Plan:
         """What the cycle goes by."""
@@ -130,95 +136,120 @@ class Plan:
     """The pages that a cycle may still visit, and what is believed of them as it goes on."""
 
     def __init__(self, book: Book, open_: NDArray[np.bool_], budget: int) -> None:
-        self.pages = np.flatnonzero(open_)
+        self.open = open_
+        """One per page: whether it may still be visited."""
+        self.left = int(np.count_nonzero(open_))
         self.opinion = Opinion.of(book)
+        self.chance = np.zeros(len(book), np.float32)
+        """One per page: of having changed."""
         self._book = book
         self._signals = Signals.of(book)
-        self._even = bool((book.weight == 1).all() and (book.cost == 1).all())
-        self._drawn: Floats | None = None
-        self._chance = np.zeros(len(book))
+        self._weight, self._cost = level(book.weight), level(book.cost)
+        self._rates: Column | None = None
         self._first_look(max(MANY, 4 * budget))
-        groups = self.opinion.belief.groups
-        self._near = np.full(len(groups), NEAR)
+        self._near = np.full(len(self.opinion.belief.groups), NEAR, np.int32)
         """One per group: so many of its pages, by their first chances, are looked at again when something is found."""
-        best_first = self.pages[np.argsort(-self._chance[self.pages], kind="stable")]
-        self._rank = np.zeros(len(book), np.int32)
-        self._rank[best_first] = rank_within(groups.of[best_first])
+        self._rank = _ranks(self.chance, self.opinion.belief.groups, open_)
 
-    def chance(self) -> Floats:
-        """The chance of each page of having changed."""
-        return self._chance[self.pages]
-
-    def worth(self, objective: Objective, chance: Floats) -> Floats:
+    def worth(self, objective: Objective, chance: Column) -> Column:
         """What a visit to each page is worth, if these are the chances."""
-        book, belief, pages = self._book, self.opinion.belief, self.pages
-        if objective == "changes" and self._even:
-            return chance
-        rate = belief.a[pages] / belief.b[pages]
-        return index(
-            objective, chance, rate, weight=book.weight[pages], cost=book.cost[pages], links=book.arrivals[pages]
-        )
+        worth = np.full(len(chance), -np.inf, np.float32)
+        if objective == "changes" and isinstance(self._weight, float) and isinstance(self._cost, float):
+            np.copyto(worth, chance, where=self.open)
+            return worth
+        for pages in where(self.open):
+            a, b = self.opinion.belief.rate(pages)
+            weight, cost = (one if isinstance(one, float) else one[pages] for one in (self._weight, self._cost))
+            links = self._book.arrivals[pages]
+            worth[pages] = index(objective, chance[pages], a / b, weight=weight, cost=cost, links=links)
+        return worth
 
-    def drawn(self, rng: np.random.Generator) -> Floats:
+    def drawn(self, rng: np.random.Generator) -> Column:
         """Chances by rates drawn from the belief; the same draw throughout the cycle."""
-        belief = self.opinion.belief
-        if self._drawn is None:
-            self._drawn = rng.gamma(belief.a) / belief.b
-        passed = belief.exposure(self.pages, self.opinion.place[self.pages])
-        return self._signals.chance(self.pages, -np.expm1(-self._drawn[self.pages] * passed))
+        if self._rates is None:
+            self._rates = np.zeros_like(self.chance)
+            for pages in where(self.open):
+                a, b = self.opinion.belief.rate(pages)
+                self._rates[pages] = rng.gamma(a) / b
+        chance = np.zeros_like(self.chance)
+        for pages in where(self.open):
+            by_rate = -np.expm1(-self._rates[pages] * self.opinion.exposure(pages))
+            chance[pages] = self._signals.chance(pages, by_rate)
+        return chance
 
-    def best(self, score: Floats, many: int, each: int) -> NDArray[np.int64]:
-        """Places of the largest scores; of a group of which it is not sure that it has changed, only so many at once.
+    def best(self, worth: Column, many: int, each: int) -> NDArray[np.int64]:
+        """The pages worth most; of a group of which it is not sure that it has changed, only so many at once.
 
         A few visits tell what has become of the group. The others would be wasted if it were nothing.
         """
-        some = _largest(score, min(len(score), many * _WIDE))
-        group = self.opinion.belief.groups.of[self.pages[some]]
-        late = (rank_within(group) >= each) & (self._chance[self.pages[some]] < SURE)
+        some = _largest(worth, min(self.left, many * _WIDE))
+        late = (rank_within(self.opinion.belief.groups.of[some]) >= each) & (self.chance[some] < SURE)
         return np.concatenate((some[~late], some[late]))[:many]
 
     def take(self, seen: Outcomes) -> None:
         """What a batch has found: its pages are done, those of the same sites are looked at again."""
         told = seen.answered
         _take_in(self.opinion, self._signals, seen.pages[told], seen.changed[told])
+        self.left -= int(np.count_nonzero(self.open[seen.pages]))
+        self.open[seen.pages] = False
+        self._rank[seen.pages] = _LAST
         groups = self.opinion.belief.groups
-        done = np.zeros(len(self._book), bool)
-        done[seen.pages] = True
-        self.pages = self.pages[~done[self.pages]]
-        np.add.at(self._near, groups.of[seen.pages], 1)
-        touched = np.zeros(int(self._book.site.max(initial=-1)) + 1, bool)
-        touched[self._book.site[seen.pages]] = True
-        self._near[np.unique(groups.of[seen.pages])] += 2 * FEW
-        self._look_again(self.pages[touched[self._book.site[self.pages]]])
+        visited = groups.of[seen.pages]
+        self._near[visited] += 2 * FEW  # once, however many of its pages were visited
+        np.add.at(self._near, visited, 1)
+        touched = np.zeros(int(groups.site.max(initial=-1)) + 1, bool)
+        touched[groups.site[visited]] = True
+        self._look_again(np.where(touched[groups.site], self._near, 0))
 
     def _first_look(self, many: int) -> None:
         """All pages; where they are too many, those of which the belief thinks most, and one of every group."""
-        if len(self.pages) <= many:
-            self._look(self.pages)
+        if self.left <= many:
+            for pages in where(self.open):
+                self.chance[pages] = self._look(pages)
             return
-        believed = self._signals.chance(self.pages, self.opinion.believed(self.pages))  # a signal can make up for much
-        self._chance[self.pages] = believed / 2  # what was not looked at must not stand before what was
-        chosen = np.zeros(len(self.pages), bool)
-        chosen[np.argpartition(-believed, many)[:many]] = True
+        for pages in where(self.open):  # a signal can make up for much
+            self.chance[pages] = self._signals.chance(pages, self.opinion.believed(pages))
+        chosen = np.zeros(len(self.open), bool)
+        chosen[least(np.where(self.open, -self.chance, np.float32(1)), many)] = True
         first = np.zeros(len(self.opinion.belief.groups), np.int64)
-        first[self.opinion.belief.groups.of[self.pages]] = np.arange(len(self.pages))
+        for pages in where(self.open):
+            first[self.opinion.belief.groups.of[pages]] = pages
         chosen[first] = True
-        self._look(self.pages[chosen])
+        self.chance /= 2  # what was not looked at must not stand before what was
+        for pages in where(chosen & self.open):
+            self.chance[pages] = self._look(pages)
 
-    def _look_again(self, pages: NDArray[np.int64]) -> None:
-        """Look at the pages that come next in their groups; the others move by as much as those did."""
-        group = self.opinion.belief.groups.of[pages]
-        near = self._rank[pages] < self._near[group]
-        close, of_close, rest = pages[near], group[near], pages[~near]
-        before = log_odds(self._chance[close])
-        self._look(close)
-        many = np.bincount(of_close, minlength=len(self._near))
-        moved = np.bincount(of_close, log_odds(self._chance[close]) - before, len(self._near)) / np.maximum(many, 1)
-        odds = log_odds(self._chance[rest]) + moved[group[~near]]
-        self._chance[rest] = 1 / (1 + np.exp(-odds))
+    def _look_again(self, near: NDArray[np.int32]) -> None:
+        """Look at so many pages of each group that come next in it; its others move by as much as those did."""
+        of = self.opinion.belief.groups.of
+        close = np.concatenate(
+            [part.start + np.flatnonzero(self._rank[part] < near[of[part]]) for part in parts(len(of))]
+        )
+        seen = self._look(close)
+        moved = log_odds(seen) - log_odds(self.chance[close])
+        many = np.maximum(np.bincount(of[close], minlength=len(near)), 1)
+        odds = np.exp(np.bincount(of[close], moved, len(near)) / many).astype(np.float32)
+        for part in parts(len(of)):
+            times, chance = odds[of[part]], self.chance[part]
+            self.chance[part] = chance * times / (1 + chance * (times - 1))
+        self.chance[close] = seen
 
-    def _look(self, pages: NDArray[np.int64]) -> None:
-        self._chance[pages] = self._signals.chance(pages, self.opinion.chance(pages))
+    def _look(self, pages: NDArray[np.int64]) -> AnyFloats:
+        return self._signals.chance(pages, self.opinion.chance(pages))
+
+
+def _ranks(chance: Column, groups: Groups, open_: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """One per page: how many pages of its group have a better chance; groups are taken together, so many at a time."""
+    of = groups.of
+    rank = np.full(len(of), _LAST, np.int32)
+    part_of_group = (np.cumsum(sums(of, open_, len(groups))) // _SORTED).astype(np.int16)
+    part = part_of_group[of]
+    part[~open_] = -1
+    for number in range(int(part_of_group.max(initial=-1)) + 1):
+        pages = np.flatnonzero(part == number)
+        best_first = pages[np.argsort(-chance[pages], kind="stable")]
+        rank[best_first] = rank_within(of[best_first])
+    return rank
 
 
 def _take_in(opinion: Opinion, signals: Signals, pages: NDArray[np.int64], changed: NDArray[np.bool_]) -> None:
@@ -240,7 +271,7 @@ def _overdue(book: Book, open_: NDArray[np.bool_], patience: float, budget: int)
     return late[np.argsort(-waited[late], kind="stable")]
 
 
-def _largest(score: Floats, many: int) -> NDArray[np.int64]:
-    """Places of the largest scores, the largest first."""
-    best = np.argpartition(-score, many - 1)[:many] if many < len(score) else np.arange(len(score))
-    return best[np.argsort(-score[best], kind="stable")]
+def _largest(worth: Column, many: int) -> NDArray[np.int64]:
+    """The pages worth most, the most first; those that are level in no order, so that they lie apart."""
+    best = np.argpartition(-worth, many - 1)[:many] if many < len(worth) else np.arange(len(worth))
+    return best[np.argsort(-worth[best], kind="stable")]

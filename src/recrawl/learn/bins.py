@@ -7,6 +7,7 @@ all such tables go on together: `up_to` gives the next bins and the step that ta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,11 @@ class Bins:
         """How many bins there are."""
         return len(self.times) - 1
 
+    @property
+    def days(self) -> Floats:
+        """One per bin: how long it is."""
+        return self.times[1:] - self.times[:-1]
+
     def place(self, at: Floats) -> Floats:
         """Moments as places among the bins: 2.5 is the middle of the third bin.
 
@@ -43,25 +49,28 @@ class Bins:
         ([0.0, 1.0, 2.0], [[7.0, 0.0], [0.0, 0.0]])
         """
         if now <= self.times[-1]:
-            return self, Step(0, joined=False)
+            return self, Step(len(self), 0, joined=False)
         times = np.append(self.times, now)
         if len(times) - 1 <= MOST:
-            return Bins(times), Step(1, joined=False)
+            return Bins(times), Step(len(self), 1, joined=False)
         old = MOST // 2
-        return Bins(np.concatenate((times[:old:2], times[old:]))), Step(1, joined=True)
+        return Bins(np.concatenate((times[:old:2], times[old:]))), Step(len(self), 1, joined=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What becomes of a table of groups by bins when bins go on."""
 
+    bins: int
+    """How many there were."""
     more: int
     joined: bool
 
-    def __call__(self, table: NDArray[np.float32] | NDArray[np.float64], groups: int) -> Floats:
+    def __call__(self, table: NDArray[Any] | None, groups: int) -> NDArray[np.float32]:
         """The table with rows for groups that are new, a bin for the time that has passed, old bins joined."""
-        wide = np.zeros((groups, table.shape[1] + self.more))
-        wide[: len(table), : table.shape[1]] = table
+        wide = np.zeros((groups, self.bins + self.more), np.float32)
+        if table is not None:
+            wide[: len(table), : self.bins] = table
         if not self.joined:
             return wide
         old = MOST // 2

@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
-
-Floats = NDArray[np.float64]
+from recrawl.learn.parts import AnyFloats, Floats
 
 DAY = 86400.0
 RECALLS = (0.1, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
@@ -82,7 +81,7 @@ class Signals:
         self._site = site
         self._gap = np.maximum(gap / DAY, _SHORTEST)
         self._now = now
-        self._asked = np.zeros(len(site), np.float32)
+        self._asked = np.zeros(len(gap), np.float32)
         """One per page: changes to be expected without hints, as `chance` was last told."""
         sites = int(site.max(initial=-1)) + 1
         kinds = hints.kinds if hints else ()
@@ -98,7 +97,9 @@ class Signals:
     @classmethod
     def of(cls, book: Book) -> Signals:
         """What a book's memory holds, and the hints that wait in it."""
-        gap = np.where(np.isfinite(book.last_visit), book.now - book.last_visit, 0.0)
+        gap = np.zeros(0)  # where there are no hints, nobody asks for it
+        if book.hints is not None:
+            gap = np.where(np.isfinite(book.last_visit), book.now - book.last_visit, 0.0)
         return cls(book.hints, book.site, gap, book.memory, book.now)
 
     def keep(self, book: Book) -> None:
@@ -110,7 +111,7 @@ class Signals:
             book.memory[f"hints.{kind}.logs"] = self._logs[kind].astype(np.float32)
             book.memory[f"hints.{kind}.counts"] = self._counts[kind].astype(np.float32)
 
-    def chance(self, pages: NDArray[np.int64], chance: Floats) -> Floats:
+    def chance(self, pages: NDArray[np.int64], chance: AnyFloats) -> AnyFloats:
         """The chances of pages of having changed, given those that all else gives them."""
         if self._hints is None:
             return chance
@@ -235,7 +236,7 @@ def _posterior(logs: Floats, prior: Floats) -> Floats:
     return weights
 
 
-def _expected(chance: Floats) -> Floats:
+def _expected(chance: AnyFloats) -> Floats:
     """The changes to be expected where the chance of any is this: at least next to none."""
     expected: Floats = np.clip(-np.log1p(-np.minimum(chance, 1 - 1e-13)), 1e-9, _MOST_CHANGES)
     return expected

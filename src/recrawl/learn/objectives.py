@@ -20,9 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from recrawl.learn.parts import AnyFloats, Floats
 
 OBJECTIVES = ("changes", "freshness", "harmonic", "age", "links")
 FADE = 1 / 7
@@ -32,7 +31,7 @@ _LEAST_RATE = 1e-12
 
 def index(
     objective: str,
-    chance: Floats,
+    chance: AnyFloats,
     rate: Floats,
     *,
     weight: Floats | float = 1.0,
@@ -41,21 +40,23 @@ def index(
 ) -> Floats:
     """The worth of a visit; only its order matters. `links` is how many new links a change brings, for `links` only.
 
+    Weights and costs that are all the same are given as one number (see `level`).
+
     >>> index("freshness", np.array([0.5, 0.999]), np.array([0.1, 5.0])).round(2).tolist()
     [1.53, 0.2]
     >>> index("changes", np.array([0.5, 0.5]), np.ones(2), weight=np.array([1.0, 3.0])).round(2).tolist()
     [0.15, 0.46]
     """
     rate = np.maximum(rate, _LEAST_RATE)
-    u = -np.log1p(-np.clip(chance, 0.0, 1 - 1e-12))
-    forms: dict[str, Callable[[], Floats]] = {
-        "changes": lambda: chance if _even(weight) and _even(cost) else ripe(u),
+    u = -np.log1p(-np.clip(chance.astype(np.float64), 0.0, 1 - 1e-12))
+    forms: dict[str, Callable[[], AnyFloats]] = {
+        "changes": lambda: chance if np.ndim(weight) == np.ndim(cost) == 0 else ripe(u),
         "freshness": lambda: ripe(u) / rate,
         "harmonic": lambda: overdue(u) / rate,
         "age": lambda: aged(u) / rate**2,
         "links": lambda: links * rate / FADE * ripe(FADE * u / rate),
     }
-    worth: Floats = forms[objective]() * weight / cost
+    worth: Floats = np.asarray(forms[objective]() * weight / cost, np.float64)
     return worth
 
 
@@ -87,25 +88,29 @@ def believed_index(
     return worth
 
 
-def ripe(u: Floats) -> Floats:
+def ripe(u: AnyFloats) -> Floats:
     """1 - (1 + u) e^-u: the part of the changes due that a visit is in time for; near 0 it is u²/2."""
     return np.where(u < 1e-4, u * u * (0.5 - u / 3), 1 - (1 + u) * np.exp(-u))
 
 
-def overdue(u: Floats) -> Floats:
+def overdue(u: AnyFloats) -> Floats:
     """u - 1 + e^-u; near 0 it is u²/2."""
     return np.where(u < 1e-4, u * u * (0.5 - u / 6), u + np.expm1(-u))
 
 
-def aged(u: Floats) -> Floats:
+def aged(u: AnyFloats) -> Floats:
     """u²/2 - 1 + (1 + u) e^-u; near 0 it is u³/3."""
     near = u**3 * (1 / 3 - u * (1 / 8 - u * (1 / 30 - u / 144)))
     return np.where(u < 0.01, near, u * u / 2 - ripe(u))
 
 
-def _even(column: Floats | float) -> bool:
-    """Whether all values are one."""
-    return np.ndim(column) == 0 or not len(column) or bool((column == column[0]).all())  # type: ignore[arg-type,index]
+def level(column: Floats) -> Floats | float:
+    """A column, or its value where all values are one.
+
+    >>> level(np.array([2.0, 2.0])), level(np.array([2.0, 3.0])).tolist()
+    (2.0, [2.0, 3.0])
+    """
+    return float(column[0]) if len(column) and (column == column[0]).all() else column
 
 
 def _power(s: Floats, k: Floats) -> Floats:

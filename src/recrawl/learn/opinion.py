@@ -11,7 +11,6 @@ Its weights were fitted once, on replays of many sites, and are the same for all
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,24 +20,22 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.learn.bins import Floats
+from recrawl.learn.parts import AnyFloats, Column, Pages, by_parts, sums
 from recrawl.learn.shocks import DAY, FIRST_RATE, PAGE_WEIGHT, Shocks
-from recrawl.learn.tallies import FIRST_SHARE, Groups, Pages, Tally
+from recrawl.learn.tallies import FIRST_SHARE, Groups, Tally
 
 LEVELS = ("form", "folder", "site")
+_KEPT = tuple(f"shock.{level}" for level in LEVELS)
+_PARTS = ("lately", "today", "finds_today", "misses_today", "since", "visits_since", "recent", "fortnight")
+_PER_GROUP = len(_PARTS)
 NAMES = (
     *("belief", "exposure", "rate", "form_rate", "site_rate", "form_now", "form_week"),
     *("alone", "gap", "own", "visits", "lately", "age", "form_size", "site_size"),
-    *(
-        f"{level}_{part}"
-        for level in LEVELS
-        for part in ("lately", "today", "finds_today", "misses_today", "since", "visits_since", "recent", "fortnight")
-    ),
+    *(f"{level}_{part}" for level in LEVELS for part in _PARTS),
 )
 """What the network looks at."""
 _PAGE_FADE = 0.15
 """How much of a page's own share stays when one more visit is taken in."""
-_ROWS = 1 << 16
-"""So many pages are looked at at once; the room that it takes does not grow with the repository."""
 
 
 @dataclass(slots=True)
@@ -47,62 +44,52 @@ class Opinion:
 
     book: Book
     belief: Shocks
-    tallies: tuple[Tally, ...]
-    """By `LEVELS`."""
-    lately: Floats
+    tally: Tally
+    """Its groupings are those of `LEVELS`."""
+    lately: Column
     """One per page: the share of its visits that found a change, all but the last few forgotten."""
-    place: Floats
-    """One per page: its last visit among the bins."""
-    week: Floats
-    """One per form: what happened to it a week ago, and two."""
-    sizes: tuple[Floats, ...]
-    """By `LEVELS`: how many pages each group has that were downloaded."""
+    groups: GroupViews | None = None
+    """What is seen of groups, once somebody has looked."""
 
     @classmethod
     def of(cls, book: Book) -> Opinion:
         """What the book's memory holds, up to now."""
         belief = Shocks.of(book)
-        labels = (book.form, book.folder, None)
-        tallies = []
-        for level, label in zip(LEVELS, labels, strict=True):
-            name = f"shock.{level}"
-            groups = belief.groups if level == "form" else Groups.by(book, name, label)
-            tallies.append(Tally.of(book, name, groups, belief.step, len(belief.bins)))
-        place = belief.bins.place(book.last_visit / DAY)
-        lately = book.kept("shock.lately", FIRST_SHARE)
-        there = book.visits > 0
-        sizes = tuple(
-            np.bincount(tally.groups.of[there], minlength=len(tally.groups)).astype(np.float64) for tally in tallies
+        folders, sites = (
+            Groups.by(book, f"shock.{name}", label) for name, label in (("folder", book.folder), ("site", None))
         )
-        return cls(book, belief, tuple(tallies), lately, place, belief.a_week_ago(), sizes)
+        tally = Tally.of(book, _KEPT, (belief.groups, folders, sites), belief.step, len(belief.bins))
+        return cls(book, belief, tally, book.kept("shock.lately", FIRST_SHARE, np.float32))
 
     def keep(self, book: Book) -> None:
         """Save it in the book's memory."""
         self.belief.keep(book)
-        for level, tally in zip(LEVELS, self.tallies, strict=True):
-            tally.keep(book, f"shock.{level}")
+        self.tally.keep(book, _KEPT)
         book.memory["shock.lately"] = self.lately
+
+    def place(self, pages: Pages) -> Floats:
+        """The last visits of pages among the bins."""
+        return self.belief.bins.place(self.book.last_visit[pages] / DAY)
 
     def observe(self, pages: Pages, changed: NDArray[np.bool_]) -> None:
         """Take in visits made now."""
-        self.belief.observe(pages, self.place[pages], changed)
-        for tally in self.tallies:
-            tally.observe(pages, changed)
+        groups = self.belief.observe(pages, self.place(pages), changed)
+        rows = self.tally.observe(pages, changed)
         self.lately[pages] = _PAGE_FADE * self.lately[pages] + (1 - _PAGE_FADE) * changed
+        if self.groups is not None:
+            self.groups.renew(self, groups, rows)
 
-    def believed(self, pages: Pages) -> Floats:
+    def exposure(self, pages: Pages) -> Floats:
+        """What has happened to the pages' groups since their last visits, in days of ordinary time."""
+        return self.belief.exposure(pages, self.place(pages))
+
+    def believed(self, pages: Pages) -> Column:
         """The chances by the belief alone."""
-        return _by_parts(self._believed, pages)
+        return by_parts(lambda part: _gamma(*self.belief.rate(part), self.exposure(part)), pages)
 
-    def chance(self, pages: Pages) -> Floats:
+    def chance(self, pages: Pages) -> Column:
         """The chances of pages of having changed since their last visits."""
-        return _by_parts(self._chance, pages)
-
-    def _believed(self, pages: Pages) -> Floats:
-        passed = self.belief.exposure(pages, self.place[pages])
-        a, b = self.belief.a[pages], self.belief.b[pages]
-        chance: Floats = 1 - (b / (b + passed)) ** a
-        return chance
+        return by_parts(self._chance, pages)
 
     def _chance(self, pages: Pages) -> Floats:
         seen = self.evidence(pages)
@@ -110,79 +97,113 @@ class Opinion:
         chance: Floats = (believed + chances(seen)) / 2
         return chance
 
-    def evidence(self, pages: Pages) -> NDArray[np.float32]:
+    def evidence(self, pages: Pages) -> Column:
         """What the network looks at, page by `NAMES`."""
+        if self.groups is None:
+            self.groups = GroupViews.of(self)
+        place = self.place(pages)
+        rows = self.tally.rows(pages)
         seen = np.empty((len(pages), len(NAMES)), np.float32)
-        self._look_at_belief(pages, seen[:, :7])
-        self._look_at_page(pages, seen[:, 7:15])
-        bin_ = self.place[pages].astype(np.int64)
-        for level, tally in enumerate(self.tallies):
-            self._look_at_group(tally, tally.groups.of[pages], bin_, seen[:, 15 + 8 * level : 23 + 8 * level])
+        self._look_at_belief(pages, place, seen[:, :3])
+        seen[:, 3:7] = self.groups.belief[rows[:, 0]]
+        self._look_at_page(pages, seen[:, 7:13])
+        seen[:, 13] = self.groups.size[rows[:, 0]]
+        seen[:, 14] = self.groups.size[rows[:, -1]]
+        seen[:, 15:] = self._look_at_groups(rows, place.astype(np.int64)[:, None])
         return seen
 
-    def _look_at_belief(self, pages: Pages, seen: NDArray[np.float32]) -> None:
-        belief = self.belief
-        group, a, b = belief.groups.of[pages], belief.a[pages], belief.b[pages]
-        passed = belief.exposure(pages, self.place[pages])
-        of_group = np.stack(
-            (belief.group_rate, belief.site_rate[belief.groups.site], belief.latest(), self.week), axis=1
-        )
-        of_group[:, 2:] += 1e-3
-        seen[:, 0] = log_odds(1 - (b / (b + passed)) ** a)
+    def _look_at_belief(self, pages: Pages, place: Floats, seen: Column) -> None:
+        a, b = self.belief.rate(pages)
+        passed = self.belief.exposure(pages, place)
+        seen[:, 0] = log_odds(_gamma(a, b, passed))
         seen[:, 1] = np.log(passed + 1e-3)
         seen[:, 2] = np.log(a / b)
-        seen[:, 3:] = np.log(of_group)[group]
 
-    def _look_at_page(self, pages: Pages, seen: NDArray[np.float32]) -> None:
+    def _look_at_page(self, pages: Pages, seen: Column) -> None:
         book = self.book
         gap = np.maximum(book.now - book.last_visit[pages], 1.0) / DAY
         age = np.maximum(book.now - book.found[pages], 0.0) / DAY
         again = np.maximum(book.visits[pages] - 1, 0)
         changes = np.maximum(book.changes[pages] - 1, 0)
         alone = (changes + PAGE_WEIGHT) / (np.maximum(age - gap, 0.0) + PAGE_WEIGHT / FIRST_RATE)
-        form, _, site = self.tallies
         seen[:, 0] = log_odds(-np.expm1(-alone * gap))
         seen[:, 1] = np.log(gap)
         seen[:, 2] = log_odds((changes + 0.5) / (again + 1.5))
         seen[:, 3] = np.log1p(again)
         seen[:, 4] = self.lately[pages]
         seen[:, 5] = np.log1p(age)
-        seen[:, 6] = np.log1p(self.sizes[0])[form.groups.of[pages]]
-        seen[:, 7] = np.log1p(self.sizes[-1])[site.groups.of[pages]]
 
-    def _look_at_group(self, tally: Tally, group: Pages, bin_: Pages, seen: NDArray[np.float32]) -> None:
-        usual = np.where(np.isnan(tally.lately), FIRST_SHARE, tally.lately)
-        all_ = np.arange(len(tally.groups))
-        tries, hits = tally.today(all_)
-        last = len(self.belief.bins) - 1
-        of_group = np.empty((len(all_), 6), np.float32)
-        of_group[:, 0] = log_odds(usual)
-        of_group[:, 1] = _leaning(tries, hits, usual)
-        of_group[:, 2] = np.log1p(hits)
-        of_group[:, 3] = np.log1p(tries - hits)
-        for column, back in ((4, 3), (5, 14)):
-            of_group[:, column] = _leaning(*tally.since(all_, np.full(len(all_), max(last - back, 0))), usual)
-        since = tally.since(group, bin_)
-        seen[:, [0, 1, 2, 3, 6, 7]] = of_group[group]
-        seen[:, 4] = _leaning(*since, usual[group])
-        seen[:, 5] = np.log1p(since[0])
+    def _look_at_groups(self, rows: NDArray[np.int64], bin_: NDArray[np.int64]) -> Column:
+        assert self.groups is not None
+        seen = self.groups.tally[rows]
+        since = self.tally.since(rows, bin_)
+        seen[:, :, 4] = _leaning(since, self.tally.lately[rows])
+        seen[:, :, 5] = np.log1p(since[0])
+        return seen.reshape(len(rows), -1)
+
+
+@dataclass(slots=True)
+class GroupViews:
+    """What the network sees of groups, one row a group; after visits only the rows that they have moved are renewed."""
+
+    belief: Column
+    """Form by what is believed of it: its rate, the site's, what happened to it just now and some weeks ago."""
+    tally: Column
+    """Row of the tally by what was counted; what depends on the page as well is left open."""
+    size: Column
+    """One per row of the tally: how many pages the group has that were downloaded."""
+
+    @classmethod
+    def of(cls, opinion: Opinion) -> GroupViews:
+        """All groups."""
+        belief, tally = opinion.belief, opinion.tally
+        there = opinion.book.visits > 0
+        size = np.concatenate([sums(groups.of, there, len(groups)) for groups in tally.groupings])
+        rates = (belief.group_rate, belief.site_rate[belief.groups.site], belief.a_week_ago() + 1e-3)
+        views = cls(
+            belief=np.zeros((len(belief.groups), 4), np.float32),
+            tally=np.zeros((len(tally.lately), _PER_GROUP), np.float32),
+            size=np.log1p(size).astype(np.float32),
+        )
+        views.belief[:, [0, 1, 3]] = np.log(np.stack(rates, axis=1))
+        views.renew(opinion, np.arange(len(belief.groups)), np.arange(len(tally.lately)))
+        return views
+
+    def renew(self, opinion: Opinion, groups: Pages, rows: NDArray[np.int64]) -> None:
+        """Look again at groups of the belief, and at rows of the tally."""
+        self.belief[groups, 2] = np.log(opinion.belief.latest(groups) + 1e-3)
+        tally = opinion.tally
+        usual, today = tally.lately[rows], tally.today[:, rows]
+        seen = np.zeros((len(rows), _PER_GROUP), np.float32)
+        seen[:, 0] = log_odds(usual)
+        seen[:, 1] = _leaning(today, usual)
+        seen[:, 2] = np.log1p(today[1])
+        seen[:, 3] = np.log1p(today[0] - today[1])
+        for column, back in ((6, 3), (7, 14)):
+            seen[:, column] = _leaning(tally.since(rows, max(tally.bins - 1 - back, 0)), usual)
+        self.tally[rows] = seen
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
     """One hidden layer; what goes in is put to one scale first."""
 
-    middle: NDArray[np.float32]
-    spread: NDArray[np.float32]
-    hidden: NDArray[np.float32]
-    hidden_bias: NDArray[np.float32]
-    out: NDArray[np.float32]
+    middle: Column
+    spread: Column
+    hidden: Column
+    hidden_bias: Column
+    out: Column
     out_bias: float
 
-    def __call__(self, seen: NDArray[np.float32]) -> Floats:
+    def __call__(self, seen: Column) -> Floats:
         """Chances, one a row."""
-        scaled = np.clip((seen - self.middle) / self.spread, -4, 4)
-        layer = np.maximum(scaled @ self.hidden + self.hidden_bias, 0)
+        scaled = seen - self.middle
+        scaled /= self.spread
+        np.maximum(scaled, -4, out=scaled)
+        np.minimum(scaled, 4, out=scaled)
+        layer = scaled @ self.hidden
+        layer += self.hidden_bias
+        np.maximum(layer, 0, out=layer)
         odds = np.exp(-(layer @ self.out + self.out_bias).astype(np.float64))
         chance: Floats = 1 / (1 + odds)
         return chance
@@ -196,26 +217,28 @@ def network() -> Network:
     return Network(**columns, out_bias=float(kept["out_bias"]))
 
 
-def chances(seen: NDArray[np.float32]) -> Floats:
+def chances(seen: Column) -> Floats:
     """The network's chances, from `evidence`."""
     return network()(seen)
 
 
-def _by_parts(chance: Callable[[Pages], Floats], pages: Pages) -> Floats:
-    parts = [chance(pages[i : i + _ROWS]) for i in range(0, len(pages), _ROWS)]
-    return np.concatenate(parts) if parts else np.zeros(0)
+def _gamma(a: Floats, b: Floats, passed: Floats) -> Floats:
+    """The chance of any change in so much time, if the rate is Gamma(a, b) distributed."""
+    chance: Floats = 1 - (b / (b + passed)) ** a
+    return chance
 
 
-def log_odds(chance: Floats) -> Floats:
+def log_odds(chance: AnyFloats) -> Floats:
     """
     >>> log_odds(np.array([0.5, 0.0])).round(2).tolist()
     [0.0, -9.21]
     """
-    held = np.clip(chance, 1e-4, 1 - 1e-4)
+    held = np.minimum(np.maximum(chance.astype(np.float64), 1e-4), 1 - 1e-4)
     odds: Floats = np.log(held / (1 - held))
     return odds
 
 
-def _leaning(tries: Floats, hits: Floats, usual: Floats) -> Floats:
+def _leaning(counts: Column, usual: Floats) -> Floats:
     """The log odds of finds among visits, leaning on what is usual by two visits."""
+    tries, hits = counts
     return log_odds((hits + 2 * usual) / (tries + 2))

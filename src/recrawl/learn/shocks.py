@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.learn.bins import Bins, Floats, Step
-from recrawl.learn.tallies import Groups, Pages
+from recrawl.learn.parts import Pages, sums
+from recrawl.learn.tallies import Groups
 
 DAY = 86400.0
 FIRST_RATE = 0.02
@@ -35,6 +36,8 @@ SHOCK_WEIGHT = 3.0
 """How much the site's shock counts against the group's own visits: as much as three pages."""
 FORGET = 0.02
 """The share of what is known of rates that is forgotten in a day."""
+_SITES = 1 << 12
+"""What has happened to the groups of so many sites is summed up at once."""
 
 
 @dataclass(slots=True)
@@ -45,27 +48,32 @@ class Shocks:
     bins: Bins
     step: Step
     """What has become of tables since the belief was kept."""
-    changes: Floats
+    changes: NDArray[np.float32]
     """One per page: changes seen, older ones faded."""
-    watched: Floats
+    watched: NDArray[np.float32]
     """One per page: for how long it was watched, counted by what happened to its group."""
-    events: Floats
+    events: NDArray[np.float32]
     """Group by bin: changes thought to have fallen there."""
-    expected: Floats
+    expected: NDArray[np.float32]
     """Group by bin: changes that would have been expected of the pages watched there, had nothing happened."""
     group_rate: Floats = field(init=False)
     """One per group, changes a day."""
     site_rate: Floats = field(init=False)
-    a: Floats = field(init=False)
-    """One per page: the rate is thought to be Gamma(a, b), changes a day."""
-    b: Floats = field(init=False)
-    _sum: Floats = field(init=False)
-    """Group by moment: what has happened to the group until then, in days of ordinary time."""
+    _since: NDArray[np.float32] = field(init=False)
+    """Group by moment: what has happened to the group from then to now, in days of ordinary time."""
+    _by_site: NDArray[np.int64] = field(init=False)
+    """The groups of site after site."""
+    _begins: NDArray[np.int64] = field(init=False)
+    """One per site, and one more: where its groups begin in `_by_site`."""
 
     def __post_init__(self) -> None:
+        self._by_site = np.argsort(self.groups.site, kind="stable")
+        sites = int(self.groups.site.max(initial=-1)) + 1
+        self._begins = np.searchsorted(self.groups.site[self._by_site], np.arange(sites + 1))
         self._settle()
-        self._sum = np.zeros((len(self.groups), len(self.bins.times)))
-        self._follow(np.arange(len(self.groups)))
+        self._since = np.zeros((len(self.groups), len(self.bins.times)), np.float32)
+        for start in range(0, sites, _SITES):
+            self._follow(np.arange(start, min(start + _SITES, sites)))
 
     @classmethod
     def of(cls, book: Book) -> Shocks:
@@ -74,15 +82,17 @@ class Shocks:
         before = Bins(book.memory.get("shock.times", np.array([_beginning(book) / DAY])))
         bins, step = before.up_to(book.now / DAY)
         faded = (1 - FORGET) ** (bins.times[-1] - before.times[-1])
-        none = np.zeros((0, len(before)))
+        changes, watched = (book.kept(f"shock.{name}", 0.0, np.float32) for name in ("changes", "watched"))
+        changes *= faded
+        watched *= faded
         return cls(
             groups=groups,
             bins=bins,
             step=step,
-            changes=book.kept("shock.changes", 0.0) * faded,
-            watched=book.kept("shock.watched", 0.0) * faded,
-            events=step(book.memory.get("shock.events", none), len(groups)),
-            expected=step(book.memory.get("shock.expected", none), len(groups)),
+            changes=changes,
+            watched=watched,
+            events=step(book.memory.get("shock.events"), len(groups)),
+            expected=step(book.memory.get("shock.expected"), len(groups)),
         )
 
     def keep(self, book: Book) -> None:
@@ -92,15 +102,21 @@ class Shocks:
             "shock.times": self.bins.times,
             "shock.changes": self.changes,
             "shock.watched": self.watched,
-            "shock.events": self.events.astype(np.float32),
-            "shock.expected": self.expected.astype(np.float32),
+            "shock.events": self.events,
+            "shock.expected": self.expected,
         }
 
-    def latest(self) -> Floats:
-        """One per group: how much happened to it in the last bin; 1 is what is usual."""
+    def rate(self, pages: Pages) -> tuple[Floats, Floats]:
+        """The pages' rates are thought to be Gamma(a, b), changes a day."""
+        a = self.changes[pages] + np.float64(PAGE_WEIGHT)
+        b = self.watched[pages] + PAGE_WEIGHT / self.group_rate[self.groups.of[pages]]
+        return a, b
+
+    def latest(self, groups: Pages) -> Floats:
+        """How much happened to groups in the last bin; 1 is what is usual."""
         if not len(self.bins):
-            return np.ones(len(self.groups))
-        last: Floats = (self._sum[:, -1] - self._sum[:, -2]) / (self.bins.times[-1] - self.bins.times[-2])
+            return np.ones(len(groups))
+        last: Floats = self._since[groups, -2] / (self.bins.times[-1] - self.bins.times[-2])
         return last
 
     def a_week_ago(self) -> Floats:
@@ -110,67 +126,73 @@ class Shocks:
         bins = bins[(bins > 0) & (bins < len(moments) - 1)]
         if not len(bins):
             return np.ones(len(self.groups))
-        shock = (self._sum[:, bins] - self._sum[:, bins - 1]) / (moments[bins] - moments[bins - 1])
+        shock = (self._since[:, bins - 1] - self._since[:, bins]) / (moments[bins] - moments[bins - 1])
         return np.asarray(shock.mean(axis=1))
 
     def exposure(self, pages: Pages, place: Floats) -> Floats:
         """What has happened to the pages' groups since a place in time, in days of ordinary time."""
         group = self.groups.of[pages]
         low = place.astype(np.int64)
-        high = np.minimum(low + 1, self._sum.shape[1] - 1)
-        before = self._sum[group, low]
-        passed: Floats = self._sum[group, -1] - before - (place - low) * (self._sum[group, high] - before)
+        before = self._since[group, low]
+        after = self._since[group, np.minimum(low + 1, self._since.shape[1] - 1)]
+        passed: Floats = before - (place - low) * (before - after)
         return passed
 
-    def observe(self, pages: Pages, place: Floats, changed: NDArray[np.bool_]) -> None:
-        """Visits now: whether pages have changed since the places in time of the visits before."""
+    def observe(self, pages: Pages, place: Floats, changed: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Visits now: whether pages have changed since the places in time of the visits before. Each page once.
+
+        Gives the groups of which something else is believed now.
+        """
         if not len(pages) or not len(self.bins):
-            return
-        group, rate = self.groups.of[pages], self.a[pages] / self.b[pages]
+            return np.zeros(0, np.int64)
+        a, b = self.rate(pages)
+        rate = a / b
         passed = np.maximum(self.exposure(pages, place), 1e-9)
         # The expected number of changes, given that there was one at least.
         per_day = np.where(changed, rate / -np.expm1(-np.maximum(rate * passed, 1e-12)), 0.0)
-        np.add.at(self.watched, pages, passed)
-        np.add.at(self.changes, pages, per_day * passed)
-        touched, row = np.unique(group, return_inverse=True)
-        moments = self._sum.shape[1]
+        self.watched[pages] += passed
+        self.changes[pages] += per_day * passed
+        touched, row = np.unique(self.groups.of[pages], return_inverse=True)
+        moments = self._since.shape[1]
         low = place.astype(np.int64)
         rest = 1 - (place - low)  # of the bin in which the last visit lies
-        spread = np.zeros((2, len(touched), moments))
+        cells = np.concatenate((row * moments + low, row * moments + np.minimum(low + 1, moments - 1)))
+        spread = np.empty((2, len(touched), moments))
         for layer, amount in enumerate((rate, per_day)):
-            np.add.at(spread[layer], (row, low), amount * rest)
-            np.add.at(spread[layer], (row, np.minimum(low + 1, moments - 1)), amount * (1 - rest))
-        spread = np.cumsum(spread, axis=2)[:, :, : moments - 1]
-        self.expected[touched] += spread[0] * np.diff(self.bins.times)
-        self.events[touched] += spread[1] * np.diff(self._sum[touched], axis=1)
-        sites = np.unique(self.groups.site[touched])
-        self._follow(np.flatnonzero(np.isin(self.groups.site, sites)))
+            begun = np.bincount(cells, np.concatenate((amount * rest, amount * (1 - rest))), len(touched) * moments)
+            begun.reshape(len(touched), moments).cumsum(axis=1, out=spread[layer])
+        spread = spread[:, :, :-1]
+        happened = self._since[touched]
+        self.expected[touched] += spread[0] * self.bins.days
+        self.events[touched] += spread[1] * (happened[:, :-1] - happened[:, 1:])
+        return self._follow(np.unique(self.groups.site[touched]).astype(np.int64))
 
     def _settle(self) -> None:
         """Rates from what was seen: each level leans on the one above it as far as it has seen little itself."""
-        group, of_site = self.groups.of, self.groups.site
-        changes, watched = (np.bincount(group, sums, len(self.groups)) for sums in (self.changes, self.watched))
-        sites = int(of_site.max(initial=-1)) + 1
+        of_site = self.groups.site
+        changes, watched = (sums(self.groups.of, column, len(self.groups)) for column in (self.changes, self.watched))
+        sites = len(self._begins) - 1
         self.site_rate = (np.bincount(of_site, changes, sites) + 1) / (
             np.bincount(of_site, watched, sites) + 1 / FIRST_RATE
         )
         self.group_rate = (changes + 1) / (watched + 1 / self.site_rate[of_site])
-        self.a = self.changes + PAGE_WEIGHT
-        self.b = self.watched + PAGE_WEIGHT / self.group_rate[group]
 
-    def _follow(self, groups: Pages) -> None:
-        """What has happened to groups, from the sums; all groups of a site must be among them."""
-        sites, row = np.unique(self.groups.site[groups], return_inverse=True)
-        days = np.diff(self.bins.times)
+    def _follow(self, sites: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What has happened to the groups of sites, from the sums; gives the groups."""
+        first, many = self._begins[sites], self._begins[sites + 1] - self._begins[sites]
+        sites, first, many = sites[many > 0], first[many > 0], many[many > 0]
+        begins = np.cumsum(many) - many
+        groups: NDArray[np.int64] = self._by_site[np.repeat(first - begins, many) + np.arange(many.sum())]
+        days = self.bins.days
+        if not len(groups) or not len(days):
+            return groups
         events, expected = self.events[groups], self.expected[groups]
-        totals = np.zeros((2, len(sites), len(days)))
-        np.add.at(totals[0], row, events)
-        np.add.at(totals[1], row, expected)
         ours = (SHOCK_WEIGHT * self.site_rate[sites])[:, None] * days
-        of_site = (ours + totals[0]) / (ours + totals[1])
+        of_site = (ours + np.add.reduceat(events, begins)) / (ours + np.add.reduceat(expected, begins))
         own = (SHOCK_WEIGHT * self.group_rate[groups])[:, None] * days
-        shock = (own * of_site[row] + events) / (own + expected)
-        self._sum[groups, 1:] = np.cumsum(shock * days, axis=1)
+        shock = (own * np.repeat(of_site, many, axis=0) + events) / (own + expected)
+        self._since[groups, :-1] = np.cumsum((shock * days)[:, ::-1], axis=1)[:, ::-1]
+        return groups
 
 
 def _beginning(book: Book) -> float:

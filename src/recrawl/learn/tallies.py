@@ -7,6 +7,7 @@ of late, and since the page's own last visit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.learn.bins import Floats, Step
+from recrawl.learn.parts import Pages
 
 FEWEST = 8
 """A group with fewer pages is none: they belong to the rest of their site."""
@@ -21,8 +23,6 @@ FIRST_SHARE = 0.3
 """The share of visits that find a change, where nothing is known."""
 _FADE = 0.95
 """How much of a group's share stays when one more visit is taken in."""
-
-Pages = NDArray[np.int64] | NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,24 @@ class Groups:
         kept = book.memory.get(f"{name}.of", none)
         if len(kept) == len(book):
             return cls(kept, keys, sites)  # no page is new
-        site = book.site.astype(np.int64)
-        wanted = -1 - site
-        if label is not None:
-            mixed = np.abs(label ^ (site << 40))  # the same label on two sites is two groups
-            _, row, count = np.unique(mixed, return_inverse=True, return_counts=True)
-            wanted = np.where(count[row] < FEWEST, wanted, mixed)
+        mixed = book.site.astype(np.int64)
+        if label is not None:  # the same label on two sites is two groups
+            mixed <<= 40
+            mixed ^= label
+            np.abs(mixed, out=mixed)
+        order = np.argsort(mixed).astype(np.int32)
+        mixed = mixed[order]
+        begins = np.flatnonzero(np.concatenate(([True], mixed[1:] != mixed[:-1]))) if len(mixed) else none
+        many = np.diff(begins, append=len(mixed))
+        site = book.site[order[begins]].astype(np.int64)
+        wanted = np.where((many < FEWEST) | (label is None), -1 - site, mixed[begins])
         names, first, row = np.unique(wanted, return_index=True, return_inverse=True)
         new = ~np.isin(names, keys)
         keys, sites = np.concatenate((keys, names[new])), np.concatenate((sites, site[first[new]]))
-        order = np.argsort(keys)
-        of: NDArray[np.int32] = order[np.searchsorted(keys[order], names)].astype(np.int32)[row]
+        sorted_ = np.argsort(keys)
+        number = sorted_[np.searchsorted(keys[sorted_], names)].astype(np.int32)[row]
+        of = np.empty(len(book), np.int32)
+        of[order] = np.repeat(number, many)
         return cls(of, keys, sites)
 
     def keep(self, book: Book, name: str) -> None:
@@ -72,66 +79,83 @@ class Groups:
 
 @dataclass(slots=True)
 class Tally:
-    """Visits and finds of groups by bins of time; the last bin is now."""
+    """Visits and finds of groups by bins of time; the last bin is now. Groups of several groupings stand side by side.
 
-    groups: Groups
-    tries: Floats
-    hits: Floats
+    A grouping more is more rows, and no more steps.
+    """
+
+    groupings: tuple[Groups, ...]
+    bins: int
+    before: NDArray[np.float32]
+    """Visits and finds, by group and bin: all from the beginning to the beginning of the bin."""
+    today: NDArray[np.float32]
+    """Visits and finds, by group: those of the last bin."""
     lately: Floats
-    """One per group: the share of visits that found a change, older ones counting less; not a number where none was."""
-    _before: tuple[Floats, Floats] = field(init=False)
-    """Visits and finds from the beginning to the beginning of each bin."""
+    """One per group: the share of visits that found a change, older ones counting less."""
+    _first: NDArray[np.int64] = field(init=False)
+    """One per grouping: the row of its first group."""
+    _all: NDArray[np.float32] = field(init=False)
+    """Visits and finds, by group: all up to now."""
 
     def __post_init__(self) -> None:
-        self._before = (_running(self.tries), _running(self.hits))
+        self._all = self.before[:, :, -1] + self.today
+        self._first = np.cumsum([0, *(len(groups) for groups in self.groupings[:-1])])
 
     @classmethod
-    def of(cls, book: Book, name: str, groups: Groups, step: Step, bins: int) -> Tally:
-        """What the book's memory holds under a name, with a bin for now."""
-        none = np.zeros((0, bins - step.more))
-        tries, hits = (step(book.memory.get(f"{name}.{part}", none), len(groups)) for part in ("tries", "hits"))
-        lately = np.full(len(groups), np.nan)
-        known = book.memory.get(f"{name}.lately", lately[:0])
-        lately[: len(known)] = known
-        return cls(groups, tries, hits, lately)
+    def of(cls, book: Book, names: Sequence[str], groupings: tuple[Groups, ...], step: Step, bins: int) -> Tally:
+        """What the book's memory holds under the groupings' names, with a bin for now."""
+        many = sum(map(len, groupings))
+        before, today = np.zeros((2, many, max(bins, 1)), np.float32), np.zeros((2, many), np.float32)
+        lately = np.full(many, FIRST_SHARE)
+        row = 0
+        for name, groups in zip(names, groupings, strict=True):
+            rows = slice(row, row + len(groups))
+            for layer, part in enumerate(("tries", "hits")):
+                counts = step(book.memory.get(f"{name}.{part}"), len(groups))
+                np.cumsum(counts[:, :-1], axis=1, out=before[layer, rows, 1:])
+                if bins:
+                    today[layer, rows] = counts[:, -1]
+            known = book.memory.get(f"{name}.lately", lately[:0])
+            lately[row : row + len(known)] = np.where(np.isnan(known), FIRST_SHARE, known)
+            row += len(groups)
+        return cls(groupings, bins, before, today, lately)
 
-    def keep(self, book: Book, name: str) -> None:
+    def keep(self, book: Book, names: Sequence[str]) -> None:
         """Save it."""
-        self.groups.keep(book, name)
-        book.memory |= {
-            f"{name}.tries": self.tries.astype(np.float32),
-            f"{name}.hits": self.hits.astype(np.float32),
-            f"{name}.lately": self.lately,
-        }
+        for name, groups, row in zip(names, self.groupings, self._first.tolist(), strict=True):
+            groups.keep(book, name)
+            rows = slice(row, row + len(groups))
+            for layer, part in enumerate(("tries", "hits")):
+                counts = np.empty((len(groups), self.bins), np.float32)
+                counts[:, :-1] = np.diff(self.before[layer, rows], axis=1)
+                counts[:, -1:] = self.today[layer, rows, None]
+                book.memory[f"{name}.{part}"] = counts
+            book.memory[f"{name}.lately"] = self.lately[rows]
 
-    def observe(self, pages: Pages, changed: NDArray[np.bool_]) -> None:
-        """Take in visits made now."""
-        group = self.groups.of[pages]
-        many = len(self.groups)
-        tries, hits = np.bincount(group, minlength=many), np.bincount(group, changed, many)
-        if self.tries.shape[1]:
-            self.tries[:, -1] += tries
-            self.hits[:, -1] += hits
-        some = tries > 0
-        before = np.where(np.isnan(self.lately[some]), FIRST_SHARE, self.lately[some])
-        stays = _FADE ** tries[some]
-        self.lately[some] = stays * before + (1 - stays) * hits[some] / tries[some]
+    def rows(self, pages: Pages) -> NDArray[np.int64]:
+        """Page by grouping: the rows of the pages' groups."""
+        rows = np.empty((len(pages), len(self.groupings)), np.int64)
+        for column, groups in enumerate(self.groupings):
+            rows[:, column] = groups.of[pages]
+        rows += self._first
+        return rows
 
-    def today(self, group: Pages) -> tuple[Floats, Floats]:
-        """Visits and finds of groups in the last bin."""
-        if not self.tries.shape[1]:
-            return np.zeros(len(group)), np.zeros(len(group))
-        return self.tries[group, -1], self.hits[group, -1]
+    def observe(self, pages: Pages, changed: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Take in visits made now; which rows that has moved."""
+        touched, of, tries = np.unique(self.rows(pages), return_inverse=True, return_counts=True)
+        hits = np.bincount(of.ravel(), np.repeat(changed, len(self.groupings)), len(touched))
+        if self.bins:
+            more = np.array((tries, hits), np.float32)
+            self.today[:, touched] += more
+            self._all[:, touched] += more
+        stays = _FADE**tries
+        self.lately[touched] = stays * self.lately[touched] + (1 - stays) * hits / np.maximum(tries, 1)
+        return touched
 
-    def since(self, group: Pages, bin_: Pages) -> tuple[Floats, Floats]:
+    def since(self, rows: NDArray[np.int64], bin_: NDArray[np.int64] | int) -> NDArray[np.float32]:
         """Visits and finds of groups from the beginning of a bin to now."""
-        now = self.today(group)
-        tries, hits = (all_[group, -1] - all_[group, np.minimum(bin_, all_.shape[1] - 1)] for all_ in self._before)
-        return tries + now[0], hits + now[1]
-
-
-def _running(counts: Floats) -> Floats:
-    """Sums over the bins before each one, the last bin left out (it goes on changing)."""
-    summed = np.zeros((len(counts), max(counts.shape[1], 1)))
-    np.cumsum(counts[:, :-1], axis=1, out=summed[:, 1:])
-    return summed
+        bins = self.before.shape[2]
+        cells = rows * bins + np.minimum(bin_, bins - 1)
+        counts: NDArray[np.float32] = self._all.take(rows, axis=1)
+        counts -= self.before.reshape(2, -1).take(cells, axis=1)
+        return counts
