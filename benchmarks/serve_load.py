@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -100,9 +101,22 @@ def add_visits(folder: Path, pages: int, visits: int, cycles: int) -> None:
         catch_up(store, now)
 
 
+@dataclass(frozen=True)
+class Running:
+    """The real service."""
+
+    port: int
+    process: int
+
+    def cpu(self) -> float:
+        """Seconds of CPU that its own process has taken, without the one that crawls."""
+        words = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def served(folder: Path) -> Iterator[int]:
-    """The real command; its port."""
+def served(folder: Path) -> Iterator[Running]:
+    """The real command."""
     words = [sys.executable, "-m", "recrawl", "-C", str(folder), "serve", "--port", "0", "--no-schedule", "--json"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -113,7 +127,7 @@ def served(folder: Path) -> Iterator[int]:
             if not line:
                 raise SystemExit("the service did not start")
             told += line
-        yield int(json.loads(told)["address"].rstrip("/").rpartition(":")[2])
+        yield Running(int(json.loads(told)["address"].rstrip("/").rpartition(":")[2]), process.pid)
     finally:
         process.terminate()
         process.wait()
@@ -208,36 +222,41 @@ def main() -> None:
         report(folder, chosen)
 
 
-def _beside(folder: Path, chosen: argparse.Namespace) -> tuple[tuple[Times, float], float]:
-    """What clients saw while a cycle ran, and how long the cycle took."""
+def _beside(folder: Path, chosen: argparse.Namespace) -> tuple[tuple[Times, float, float], float]:
+    """What clients saw while a cycle ran, at which rate and for how much CPU; and how long the cycle took."""
     seen: list[tuple[Times, float]] = []
     stop = threading.Event()
-    with served(folder) as port:
-        presser = threading.Thread(target=lambda: seen.append(pressed(port, chosen.rate, stop)))
+    with served(folder) as service:
+        before = service.cpu()
+        presser = threading.Thread(target=lambda: seen.append(pressed(service.port, chosen.rate, stop)))
         presser.start()
-        seconds = cycle(port, chosen.budget)
+        seconds = cycle(service.port, chosen.budget)
         stop.set()
         presser.join()
-    return seen[0], seconds
+        times, rate = seen[0]
+        spent = (service.cpu() - before) / sum(len(values) for values in times.seconds.values())
+    return (times, rate, spent), seconds
 
 
 def report(folder: Path, chosen: argparse.Namespace) -> None:
     """Measure and print."""
-    with served(folder) as port:
-        times = alone(port, chosen.rounds)
+    with served(folder) as service:
+        times = alone(service.port, chosen.rounds)
         print(f"{chosen.pages:,} pages, {chosen.visits:,} visits; nothing else asked or crawled; {times.errors} errors")
         for name in PATHS:
             median, high = times.figures(name)
             print(f"  {name:12} median {median:7.1f} ms   95 % within {high:7.1f} ms")
-    with served(folder) as port:
-        cycle(port, 1)  # the first one crawls what the web has beside the pages that were made up
+    with served(folder) as service:
+        cycle(service.port, 1)  # the first one crawls what the web has beside the pages that were made up
     quiet = []
     for _ in range(2):
-        with served(folder) as port:
-            quiet.append(cycle(port, chosen.budget))
+        with served(folder) as service:
+            quiet.append(cycle(service.port, chosen.budget))
     seen, loud = zip(*(_beside(folder, chosen) for _ in range(2)), strict=True)
-    for beside, rate in seen:
-        print(f"beside a cycle: {rate:.0f} requests a second, {beside.errors} errors")
+    for beside, rate, spent in seen:
+        print(
+            f"beside a cycle: {rate:.0f} requests a second, {beside.errors} errors, {1000 * spent:.1f} ms CPU a request"
+        )
         for name in PATHS:
             median, high = beside.figures(name)
             print(f"  {name:12} median {median:7.1f} ms   95 % within {high:7.1f} ms")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +20,7 @@ from recrawl.errors import Busy, UsageError
 from recrawl.serve import asides, dashboard
 from recrawl.serve.dashboard import kept
 from recrawl.serve.dashboard.desk import Desk
+from recrawl.serve.politeness import step_back
 from recrawl.serve.running import Plan, Service
 from tests.serving import TOKEN, Asker, Got
 from tests.world import Repo, Site, page
@@ -158,3 +162,17 @@ def test_a_page_that_many_ask_for_is_made_once(repo: Repo, monkeypatch: pytest.M
             thread.join()
     assert [answer.status for answer in answers] == [200] * 6
     assert len(made) == 1
+
+
+def test_work_in_the_background_steps_back() -> None:
+    words = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as process:
+        before = os.getpriority(os.PRIO_PROCESS, 0)
+        step_back(process.pid, 3)
+        after = os.getpriority(os.PRIO_PROCESS, process.pid), os.getpriority(os.PRIO_PROCESS, 0)
+        assert after == (min(19, before + 3), before)
+        ours, its = (Path(f"/proc/{name}/autogroup") for name in ("self", process.pid))
+        if its.exists():
+            numbers = [int(group.read_text().rpartition(" ")[2]) for group in (ours, its)]
+            assert numbers[1] == min(19, numbers[0] + 3)
+    step_back(process.pid, 3)  # one that has ended is no problem

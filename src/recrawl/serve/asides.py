@@ -7,9 +7,7 @@ are few pages, starting a process would take longer than the answer.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import subprocess
 import sys
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 from recrawl.errors import UsageError
 from recrawl.record.repository import Repository
 from recrawl.serve.context import Context
+from recrawl.serve.politeness import step_back
 from recrawl.serve.problems import Problem
 from recrawl.verbs import predict
 from recrawl.verbs.why import reasons
@@ -50,8 +49,7 @@ def command(context: Context, *words: str) -> Any:
     line = [sys.executable, "-m", "recrawl", "-C", str(context.folder), *words]
     with context.places:
         child = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, child.pid, _POLITE)
+        step_back(child.pid, _POLITE)
         try:
             out, err = child.communicate(timeout=_PATIENCE)
         except subprocess.TimeoutExpired:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from recrawl.errors import NotKnown, RecrawlError
+from recrawl.serve.politeness import step_back
 from recrawl.serve.shelf import Shelf
 from recrawl.verbs.words import PROGRESS
 
@@ -182,8 +183,7 @@ class Jobs:
                 env={**os.environ, **kept},
                 start_new_session=True,
             )
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, process.pid, _POLITE)
+        step_back(process.pid, _POLITE)
         timer = threading.Timer(_LONGEST, self._kill)
         timer.start()
         try:

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from recrawl.serve.politeness import step_back
+
 Message = dict[str, Any]
+_POLITE = 5
+"""By how much people who look at the dashboard go before the crawl, where both want the same processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class ProcessRunner:
             text=True,
             start_new_session=True,  # a Ctrl-C is for the service, which then stops us
         )
+        step_back(child.pid, _POLITE)
         with self._lock:
             self._child = child
         last: Message = {}

@@ -27,15 +27,12 @@ from recrawl.engine.tally import Tally
 from recrawl.errors import RecrawlError
 from recrawl.verbs.turns import Turn, summary_of, take, tally_of
 
-_POLITE = 5
-"""By how much people who look at the dashboard go before the crawl, where both want the same processor."""
 _OFTEN = 1.0
 """Seconds between two reports."""
 
 
 def main(arguments: list[str]) -> int:
     """Take the turn that the first line of input orders."""
-    os.nice(_POLITE)
     order = json.loads(_first_line())
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

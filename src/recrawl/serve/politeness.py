@@ -1,0 +1,23 @@
+"""Work in the background lets people go first."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+_LOWEST = 19
+
+
+def step_back(process: int, by: int) -> None:
+    """Give a process a lower priority than ours; where that cannot be done, it keeps its own.
+
+    A process with a session of its own is in a group of its own on Linux (autogroup): groups share the processors by
+    the priority of the group, whatever that of the process is. So both are lowered.
+    """
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, process, min(_LOWEST, os.getpriority(os.PRIO_PROCESS, 0) + by))
+    with contextlib.suppress(OSError, ValueError):
+        if os.getsid(process) == process:
+            ours = int(Path("/proc/self/autogroup").read_text().rpartition(" ")[2])  # "/autogroup-7 nice 0"
+            Path(f"/proc/{process}/autogroup").write_text(str(min(_LOWEST, ours + by)))
