@@ -57,7 +57,7 @@ def test_a_clock_that_steps_back_adds_no_bin() -> None:
 
 def test_one_changed_page_makes_its_group_suspect_and_others_less_so() -> None:
     book = watched()
-    belief = Shocks.of(book)
+    belief = Shocks.of(book, "shock", book.form)
     place = belief.bins.place(book.last_visit / DAY)
     before = belief.exposure(np.arange(40), place)
     belief.observe(np.array([0]), place[:1], np.array([True]))
@@ -69,7 +69,7 @@ def test_one_changed_page_makes_its_group_suspect_and_others_less_so() -> None:
 
 def test_unchanged_pages_clear_their_group() -> None:
     book = watched()
-    belief = Shocks.of(book)
+    belief = Shocks.of(book, "shock", book.form)
     place = belief.bins.place(book.last_visit / DAY)
     before = belief.exposure(np.arange(1, 20), place[1:20])
     belief.observe(np.arange(1), place[:1], np.array([False]))

@@ -75,6 +75,9 @@ VARIANTS = (
     "predicted(method=1d)",
     "predicted(retrain=1, explore=0)",
     "predicted(explore=1, pick=coin)",
+    "shock(explore=1, probe=0, experts=none)",
+    "shock(probe=1, experts=directory+alone+clusters+links)",
+    "shock(batches=1, patience=0, experts=pooled)",
 )
 TEXTS = (*POLICIES, *VARIANTS)
 DAY = 86400.0

@@ -39,8 +39,11 @@ class Policy(Chooser, Protocol):
     """Stable, lower case; how people call it."""
     source: ClassVar[str]
     """Where it comes from."""
-    needs: ClassVar[frozenset[str]]
-    """What it asks of the book beyond the columns: folders, links, clusters, forms, hints."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks of the book beyond the columns: folders, links, clusters, forms, hints."""
+        ...
 
 
 def needs_of(policy: Policy) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -11,13 +12,14 @@ from recrawl.book import Book
 from recrawl.choose.contract import Choice
 from recrawl.choose.least import least, rank_within
 from recrawl.errors import UsageError
+from recrawl.learn.council import EXPERTS, NEEDS, Council, told
 from recrawl.learn.hints import Signals
 from recrawl.learn.objectives import OBJECTIVES, index, level
-from recrawl.learn.opinion import Opinion, log_odds
+from recrawl.learn.opinion import log_odds
 from recrawl.learn.parts import AnyFloats, Column, parts, sums, where
 from recrawl.learn.shocks import DAY
 from recrawl.learn.tallies import Groups
-from recrawl.model import Outcomes, Picks
+from recrawl.model import Outcomes, Pages, Picks
 
 FEW = 2
 """So many pages of one group in a batch, unless the group is ..."""
@@ -44,9 +46,10 @@ class Shock:
     of shocks: times when far more happened to it than usual. A visit moves the belief of the page, of its group and of
     its site, so one changed page of a site that was rebuilt brings the others to the front within the same cycle. A
     small network that has learnt how far to trust this belief, and what visits to pages of the same form, directory and
-    site say, is averaged with it. Of a group of which it is not sure, a few pages are tried first. Hints of servers are
-    believed as far as they proved right. Pages that were never downloaded come first. Some batches are drawn by chance
-    from the belief, so that nothing is taken for granted.
+    site say, is averaged with it. Other experts are heard beside it, and a site believes them where they have foretold
+    its visits better. Of a group of which it is not sure, a few pages are tried first. Hints of servers are believed as
+    far as they proved right. Pages that were never downloaded come first. No site is left alone for long, and some
+    batches are drawn by chance from the belief, so that nothing is taken for granted.
 
     Parameters
     ----------
@@ -57,6 +60,12 @@ class Shock:
         How many batches a cycle is cut into: what one finds decides on the next.
     explore
         The share of batches that are drawn from the belief instead of taking what is best by it.
+    probe
+        The share of the budget that belongs to sites by their number of pages: one that has had no visit for as long as
+        its part of this share is worth a visit gets one, however little is expected of it.
+    experts
+        Who else is heard, joined by `+`: `alone` (each page changes on its own), `directory`, `links`, `clusters`
+        (shocks shared along these instead of forms of addresses), `pooled` (a model fitted here); or `none`.
     patience
         After how many rounds (the time that the budget takes for all pages) a page is visited in any case; such pages
         get a tenth of the budget at most. 0 is never.
@@ -75,23 +84,35 @@ class Shock:
 
     name: ClassVar[str] = "shock"
     source: ClassVar[str] = "recrawl's own: common shocks shared between pages alike, hints, and a learnt opinion"
-    needs: ClassVar[frozenset[str]] = frozenset({"forms", "hints"})
+    needs: frozenset[str] = frozenset({"forms", "hints"})
 
     def __init__(
-        self, *, objective: Objective = "changes", batches: int = 24, explore: float = 0.05, patience: float = 20.0
+        self,
+        *,
+        objective: Objective = "changes",
+        batches: int = 24,
+        explore: float = 0.02,
+        probe: float = 0.04,
+        patience: float = 20.0,
+        experts: str = "alone",
     ) -> None:
         if objective not in OBJECTIVES:
             raise UsageError(f"shock's objective is {', '.join(OBJECTIVES)}, not '{objective}'")
         if not (1 <= batches <= 1000 and batches == int(batches)):
             raise UsageError(f"shock's batches is a whole number from 1 to 1000, not {batches}")
-        if not 0 <= explore <= 1:
-            raise UsageError(f"shock's explore is a share from 0 to 1, not {explore}")
+        for name, share in (("explore", explore), ("probe", probe)):
+            if not 0 <= share <= 1:
+                raise UsageError(f"shock's {name} is a share from 0 to 1, not {share}")
         if not 0 <= patience < float("inf"):
             raise UsageError(f"shock's patience is a number of rounds, 0 for never, not {patience}")
         self.objective: Objective = objective
         self.batches = batches
         self.explore = explore
+        self.probe = probe
         self.patience = patience
+        self.experts = experts
+        self._heard = _experts(experts)
+        self.needs = frozenset({"forms", "hints"}).union(*(NEEDS.get(name, ()) for name in self._heard))
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Never downloaded pages, pages that waited too long, then batches."""
@@ -107,6 +128,10 @@ class Shock:
         if len(waited):
             plan.take((yield Picks(waited, np.ones(len(waited)), "has waited as long as any page may")))
             left -= len(waited)
+        probes = plan.probes(self.probe * budget)[:left]
+        if len(probes):
+            plan.take((yield Picks(probes, plan.chance[probes].astype(np.float64), "its site was left alone for long")))
+            left -= len(probes)
         step = -(-budget // int(self.batches))
         while left > 0 and plan.left:
             drawn = rng.random() < self.explore
@@ -120,26 +145,30 @@ class Shock:
 
     def plan(self, book: Book, open_: NDArray[np.bool_], budget: int) -> Plan:
         """What the cycle goes by."""
-        return Plan(book, open_, budget)
+        return Plan(book, open_, budget, self._heard)
 
-    def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:  # noqa: ARG002
+    def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
         """Take in a cycle: what the cycle went by, moved by all its visits."""
-        opinion = Opinion.of(book)
-        told = seen.answered & (book.visits[seen.pages] > 0)
+        council = Council.of(book, self._heard)
         signals = Signals.of(book)
-        _take_in(opinion, signals, seen.pages[told], seen.changed[told])
+        pages, changed = told(book, seen)
+        _weigh_hints(council, signals, pages, changed)
         signals.keep(book)
-        opinion.keep(book)
+        council.learn(seen, at)
+        visited = _last_visits(book)
+        np.maximum.at(visited, book.site[seen.pages], at)
+        book.memory["shock.visited"] = visited
 
 
 class Plan:
     """The pages that a cycle may still visit, and what is believed of them as it goes on."""
 
-    def __init__(self, book: Book, open_: NDArray[np.bool_], budget: int) -> None:
+    def __init__(self, book: Book, open_: NDArray[np.bool_], budget: int, experts: Sequence[str] = ("alone",)) -> None:
         self.open = open_
         """One per page: whether it may still be visited."""
         self.left = int(np.count_nonzero(open_))
-        self.opinion = Opinion.of(book)
+        self.council = Council.of(book, experts)
+        self.opinion = self.council.opinion
         self.chance = np.zeros(len(book), np.float32)
         """One per page: of having changed."""
         self._book = book
@@ -150,6 +179,22 @@ class Plan:
         self._near = np.full(len(self.opinion.belief.groups), NEAR, np.int32)
         """One per group: so many of its pages, by their first chances, are looked at again when something is found."""
         self._rank = _ranks(self.chance, self.opinion.belief.groups, open_)
+
+    def probes(self, visits: float) -> NDArray[np.int64]:
+        """The likeliest page of each site that is owed a visit, if so many visits a cycle belong to sites by size."""
+        book, length = self._book, _cycle(self._book)
+        if not length:
+            return np.zeros(0, np.int64)
+        last = _last_visits(book)
+        size = sums(book.site, self.open, len(last))
+        owed = (book.now - last) / length * visits * size / max(self.left, 1)
+        late = np.flatnonzero((owed >= 1) & (size > 0))
+        late = late[np.argsort(-owed[late], kind="stable")][: max(1, int(2 * visits))]
+        wanted = np.zeros(len(last), bool)
+        wanted[late] = True
+        some = np.flatnonzero(wanted[book.site] & self.open)
+        some = some[np.lexsort((-self.chance[some], book.site[some]))]
+        return some[np.unique(book.site[some], return_index=True)[1]]
 
     def worth(self, objective: Objective, chance: Column) -> Column:
         """What a visit to each page is worth, if these are the chances."""
@@ -183,13 +228,15 @@ class Plan:
         A few visits tell what has become of the group. The others would be wasted if it were nothing.
         """
         some = _largest(worth, min(self.left, many * _WIDE))
-        late = (rank_within(self.opinion.belief.groups.of[some]) >= each) & (self.chance[some] < SURE)
+        unsure = (self.chance[some] < SURE) & self.council.shared(some)
+        late = (rank_within(self.opinion.belief.groups.of[some]) >= each) & unsure
         return np.concatenate((some[~late], some[late]))[:many]
 
     def take(self, seen: Outcomes) -> None:
         """What a batch has found: its pages are done, those of the same sites are looked at again."""
-        told = seen.answered
-        _take_in(self.opinion, self._signals, seen.pages[told], seen.changed[told])
+        pages, changed = seen.pages[seen.answered], seen.changed[seen.answered]
+        _weigh_hints(self.council, self._signals, pages, changed)
+        self.council.observe(pages, changed)
         self.left -= int(np.count_nonzero(self.open[seen.pages]))
         self.open[seen.pages] = False
         self._rank[seen.pages] = _LAST
@@ -235,7 +282,7 @@ class Plan:
         self.chance[close] = seen
 
     def _look(self, pages: NDArray[np.int64]) -> AnyFloats:
-        return self._signals.chance(pages, self.opinion.chance(pages))
+        return self._signals.chance(pages, self.council.chance(pages))
 
 
 def _ranks(chance: Column, groups: Groups, open_: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -252,20 +299,41 @@ def _ranks(chance: Column, groups: Groups, open_: NDArray[np.bool_]) -> NDArray[
     return rank
 
 
-def _take_in(opinion: Opinion, signals: Signals, pages: NDArray[np.int64], changed: NDArray[np.bool_]) -> None:
-    """Visits: first what they say of the sources of hints, given what was thought of the pages without them."""
-    if opinion.book.hints is not None:
-        signals.chance(pages, opinion.chance(pages))
+def _weigh_hints(council: Council, signals: Signals, pages: Pages, changed: NDArray[np.bool_]) -> None:
+    """What visits say of the sources of hints, given what was thought of the pages without them."""
+    if council.book.hints is not None:
+        signals.chance(pages, council.chance(pages))
     signals.observe(pages, changed)
-    opinion.observe(pages, changed)
+
+
+def _experts(text: str) -> tuple[str, ...]:
+    """The experts that a text names."""
+    names = () if text == "none" else tuple(text.split("+"))
+    if not set(names) <= EXPERTS.keys() or len(set(names)) < len(names):
+        raise UsageError(f"shock's experts are {', '.join(EXPERTS)}, joined by +, or none, not '{text}'")
+    return names
+
+
+def _cycle(book: Book) -> float:
+    """How long a cycle is, as a rule, in seconds; 0 while nobody can say."""
+    times = book.memory.get("shock.times", np.zeros(0))
+    return float(np.median(np.diff(times))) * DAY if len(times) > 1 else 0.0
+
+
+def _last_visits(book: Book) -> NDArray[np.float64]:
+    """One per site: when it was last visited; where that was not noted, when time began."""
+    visited = np.full(int(book.site.max(initial=-1)) + 1, book.memory.get("shock.times", np.zeros(1))[0] * DAY)
+    kept = book.memory.get("shock.visited", visited[:0])
+    visited[: len(kept)] = kept
+    return visited
 
 
 def _overdue(book: Book, open_: NDArray[np.bool_], patience: float, budget: int) -> NDArray[np.int64]:
     """Pages that have waited longer than any page may, the longest first."""
-    times = book.memory.get("shock.times")
-    if not patience or budget <= 0 or times is None or len(times) < 2:
+    length = _cycle(book)
+    if not patience or budget <= 0 or not length:
         return np.zeros(0, np.int64)
-    round_ = np.count_nonzero(book.known) / budget * float(np.median(np.diff(times))) * DAY
+    round_ = np.count_nonzero(book.known) / budget * length
     waited = book.now - book.last_try
     late = np.flatnonzero(open_ & (waited > patience * round_))
     return late[np.argsort(-waited[late], kind="stable")]

@@ -61,6 +61,8 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line; 0 went well, 1 did not, 2 was not understood."""
+    # Our matrices are small: on a busy machine threads that share one wait for each other far longer than it takes.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         verb = _verb(arguments)
         if verb and verb not in VERBS:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.learn.bins import Floats
 from recrawl.learn.parts import AnyFloats, Column, Pages, by_parts, sums
-from recrawl.learn.shocks import DAY, FIRST_RATE, PAGE_WEIGHT, Shocks
+from recrawl.learn.shocks import DAY, FIRST_RATE, PAGE_WEIGHT, Shocks, gamma
 from recrawl.learn.tallies import FIRST_SHARE, Groups, Tally
 
 LEVELS = ("form", "folder", "site")
@@ -54,7 +54,7 @@ class Opinion:
     @classmethod
     def of(cls, book: Book) -> Opinion:
         """What the book's memory holds, up to now."""
-        belief = Shocks.of(book)
+        belief = Shocks.of(book, "shock", book.form)
         folders, sites = (
             Groups.by(book, f"shock.{name}", label) for name, label in (("folder", book.folder), ("site", None))
         )
@@ -85,7 +85,7 @@ class Opinion:
 
     def believed(self, pages: Pages) -> Column:
         """The chances by the belief alone."""
-        return by_parts(lambda part: _gamma(*self.belief.rate(part), self.exposure(part)), pages)
+        return by_parts(lambda part: self.belief.chance(part, self.place(part)), pages)
 
     def chance(self, pages: Pages) -> Column:
         """The chances of pages of having changed since their last visits."""
@@ -115,7 +115,7 @@ class Opinion:
     def _look_at_belief(self, pages: Pages, place: Floats, seen: Column) -> None:
         a, b = self.belief.rate(pages)
         passed = self.belief.exposure(pages, place)
-        seen[:, 0] = log_odds(_gamma(a, b, passed))
+        seen[:, 0] = log_odds(gamma(a, b, passed))
         seen[:, 1] = np.log(passed + 1e-3)
         seen[:, 2] = np.log(a / b)
 
@@ -220,12 +220,6 @@ def network() -> Network:
 def chances(seen: Column) -> Floats:
     """The network's chances, from `evidence`."""
     return network()(seen)
-
-
-def _gamma(a: Floats, b: Floats, passed: Floats) -> Floats:
-    """The chance of any change in so much time, if the rate is Gamma(a, b) distributed."""
-    chance: Floats = 1 - (b / (b + passed)) ** a
-    return chance
 
 
 def log_odds(chance: AnyFloats) -> Floats:

@@ -8,7 +8,7 @@ A visit says whether the page has changed since the visit before it, so when it 
 in between by what is believed of them (one step of expectation maximisation); the belief of each bin of the group, and
 of the page's rate, moves with it. All of it is sums: an update costs what was visited, not what there is.
 
-    belief = Shocks.of(book)                   a copy of the policy's memory, with a bin up to now
+    belief = Shocks.of(book, name, label)      a copy of the policy's memory, with a bin up to now
     place = belief.bins.place(days)            the pages' last visits among the bins
     belief.exposure(pages, place)              how much has happened to their groups since then
     belief.observe(pages, place, changed)
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.learn.bins import Bins, Floats, Step
-from recrawl.learn.parts import Pages, sums
+from recrawl.learn.parts import AnyFloats, Pages, sums
 from recrawl.learn.tallies import Groups
 
 DAY = 86400.0
@@ -44,6 +44,8 @@ _SITES = 1 << 12
 class Shocks:
     """The belief at one time; `of` makes it, `observe` changes it, `keep` saves it."""
 
+    name: str
+    """Under which it is kept."""
     groups: Groups
     bins: Bins
     step: Step
@@ -76,35 +78,45 @@ class Shocks:
             self._follow(np.arange(start, min(start + _SITES, sites)))
 
     @classmethod
-    def of(cls, book: Book) -> Shocks:
-        """The belief that a book's memory holds, with a bin from the last moment in it to now."""
-        groups = Groups.by(book, "shock", book.form)
-        before = Bins(book.memory.get("shock.times", np.array([_beginning(book) / DAY])))
+    def of(cls, book: Book, name: str, label: NDArray[np.int64] | None) -> Shocks:
+        """The belief that a book's memory holds under a name, with a bin from the last moment in it to now.
+
+        Pages with the same label are a group.
+        """
+        groups = Groups.by(book, name, label)
+        before = Bins(book.memory.get(f"{name}.times", np.array([_beginning(book) / DAY])))
         bins, step = before.up_to(book.now / DAY)
         faded = (1 - FORGET) ** (bins.times[-1] - before.times[-1])
-        changes, watched = (book.kept(f"shock.{name}", 0.0, np.float32) for name in ("changes", "watched"))
+        changes, watched = (book.kept(f"{name}.{part}", 0.0, np.float32) for part in ("changes", "watched"))
         changes *= faded
         watched *= faded
         return cls(
+            name=name,
             groups=groups,
             bins=bins,
             step=step,
             changes=changes,
             watched=watched,
-            events=step(book.memory.get("shock.events"), len(groups)),
-            expected=step(book.memory.get("shock.expected"), len(groups)),
+            events=step(book.memory.get(f"{name}.events"), len(groups)),
+            expected=step(book.memory.get(f"{name}.expected"), len(groups)),
         )
 
     def keep(self, book: Book) -> None:
         """Save the belief in the book's memory."""
-        self.groups.keep(book, "shock")
-        book.memory |= {
-            "shock.times": self.bins.times,
-            "shock.changes": self.changes,
-            "shock.watched": self.watched,
-            "shock.events": self.events,
-            "shock.expected": self.expected,
+        self.groups.keep(book, self.name)
+        kept: dict[str, AnyFloats] = {
+            "times": self.bins.times,
+            "changes": self.changes,
+            "watched": self.watched,
+            "events": self.events,
+            "expected": self.expected,
         }
+        book.memory |= {f"{self.name}.{part}": column for part, column in kept.items()}
+
+    def chance(self, pages: Pages, place: Floats) -> Floats:
+        """The chances of pages of having changed since places in time."""
+        a, b = self.rate(pages)
+        return gamma(a, b, self.exposure(pages, place))
 
     def rate(self, pages: Pages) -> tuple[Floats, Floats]:
         """The pages' rates are thought to be Gamma(a, b), changes a day."""
@@ -193,6 +205,16 @@ class Shocks:
         shock = (own * np.repeat(of_site, many, axis=0) + events) / (own + expected)
         self._since[groups, :-1] = np.cumsum((shock * days)[:, ::-1], axis=1)[:, ::-1]
         return groups
+
+
+def gamma(a: Floats, b: Floats, passed: Floats) -> Floats:
+    """The chance of any change in so much time, if the rate is Gamma(a, b) distributed.
+
+    >>> gamma(np.array([1.0]), np.array([2.0]), np.array([2.0])).tolist()
+    [0.5]
+    """
+    chance: Floats = 1 - (b / (b + passed)) ** a
+    return chance
 
 
 def _beginning(book: Book) -> float:
