@@ -1,7 +1,7 @@
 """How the default policy does against all others on archives: all sites together, each site alone, ingredients, worlds.
 
     python -m benchmarks.default_policy together ARCHIVE... [--seeds 5]
-    python -m benchmarks.default_policy alone ARCHIVE... [--budget 0.03]
+    python -m benchmarks.default_policy alone ARCHIVE... [--budget 0.03] [--seeds 5]
     python -m benchmarks.default_policy parts ARCHIVE...                     what each ingredient brings
     python -m benchmarks.default_policy poisson                              pages that change on their own, no shocks
     python -m benchmarks.default_policy speed                                10,000 pages, 365 cycles
@@ -80,9 +80,11 @@ def alone(history, asked) -> None:
     for site in sites:
         some = part(history, np.array([site]))
         for policy in ("shock", *OTHERS):
-            told(
-                site=int(site), pages=len(some), policy=policy, **measured(some, policy, asked.budget, 1, asked.cycles)
-            )
+            if asked.only and policy not in asked.only:
+                continue
+            for seed in range(1, asked.seeds + 1):
+                row = measured(some, policy, asked.budget, seed, asked.cycles)
+                told(site=int(site), pages=len(some), policy=policy, **row)
 
 
 def parts(history, asked) -> None:
@@ -97,6 +99,10 @@ def parts(history, asked) -> None:
     line("nothing", Shock())
     line("batches (one a cycle)", Shock(batches=1))
     line("exploration", Shock(explore=0.0))
+    line("visits that sites are owed", Shock(probe=0.0))
+    line("another expert", Shock(experts="none"))
+    for more in ("directory", "links", "clusters", "pooled"):  # this is what they bring beside it
+        line(f"nothing, {more} heard as well", Shock(experts=f"alone+{more}"))
     opinion.chances = belief
     line("the network", Shock())
     shocks.SHOCK_WEIGHT = 1e9  # a prior that nothing can move: every group is always as usual
@@ -156,7 +162,7 @@ def main():
     if asked.what in {"poisson", "speed"}:
         {"poisson": poisson, "speed": speed}[asked.what](asked)
         return
-    history = open_history(asked.archives, cache=asked.cache)
+    history = open_history(asked.archives, cache=asked.cache, clusters=asked.what == "parts")
     {"together": together, "alone": alone, "parts": parts}[asked.what](history, asked)
 
 
