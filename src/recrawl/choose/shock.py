@@ -152,7 +152,9 @@ class Shock:
         council = Council.of(book, self._heard)
         signals = Signals.of(book)
         pages, changed = told(book, seen)
-        _weigh_hints(council, signals, pages, changed)
+        for part, trial in council.in_turn(pages, changed):
+            _weigh_hints(trial, signals, pages[part], changed[part])
+            council.judge(trial, pages[part], changed[part])
         signals.keep(book)
         council.learn(seen, at)
         visited = _last_visits(book)
@@ -340,6 +342,14 @@ def _overdue(book: Book, open_: NDArray[np.bool_], patience: float, budget: int)
 
 
 def _largest(worth: Column, many: int) -> NDArray[np.int64]:
-    """The pages worth most, the most first; those that are level in no order, so that they lie apart."""
-    best = np.argpartition(-worth, many - 1)[:many] if many < len(worth) else np.arange(len(worth))
-    return best[np.argsort(-worth[best], kind="stable")]
+    """The pages worth most, the most first; of those that are level at the end some that lie apart.
+
+    >>> _largest(np.array([1, 2, 1, 1, 1, 3], np.float32), 4).tolist()
+    [5, 1, 0, 4]
+    """
+    if many >= len(worth):
+        return np.argsort(-worth, kind="stable")
+    last = np.partition(worth, len(worth) - many)[len(worth) - many]
+    more, level = np.flatnonzero(worth > last), np.flatnonzero(worth == last)
+    apart = level[np.linspace(0, len(level) - 1, many - len(more)).astype(np.int64)]
+    return np.concatenate((more[np.argsort(-worth[more], kind="stable")], apart))

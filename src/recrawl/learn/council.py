@@ -15,7 +15,7 @@ lucky for a while, and good guesses alone do not find out what has become of a g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -38,6 +38,8 @@ FADE = 0.9995
 """How much of the evidence stays when one more visit is taken in."""
 _PARTS = 6
 """A cycle's visits are judged in so many parts, so that experts can make use of what the parts before have found."""
+_FEW = 16
+"""A part has no fewer visits than this."""
 _SUREST = 0.98
 """No expert is taken to be surer than this, so that no single visit can settle the matter."""
 _HEARD = 1e-3
@@ -195,28 +197,34 @@ class Council:
         for expert in self.others.values():
             expert.observe(pages, changed)
 
+    def in_turn(self, pages: Pages, changed: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int64], Council]]:
+        """A cycle's visits in parts, each with a council that has heard of the parts before it and no more.
+
+        Who judges by what visits found must ask this one: much of what a cycle finds it was led to by what it had found
+        already, and by what was known when it began all of that would be a surprise.
+        """
+        if not self.others and self.book.hints is None:
+            return  # there is nobody to be judged
+        trial = Council.of(self.book, tuple(self.others))
+        for part in np.array_split(np.arange(len(pages)), min(_PARTS, 1 + len(pages) // _FEW)):
+            yield part, trial
+            trial.observe(pages[part], changed[part])
+
+    def judge(self, trial: Council, pages: Pages, changed: NDArray[np.bool_]) -> None:
+        """Note how likely each expert of a council `in_turn` made what visits found."""
+        site, sites = self.book.site[pages], self.lead.shape[1]
+        usual = _likely(trial.opinion.chance(pages), changed)
+        self.lead *= FADE ** np.bincount(site, minlength=sites)
+        for row, expert in enumerate(trial.others.values()):
+            self.lead[row] += np.bincount(site, _likely(expert.chance(pages), changed) - usual, sites)
+
     def learn(self, seen: Outcomes, at: Floats) -> None:
         """Take in a whole cycle, before the book does, and save what is to stay."""
-        pages, changed = told(self.book, seen)
-        if self.others:
-            self.book.memory["shock.lead"] = self._judged(pages, changed)
-        self.opinion.observe(pages, changed)
+        self.opinion.observe(*told(self.book, seen))
         self.opinion.keep(self.book)
         for expert in self.others.values():
             expert.learn(seen, at)
-
-    def _judged(self, pages: Pages, changed: NDArray[np.bool_]) -> Floats:
-        """The lead of the experts after these visits: each is asked of a part, then told what came of it."""
-        lead, trial = self.lead.copy(), Council.of(self.book, tuple(self.others))
-        sites = lead.shape[1]
-        for part in np.array_split(np.arange(len(pages)), min(_PARTS, max(len(pages), 1))):
-            site, found = self.book.site[pages[part]], changed[part]
-            usual = _likely(trial.opinion.chance(pages[part]), found)
-            lead *= FADE ** np.bincount(site, minlength=sites)
-            for row, expert in enumerate(trial.others.values()):
-                lead[row] += np.bincount(site, _likely(expert.chance(pages[part]), found) - usual, sites)
-            trial.observe(pages[part], found)
-        return lead
+        self.book.memory["shock.lead"] = self.lead
 
 
 def _likely(chance: AnyFloats, changed: NDArray[np.bool_]) -> Floats:

@@ -238,7 +238,7 @@ def _posterior(logs: Floats, prior: Floats) -> Floats:
 
 def _expected(chance: AnyFloats) -> Floats:
     """The changes to be expected where the chance of any is this: at least next to none."""
-    expected: Floats = np.clip(-np.log1p(-np.minimum(chance, 1 - 1e-13)), 1e-9, _MOST_CHANGES)
+    expected: Floats = np.clip(-np.log1p(-np.minimum(chance.astype(np.float64), 1 - 1e-13)), 1e-9, _MOST_CHANGES)
     return expected
 
 
