@@ -32,9 +32,9 @@ from recrawl.learn.shocks import DAY, Shocks
 from recrawl.learn.steady import Steady
 from recrawl.model import Outcomes, Pages
 
-CAUTION = 25.0
+CAUTION = 15.0
 """How far, in log odds, the first expert is ahead of each other one before anything was seen."""
-FADE = 0.9995
+FADE = 0.9998
 """How much of the evidence stays when one more visit is taken in."""
 _PARTS = 6
 """A cycle's visits are judged in so many parts, so that experts can make use of what the parts before have found."""
