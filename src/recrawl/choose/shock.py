@@ -29,6 +29,10 @@ MANY = 1 << 19
 """So many pages, and at least four times the budget, are looked at closely when a cycle begins."""
 NEAR = 12
 """So many pages of a group are looked at again when its site was visited, and more as the group itself is."""
+PARTS = 6
+"""A cycle's visits are judged in so many parts ..."""
+LEAST = 16
+"""... of no fewer visits than this."""
 _WIDE = 12
 """How many times the size of a batch is looked through for pages of different groups."""
 _SORTED = 1 << 20
@@ -149,17 +153,27 @@ class Shock:
 
     def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
         """Take in a cycle: what the cycle went by, moved by all its visits."""
-        council = Council.of(book, self._heard)
-        signals = Signals.of(book)
-        pages, changed = told(book, seen)
-        for part, trial in council.in_turn(pages, changed):
-            _weigh_hints(trial, signals, pages[part], changed[part])
-            council.judge(trial, pages[part], changed[part])
-        signals.keep(book)
-        council.learn(seen, at)
+        lead = self._judged(book, *told(book, seen))
+        Council.of(book, self._heard).learn(seen, at, lead)
         visited = _last_visits(book)
         np.maximum.at(visited, book.site[seen.pages], at)
         book.memory["shock.visited"] = visited
+
+    def _judged(self, book: Book, pages: Pages, changed: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """What visits say of the sources of hints, which is saved, and of experts, which is given.
+
+        Much of what a cycle finds it was led to by what it had found already, and would be a surprise to who knew only
+        what was known when it began. So the visits are gone through in parts, by a council that hears of one after the
+        other.
+        """
+        council, signals = Council.of(book, self._heard), Signals.of(book)
+        if self._heard or book.hints is not None:
+            for part in np.array_split(np.arange(len(pages)), min(PARTS, 1 + len(pages) // LEAST)):
+                _weigh_hints(council, signals, pages[part], changed[part])
+                council.judge(pages[part], changed[part])
+                council.observe(pages[part], changed[part])
+        signals.keep(book)
+        return council.lead
 
 
 class Plan:
@@ -194,9 +208,13 @@ class Plan:
         late = late[np.argsort(-owed[late], kind="stable")][: max(1, int(2 * visits))]
         wanted = np.zeros(len(last), bool)
         wanted[late] = True
-        some = np.flatnonzero(wanted[book.site] & self.open)
-        some = some[np.lexsort((-self.chance[some], book.site[some]))]
-        return some[np.unique(book.site[some], return_index=True)[1]]
+        chance, page = np.full(len(last), -1, np.float32), np.zeros(len(last), np.int64)
+        for pages in where(self.open):
+            some = pages[wanted[book.site[pages]]]
+            some = some[self.chance[some] > chance[book.site[some]]]
+            some = some[np.argsort(-self.chance[some], kind="stable")][::-1]  # so that the best of a site comes last
+            chance[book.site[some]], page[book.site[some]] = self.chance[some], some
+        return page[wanted]
 
     def worth(self, objective: Objective, chance: Column) -> Column:
         """What a visit to each page is worth, if these are the chances."""

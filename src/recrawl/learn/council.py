@@ -15,7 +15,7 @@ lucky for a while, and good guesses alone do not find out what has become of a g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,10 +36,6 @@ CAUTION = 15.0
 """How far, in log odds, the first expert is ahead of each other one before anything was seen."""
 FADE = 0.9998
 """How much of the evidence stays when one more visit is taken in."""
-_PARTS = 6
-"""A cycle's visits are judged in so many parts, so that experts can make use of what the parts before have found."""
-_FEW = 16
-"""A part has no fewer visits than this."""
 _SUREST = 0.98
 """No expert is taken to be surer than this, so that no single visit can settle the matter."""
 _HEARD = 1e-3
@@ -197,34 +193,21 @@ class Council:
         for expert in self.others.values():
             expert.observe(pages, changed)
 
-    def in_turn(self, pages: Pages, changed: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int64], Council]]:
-        """A cycle's visits in parts, each with a council that has heard of the parts before it and no more.
-
-        Who judges by what visits found must ask this one: much of what a cycle finds it was led to by what it had found
-        already, and by what was known when it began all of that would be a surprise.
-        """
-        if not self.others and self.book.hints is None:
-            return  # there is nobody to be judged
-        trial = Council.of(self.book, tuple(self.others))
-        for part in np.array_split(np.arange(len(pages)), min(_PARTS, 1 + len(pages) // _FEW)):
-            yield part, trial
-            trial.observe(pages[part], changed[part])
-
-    def judge(self, trial: Council, pages: Pages, changed: NDArray[np.bool_]) -> None:
-        """Note how likely each expert of a council `in_turn` made what visits found."""
+    def judge(self, pages: Pages, changed: NDArray[np.bool_]) -> None:
+        """Note how likely each expert made what visits found that nobody has heard of yet."""
         site, sites = self.book.site[pages], self.lead.shape[1]
-        usual = _likely(trial.opinion.chance(pages), changed)
+        usual = _likely(self.opinion.chance(pages), changed)
         self.lead *= FADE ** np.bincount(site, minlength=sites)
-        for row, expert in enumerate(trial.others.values()):
+        for row, expert in enumerate(self.others.values()):
             self.lead[row] += np.bincount(site, _likely(expert.chance(pages), changed) - usual, sites)
 
-    def learn(self, seen: Outcomes, at: Floats) -> None:
-        """Take in a whole cycle, before the book does, and save what is to stay."""
+    def learn(self, seen: Outcomes, at: Floats, lead: Floats) -> None:
+        """Take in a whole cycle, before the book does, and save what is to stay; `lead` is what judging it came to."""
         self.opinion.observe(*told(self.book, seen))
         self.opinion.keep(self.book)
         for expert in self.others.values():
             expert.learn(seen, at)
-        self.book.memory["shock.lead"] = self.lead
+        self.book.memory["shock.lead"] = lead
 
 
 def _likely(chance: AnyFloats, changed: NDArray[np.bool_]) -> Floats:

@@ -7,6 +7,8 @@ visits found one (Cho's bias-reduced estimate), since several changes between tw
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from recrawl.book import Book
@@ -25,14 +27,6 @@ class Steady:
         self._book = book
         self.since = book.kept("shock.since", np.nan, np.float32)
         """One per page: the day of its first download; not a number where that was before anybody noted it."""
-        sites = int(book.site.max(initial=-1)) + 1
-        changes, days = np.zeros(sites), np.zeros(sites)
-        for part in parts(len(book)):
-            pages = np.arange(part.start, part.stop)
-            seen = self._record(pages)
-            changes += np.bincount(book.site[part], seen[0], sites)
-            days += np.bincount(book.site[part], seen[1], sites)
-        self._rate = (changes + 1) / (days + 1 / FIRST_RATE)
 
     def begin(self, pages: Pages, at: Floats) -> None:
         """Pages were downloaded for the first time."""
@@ -50,6 +44,19 @@ class Steady:
         gap = np.maximum(book.now - book.last_visit[pages], 1.0) / DAY
         changes, days = self._record(pages)
         return gamma(changes + PRIOR, days + PRIOR / self._rate[book.site[pages]], gap)
+
+    @cached_property
+    def _rate(self) -> Floats:
+        """One per site, changes a day."""
+        site = self._book.site
+        sites = int(site.max(initial=-1)) + 1
+        changes, days = np.zeros(sites), np.zeros(sites)
+        for part in parts(len(site)):
+            seen = self._record(np.arange(part.start, part.stop))
+            changes += np.bincount(site[part], seen[0], sites)
+            days += np.bincount(site[part], seen[1], sites)
+        rate: Floats = (changes + 1) / (days + 1 / FIRST_RATE)
+        return rate
 
     def _record(self, pages: Pages) -> tuple[Floats, Floats]:
         """Changes that pages are thought to have had while they were watched, and for how many days that was."""
