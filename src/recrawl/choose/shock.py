@@ -138,14 +138,19 @@ class Shock:
             left -= len(probes)
         step = -(-budget // int(self.batches))
         while left > 0 and plan.left:
-            drawn = rng.random() < self.explore
-            worth = plan.worth(self.objective, plan.drawn(rng) if drawn else plan.chance)
-            best = plan.best(worth, min(step, left), each=1 if drawn else FEW)
-            reason = "may have changed: drawn by its chances" if drawn else "has most likely changed"
-            seen = yield Picks(best, worth[best].astype(np.float64), reason)
-            left -= len(best)
+            picks = self._batch(plan, min(step, left), rng)
+            seen = yield picks
+            left -= len(picks)
             if left > 0:
                 plan.take(seen)
+
+    def _batch(self, plan: Plan, many: int, rng: np.random.Generator) -> Picks:
+        """The pages worth most, or those that a draw says are."""
+        drawn = rng.random() < self.explore
+        worth = plan.worth(self.objective, plan.drawn(rng) if drawn else plan.chance)
+        best = plan.best(worth, many, each=1 if drawn else FEW)
+        reason = "may have changed: drawn by its chances" if drawn else "has most likely changed"
+        return Picks(best, worth[best].astype(np.float64), reason)
 
     def plan(self, book: Book, open_: NDArray[np.bool_], budget: int) -> Plan:
         """What the cycle goes by."""

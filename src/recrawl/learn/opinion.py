@@ -25,7 +25,8 @@ from recrawl.learn.shocks import DAY, FIRST_RATE, PAGE_WEIGHT, Shocks, gamma
 from recrawl.learn.tallies import FIRST_SHARE, Groups, Tally
 
 LEVELS = ("form", "folder", "site")
-_KEPT = tuple(f"shock.{level}" for level in LEVELS)
+_KEPT = ("shock.form", "shock.folder", "shock.by_site")
+"""Under which their counts are kept."""
 _PARTS = ("lately", "today", "finds_today", "misses_today", "since", "visits_since", "recent", "fortnight")
 _PER_GROUP = len(_PARTS)
 NAMES = (
@@ -55,9 +56,7 @@ class Opinion:
     def of(cls, book: Book) -> Opinion:
         """What the book's memory holds, up to now."""
         belief = Shocks.of(book, "shock", book.form)
-        folders, sites = (
-            Groups.by(book, f"shock.{name}", label) for name, label in (("folder", book.folder), ("site", None))
-        )
+        folders, sites = Groups.by(book, _KEPT[1], book.folder), Groups.by(book, _KEPT[2], None)
         tally = Tally.of(book, _KEPT, (belief.groups, folders, sites), belief.step, len(belief.bins))
         return cls(book, belief, tally, book.kept("shock.lately", FIRST_SHARE, np.float32))
 

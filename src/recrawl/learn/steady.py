@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.learn.parts import Floats, Pages, parts
+from recrawl.learn.parts import Column, Floats, Pages, parts
 from recrawl.learn.rates import bias_reduced
 from recrawl.learn.shocks import DAY, FIRST_RATE, gamma
 
@@ -25,8 +25,11 @@ class Steady:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self.since = book.kept("shock.since", np.nan, np.float32)
+
+    @cached_property
+    def since(self) -> Column:
         """One per page: the day of its first download; not a number where that was before anybody noted it."""
+        return self._book.kept("shock.since", np.nan, np.float32)
 
     def begin(self, pages: Pages, at: Floats) -> None:
         """Pages were downloaded for the first time."""

@@ -47,22 +47,24 @@ class Groups:
         >>> Groups.by(book, "x", np.array([5] * 8 + [6])).of.tolist()
         [1, 1, 1, 1, 1, 1, 1, 1, 0]
         """
+        if label is None:  # sites have numbers already
+            all_ = np.arange(int(book.site.max(initial=-1)) + 1)
+            return cls(book.site, -1 - all_, all_)
         none = np.zeros(0, np.int64)
         keys, sites = book.memory.get(f"{name}.key", none), book.memory.get(f"{name}.site", none)
         kept = book.memory.get(f"{name}.of", none)
         if len(kept) == len(book):
             return cls(kept, keys, sites)  # no page is new
         mixed = book.site.astype(np.int64)
-        if label is not None:  # the same label on two sites is two groups
-            mixed <<= 40
-            mixed ^= label
-            np.abs(mixed, out=mixed)
+        mixed <<= 40  # the same label on two sites is two groups
+        mixed ^= label
+        np.abs(mixed, out=mixed)
         order = np.argsort(mixed).astype(np.int32)
         mixed = mixed[order]
         begins = np.flatnonzero(np.concatenate(([True], mixed[1:] != mixed[:-1]))) if len(mixed) else none
         many = np.diff(begins, append=len(mixed))
         site = book.site[order[begins]].astype(np.int64)
-        wanted = np.where((many < FEWEST) | (label is None), -1 - site, mixed[begins])
+        wanted = np.where(many < FEWEST, -1 - site, mixed[begins])
         names, first, row = np.unique(wanted, return_index=True, return_inverse=True)
         new = ~np.isin(names, keys)
         keys, sites = np.concatenate((keys, names[new])), np.concatenate((sites, site[first[new]]))
@@ -73,8 +75,9 @@ class Groups:
         return cls(of, keys, sites)
 
     def keep(self, book: Book, name: str) -> None:
-        """Save the numbers of groups."""
-        book.memory |= {f"{name}.of": self.of, f"{name}.key": self.key, f"{name}.site": self.site}
+        """Save the numbers of groups; those of sites are the book's own."""
+        if self.of is not book.site:
+            book.memory |= {f"{name}.of": self.of, f"{name}.key": self.key, f"{name}.site": self.site}
 
 
 @dataclass(slots=True)
