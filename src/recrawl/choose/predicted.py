@@ -47,6 +47,7 @@ class Predicted:
     -------
     >>> from recrawl.loop import drive
     >>> from recrawl.lab.worlds import Still
+    >>> from recrawl.learn.pooled_ledger import DAY
     >>> book = Book.blank(3, now=20 * DAY)
     >>> book.visits[:], book.changes[:], book.last_try[:], book.last_visit[:] = 10, [1, 9, 3], 18 * DAY, 18 * DAY
     >>> [seen.pages.tolist() for seen in drive(Predicted(explore=0), Still(), book, budget=3, seed=1)]
