@@ -19,5 +19,6 @@ def step_back(process: int, by: int) -> None:
         os.setpriority(os.PRIO_PROCESS, process, min(_LOWEST, os.getpriority(os.PRIO_PROCESS, 0) + by))
     with contextlib.suppress(OSError, ValueError):
         if os.getsid(process) == process:
-            ours = int(Path("/proc/self/autogroup").read_text().rpartition(" ")[2])  # "/autogroup-7 nice 0"
+            said = Path("/proc/self/autogroup").read_text()  # "/autogroup-7 nice 0", nothing where we are in no group
+            ours = int(said.rpartition(" ")[2] or 0)
             Path(f"/proc/{process}/autogroup").write_text(str(min(_LOWEST, ours + by)))
