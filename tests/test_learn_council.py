@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from recrawl.book import Book, Clusters, Links
 from recrawl.choose import make_policy
@@ -47,22 +46,27 @@ class Planted:
         return Outcomes(picks.pages, what)
 
 
-def crawled(policy: Shock, days: int, budget: int = 40, seed: int = 1) -> tuple[Book, list[NDArray[np.int64]]]:
-    """The book after so many daily cycles, and which pages each has visited."""
-    world = Planted(seed)
-    book, visited = world.book(), []
+def cycle(policy: Shock, world: Planted, book: Book, day: int, budget: int) -> Outcomes:
+    """A day passes, and a cycle is made at its end."""
+    world.live_on()
+    book.now = day * DAY
+    seen = list(drive(policy, world, book, budget, seed=day))
+    whole = Outcomes(*(np.concatenate([getattr(one, name) for one in seen]) for name in ("pages", "what")))
+    note(policy, book, whole, np.full(len(whole), book.now))
+    return whole
+
+
+def crawled(days: int) -> Book:
+    """The book after so many daily cycles."""
+    world = Planted(1)
+    book = world.book()
     for day in range(1, days + 1):
-        world.live_on()
-        book.now = day * DAY
-        seen = list(drive(policy, world, book, budget, seed=day))
-        pages, what = (np.concatenate([getattr(one, name) for one in seen]) for name in ("pages", "what"))
-        note(policy, book, Outcomes(pages, what), np.full(len(pages), book.now))
-        visited.append(pages)
-    return book, visited
+        cycle(Shock(), world, book, day, budget=40)
+    return book
 
 
 def test_each_site_believes_who_is_right_about_it() -> None:
-    book, _ = crawled(Shock(), days=150)
+    book = crawled(days=150)
     council = Council.of(book, ["alone"])
     assert not council.shared(np.arange(EACH)).any(), "here every page changes by itself"
     assert council.shared(np.arange(EACH, 2 * EACH)).all(), "here all change at once"
@@ -73,7 +77,7 @@ def test_each_site_believes_who_is_right_about_it() -> None:
 
 
 def test_nobody_is_believed_on_a_short_record() -> None:
-    book, _ = crawled(Shock(), days=3)
+    book = crawled(days=3)
     council = Council.of(book, ["alone", "directory"])
     pages = np.arange(2 * EACH)
     np.testing.assert_array_equal(council.chance(pages), council.opinion.chance(pages))
@@ -119,12 +123,7 @@ def test_all_experts_can_be_heard_at_once() -> None:
     book.links = Links(np.arange(2 * EACH + 1) * 10, np.repeat(pages // 10 * 10, 10) + np.tile(np.arange(10), 2 * EACH))
     book.clusters = Clusters(pages % 7, np.zeros((7, 7), np.int32))
     for day in range(1, 9):
-        world.live_on()
-        book.now = day * DAY
-        seen = list(drive(policy, world, book, 30, seed=day))
-        whole = Outcomes(*(np.concatenate([getattr(one, name) for one in seen]) for name in ("pages", "what")))
-        assert len(np.unique(whole.pages)) == 30
-        note(policy, book, whole, np.full(30, book.now))
+        assert len(np.unique(cycle(policy, world, book, day, budget=30).pages)) == 30
     assert book.memory["shock.lead"].shape == (len(EXPERTS), 2)
     assert np.isfinite(book.memory["shock.lead"]).all()
     chance = Council.of(book, tuple(EXPERTS)).chance(np.arange(2 * EACH))
@@ -157,12 +156,8 @@ def test_a_site_of_which_nothing_is_expected_is_looked_at_all_the_same() -> None
         world, last, longest = Still(1), 0, 0
         book = world.book()
         for day in range(1, 80):
-            world.live_on()
-            book.now = day * DAY
-            seen = list(drive(policy, world, book, 20, seed=day))
-            whole = Outcomes(*(np.concatenate([getattr(one, name) for one in seen]) for name in ("pages", "what")))
-            note(policy, book, whole, np.full(len(whole), book.now))
-            if (book.site[whole.pages] == 1).any():
+            seen = cycle(policy, world, book, day, budget=20)
+            if (book.site[seen.pages] == 1).any():
                 last = day
             longest = max(longest, day - last)
         return longest

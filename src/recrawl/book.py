@@ -163,6 +163,11 @@ class Book:
     def __len__(self) -> int:
         return len(self.site)
 
+    @property
+    def sites(self) -> int:
+        """How many sites there are; their numbers begin at 0."""
+        return int(self.site.max(initial=-1)) + 1
+
     def note(self, seen: Outcomes, at: float | NDArray[np.float64]) -> None:
         """Take in what visits brought; each page at most once a call.
 

@@ -94,7 +94,7 @@ class Purse:
         expected: Floats | None = None,
         pushed: Flags | None = None,
     ) -> None:
-        sites = int(book.site.max(initial=-1)) + 1
+        sites = book.sites
         self.left = budget
         self.bytes = allowance.bytes
         self._site = book.site

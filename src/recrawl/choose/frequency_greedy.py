@@ -85,7 +85,7 @@ class FrequencyGreedy:
         said = seen.answered
         rate = page_rates(book, self.name, self.versions, seen)[said]
         site = book.site[seen.pages[said]]
-        past = _past_rates(book, np.arange(int(book.site.max(initial=-1)) + 1))
+        past = _past_rates(book, np.arange(book.sites))
         visits = np.bincount(site, minlength=len(past))
         total = np.bincount(site, weights=rate, minlength=len(past))
         book.memory[f"{self.name}.rate"] = np.where(visits > 0, total / np.maximum(visits, 1), past)

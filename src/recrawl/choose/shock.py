@@ -171,12 +171,13 @@ class Shock:
         what was known when it began. So the visits are gone through in parts, by a council that hears of one after the
         other.
         """
+        if not self._heard and book.hints is None:
+            return np.zeros((0, book.sites))
         council, signals = Council.of(book, self._heard), Signals.of(book)
-        if self._heard or book.hints is not None:
-            for part in np.array_split(np.arange(len(pages)), min(PARTS, 1 + len(pages) // LEAST)):
-                _weigh_hints(council, signals, pages[part], changed[part])
-                council.judge(pages[part], changed[part])
-                council.observe(pages[part], changed[part])
+        for part in np.array_split(np.arange(len(pages)), min(PARTS, 1 + len(pages) // LEAST)):
+            _weigh_hints(council, signals, pages[part], changed[part])
+            council.judge(pages[part], changed[part])
+            council.observe(pages[part], changed[part])
         signals.keep(book)
         return council.lead
 
@@ -347,7 +348,7 @@ def _cycle(book: Book) -> float:
 
 def _last_visits(book: Book) -> NDArray[np.float64]:
     """One per site: when it was last visited; where that was not noted, when time began."""
-    visited = np.full(int(book.site.max(initial=-1)) + 1, book.memory.get("shock.times", np.zeros(1))[0] * DAY)
+    visited = np.full(book.sites, book.memory.get("shock.times", np.zeros(1))[0] * DAY)
     kept = book.memory.get("shock.visited", visited[:0])
     visited[: len(kept)] = kept
     return visited

@@ -140,7 +140,7 @@ def expected_bytes(book: Book, conditional: NDArray[np.bool_], wire: dict[int, f
     """
     size = book.size.astype(np.float64)
     seen = size > 0
-    sites = int(book.site.max(initial=-1)) + 1
+    sites = book.sites
     total = np.bincount(book.site[seen], weights=size[seen], minlength=sites)
     many = np.bincount(book.site[seen], minlength=sites)
     usual = np.where(many > 0, total / np.maximum(many, 1), size[seen].mean() if seen.any() else _UNSEEN)

@@ -67,5 +67,5 @@ def _memory(files: list[Path]) -> Arrays | None:
     for path in files:
         file = read_part(path, "kept hints.")
         if file and _NOW in file and (best is None or file[_NOW] > best["hints.now"]):
-            best = {name[len("kept ") :]: file[name] for name in file if name.startswith("kept hints.")}
+            best = {name.removeprefix("kept "): column for name, column in file.items()}
     return best

@@ -99,7 +99,7 @@ def anchors(book: Book, *, named: NDArray[np.int64] | None = None, near: int = N
     ([1], [0])
     """
     found = candidates(book, near=near)
-    chosen = np.full(_sites(book), -1, np.int64)
+    chosen = np.full(book.sites, -1, np.int64)
     best = np.flatnonzero(np.diff(found.site, prepend=-1))
     chosen[found.site[best]] = found.page[best]
     if named is not None:
@@ -163,14 +163,14 @@ def roots(book: Book) -> NDArray[np.int64]:
         mute = np.diff(book.links.start) == 0
     order = pages[np.lexsort((pages, -linked[pages], mute[pages], book.depth[pages], book.site[pages]))]
     best = order[np.diff(book.site[order], prepend=-1) > 0]
-    chosen = np.full(_sites(book), -1, np.int64)
+    chosen = np.full(book.sites, -1, np.int64)
     chosen[book.site[best]] = best
     return chosen
 
 
 def news(book: Book, living: NDArray[np.bool_]) -> News:
     """How much news each page is (see the top of this file)."""
-    sites = _sites(book)
+    sites = book.sites
     first = np.full(sites, np.inf)
     np.minimum.at(first, book.site, book.found)
     birth, newest = _faded(book.found, living & (book.found > first[book.site] + GRACE), book)
@@ -190,7 +190,7 @@ def _faded(
     sites = book.site[pages[order]]
     begins = np.flatnonzero(np.diff(sites, prepend=-1))
     ends = np.append(begins[1:], len(sites))
-    half = np.zeros(_sites(book))
+    half = np.zeros(book.sites)
     half[sites[begins]] = age[order][np.minimum(begins + RECENT, ends[: len(begins)]) - 1]
     weight, recent = np.zeros(len(book)), np.zeros(len(book), bool)
     recent[pages] = age <= half[book.site[pages]]
@@ -202,9 +202,9 @@ def _own(book: Book, living: NDArray[np.bool_]) -> NDArray[np.float64]:
     """How often a page changes, from 0 to 1; 0.5 is the mean of its site."""
     again = np.where(living, np.maximum(book.visits - 1, 0), 0)
     changes = np.minimum(np.where(living, np.maximum(book.changes - 1, 0), 0), again)
-    visits = np.bincount(book.site, again, _sites(book))
+    visits = np.bincount(book.site, again, book.sites)
     # Where no visit ever found a change, all pages are equal.
-    mean = np.maximum(np.bincount(book.site, changes, _sites(book)) / np.maximum(visits, 1), 1e-6)[book.site]
+    mean = np.maximum(np.bincount(book.site, changes, book.sites) / np.maximum(visits, 1), 1e-6)[book.site]
     # A page of few visits has to prove itself: it is taken to change a tenth as often as the average.
     share = (changes + DOUBT * mean / 10) / (again + DOUBT)
     own: NDArray[np.float64] = np.where(visits[book.site] > 0, share / (share + mean), 0.5)
@@ -237,7 +237,7 @@ def _scores(
     row, target = keys // len(book), keys % len(book)
     dot = np.bincount(row, rare[target] * now.weight[target], len(pages))
     norm = np.sqrt(np.bincount(row, rare[target] ** 2, len(pages)))
-    total = np.sqrt(np.bincount(book.site, now.weight**2, _sites(book)))[book.site[pages]]
+    total = np.sqrt(np.bincount(book.site, now.weight**2, book.sites))[book.site[pages]]
     size = norm * total
     cosine = np.divide(dot, size, out=np.zeros(len(pages)), where=size > 0)
     counts = [np.bincount(row, kind[target], len(pages)) for kind in (living, now.born, now.changed)]
@@ -249,11 +249,7 @@ def _rarity(book: Book, links: Links) -> NDArray[np.float64]:
     degree = np.diff(links.start)
     source = np.repeat(np.arange(len(book), dtype=np.int32), degree)
     linked = np.bincount(links.target[book.site[source] == book.site[links.target]], minlength=len(book))
-    linking = np.maximum(np.bincount(book.site[degree > 0], minlength=_sites(book)), 1)[book.site]
+    linking = np.maximum(np.bincount(book.site[degree > 0], minlength=book.sites), 1)[book.site]
     # Links given twice count twice here; that must not make a link more common than "on every page".
     rare: NDArray[np.float64] = np.log((1 + linking) / np.clip(linked, 1, linking))
     return rare
-
-
-def _sites(book: Book) -> int:
-    return int(book.site.max(initial=-1)) + 1

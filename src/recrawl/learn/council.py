@@ -162,7 +162,7 @@ class Council:
     @classmethod
     def of(cls, book: Book, names: Sequence[str]) -> Council:
         """What the book's memory holds."""
-        lead = np.zeros((len(names), int(book.site.max(initial=-1)) + 1))
+        lead = np.zeros((len(names), book.sites))
         kept = book.memory.get("shock.lead", lead[:, :0])
         lead[:, : kept.shape[1]] = kept
         return cls(book, Opinion.of(book), {name: EXPERTS[name](book) for name in names}, lead)
@@ -195,6 +195,8 @@ class Council:
 
     def judge(self, pages: Pages, changed: NDArray[np.bool_]) -> None:
         """Note how likely each expert made what visits found that nobody has heard of yet."""
+        if not self.others:
+            return
         site, sites = self.book.site[pages], self.lead.shape[1]
         usual = _likely(self.opinion.chance(pages), changed)
         self.lead *= FADE ** np.bincount(site, minlength=sites)

@@ -128,7 +128,7 @@ def layers(
     ([0.89, 0.0, nan], [0.44])
     """
     pages = np.flatnonzero(book.known)
-    site, sites = book.site[pages].astype(np.int64), int(book.site.max(initial=-1)) + 1
+    site, sites = book.site[pages].astype(np.int64), book.sites
     column = np.where((depth < 0) | (depth > DEEPEST), DEEPEST + 1, depth)[pages]
     again = np.maximum(book.visits[pages].astype(np.int64) - 1, 0)
     changed = np.clip(book.changes[pages].astype(np.int64) - 1, 0, again)

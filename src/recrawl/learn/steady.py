@@ -51,8 +51,7 @@ class Steady:
     @cached_property
     def _rate(self) -> Floats:
         """One per site, changes a day."""
-        site = self._book.site
-        sites = int(site.max(initial=-1)) + 1
+        site, sites = self._book.site, self._book.sites
         changes, days = np.zeros(sites), np.zeros(sites)
         for part in parts(len(site)):
             seen = self._record(np.arange(part.start, part.stop))

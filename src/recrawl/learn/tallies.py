@@ -48,7 +48,7 @@ class Groups:
         [1, 1, 1, 1, 1, 1, 1, 1, 0]
         """
         if label is None:  # sites have numbers already
-            all_ = np.arange(int(book.site.max(initial=-1)) + 1)
+            all_ = np.arange(book.sites)
             return cls(book.site, -1 - all_, all_)
         none = np.zeros(0, np.int64)
         keys, sites = book.memory.get(f"{name}.key", none), book.memory.get(f"{name}.site", none)

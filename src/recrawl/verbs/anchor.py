@@ -39,7 +39,7 @@ def surveyed(
     book = load_with_links(store, now)
     options = options_of(values)
     sites = store.sites()
-    pace = np.full(int(book.site.max(initial=-1)) + 1, np.inf)
+    pace = np.full(book.sites, np.inf)
     for row in sites:
         own = options.sites[row.origin].delay if row.origin in options.sites else None
         delay = options.delay if own is None else own
