@@ -12,7 +12,9 @@ from hypothesis import settings
 from tests.world import Page, Repo, Site
 
 # How long an example takes says more of the machine's load than of the code: times belong in benchmarks/.
-settings.register_profile("steady", deadline=None)
+# Examples are the same for everybody; to look for new ones: pytest --hypothesis-profile searching.
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.register_profile("searching", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
 

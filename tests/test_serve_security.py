@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -180,9 +181,21 @@ def test_large_bodies_are_refused(repo: Repo) -> None:
     with Service(repo.folder, plan) as service:
         asked = Asker(service, **{"Content-Type": "application/x-www-form-urlencoded"})
         assert asked.post("/login", b"x" * 1001).status == 413
-        assert asked.post("/login", b"1", headers={"Content-Length": "-1"}).status in (400, 413)
+        assert asked.post("/login", b"", headers={"Content-Length": "-1"}).status in (400, 413)
         chunked = (b"x" * 400 for _ in range(5))
         assert asked.post("/login", chunked).status == 413
+
+
+def test_who_is_still_sending_hears_why_it_is_refused(repo: Repo) -> None:
+    """Far more than fits into the buffers between the two; a body that never ends is waited for in vain."""
+    plan = Plan(schedule=False, limits=Limits(body_bytes=1000))
+    with Service(repo.folder, plan) as service:
+        asked = Asker(service, **{"Content-Type": "application/x-www-form-urlencoded"})
+        for body in (b"x" * 3_000_000, (b"x" * 1_000_000 for _ in range(3))):
+            assert asked.post("/login", body).status == 413
+        with socket.create_connection(("127.0.0.1", service.port), timeout=30) as line:
+            line.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000\r\n\r\nx")
+            assert b" 413 " in line.recv(100)
 
 
 # -- headers -------------------------------------------------------------------------------------------------

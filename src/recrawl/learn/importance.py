@@ -23,6 +23,8 @@ KINDS = ("even", "pagerank", "file:PATH", "clicks:PATH")
 COSTS = ("visit", "bytes")
 MOST = 1000.0
 """No page matters or costs more than so many times the median page."""
+_LEAST = 1e-100
+"""Weights below count as this, and those above its inverse as that."""
 OVERHEAD = 1000.0
 """Bytes of a visit beyond the page: what is asked, and the head of the answer; also what a 304 costs."""
 
@@ -99,8 +101,9 @@ def tempered(raw: Floats, missing: float = 1.0) -> tuple[Floats, Ignored]:
     """
     lost, below, beyond = np.isnan(raw), raw < 0, np.isinf(raw) & (raw > 0)
     weight = np.where(lost | below | beyond, missing, raw)
+    weight = np.where(weight > 0, np.clip(weight, _LEAST, 1 / _LEAST), 0.0)  # or quotients and sums would be infinite
     usual = float(np.median(weight[weight > 0])) if (weight > 0).any() else 1.0
-    weight = weight / usual  # first, or very large ones would add up to infinity
+    weight = weight / usual
     cut = weight > MOST
     weight = np.minimum(weight, MOST)
     mean = float(weight.mean()) if len(weight) else 0.0

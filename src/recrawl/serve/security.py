@@ -10,9 +10,11 @@ headers     no script but our own files, no frames, no guessing of types
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlsplit
 
@@ -45,6 +47,8 @@ _PUSHED = ("/indexnow", "/websub/")
 _UPLOADS = "/api/v1/files/"
 """Where files are put, which may be larger than other requests."""
 _CLIENTS = 10_000
+_DROPPED, _READ_ON = 10_000_000, 2.0
+"""Bytes, and seconds, for which a request is read on after it was refused."""
 
 
 class Paces:
@@ -100,6 +104,7 @@ class Guard:
             if problem.status == 401 and wants_page(request):
                 where = quote(request.url.path, safe="/")
                 problem = Problem(303, "Please log in.", headers={"location": f"/login?next={where}"})
+            await _dropped(receive)
             await answer(problem, as_page=wants_page(request))(scope, receive, guarded)
             return
         await self._app(scope, _bounded(receive, self._most(request)), guarded)
@@ -211,10 +216,21 @@ def _bounded(receive: Receive, most: int) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > most:
+            await _dropped(receive)
             raise Problem(413, f"A request has at most {most:,} bytes here.")
         return message
 
     return counted
+
+
+async def _dropped(receive: Receive) -> None:
+    """Read on for a while what was refused: a connection that is closed on who still sends takes the answer with it."""
+    size, more = 0, True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_READ_ON):
+            while more and size < _DROPPED:
+                message = await receive()
+                size, more = size + len(message.get("body", b"")), message.get("more_body", False)
 
 
 def _with_headers(send: Send, cookie: str, *, secure: bool) -> Send:
