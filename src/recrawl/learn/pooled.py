@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -91,15 +93,26 @@ def fit(features: Floats, labels: NDArray[np.bool_], when: Column, baseline: int
     held = _held(when[some])
     if not min(_rarer(labels[held]), _rarer(labels[~held])):
         return alone
-    # It is slow to load, and needed only where a model is fitted. Several threads wait for each other more than they
-    # help, most of all when others use the cores.
-    with importlib.import_module("threadpoolctl").threadpool_limits(limits=1):
+    with one_thread():
         trees = _grown(features[~held], labels[~held], counts[~held], seed)
         stages = trees.stages(features[held])
         many = int(np.argmin(_losses(stages, labels[held], counts[held])))
         own = log_odds(features[held, baseline].astype(np.float64))
         mix = calibrated(np.column_stack((stages[:, many], own)), labels[held], counts[held])
     return Pooled(trees.first(many), mix, baseline)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """While it lasts, one thread computes: several wait for each other more than they help where matrices are small."""
+    held: AbstractContextManager[Any] = _pools().limit(limits=1)
+    return held
+
+
+@cache
+def _pools() -> Any:
+    """The threads of the libraries that fit. These are slow to load, and needed only where a model is fitted."""
+    importlib.import_module("sklearn.ensemble")
+    return importlib.import_module("threadpoolctl").ThreadpoolController()
 
 
 def _telling(rate: Floats, rng: np.random.Generator) -> tuple[NDArray[np.int64], Column]:

@@ -59,10 +59,10 @@ def features(
     """
     when = np.broadcast_to(np.asarray(now, np.float64), len(pages))
     columns = _columns(ledger, pages, when, depth)
-    table = np.empty((len(pages), len(columns)), np.float32)
-    for place, column in enumerate(columns.values()):
-        table[:, place] = column
-    return table
+    table = np.empty((len(columns), len(pages)), np.float32)
+    for row, column in zip(table, columns.values(), strict=True):
+        row[:] = column
+    return table.T
 
 
 def _columns(
@@ -70,14 +70,17 @@ def _columns(
 ) -> dict[str, Column]:
     """All columns."""
     usual = (float(ledger.changed.sum()) + 1.0) / (float(ledger.compared.sum()) + 2.0)
-    here = _usual_here(ledger, pages, usual)
-    rate = _own_rate(ledger, pages, now, here)
-    found = _history(ledger, pages, now, here, rate)
+    gap = _usual_gap(ledger)
+    here = _usual_here(ledger, pages, usual, gap)
+    ones = _ones(ledger.bits[pages])
+    rate = _own_rate(ledger, pages, now, here, ones, gap)
+    found = _history(ledger, pages, now, here, rate, ones)
     found |= _recency(ledger, pages, now)
     found |= _rhythm(ledger, pages, now, rate)
     found |= {"calendar.weekday": weekday(now).astype(np.float64), "calendar.hour": now % DAY / 3600}
-    found |= _around("site", ledger.sites, ledger, pages, now, usual)
-    found |= _around("folder", ledger.folders, ledger, pages, now, usual)
+    own = _own_part(ledger, pages, now)
+    for name, group in (("site", ledger.sites), ("folder", ledger.folders)):
+        found |= _around(name, group, own, pages, now, usual)
     return found if depth is None else found | {"address.depth": depth[pages].astype(np.float64)}
 
 
@@ -86,12 +89,12 @@ def _drawn(part: ArrayLike, whole: ArrayLike, towards: ArrayLike, weight: float)
     return np.asarray((np.asarray(part) + weight * np.asarray(towards)) / (np.asarray(whole) + weight), np.float64)
 
 
-def _usual_here(ledger: Ledger, pages: NDArray[np.int64], usual: float) -> Column:
+def _usual_here(ledger: Ledger, pages: NDArray[np.int64], usual: float, usual_gap: float) -> Column:
     """How often visits find a change in each page's directory, as far as it was watched, in its site, and anywhere.
 
     Groups know rates per day; what a visit finds is what came since the one before.
     """
-    gap = np.clip(_usual_gap(ledger) / DAY, 0.1, LONGEST)
+    gap = min(max(usual_gap / DAY, 0.1), LONGEST)
     rate = np.full(len(pages), 1.0 - (1.0 - min(usual, 0.99)) ** (1.0 / gap))
     for group in (ledger.sites, ledger.folders):
         changes, days = group.week_changes.sum(axis=1), group.week_days.sum(axis=1)
@@ -100,23 +103,27 @@ def _usual_here(ledger: Ledger, pages: NDArray[np.int64], usual: float) -> Colum
     return np.asarray(1.0 - (1.0 - np.clip(rate, 0.0, 0.99)) ** gap)
 
 
-def _own_rate(ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: Column) -> Column:
+def _own_rate(
+    ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: Column, ones: NDArray[np.int64], usual_gap: float
+) -> Column:
     """The share of its last visits that found a change; more where it was left alone for longer than it used to be.
 
     Only the last `LONG` visits: a page that fell silent last year is no longer what it was.
     """
     compared = ledger.compared[pages]
     counted = np.minimum(compared, LONG)
-    share = _drawn(_ones(ledger.bits[pages] & np.uint32((1 << LONG) - 1)), counted, usual, 1.0)
-    times = (now - ledger.last[pages]) / _typical_gap(ledger, pages)
-    return np.asarray(1.0 - (1.0 - share) ** np.clip(np.nan_to_num(times, nan=1.0), 0.1, 100.0))
+    share = _drawn(ones[:, LONG - 1], counted, usual, 1.0)
+    times = (now - ledger.last[pages]) / _typical_gap(ledger, pages, usual_gap)
+    times = np.minimum(np.maximum(np.where(np.isnan(times), 1.0, times), 0.1), 100.0)
+    return np.asarray(1.0 - (1.0 - share) ** times)
 
 
-def _typical_gap(ledger: Ledger, pages: NDArray[np.int64]) -> Column:
+def _typical_gap(ledger: Ledger, pages: NDArray[np.int64], usual: float) -> Column:
     """Seconds for which each page is usually left alone; as for all pages where it was visited once."""
-    watched = np.where(ledger.compared[pages] > 0, ledger.last[pages] - ledger.first[pages], 0.0)
-    own = watched / np.maximum(ledger.compared[pages], 1)
-    return np.where(own > 0, own, _usual_gap(ledger))
+    compared = ledger.compared[pages]
+    watched = np.where(compared > 0, ledger.last[pages] - ledger.first[pages], 0.0)
+    own = watched / np.maximum(compared, 1)
+    return np.where(own > 0, own, usual)
 
 
 def _usual_gap(ledger: Ledger) -> float:
@@ -126,13 +133,14 @@ def _usual_gap(ledger: Ledger) -> float:
     return watched / visits if visits and watched > 0 else DAY
 
 
-def _history(ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: Column, rate: Column) -> dict[str, Column]:
+def _history(
+    ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: Column, rate: Column, ones: NDArray[np.int64]
+) -> dict[str, Column]:
     """How often it changed: of all visits, of the last few, in the last few days."""
     compared, bits = ledger.compared[pages], ledger.bits[pages]
     found: dict[str, Column] = {"history.rate": rate, "history.visits": np.minimum(compared, LONG).astype(np.float64)}
     for many in RECENT:
-        ones = _ones(bits & np.uint32((1 << many) - 1))
-        share = ones / np.maximum(np.minimum(compared, many), 1)
+        share = ones[:, many - 1] / np.maximum(np.minimum(compared, many), 1)
         found[f"history.last{many}"] = np.where(compared > 0, share, usual)
     for back in (1, 2):
         found[f"history.visit{back + 1}"] = np.where(compared > back, (bits >> np.uint32(back)) & 1, usual)
@@ -145,10 +153,14 @@ def _history(ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: Colum
     return found
 
 
-def _ones(bits: NDArray[np.uint32]) -> Column:
-    """How many bits are set (numpy counts them itself only since 2.0)."""
-    bytes_ = np.ascontiguousarray(bits).view(np.uint8).reshape(len(bits), 4)
-    return np.asarray(np.unpackbits(bytes_, axis=1).sum(axis=1), np.float64)
+def _ones(bits: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Row by number of bits: how many of the lowest so many are set.
+
+    >>> _ones(np.array([0b1011], np.uint32))[0, [0, 1, 2, 31]].tolist()
+    [1, 2, 2, 3]
+    """
+    bytes_ = bits.astype("<u4").view(np.uint8).reshape(len(bits), 4)
+    return np.cumsum(np.unpackbits(bytes_, axis=1, bitorder="little"), axis=1, dtype=np.int64)
 
 
 def _recency(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> dict[str, Column]:
@@ -197,27 +209,32 @@ def _rhythm(ledger: Ledger, pages: NDArray[np.int64], now: Column, rate: Column)
 
 
 def _log_odds(chance: Column) -> Column:
-    kept = np.clip(chance, 0.02, 0.98)
+    kept = np.minimum(np.maximum(chance, 0.02), 0.98)
     return np.asarray(np.log(kept / (1.0 - kept)))
 
 
+def _own_part(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> tuple[Floats, Floats]:
+    """What of the sums of its groups is the page's own: changes, and days."""
+    since = now - ledger.last[pages]
+    left = fade(np.maximum(np.where(np.isnan(since), np.inf, since), 0.0), HALF_LIVES[OF_GROUPS])
+    return ledger.changes[pages][:, OF_GROUPS] * left, ledger.days[pages][:, OF_GROUPS] * left
+
+
 def _around(
-    name: str, group: Group, ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: float
+    name: str, group: Group, own: tuple[Floats, Floats], pages: NDArray[np.int64], now: Column, usual: float
 ) -> dict[str, Column]:
     """What the other pages of its site or directory did lately, and what they do on such a weekday."""
     number = group.of[pages]
-    lives = HALF_LIVES[OF_GROUPS]
-    all_ = fade(np.maximum(now - group.time[number], 0.0), lives)
-    own = fade(np.maximum(np.nan_to_num(now - ledger.last[pages], nan=np.inf), 0.0), lives)
-    changes = group.changes[number] * all_ - ledger.changes[pages][:, OF_GROUPS] * own
-    days = group.days[number] * all_ - ledger.days[pages][:, OF_GROUPS] * own
+    left = fade(np.maximum(now - group.time[number], 0.0), HALF_LIVES[OF_GROUPS])
+    changes = group.changes[number] * left - own[0]
+    days = group.days[number] * left - own[1]
     others = np.where(days > 1e-3, np.maximum(changes, 0.0) / np.maximum(days, 1e-3), np.nan)
-    week = _drawn(group.week_changes[number], group.week_days[number], usual, 1.0)
-    today = week[np.arange(len(pages)), weekday(now)]
+    week = _drawn(group.week_changes, group.week_days, usual, 1.0)
+    today = week[number, weekday(now)]
     return {
         f"{name}.now": others[:, 0].astype(np.float64),
         f"{name}.lately": others[:, 1].astype(np.float64),
         f"{name}.stir": (others[:, 0] - others[:, 1]).astype(np.float64),
         f"{name}.weekday": today,
-        f"{name}.beyond": today - week.mean(axis=1),
+        f"{name}.beyond": today - week.mean(axis=1)[number],
     }

@@ -74,7 +74,8 @@ class Group:
         """Take in visits of pages."""
         group = self.of[pages]
         then = self.time.copy()
-        np.maximum.at(then, group, at)
+        order = np.argsort(at, kind="stable")  # of the times of one group the last stays
+        then[group[order]] = np.maximum(then[group[order]], at[order])
         keep = fade(then - self.time, HALF_LIVES[OF_GROUPS])
         self.changes *= keep
         self.days *= keep
@@ -193,6 +194,8 @@ class Ledger:
 
     def _note_hours(self, pages: Pages, when: Times, gap: Times, hit: Floats) -> None:
         short = gap < _SHORT
+        if not short.any():
+            return
         page, part = pages[short], hour(when[short])
         self.hour_changes[page, part] = self.hour_changes[page, part] * np.float32(_HOURLY) + hit[short]
         self.hour_visits[page, part] = self.hour_visits[page, part] * np.float32(_HOURLY) + 1
@@ -243,4 +246,4 @@ def hour(at: Times) -> NDArray[np.int64]:
 
 def days_between(gap: Times) -> NDArray[np.int64]:
     """Of how many days a visit tells, given the days since the one before."""
-    return np.clip(np.round(np.nan_to_num(gap)), 1, LONGEST).astype(np.int64)
+    return np.fmin(np.fmax(np.round(gap), 1.0), LONGEST).astype(np.int64)  # what is not a number counts as one

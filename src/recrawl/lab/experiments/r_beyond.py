@@ -50,7 +50,7 @@ _SKETCH = "supposed: one look at each day, and a sketch of the words in place of
 _COST = (
     "Cost is processor time for a thousand predictions (a page on a day), learning and choice of experts included. "
     "`pooled` and frequency predict all pages of a world, the others only those that are judged; so multiple experts "
-    "were asked about all pages once more, under the first label, and that is what `pooled` is held against."
+    "were asked about all pages once more, and that is what `pooled` is held against."
 )
 
 
@@ -58,15 +58,12 @@ def ours(options: Options) -> Result:
     """Accuracy, Brier score and cost."""
     rows: list[AnyRow] = []
     claims: list[Claim] = []
-    for_all: dict[str, float] = {}
     places = worlds(options, LABELS, every_page=True)
     step = stepping(options, len(places))
     for where in places:
         over = where.last(days_wanted(options))
         mine = {method: _costed(where, method, over) for method in METHODS}
-        if where.name not in for_all:
-            for_all[where.name] = _cost_of_all(where, over)
-        mine[MULTIPLE]["cost_of_all"] = for_all[where.name]
+        mine[MULTIPLE]["cost_of_all"] = _cost_of_all(where, over)
         rows += mine.values()
         claims += _of_ours(where, over, mine)
         step()

@@ -9,14 +9,13 @@ predictions fail, since a site that falls silent or is made over was in no row t
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.lab.days import Days
-from recrawl.lab.predict.pooled_relatives import CANDIDATES, LAGS, Relatives
+from recrawl.lab.predict.pooled_relatives import CANDIDATES, LAGS, RELATIVES, Relatives
 from recrawl.learn import pooled, pooled_features
 from recrawl.learn.places import places
 from recrawl.learn.pooled_ledger import Ledger, weekday
@@ -53,7 +52,7 @@ def predict(
 ) -> Column:
     """Page by test day: how likely a change is; not a number before a page's second day."""
     # Products of small matrices: threads that wait for each other would cost more than they bring.
-    with importlib.import_module("threadpoolctl").threadpool_limits(limits=1):
+    with pooled.one_thread():
         return _predicted(days, train, test_days, seed, without, retrain, most)
 
 
@@ -83,8 +82,11 @@ def _predicted(
                 model, fitted = rows.fitted(rng), place
             # Whoever predicts does not know which pages will be there: all that were seen before get a chance.
             pages = np.flatnonzero(~np.isnan(rows.ledger.last))
-            chance[pages, place] = model.probability(rows.features(pages, day))
-        rows.take(day, share if day >= rows.start else 0.0, rng)
+            known = rows.features(pages, day)
+            chance[pages, place] = model.probability(known)
+            rows.take(day, share, rng, (pages, known))
+        else:
+            rows.take(day, share if day >= rows.start else 0.0, rng)
     return chance
 
 
@@ -106,75 +108,53 @@ class Rows:
         """The first day whose rows are kept."""
         folder = places(days.urls)[2]
         self.ledger = Ledger.of(days.site, folder)
-        self._address = addresses(days.urls)
-        self._without = frozenset(without)
-        pages = len(days)
-        self._size = {name: np.full(pages, np.nan) for name in ("words", "bytes", "links", "step", "steps")}
+        self._asked = "relatives" not in without
+        self._more = np.full((len(days), len(_MORE)), np.nan)
+        self._size = {name.partition(".")[2]: column for name, column in zip(_MORE, self._more.T, strict=True)}
+        self._more[:, _OF_ADDRESS] = addresses(days.urls)
         self._surprise: list[Floats] = []
         self._relatives = Relatives()
         self.kept: list[tuple[int, NDArray[np.int64], Floats]] = []
-        self.names: list[str] = []
+        names = [*pooled_features.names(depth=False), *_MORE]
+        # By the page's own rate probabilities are calibrated; without rhythms, by one that knows of none.
+        own = "history.rate" if "rhythm" in without else pooled_features.BASELINE
+        self._used = [place for place, name in enumerate(names) if name == own or name.partition(".")[0] not in without]
+        self.names = [names[place] for place in self._used]
+        """The columns that are looked at."""
+        self.baseline = self.names.index(own)
+        """The place of the page's own rate among them."""
 
     # -- features ---------------------------------------------------------------------------------------------------
 
     def features(self, pages: NDArray[np.int64], day: int) -> Floats:
         """What is known before that day."""
+        if self._asked and self._relatives.weights and len(self._surprise) >= len(LAGS):
+            self._more[:, _OF_RELATIVES] = self._relatives.columns(self._surprise[: -len(LAGS) - 1 : -1])
         base = pooled_features.features(self.ledger, pages, float(self.days.times[day]))
-        more = {
-            "content.words": self._size["words"],
-            "content.bytes": self._size["bytes"],
-            "content.links": self._size["links"],
-            "steps.last": self._size["step"],
-            "steps.mean": self._size["steps"],
-            **self._address,
-            **self._moved(),
-        }
-        self.names = [*pooled_features.names(depth=False), *more]
-        whole = np.empty((len(pages), len(self.names)), np.float32)
-        whole[:, : base.shape[1]] = base
-        for place, column in enumerate(more.values(), base.shape[1]):
-            whole[:, place] = column[pages]
-        return whole[:, self.used()] if self._without else whole
-
-    def used(self) -> list[int]:
-        """The columns that are looked at."""
-        return [
-            place
-            for place, name in enumerate(self.names)
-            if name == self._own_rate or name.partition(".")[0] not in self._without
-        ]
-
-    @property
-    def baseline(self) -> int:
-        """The place of the page's own rate among them."""
-        return [self.names[place] for place in self.used()].index(self._own_rate)
-
-    @property
-    def _own_rate(self) -> str:
-        """By which probabilities are calibrated; without rhythms, one that knows of none."""
-        return "history.rate" if "rhythm" in self._without else pooled_features.BASELINE
-
-    def _moved(self) -> dict[str, Column]:
-        unknown = {f"relatives.{what}{lag}": np.full(len(self.days), np.nan) for lag in LAGS for what in _WHAT}
-        if "relatives" in self._without or len(self._surprise) < len(LAGS) or not self._relatives.weights:
-            return unknown
-        return unknown | self._relatives.columns(self._surprise[::-1])
+        whole = np.hstack((base, self._more[pages].astype(np.float32)))
+        return whole if len(self._used) == whole.shape[1] else whole[:, self._used]
 
     # -- learning ---------------------------------------------------------------------------------------------------
 
-    def take(self, day: int, share: float, rng: np.random.Generator) -> None:
-        """The day has come: keep a share of its rows, then take in what was seen."""
+    def take(
+        self, day: int, share: float, rng: np.random.Generator, known: tuple[NDArray[np.int64], Floats] | None = None
+    ) -> None:
+        """The day has come: keep a share of its rows, then take in what was seen.
+
+        `known` are rows of all pages that were seen before, where somebody has already asked for them.
+        """
         labelled = np.flatnonzero(self.days.labelled[:, day])
         if share > 0 and len(labelled):
             some = labelled[rng.random(len(labelled)) < share]
-            self.kept.append((day, some, self.features(some, day)))
+            rows = self.features(some, day) if known is None else known[1][np.searchsorted(known[0], some)]
+            self.kept.append((day, some, rows))
         seen = np.flatnonzero(self.days.seen[:, day])
         self._surprise.append(self._surprised(day, labelled))
         self._measure(seen, day)
         self.ledger.note(seen, float(self.days.times[day]), self.days.changed[seen, day])
         often = _RELATE if len(self.days) <= CANDIDATES else 4 * _RELATE
         # What is found today is asked for until the next time; before the first rows nobody asks.
-        if day % often == 0 and day + often >= self.start and "relatives" not in self._without:
+        if day % often == 0 and day + often >= self.start and self._asked:
             self._relatives = Relatives.found(np.column_stack(self._surprise[-_MEMORY:]), rng)
 
     def drop_before(self, day: int) -> None:
@@ -185,9 +165,7 @@ class Rows:
     def fitted(self, rng: np.random.Generator) -> pooled.Pooled:
         """The model of the rows that are kept."""
         if not self.kept:
-            self.features(np.zeros(0, np.int64), 0)
-            width = len(self.used())
-            none = np.zeros((0, width), np.float32)
+            none = np.zeros((0, len(self.names)), np.float32)
             return pooled.fit(none, np.zeros(0, np.bool_), np.zeros(0), self.baseline, rng)
         features = np.concatenate([rows for _, _, rows in self.kept])
         labels = np.concatenate([self.days.changed[pages, day] for day, pages, _ in self.kept])
@@ -210,9 +188,9 @@ class Rows:
         changed = self.days.changed[seen, day]
         step = np.abs(words - size["words"][seen]) / np.maximum(np.maximum(words, size["words"][seen]), 1.0)
         moved = seen[changed]
-        size["step"][moved] = step[changed]
-        mean = size["steps"][moved]
-        size["steps"][moved] = np.where(np.isnan(mean), step[changed], 0.8 * mean + 0.2 * step[changed])
+        size["last"][moved] = step[changed]
+        mean = size["mean"][moved]
+        size["mean"][moved] = np.where(np.isnan(mean), step[changed], 0.8 * mean + 0.2 * step[changed])
         size["words"][seen] = words
         size["bytes"][seen] = self.days.size[seen, day]
         if self.days.lists is not None and self.days.links is not None:
@@ -220,19 +198,21 @@ class Rows:
             size["links"][seen] = np.diff(self.days.links.start)[lists] if len(self.days.links.start) > 1 else 0
 
 
-_WHAT = ("day", "weight")
-
-
-def addresses(urls: Collection[str]) -> dict[str, Column]:
-    """What a page's address alone tells.
-
-    >>> {name: column.tolist() for name, column in addresses(["http://a.example/x/2024/index.html"]).items()}
-    {'address.depth': [2.0], 'address.length': [17.0], 'address.digits': [4.0], 'address.index': [1.0]}
-    """
-    return dict(zip(_ADDRESS, np.array(list(map(_address, urls)), np.float64).reshape(-1, 4).T, strict=True))
-
-
+_OF_PAGES = ("content.words", "content.bytes", "content.links", "steps.last", "steps.mean")
 _ADDRESS = ("address.depth", "address.length", "address.digits", "address.index")
+_MORE = (*_OF_PAGES, *_ADDRESS, *RELATIVES)
+"""Columns beyond those of visits."""
+_OF_ADDRESS = slice(len(_OF_PAGES), -len(RELATIVES))
+_OF_RELATIVES = slice(-len(RELATIVES), None)
+
+
+def addresses(urls: Collection[str]) -> Column:
+    """What a page's address alone tells: its depth, its length, digits, whether it is an index.
+
+    >>> addresses(["http://a.example/x/2024/index.html"]).tolist()
+    [[2.0, 17.0, 4.0, 1.0]]
+    """
+    return np.array(list(map(_address, urls)), np.float64).reshape(-1, len(_ADDRESS))
 
 
 def _address(url: str) -> tuple[float, ...]:

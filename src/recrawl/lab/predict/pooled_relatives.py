@@ -17,6 +17,8 @@ Floats = NDArray[np.float32]
 Column = NDArray[np.float64]
 
 LAGS = (1, 2)
+RELATIVES = tuple(f"relatives.{what}{lag}" for lag in LAGS for what in ("day", "weight"))
+"""The columns that relatives make."""
 CANDIDATES = 4096
 """Pages among which relatives are looked for, drawn by chance where there are more."""
 _MOST = 10
@@ -29,6 +31,9 @@ class Relatives:
     """Who moved a day, or two, before whom, more than chance would make it; by lag."""
 
     weights: list[sparse.csr_array] = field(default_factory=list)
+    """One per lag; none while there are too few days."""
+    totals: list[Column] = field(default_factory=list)
+    """One per lag: how much weight each page's relatives have."""
 
     @classmethod
     def found(cls, surprise: Floats, rng: np.random.Generator) -> Relatives:
@@ -36,17 +41,18 @@ class Relatives:
         pages, days = surprise.shape
         some = np.arange(pages) if pages <= CANDIDATES else np.sort(rng.choice(pages, CANDIDATES, replace=False))
         lags = LAGS if days >= _LEAST_DAYS else ()
-        return cls([_related(surprise[:, lag:], surprise[some, : days - lag], some) for lag in lags])
+        weights = [_related(surprise[:, lag:], surprise[some, : days - lag], some) for lag in lags]
+        return cls(weights, [np.asarray(weight.sum(axis=1)).ravel() for weight in weights])
 
-    def columns(self, surprises: list[Floats]) -> dict[str, Column]:
-        """What the relatives did, by lag: the weighted mean surprise, and how much weight it has."""
-        found: dict[str, Column] = {}
-        for lag, weight in zip(LAGS, self.weights, strict=False):
-            total = np.asarray(weight.sum(axis=1)).ravel()
-            moved = weight @ surprises[lag - 1]
-            found[f"relatives.day{lag}"] = np.where(total > 0, moved / np.maximum(total, 1e-9), np.nan)
-            found[f"relatives.weight{lag}"] = total
-        return found
+    def columns(self, surprises: list[Floats]) -> Column:
+        """Page by column: what the relatives did, by lag: the weighted mean surprise, and how much weight it has.
+
+        Surprises are those of the last days, the newest first.
+        """
+        found = []
+        for weight, total, surprise in zip(self.weights, self.totals, surprises, strict=True):
+            found += [np.where(total > 0, (weight @ surprise) / np.maximum(total, 1e-9), np.nan), total]
+        return np.column_stack(found)
 
 
 def _related(target: Floats, source: Floats, pages: NDArray[np.int64]) -> sparse.csr_array:
