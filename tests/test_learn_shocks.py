@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
 from recrawl.choose.shock import FEW, Plan, Shock
+from recrawl.learn import shocks
 from recrawl.learn.bins import MOST, Bins
 from recrawl.learn.opinion import LEVELS, NAMES, Opinion, network
 from recrawl.learn.parts import Pages
@@ -193,6 +194,31 @@ def test_a_memory_of_longer_numbers_is_read() -> None:
         if name.endswith(("form.lately", "folder.lately", "site.lately")):
             book.memory[name] = np.where(column == FIRST_SHARE, np.nan, column)
     np.testing.assert_array_equal(Opinion.of(book).chance(np.arange(80)), expected)
+
+
+def test_many_groups_are_summed_up_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    book, pages = sites_of_two_forms(5), np.arange(0, 200, 7)
+    believed = []
+    for many in (1 << 12, 1):
+        monkeypatch.setattr(shocks, "_GROUPS", many)
+        monkeypatch.setattr(shocks, "_SITES", many)
+        opinion = Opinion.of(book)
+        moved = opinion.belief.observe(pages, opinion.place(pages), pages % 2 == 0)
+        assert sorted(moved) == list(range(10))
+        believed.append(opinion.exposure(np.arange(200)))
+    np.testing.assert_allclose(believed[1], believed[0], rtol=1e-6)
+
+
+def test_counts_of_any_size_are_kept() -> None:
+    book = Book.blank(70_000)
+    groups = Groups(np.zeros(70_000, np.int32), np.array([1]), np.array([0]))
+    bins, step = Bins(np.array([0.0])).up_to(1.0)
+    for visits in (3, 300, 70_000):
+        tally = Tally.of(Book.blank(70_000), ["t"], (groups,), step, len(bins))
+        tally.observe(np.arange(visits), np.zeros(visits, bool))
+        tally.keep(book, ["t"])
+        again = Tally.of(book, ["t"], (groups,), bins.up_to(1.0)[1], len(bins))
+        assert again.since(np.array([0]), 0).tolist() == [[visits], [0]]
 
 
 def test_a_grouping_may_come_when_old_bins_are_joined() -> None:

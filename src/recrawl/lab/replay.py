@@ -215,6 +215,8 @@ class Web:
 
     def _turns(self, pages: Pages) -> list[tuple[Pages, float]]:
         """The pages in groups that are visited at one time, and the times."""
+        if self._setup.at_start == 1:
+            return [(pages, self._first)]
         waits = self._setup.waits(self._made, len(pages))
         starts = np.flatnonzero(np.diff(waits, prepend=-1.0))
         return list(zip(np.split(pages, starts[1:]), (self._first + waits[starts]).tolist(), strict=True))

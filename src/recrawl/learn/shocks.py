@@ -36,8 +36,9 @@ SHOCK_WEIGHT = 3.0
 """How much the site's shock counts against the group's own visits: as much as three pages."""
 FORGET = 0.02
 """The share of what is known of rates that is forgotten in a day."""
-_SITES = 1 << 12
-"""What has happened to the groups of so many sites is summed up at once."""
+_SITES = 1 << 9
+_GROUPS = 1 << 12
+"""So many sites, or groups, are summed up at once; the room that it takes does not grow with the repository."""
 
 
 @dataclass(slots=True)
@@ -165,6 +166,14 @@ class Shocks:
         self.watched[pages] += passed
         self.changes[pages] += per_day * passed
         touched, row = np.unique(self.groups.of[pages], return_inverse=True)
+        for start in range(0, len(touched), _GROUPS):
+            here = slice(None) if len(touched) <= _GROUPS else (row >= start) & (row < start + _GROUPS)
+            self._spread(touched[start : start + _GROUPS], row[here] - start, place[here], rate[here], per_day[here])
+        sites = np.unique(self.groups.site[touched]).astype(np.int64)
+        return np.concatenate([self._follow(sites[i : i + _SITES]) for i in range(0, len(sites), _SITES)])
+
+    def _spread(self, touched: Pages, row: Pages, place: Floats, rate: Floats, per_day: Floats) -> None:
+        """Spread what visits say of some groups over the bins; `row` is where among them each visit's group is."""
         moments = self._since.shape[1]
         low = place.astype(np.int64)
         rest = 1 - (place - low)  # of the bin in which the last visit lies
@@ -177,7 +186,6 @@ class Shocks:
         happened = self._since[touched]
         self.expected[touched] += spread[0] * self.bins.days
         self.events[touched] += spread[1] * (happened[:, :-1] - happened[:, 1:])
-        return self._follow(np.unique(self.groups.site[touched]).astype(np.int64))
 
     def _settle(self) -> None:
         """Rates from what was seen: each level leans on the one above it as far as it has seen little itself."""

@@ -132,7 +132,8 @@ class Tally:
                 counts = np.empty((len(groups), self.bins), np.float32)
                 counts[:, :-1] = np.diff(self.before[layer, rows], axis=1)
                 counts[:, -1:] = self.today[layer, rows, None]
-                book.memory[f"{name}.{part}"] = counts
+                most = int(counts.max(initial=0))
+                book.memory[f"{name}.{part}"] = counts.astype(np.min_scalar_type(most))  # whole numbers, mostly small
             book.memory[f"{name}.lately"] = self.lately[rows]
 
     def rows(self, pages: Pages) -> NDArray[np.int64]:
