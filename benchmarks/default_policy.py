@@ -99,6 +99,7 @@ def parts(history, asked) -> None:
     line("nothing", Shock())
     line("batches (one a cycle)", Shock(batches=1))
     line("exploration", Shock(explore=0.0))
+    line("curiosity", Shock(curiosity=0.0))
     line("visits that sites are owed", Shock(probe=0.0))
     line("another expert", Shock(experts="none"))
     for more in ("directory", "links", "clusters", "pooled"):  # this is what they bring beside it

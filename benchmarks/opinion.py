@@ -24,7 +24,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.neural_network import MLPClassifier
 
 from recrawl.choose.least import least
-from recrawl.choose.shock import Plan, Shock
+from recrawl.choose.shock import Shock
+from recrawl.choose.shock_plan import Plan
 from recrawl.lab.histories import open_history
 from recrawl.lab.history import History
 from recrawl.lab.jobs import jobs_of, most

@@ -85,6 +85,21 @@ def test_it_fits_a_model_on_schedule_and_not_before() -> None:
     assert "predicted.model.mix" in book.memory
 
 
+def test_what_an_older_version_learned_from_other_columns_is_dropped() -> None:
+    """Rows and models of other columns are of no use; what is known of pages stays."""
+    rates = np.full(40, 0.5)
+    book = book_of(40)
+    crawl("predicted(retrain=2)", book, Coins(rates, 1), 6, 20)
+    compared = book.memory["predicted.ledger.compared"].sum()
+    del book.memory["predicted.columns"]
+    book.memory["predicted.rows"] = book.memory["predicted.rows"][:, :-3]
+    assert "own history" in next(make_policy("predicted").cycle(book, 4, np.random.default_rng(1))).reason
+    crawl("predicted(retrain=2)", book, Coins(rates, 2), 1, 20)
+    assert "predicted.model.mix" not in book.memory
+    assert len(book.memory["predicted.rows"]) <= 20
+    assert book.memory["predicted.ledger.compared"].sum() > compared
+
+
 def test_it_prefers_pages_that_change() -> None:
     rates = np.where(np.arange(80) < 20, 0.9, 0.05)
     chosen = crawl("predicted", book_of(80), Coins(rates, 3), 40, 16)

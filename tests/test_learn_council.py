@@ -7,7 +7,8 @@ import pytest
 
 from recrawl.book import Book, Clusters, Links
 from recrawl.choose import make_policy
-from recrawl.choose.shock import Plan, Shock
+from recrawl.choose.shock import Shock
+from recrawl.choose.shock_plan import Plan
 from recrawl.errors import UsageError
 from recrawl.learn.council import EXPERTS, NEEDS, Council
 from recrawl.learn.steady import Steady

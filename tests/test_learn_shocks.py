@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
-from recrawl.choose.shock import FEW, Plan, Shock
+from recrawl.choose.shock import Shock
+from recrawl.choose.shock_plan import FEW, Plan
 from recrawl.learn import shocks
 from recrawl.learn.bins import MOST, Bins
 from recrawl.learn.opinion import LEVELS, NAMES, Opinion, network
@@ -258,6 +259,43 @@ def test_in_one_batch_an_unsure_group_is_only_probed() -> None:
     what = np.where(hit, Outcome.CHANGED, Outcome.UNCHANGED).astype(np.int8)
     second = choice.send(Outcomes(first, what)).pages
     assert (second[:FEW] // 10 == first[0] // 10).all()
+
+
+def test_a_visit_that_tells_of_many_pages_comes_before_one_that_tells_of_few() -> None:
+    """All pages are alike but for the size of their groups: the first of each large one is asked for first."""
+    book = watched(400)
+    form = np.concatenate((np.repeat([1, 2], 100), np.repeat(np.arange(3, 23), 10))).astype(np.int64)
+    book.form = form
+
+    def first(curiosity: float) -> list[int]:
+        choice = Shock(batches=10, explore=0, probe=0, curiosity=curiosity).cycle(book, 40, np.random.default_rng(1))
+        return sorted(form[next(choice).pages].tolist())
+
+    assert first(4)[:2] == [1, 2]
+    assert len(set(first(4))) == 4, "one of each of four groups"
+    plan = Plan(book, book.visits > 0, 40)
+    plain = plan.worth("changes", plan.chance)
+    raised = plain.copy()
+    plan.raise_telling(raised, 4.0)
+    assert np.count_nonzero(raised > plain) == 22, "one page of each group"
+    plan.take(outcomes(np.flatnonzero(raised > plain).tolist(), changed=False))
+    after = plan.worth("changes", plan.chance)
+    again = after.copy()
+    plan.raise_telling(again, 4.0)
+    assert (again == after).all(), "each has had its visit"
+
+
+def test_where_the_budget_meets_only_sure_pages_there_is_little_to_be_curious_about() -> None:
+    book = watched(400)
+    plan = Plan(book, book.visits > 0, 40)
+
+    def best(last_taken: float) -> float:
+        plan._last_taken = last_taken
+        worth = plan.worth("changes", plan.chance)
+        plan.raise_telling(worth, 4.0)
+        return float(worth.max())
+
+    assert best(0.0) > best(0.5) > best(1.0) == plan.chance.max()
 
 
 def test_no_page_waits_for_ever() -> None:

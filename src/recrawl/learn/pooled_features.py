@@ -137,13 +137,11 @@ def _history(
     ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: Column, rate: Column, ones: NDArray[np.int64]
 ) -> dict[str, Column]:
     """How often it changed: of all visits, of the last few, in the last few days."""
-    compared, bits = ledger.compared[pages], ledger.bits[pages]
+    compared = ledger.compared[pages]
     found: dict[str, Column] = {"history.rate": rate, "history.visits": np.minimum(compared, LONG).astype(np.float64)}
     for many in RECENT:
         share = ones[:, many - 1] / np.maximum(np.minimum(compared, many), 1)
         found[f"history.last{many}"] = np.where(compared > 0, share, usual)
-    for back in (1, 2):
-        found[f"history.visit{back + 1}"] = np.where(compared > back, (bits >> np.uint32(back)) & 1, usual)
     gap = (now - ledger.last[pages]) / DAY
     for place, half_life in enumerate(HALF_LIVES):
         changes, days = ledger.changes[pages, place], ledger.days[pages, place]
@@ -234,7 +232,6 @@ def _around(
     return {
         f"{name}.now": others[:, 0].astype(np.float64),
         f"{name}.lately": others[:, 1].astype(np.float64),
-        f"{name}.stir": (others[:, 0] - others[:, 1]).astype(np.float64),
         f"{name}.weekday": today,
         f"{name}.beyond": today - week.mean(axis=1)[number],
     }

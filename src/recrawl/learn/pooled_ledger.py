@@ -157,9 +157,10 @@ class Ledger:
         ([0, 1], [0, 1], [0, 1], [1.0, 1.0])
         """
         when = np.broadcast_to(np.asarray(at, np.float64), len(pages))
-        known = ~np.isnan(self.last[pages])
-        self.first[pages[~known]] = self.last[pages[~known]] = when[~known]
-        pages, when, found = pages[known], when[known], changed[known]
+        known, found = ~np.isnan(self.last[pages]), changed
+        if not known.all():
+            self.first[pages[~known]] = self.last[pages[~known]] = when[~known]
+            pages, when, found = pages[known], when[known], changed[known]
         if not len(pages):
             return
         gap = np.maximum((when - self.last[pages]) / DAY, 0.0)
@@ -225,7 +226,7 @@ class Ledger:
 
 def fade(seconds: Times, half_lives: Times) -> Floats:
     """What is left of a sum after so long; one column a half-life."""
-    return np.asarray(0.5 ** (seconds[:, None] / DAY / half_lives), np.float32)
+    return np.exp2(seconds[:, None] * (-1.0 / DAY / half_lives)).astype(np.float32)
 
 
 def weekday(at: Times) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from typing import Any, Literal
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ Method = Literal["pooled", "1d"]
 ROWS = 40_000
 """Visits that are kept to learn from, the newest."""
 _AT_ONCE = 50_000
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Pooling:
         return np.concatenate(parts) * patience, told
 
     def _model(self, book: Book) -> Any:
-        kept = self._kept(book, "model")
+        kept = self._kept(book, "model") if self._same_columns(book) else None
         # numpy alone is needed to ask a model, but its module is loaded only where there is one.
         return importlib.import_module("recrawl.learn.pooled").Pooled.restored(kept) if kept else None
 
@@ -63,6 +65,7 @@ class Pooling:
         cycles = int(book.memory.get(f"{self.name}.cycles", np.zeros(1))[0]) + 1
         book.memory[f"{self.name}.cycles"] = np.array([cycles])
         if self.method == "pooled":
+            self._drop_other_columns(book)
             compared = ~np.isnan(ledger.last[pages])
             rng = np.random.default_rng([cycles, 29])
             rows = features(ledger, pages[compared], when[compared], book.depth)
@@ -72,6 +75,17 @@ class Pooling:
         ledger.note(pages, when, changed)
         for name, column in ledger.arrays().items():
             book.memory[f"{self.name}.ledger.{name}"] = column
+
+    def _same_columns(self, book: Book) -> bool:
+        """Whether rows and model have the columns that there are now; those that an older version kept may not."""
+        return bool(np.array_equal(book.memory.get(f"{self.name}.columns", _NONE), _columns()))
+
+    def _drop_other_columns(self, book: Book) -> None:
+        if not self._same_columns(book):
+            of_no_use = tuple(f"{self.name}.{part}" for part in ("rows", "labels", "when", "model."))
+            for name in [name for name in book.memory if name.startswith(of_no_use)]:
+                del book.memory[name]
+            book.memory[f"{self.name}.columns"] = _columns()
 
     def _keep_rows(
         self,
@@ -109,6 +123,11 @@ class Pooling:
     def _kept(self, book: Book, part: str) -> dict[str, NDArray[Any]]:
         before = f"{self.name}.{part}."
         return {name.removeprefix(before): column for name, column in book.memory.items() if name.startswith(before)}
+
+
+def _columns() -> NDArray[np.int64]:
+    """A number for the columns of features, which is another when they are others."""
+    return np.array([crc32(",".join(names()).encode())])
 
 
 def _by_counts(book: Book, pages: Pages) -> NDArray[np.float64]:

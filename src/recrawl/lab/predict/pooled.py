@@ -199,7 +199,7 @@ class Rows:
 
 
 _OF_PAGES = ("content.words", "content.bytes", "content.links", "steps.last", "steps.mean")
-_ADDRESS = ("address.depth", "address.length", "address.digits", "address.index")
+_ADDRESS = ("address.depth", "address.length")
 _MORE = (*_OF_PAGES, *_ADDRESS, *RELATIVES)
 """Columns beyond those of visits."""
 _OF_ADDRESS = slice(len(_OF_PAGES), -len(RELATIVES))
@@ -207,16 +207,10 @@ _OF_RELATIVES = slice(-len(RELATIVES), None)
 
 
 def addresses(urls: Collection[str]) -> Column:
-    """What a page's address alone tells: its depth, its length, digits, whether it is an index.
+    """What a page's address alone tells: its depth and its length.
 
     >>> addresses(["http://a.example/x/2024/index.html"]).tolist()
-    [[2.0, 17.0, 4.0, 1.0]]
+    [[2.0, 17.0]]
     """
-    return np.array(list(map(_address, urls)), np.float64).reshape(-1, len(_ADDRESS))
-
-
-def _address(url: str) -> tuple[float, ...]:
-    path = url.partition("://")[2].partition("/")[2]
-    name = path.rpartition("/")[2].partition("?")[0]
-    index = name in ("", "index.html", "index.htm")
-    return path.count("/"), len(path), sum(map(str.isdigit, path)), index
+    paths = [url.partition("://")[2].partition("/")[2] for url in urls]
+    return np.array([(path.count("/"), len(path)) for path in paths], np.float64).reshape(-1, len(_ADDRESS))
