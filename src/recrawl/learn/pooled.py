@@ -27,8 +27,8 @@ from recrawl.learn.pooled_trees import Trees
 Floats = NDArray[np.float32]
 Column = NDArray[np.float64]
 
-MOST_TREES = 25
-_LEARNING_RATE = 0.3
+MOST_TREES = 15
+_LEARNING_RATE = 0.45
 MOST_ROWS = 1_000_000
 """More rows than this are not learned from."""
 _LEAST_ROWS = 2_000
@@ -149,9 +149,10 @@ def _grown(features: Floats, labels: NDArray[np.bool_], counts: Column, seed: in
     Columns without two different values are kept from it, for it cannot bin them.
     """
     edges = _edges(features)
-    codes = np.empty(features.shape, np.float32)
-    for column, limits in enumerate(edges):
-        codes[:, column] = np.searchsorted(limits, features[:, column])
+    codes = np.empty(features.shape[::-1], np.float32)
+    for code, limits, column in zip(codes, edges, np.ascontiguousarray(features.T), strict=True):
+        code[:] = np.searchsorted(limits, column)
+    codes = codes.T
     codes[np.isnan(features)] = np.nan
     columns = np.flatnonzero(np.fmin.reduce(codes, axis=0) < np.fmax.reduce(codes, axis=0))
     if not len(columns):

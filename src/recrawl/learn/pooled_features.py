@@ -29,8 +29,9 @@ from recrawl.learn.pooled_ledger import (
 Floats = NDArray[np.float32]
 Column = NDArray[np.float64]
 
-RECENT = (1, 2, 3, 7, 14)
+RECENT = (1, 7, 14)
 """Numbers of last visits that are looked at together."""
+_RECENT = np.array(RECENT)
 LONG = 30
 """The most visits, and days, that a page's past is looked at by number: a clock that runs on tells of no page."""
 BASELINE = "rhythm.weekday"
@@ -54,7 +55,7 @@ def features(
     >>> for day in range(3):
     ...     ledger.note(np.array([0]), day * DAY, np.array([True]))
     >>> row = features(ledger, np.array([0]), 3 * DAY)[0]
-    >>> dict(zip(names(depth=False), row.tolist()))["history.last2"]
+    >>> dict(zip(names(depth=False), row.tolist()))["history.last7"]
     1.0
     """
     when = np.broadcast_to(np.asarray(now, np.float64), len(pages))
@@ -138,15 +139,14 @@ def _history(
 ) -> dict[str, Column]:
     """How often it changed: of all visits, of the last few, in the last few days."""
     compared = ledger.compared[pages]
+    many = np.maximum(np.minimum(compared[:, None], _RECENT), 1)
+    recent = np.where(compared[:, None] > 0, ones[:, _RECENT - 1] / many, usual[:, None])
+    lately = _drawn(ledger.changes[pages], ledger.days[pages], usual[:, None], 0.5)
     found: dict[str, Column] = {"history.rate": rate, "history.visits": np.minimum(compared, LONG).astype(np.float64)}
-    for many in RECENT:
-        share = ones[:, many - 1] / np.maximum(np.minimum(compared, many), 1)
-        found[f"history.last{many}"] = np.where(compared > 0, share, usual)
-    gap = (now - ledger.last[pages]) / DAY
-    for place, half_life in enumerate(HALF_LIVES):
-        changes, days = ledger.changes[pages, place], ledger.days[pages, place]
-        found[f"history.days{half_life:g}"] = _drawn(changes, days, usual, 0.5)
+    found |= {f"history.last{visits}": column for visits, column in zip(RECENT, recent.T, strict=True)}
+    found |= {f"history.days{life:g}": column for life, column in zip(HALF_LIVES, lately.T, strict=True)}
     # The chance of one change or more since the last visit, if they came at the page's mean rate.
+    gap = (now - ledger.last[pages]) / DAY
     found["history.poisson"] = -np.expm1(-found["history.days60"] * np.maximum(gap, 0.0))
     return found
 
@@ -162,7 +162,7 @@ def _ones(bits: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 
 def _recency(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> dict[str, Column]:
-    """How long ago, in days, and measured in the time that it usually takes the page to change.
+    """How long ago, in days, and how long it usually takes the page to change.
 
     A page that never changed has been as it is for as long as it is known: a newborn is not one that rests for good.
     """
@@ -175,7 +175,6 @@ def _recency(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> dict[str,
         "recency.change": np.minimum(since, 2 * LONG),
         "recency.first": np.minimum((now - ledger.first[pages]) / DAY, LONG),
         "recency.interval": usually,
-        "recency.due": np.minimum(since / np.where(usually > 0, usually, np.nan), 10.0),
     }
 
 
@@ -191,8 +190,8 @@ def _rhythm(ledger: Ledger, pages: NDArray[np.int64], now: Column, rate: Column)
     for back in range(int(many.max(initial=0))):
         day, told = weekday(now - back * DAY), many > back
         here = _drawn(ledger.week_changes[pages, day], ledger.week_days[pages, day], week, 2.0)
-        quiet = np.where(told, quiet * (1.0 - np.clip(here, 0.0, 1.0)), quiet)
-        usual = np.where(told, usual * (1.0 - np.clip(week, 0.0, 1.0)), usual)
+        quiet = np.where(told, quiet * (1.0 - np.minimum(here, 1.0)), quiet)
+        usual = np.where(told, usual * (1.0 - np.minimum(week, 1.0)), usual)
     beyond = _log_odds(1.0 - quiet) - _log_odds(1.0 - usual)
     last = ledger.week_last[pages, weekday(now)].astype(np.float64)
     part = hour(now)
