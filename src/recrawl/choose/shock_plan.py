@@ -109,7 +109,7 @@ class Plan:
         """
         first = self._first[self.open[self._first]]
         group = self.opinion.belief.groups.of[first]
-        new = (self._near[group] == NEAR) & self.council.shared(first)
+        new = (self._near[group] == NEAR) & self.council.shared(first)  # a visit would have raised it
         page, size = first[new], self._size[group[new]]
         worth[page] *= 1 + curiosity * (1 - self._last_taken) * (1 - self.chance[page]) * size / (size + HALF)
 

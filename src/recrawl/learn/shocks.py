@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.learn.bins import Bins, Floats, Step
+from recrawl.learn.distinct import distinct
 from recrawl.learn.parts import AnyFloats, Pages, sums
 from recrawl.learn.tallies import Groups
 
@@ -165,11 +166,12 @@ class Shocks:
         per_day = np.where(changed, rate / -np.expm1(-np.maximum(rate * passed, 1e-12)), 0.0)
         self.watched[pages] += passed
         self.changes[pages] += per_day * passed
-        touched, row = np.unique(self.groups.of[pages], return_inverse=True)
+        touched = distinct(self.groups.of[pages])
+        row = np.searchsorted(touched, self.groups.of[pages])
         for start in range(0, len(touched), _GROUPS):
             here = slice(None) if len(touched) <= _GROUPS else (row >= start) & (row < start + _GROUPS)
             self._spread(touched[start : start + _GROUPS], row[here] - start, place[here], rate[here], per_day[here])
-        sites = np.unique(self.groups.site[touched]).astype(np.int64)
+        sites = distinct(self.groups.site[touched]).astype(np.int64)
         return np.concatenate([self._follow(sites[i : i + _SITES]) for i in range(0, len(sites), _SITES)])
 
     def _spread(self, touched: Pages, row: Pages, place: Floats, rate: Floats, per_day: Floats) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.learn.bins import Floats, Step
+from recrawl.learn.distinct import distinct
 from recrawl.learn.parts import Pages
 
 FEWEST = 8
@@ -146,8 +147,11 @@ class Tally:
 
     def observe(self, pages: Pages, changed: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Take in visits made now; which rows that has moved."""
-        touched, of, tries = np.unique(self.rows(pages), return_inverse=True, return_counts=True)
-        hits = np.bincount(of.ravel(), np.repeat(changed, len(self.groupings)), len(touched))
+        rows = self.rows(pages).ravel()
+        touched = distinct(rows)
+        of = np.searchsorted(touched, rows)
+        tries = np.bincount(of, minlength=len(touched))
+        hits = np.bincount(of, np.repeat(changed, len(self.groupings)), len(touched))
         if self.bins:
             more = np.array((tries, hits), np.float32)
             self.today[:, touched] += more
