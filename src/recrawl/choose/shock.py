@@ -126,18 +126,18 @@ class Shock:
             left -= len(probes)
         step = -(-budget // int(self.batches))
         while left > 0 and plan.left:
-            picks = self._batch(plan, min(step, left), rng)
+            picks = self._batch(plan, min(step, left), left, rng)
             seen = yield picks
             left -= len(picks)
             if left > 0:
                 plan.take(seen)
 
-    def _batch(self, plan: Plan, many: int, rng: np.random.Generator) -> Picks:
-        """The pages worth most, or those that a draw says are."""
+    def _batch(self, plan: Plan, many: int, left: int, rng: np.random.Generator) -> Picks:
+        """The pages worth most, or those that a draw says are; so many of the visits that are left."""
         drawn = rng.random() < self.explore
         worth = plan.worth(self.objective, plan.drawn(rng) if drawn else plan.chance)
         if not drawn:
-            plan.raise_telling(worth, self.curiosity)
+            plan.raise_telling(worth, self.curiosity * (1 - many / left))  # what is learnt is for the visits after it
         best = plan.best(worth, many, each=1 if drawn else FEW)
         reason = "may have changed: drawn by its chances" if drawn else "has most likely changed"
         return Picks(best, worth[best].astype(np.float64), reason)
