@@ -20,6 +20,8 @@ PARTS = 6
 """A cycle's visits are judged in so many parts ..."""
 LEAST = 16
 """... of no fewer visits than this."""
+_PATIENT = ("harmonic", "age")
+"""Objectives that give no page up."""
 
 
 class Shock:
@@ -44,7 +46,8 @@ class Shock:
         How many batches a cycle is cut into: what one finds decides on the next.
     curiosity
         How much the first visit to a group in a cycle is worth for what it tells of the group's other pages. 0 is
-        nothing: only what it will likely find counts.
+        nothing: only what it will likely find counts. Harmonic staleness and age, which visit all groups in any case,
+        do not ask for it.
     explore
         The share of batches that are drawn from the belief instead of taking what is best by it.
     probe
@@ -136,7 +139,7 @@ class Shock:
         """The pages worth most, or those that a draw says are; so many of the visits that are left."""
         drawn = rng.random() < self.explore
         worth = plan.worth(self.objective, plan.drawn(rng) if drawn else plan.chance)
-        if not drawn:
+        if not drawn and self.objective not in _PATIENT:
             plan.raise_telling(worth, self.curiosity * (1 - many / left))  # what is learnt is for the visits after it
         best = plan.best(worth, many, each=1 if drawn else FEW)
         reason = "may have changed: drawn by its chances" if drawn else "has most likely changed"
