@@ -51,7 +51,7 @@ class Asker:
             sent = {"Content-Type": kind, **sent}
         elif body is not None and not isinstance(body, bytes | Iterator):
             data, sent = json.dumps(body).encode(), {"Content-Type": "application/json", **sent}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, data, sent)
             answer = connection.getresponse()

@@ -102,7 +102,7 @@ def test_serve_until_ctrl_c(world: Path, tmp_path: Path) -> None:
         assert repo.crawl(told["sites"][0])["new"] > 5
     finally:
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert "Traceback" not in out + err
     assert "stopped" in err
@@ -125,4 +125,4 @@ def test_serve_on_a_port_that_is_taken(world: Path) -> None:
         assert result.code in (1, 2)
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)

@@ -30,7 +30,7 @@ def sub(*words: object, cwd: Path | None = None, text: str | None = None) -> Res
         text=True,
         input=text,
         cwd=cwd,
-        timeout=45,
+        timeout=180,
         env={**os.environ, "NO_COLOR": "1"},
         check=False,
     )

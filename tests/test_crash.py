@@ -26,7 +26,7 @@ from tests.crashes import Bench, ask, choices, contents, image, judge, start
 
 _DAY = 86400.0
 _KILLS = 9
-_PATIENCE = 60.0
+_PATIENCE = 300.0
 _CYCLE = ("cycle", "--budget", "100", "--policy", "random")
 
 

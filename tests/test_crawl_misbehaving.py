@@ -330,7 +330,7 @@ def test_a_server_that_wants_to_be_left_alone_is(repo: Repo, site: Start) -> Non
     star.every = lambda asked: None if asked.path == "/" else Reply(b"", 429, {"Retry-After": "3600"})
     begun = time.monotonic()
     repo.crawl(star.url("/"), other.url("/"))
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 60  # it asked for an hour
     assert len(star.log) <= 3  # robots.txt, and either the sitemap or pages up to the first refusal
     assert [url for url, state in repo.states().items() if state == "live" and other.url("") in url]
     star.every = None

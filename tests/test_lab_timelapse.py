@@ -43,7 +43,7 @@ class Asker:
 
     def __init__(self, server: Server, clock: Clock) -> None:
         self.server, self.clock = server, clock
-        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
 
     def get(self, url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Got:
         host, _, path = url.removeprefix("http://").partition("/")
@@ -392,7 +392,7 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path):
             assert line, "the server said nothing"
             said += line
         address = json.loads(said)["address"]
-        connection = http.client.HTTPConnection(address.removeprefix("http://").rstrip("/"), timeout=20)
+        connection = http.client.HTTPConnection(address.removeprefix("http://").rstrip("/"), timeout=60)
         connection.request("GET", "/")
         answer = connection.getresponse()
         assert answer.status == 200

@@ -135,14 +135,14 @@ def test_pywb_knows_of_every_visit(crawled: Crawled, collection: Path) -> None:
 def _manage(folder: Path, *arguments: str) -> None:
     code = "from pywb.manager.manager import main_wrap_exc; main_wrap_exc()"
     words = [sys.executable, "-W", "ignore", "-c", code, *arguments]
-    ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
     assert ended.returncode == 0, ended.stderr
 
 
 def _replay(folder: Path, paths: list[str]) -> list[Any]:
     words = [sys.executable, "-W", "ignore", "-c", _PYWB]
     ended = subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, timeout=60, check=False, input=json.dumps(paths)
+        words, cwd=folder, capture_output=True, text=True, timeout=180, check=False, input=json.dumps(paths)
     )
     assert ended.returncode == 0, ended.stderr
     answers: list[Any] = json.loads((folder / "answers.json").read_text())

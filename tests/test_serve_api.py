@@ -294,7 +294,7 @@ def test_the_scheduler_is_steered(ask: Asker) -> None:
 
 def test_events_are_told_as_they_happen(served: tuple[Repo, Service, Site]) -> None:
     _, service, _ = served
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
     connection.request("GET", f"{API}/events?kinds=alert")
     stream = connection.getresponse()
     assert stream.getheader("content-type") == "text/event-stream; charset=utf-8"
@@ -312,7 +312,7 @@ def test_only_so_many_may_listen(served: tuple[Repo, Service, Site]) -> None:
     open_ones = []
     answers: list[int] = []
     for _ in range(4):
-        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
         connection.request("GET", f"{API}/events")
         answer = connection.getresponse()
         if answer.status == 200:

@@ -92,7 +92,7 @@ class Repo:
             env={**os.environ, "NO_COLOR": "1"},
         )
 
-    def wait(self, process: subprocess.Popen[str], seconds: float = 60.0) -> Result:
+    def wait(self, process: subprocess.Popen[str], seconds: float = 300.0) -> Result:
         """The end of a process."""
         out, err = process.communicate(timeout=seconds)
         return Result(process.returncode, out, err)
