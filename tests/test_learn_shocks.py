@@ -266,13 +266,10 @@ def test_a_visit_that_tells_of_many_pages_comes_before_one_that_tells_of_few() -
     book = watched(400)
     form = np.concatenate((np.repeat([1, 2], 100), np.repeat(np.arange(3, 23), 10))).astype(np.int64)
     book.form = form
-
-    def first(curiosity: float) -> list[int]:
-        choice = Shock(batches=10, explore=0, probe=0, curiosity=curiosity).cycle(book, 40, np.random.default_rng(1))
-        return sorted(form[next(choice).pages].tolist())
-
-    assert first(4)[:2] == [1, 2]
-    assert len(set(first(4))) == 4, "one of each of four groups"
+    choice = Shock(batches=10, explore=0, probe=0, curiosity=4).cycle(book, 40, np.random.default_rng(1))
+    first = sorted(form[next(choice).pages].tolist())
+    assert first[:2] == [1, 2]
+    assert len(set(first)) == 4, "one of each of four groups"
     plan = Plan(book, book.visits > 0, 40)
     plain = plan.worth("changes", plan.chance)
     raised = plain.copy()

@@ -29,9 +29,8 @@ from recrawl.learn.pooled_ledger import (
 Floats = NDArray[np.float32]
 Column = NDArray[np.float64]
 
-RECENT = (1, 7, 14)
+RECENT = np.array([1, 7, 14])
 """Numbers of last visits that are looked at together."""
-_RECENT = np.array(RECENT)
 LONG = 30
 """The most visits, and days, that a page's past is looked at by number: a clock that runs on tells of no page."""
 BASELINE = "rhythm.weekday"
@@ -139,8 +138,8 @@ def _history(
 ) -> dict[str, Column]:
     """How often it changed: of all visits, of the last few, in the last few days."""
     compared = ledger.compared[pages]
-    many = np.maximum(np.minimum(compared[:, None], _RECENT), 1)
-    recent = np.where(compared[:, None] > 0, ones[:, _RECENT - 1] / many, usual[:, None])
+    many = np.maximum(np.minimum(compared[:, None], RECENT), 1)
+    recent = np.where(compared[:, None] > 0, ones[:, RECENT - 1] / many, usual[:, None])
     lately = _drawn(ledger.changes[pages], ledger.days[pages], usual[:, None], 0.5)
     found: dict[str, Column] = {"history.rate": rate, "history.visits": np.minimum(compared, LONG).astype(np.float64)}
     found |= {f"history.last{visits}": column for visits, column in zip(RECENT, recent.T, strict=True)}

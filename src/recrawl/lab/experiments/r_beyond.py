@@ -30,7 +30,6 @@ from recrawl.lab.experiments.result import Claim, Options, Picture, Result
 from recrawl.lab.experiments.result import Row as AnyRow
 from recrawl.lab.predict.methods import Setting
 from recrawl.lab.predict.pooled_ablation import ablation
-from recrawl.lab.predict.protocol import run
 from recrawl.lab.predict.scores import paired
 
 POOLED, GOES_ON = "pooled", "online-3d"
@@ -100,9 +99,7 @@ def _spent(where: Where, setting: Setting, over: range) -> float:
     """Processor time of a run; the middle of five where it is so short that what else the machine does would decide."""
     spent = [where.spent[setting, over]]
     while 0 < spent[0] < _SHORT and len(spent) < _RUNS:
-        begun = where.clock()
-        run(where.days, setting, over, judged=where.judged)
-        spent.append(where.clock() - begun)
+        spent.append(where.timed(setting, over, where.judged)[1])
     return median(spent)
 
 
@@ -111,9 +108,7 @@ def _cost_of_all(where: Where, over: range) -> float:
 
     Words and relations of all pages are looked at in either case; then more predictions share in that.
     """
-    begun = where.clock()
-    run(where.days, setting_of(where, MULTIPLE), over)
-    return 1000 * (where.clock() - begun) / (len(where.days) * len(over))
+    return 1000 * where.timed(setting_of(where, MULTIPLE), over)[1] / (len(where.days) * len(over))
 
 
 def _of_ours(where: Where, over: range, rows: dict[str, Row]) -> list[Claim]:

@@ -68,10 +68,14 @@ class Where:
         """What a setting predicts here; what was asked before is not run again."""
         key = (setting, over)
         if key not in self.done:
-            begun = self.clock()
-            self.done[key] = run(self.days, setting, over, judged=self.judged)
-            self.spent[key] = self.clock() - begun
+            self.done[key], self.spent[key] = self.timed(setting, over, self.judged)
         return self.done[key]
+
+    def timed(self, setting: Setting, over: range, judged: NDArray[np.bool_] | None = None) -> tuple[Outcome, float]:
+        """The same run now, and what it took by the clock; all pages are asked about where none are named."""
+        begun = self.clock()
+        outcome = run(self.days, setting, over, judged=judged)
+        return outcome, self.clock() - begun
 
     def last(self, wanted: int, train: int = r.TRAIN) -> range:
         """The last days, as many as are wanted and there are."""

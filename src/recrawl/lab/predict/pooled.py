@@ -35,6 +35,12 @@ _RELATE = 14
 """Days after which relatives are looked for anew; four times that where pages are many."""
 _MEMORY = 120
 """Days in which they are looked for."""
+_OF_PAGES = ("content.words", "content.bytes", "content.links", "steps.last", "steps.mean")
+_ADDRESS = ("address.depth", "address.length")
+_MORE = (*_OF_PAGES, *_ADDRESS, *RELATIVES)
+"""Columns beyond those of visits."""
+_OF_ADDRESS = slice(len(_OF_PAGES), -len(RELATIVES))
+_OF_RELATIVES = slice(-len(RELATIVES), None)
 
 Floats = NDArray[np.float32]
 Column = NDArray[np.float64]
@@ -108,9 +114,9 @@ class Rows:
         """The first day whose rows are kept."""
         folder = places(days.urls)[2]
         self.ledger = Ledger.of(days.site, folder)
-        self._asked = "relatives" not in without
+        self._relates = "relatives" not in without
         self._more = np.full((len(days), len(_MORE)), np.nan)
-        self._size = {name.partition(".")[2]: column for name, column in zip(_MORE, self._more.T, strict=True)}
+        self._size = {name.partition(".")[2]: self._more[:, place] for place, name in enumerate(_OF_PAGES)}
         self._more[:, _OF_ADDRESS] = addresses(days.urls)
         self._surprise: list[Floats] = []
         self._relatives = Relatives()
@@ -128,7 +134,7 @@ class Rows:
 
     def features(self, pages: NDArray[np.int64], day: int) -> Floats:
         """What is known before that day."""
-        if self._asked and self._relatives.weights and len(self._surprise) >= len(LAGS):
+        if self._relates and self._relatives.weights and len(self._surprise) >= len(LAGS):
             self._more[:, _OF_RELATIVES] = self._relatives.columns(self._surprise[: -len(LAGS) - 1 : -1])
         base = pooled_features.features(self.ledger, pages, float(self.days.times[day]))
         whole = np.hstack((base, self._more[pages].astype(np.float32)))
@@ -154,7 +160,7 @@ class Rows:
         self.ledger.note(seen, float(self.days.times[day]), self.days.changed[seen, day])
         often = _RELATE if len(self.days) <= CANDIDATES else 4 * _RELATE
         # What is found today is asked for until the next time; before the first rows nobody asks.
-        if day % often == 0 and day + often >= self.start and self._asked:
+        if day % often == 0 and day + often >= self.start and self._relates:
             self._relatives = Relatives.found(np.column_stack(self._surprise[-_MEMORY:]), rng)
 
     def drop_before(self, day: int) -> None:
@@ -196,14 +202,6 @@ class Rows:
         if self.days.lists is not None and self.days.links is not None:
             lists = np.maximum(self.days.lists[seen, day], 0)
             size["links"][seen] = np.diff(self.days.links.start)[lists] if len(self.days.links.start) > 1 else 0
-
-
-_OF_PAGES = ("content.words", "content.bytes", "content.links", "steps.last", "steps.mean")
-_ADDRESS = ("address.depth", "address.length")
-_MORE = (*_OF_PAGES, *_ADDRESS, *RELATIVES)
-"""Columns beyond those of visits."""
-_OF_ADDRESS = slice(len(_OF_PAGES), -len(RELATIVES))
-_OF_RELATIVES = slice(-len(RELATIVES), None)
 
 
 def addresses(urls: Collection[str]) -> Column:
