@@ -34,10 +34,11 @@ def pages(number: int, size: int = 200) -> dict[str, Reply]:
 
 @pytest.fixture
 def two(repo: Repo, site: Start) -> tuple[Site, Site]:
-    """Two sites of twelve pages, crawled a day ago."""
+    """Two sites of twelve pages, crawled a day ago, one after the other: the first has the oldest copies."""
     both = site(pages(12)), site(pages(12))
     repo.config(policy="round-robin")
-    repo.crawl(*(one.url() for one in both))
+    for one in both:
+        repo.crawl(one.url())
     repo.later(days=1)
     for one in both:
         one.forget()
@@ -103,7 +104,7 @@ def test_a_robots_txt_that_bars_all_costs_nothing(repo: Repo, two: tuple[Site, S
     repo.later(days=2)
     two[0]["/robots.txt"] = text("User-agent: *\nDisallow: /\n")
     summary = repo.cycle(12)
-    assert asked(*two) == [0, 12], (summary, repo.sql("SELECT page, outcome, failure, why FROM visits WHERE cycle = 1"))
+    assert asked(*two) == [0, 12], (summary, repo.sql("SELECT page, outcome, failure, why FROM visits"))
 
 
 # -- bytes ------------------------------------------------------------------------------------------------------
@@ -222,7 +223,7 @@ def test_pushed_pages_are_visited_first_within_their_share(repo: Repo, two: tupl
         db.executemany("INSERT INTO hints VALUES (?, 'indexnow', 9e9, 9e9, 1)", [(number,) for number in numbers])
     repo.config(reserve_pushed=0.5)
     repo.cycle(6)
-    visited = [row[0] for row in repo.sql("SELECT page FROM visits WHERE cycle = 1")]
+    visited = [row[0] for row in repo.sql("SELECT page FROM visits WHERE cycle = (SELECT max(cycle) FROM visits)")]
     assert len(set(visited) & set(numbers)) == 3
     assert sum(asked(*two)) == 6
 
