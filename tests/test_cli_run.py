@@ -107,7 +107,7 @@ def test_ctrl_c_between_cycles(repo: Repo, site: Start, number: int) -> None:
     assert process.stderr is not None
     assert "next cycle at" in process.stderr.readline()
     os.killpg(process.pid, number)
-    result = repo.wait(process, 10)
+    result = repo.wait(process)
     assert result.code == 0, result
     assert "Traceback" not in result.err
     assert repo.json("cycle")["resumed"] is False
@@ -123,7 +123,7 @@ def test_ctrl_c_in_a_cycle(repo: Repo, site: Start) -> None:
     while len(web.asked()) < 4:
         assert process.poll() is None, process.communicate()
     os.killpg(process.pid, signal.SIGINT)
-    result = repo.wait(process, 10)
+    result = repo.wait(process)
     assert result.code == 0, result
     assert "Traceback" not in result.err, result.err
     assert repo.run("cycle").err.startswith("going on with cycle")
@@ -139,4 +139,4 @@ def test_ctrl_c_while_waiting_for_the_next_visit(repo: Repo, site: Start) -> Non
     while not web.asked():
         assert process.poll() is None, process.communicate()
     os.killpg(process.pid, signal.SIGINT)
-    assert repo.wait(process, 10).code == 0
+    assert repo.wait(process).code == 0

@@ -8,8 +8,10 @@ import shlex
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -285,34 +287,46 @@ def test_huge_numbers(full: Repo) -> None:
 # -- two at once -----------------------------------------------------------------------------------------
 
 
+class Held(NamedTuple):
+    """A repository on which a crawl is at work, until it is let go."""
+
+    repo: Repo
+    process: subprocess.Popen[str]
+    web: Site
+    let_go: threading.Event
+
+
 @pytest.fixture
-def held(repo: Repo, site: Callable[..., Site]) -> tuple[Repo, subprocess.Popen[str], Site]:
-    """A repository on which a crawl is at work, for about a second."""
-    web = site({"/": Reply(page("Hello", "/a"), wait=0.5), "/a": Reply(page("word"), wait=1.0)})
+def held(repo: Repo, site: Callable[..., Site]) -> Held:
+    let_go = threading.Event()
+    web = site({"/": page("Hello", "/a"), "/a": Reply(page("word"), until=let_go)})
+    repo.config(timeout=300, stall=300)
     repo.add(web.url())
     process = repo.start("crawl")
-    while not web.asked():
+    while not web.requests("/a"):
         assert process.poll() is None
-    return repo, process, web
+    return Held(repo, process, web, let_go)
 
 
-def test_second_writer_hears_who_is_at_work(held: tuple[Repo, subprocess.Popen[str], Site]) -> None:
-    repo, process, web = held
+def test_second_writer_hears_who_is_at_work(held: Held) -> None:
+    repo, process, web, let_go = held
     for words in (["cycle"], ["crawl"], ["rm", web.url()]):
         complaint(repo.run(*words, code=None), "recrawl crawl", str(process.pid), code=1)
     assert repo.run("status").code == 0  # questions are never blocked
+    let_go.set()
     assert repo.wait(process).code == 0
     assert set(repo.states().values()) == {"live"}
     assert web.url() in repo.states()
 
 
-def test_second_writer_waits_when_told(held: tuple[Repo, subprocess.Popen[str], Site]) -> None:
-    repo, process, _ = held
-    second = repo.start("cycle", "--wait", "--budget", "10")
-    assert repo.wait(process).code == 0
-    result = repo.wait(second)
+def test_second_writer_waits_when_told(held: Held) -> None:
+    second = held.repo.start("cycle", "--wait", "--budget", "10")
+    assert second.stderr
+    assert f"waiting for recrawl crawl (process {held.process.pid})" in second.stderr.readline()
+    held.let_go.set()
+    assert held.repo.wait(held.process).code == 0
+    result = held.repo.wait(second)
     assert result.code == 0, result
-    assert f"waiting for recrawl crawl (process {process.pid})" in result.err
     assert "2 visits" in result.out
 
 

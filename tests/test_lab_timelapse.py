@@ -400,7 +400,7 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path):
         answer.read()
         connection.close()
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="shared/data is not beside the checkout")

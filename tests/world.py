@@ -197,6 +197,8 @@ class Reply:
     modified: str = ""
     wait: float = 0.0
     """Seconds until it answers."""
+    until: threading.Event | None = None
+    """It answers when this has come, if there is such a thing."""
 
     def to(self, asked: Asked) -> Reply:
         """What this request gets of it."""
@@ -283,12 +285,12 @@ class Site:
         started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._main(started)), name="site", daemon=True)
         self._thread.start()
-        assert started.wait(10)
+        assert started.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     async def _main(self, started: threading.Event) -> None:
@@ -325,6 +327,8 @@ class Site:
             reply = self._answer(asked).to(asked)
             if reply.wait:
                 await asyncio.sleep(reply.wait)
+            if reply.until:
+                await asyncio.to_thread(reply.until.wait, 300)
         finally:
             self._now -= 1
         writer.write(reply.raw())

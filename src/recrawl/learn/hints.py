@@ -8,10 +8,12 @@ the source has signalled n times, then
 
 so a signal of a source without false alarms is as good as knowing, and the silence of one that tells all is, too.
 Neither r nor f is known. For each kind and site the book's memory holds how well each pair of a grid of them has
-foretold what visits found; r = 0, the source that is not heeded, is among them, with what else is known of a page being
-wrong by some factor, so that no source gets credit for mending that. Visits are chosen by what is
-believed, so only this kind of evidence is sound: it asks what a visit finds, given the signals, and never how many of
-the changes found had been signalled. Sites of which little is seen lean on what is usual among the others.
+foretold what visits found. No source gets credit for mending what is wrong with all else that is known of a page, so
+there are rivals: that this is wrong by some factor, and *echoes*, the same pairs, which are not told what was said of a
+page, but only how much is usually said of pages of its site. A source that says the same of all pages cannot do better
+than its echo. Visits are chosen by what is believed, so only this kind of evidence is sound: it asks what a visit
+finds, given the signals, and never how many of the changes found had been signalled. Sites of which little is seen lean
+on what is usual among the others.
 
     signals = Signals.of(book)                 a copy of what was learned; without hints all of this does nothing
     chance = signals.chance(pages, chance)     chances by everything else, moved by signals and silence
@@ -38,11 +40,14 @@ ALARMS = (1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0)
 FORGET = 0.005
 """The share of the evidence that is forgotten in a day."""
 SCALES = (0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
-"""By how much the chances that all else gives may be wrong: what is explained by that is no merit of a source."""
-_NULLS = len(SCALES)
-_GRID = np.array([*((0.0, 1.0, c) for c in SCALES), *((r, v, 1.0) for r in RECALLS for v in ALARMS)])
+"""By how much the chances that all else gives may be wrong."""
+_PAIRS = np.array([(recall, alarms, 1.0) for recall in RECALLS for alarms in ALARMS])
+_GRID = np.concatenate(([(0.0, 1.0, scale) for scale in SCALES], _PAIRS, _PAIRS))
 _RECALL, _ALARM, _SCALE = _GRID.T
-_PRIOR = np.where(_RECALL == 0, 0.9 / _NULLS, 0.1 / (len(_GRID) - _NULLS))
+_ECHO = slice(len(SCALES), len(SCALES) + len(_PAIRS))
+_HEEDED = slice(_ECHO.stop, len(_GRID))
+_PRIOR = np.full(len(_GRID), 0.5 / len(SCALES))
+_PRIOR[_ECHO], _PRIOR[_HEEDED] = 0.5 / len(_PAIRS), 1e-4 / len(_PAIRS)
 _PRIOR_WEIGHT = 1.0
 """How many sites the prior counts as, against what other sites have shown."""
 _ROUNDS = 4
@@ -88,10 +93,13 @@ class Signals:
         fade = (1 - FORGET) ** max(0.0, (now - float(memory.get("hints.now", np.array(now)))) / DAY)
         self._logs = {kind: fade * _tall(memory.get(f"hints.{kind}.logs"), sites, len(_GRID)) for kind in kinds}
         self._counts = {kind: fade * _tall(memory.get(f"hints.{kind}.counts"), sites, 4) for kind in kinds}
+        self._said = {kind: fade * _tall(memory.get(f"hints.{kind}.said"), sites, 2) for kind in kinds}
+        """By site: signals, and the days in which they came."""
         self._recall: dict[str, Floats] = {}
         self._alarm: dict[str, Floats] = {}
         self._doubt: dict[str, Floats] = {}
-        for kind in kinds:
+        for row, kind in enumerate(kinds):
+            self._said[kind] += self._says(row, sites)
             self._settle(kind)
 
     @classmethod
@@ -110,6 +118,7 @@ class Signals:
         for kind in self._hints.kinds:
             book.memory[f"hints.{kind}.logs"] = self._logs[kind].astype(np.float32)
             book.memory[f"hints.{kind}.counts"] = self._counts[kind].astype(np.float32)
+            book.memory[f"hints.{kind}.said"] = self._said[kind].astype(np.float32)
 
     def chance(self, pages: NDArray[np.int64], chance: AnyFloats) -> AnyFloats:
         """The chances of pages of having changed, given those that all else gives them."""
@@ -191,17 +200,27 @@ class Signals:
         share: Floats = np.clip(1 - unheard / self._gap[pages], 0.0, 1.0)
         return share
 
+    def _says(self, row: int, sites: int) -> Floats:
+        """Site by two: all signals since the last visits of its pages, and the days since then."""
+        assert self._hints is not None
+        heard = (self._hints.until[row] > -np.inf) & (self._gap > _SHORTEST)
+        signals = np.bincount(self._site, self._hints.signals[row] * heard, sites)
+        return np.stack((signals, np.bincount(self._site, self._gap * heard, sites)), axis=1)
+
     def _weigh(
         self, row: int, pages: NDArray[np.int64], changed: NDArray[np.bool_], u: Floats, rest: Floats, said: Floats
     ) -> None:
         """Add to the evidence how well each pair has foretold the visits; `rest` and `said` is by other kinds."""
         assert self._hints is not None
         kind, site = self._hints.kinds[row], self._site[pages]
-        signals = self._hints.signals[row, pages].astype(np.float64)
-        false = self._gap[pages, None] * _ALARM
+        signals, gap = self._hints.signals[row, pages].astype(np.float64), self._gap[pages]
+        usual = self._said[kind][:, 0] / np.maximum(self._said[kind][:, 1], _SHORTEST)
+        told = np.repeat(signals[:, None], len(_GRID), axis=1)
+        told[:, _ECHO] = (usual[site] * gap)[:, None]
+        false = gap[:, None] * _ALARM
         log = np.log(false / (false + np.outer(u, _RECALL)))
         missed = _SCALE * (1 - np.outer(self._covered(row, pages), _RECALL))
-        stays = said[:, None] + signals[:, None] * log - rest[:, None] * missed
+        stays = said[:, None] + told * log - rest[:, None] * missed
         unchanged = np.clip(np.exp(stays), _SURE, 1 - _SURE)
         foretold = np.log(np.where(changed[:, None], 1 - unchanged, unchanged))
         order = np.argsort(site, kind="stable")
@@ -221,11 +240,11 @@ class Signals:
                 _PRIOR_WEIGHT + np.count_nonzero(heard)
             )
         belief = _posterior(logs, usual)
-        heeded = belief[:, _NULLS:]
+        heeded = belief[:, _HEEDED]
         weight = heeded / np.maximum(heeded.sum(axis=1, keepdims=True), 1e-300)
-        self._doubt[kind] = belief[:, :_NULLS].sum(axis=1)
-        self._recall[kind] = weight @ _RECALL[_NULLS:]
-        self._alarm[kind] = np.exp(weight @ np.log(_ALARM[_NULLS:]))
+        self._doubt[kind] = belief[:, : _HEEDED.start].sum(axis=1)
+        self._recall[kind] = weight @ _RECALL[_HEEDED]
+        self._alarm[kind] = np.exp(weight @ np.log(_ALARM[_HEEDED]))
 
 
 def _posterior(logs: Floats, prior: Floats) -> Floats:
