@@ -67,6 +67,8 @@ class Plan:
         """One per group that has any: its likeliest page when the cycle began."""
         self._last_taken = _level_of(self.chance, open_, budget)
         """The chance of the last page that the budget would reach, by what was thought when the cycle began."""
+        self._floor = -np.inf
+        """A little less than what the last page looked at for the batch before is worth: most pages are below it."""
 
     def probes(self, visits: float) -> NDArray[np.int64]:
         """The likeliest page of each site that is owed a visit, if so many visits a cycle belong to sites by size."""
@@ -131,7 +133,8 @@ class Plan:
 
         A few visits tell what has become of the group. The others would be wasted if it were nothing.
         """
-        some = _largest(worth, min(self.left, many * _WIDE))
+        some = _largest(worth, min(self.left, many * _WIDE), self._floor)
+        self._floor = 0.9 * float(worth[some[-1]])
         unsure = (self.chance[some] < SURE) & self.council.shared(some)
         late = (rank_within(self.opinion.belief.groups.of[some]) >= each) & unsure
         return np.concatenate((some[~late], some[late]))[:many]
@@ -237,14 +240,19 @@ def last_visits(book: Book) -> NDArray[np.float64]:
     return visited
 
 
-def _largest(worth: Column, many: int) -> NDArray[np.int64]:
+def _largest(worth: Column, many: int, likely: float = -np.inf) -> NDArray[np.int64]:
     """The pages worth most, the most first; of those that are level at the end some that lie apart.
+
+    If there are so many that are worth more than `likely`, they are found among those, which is quick.
 
     >>> _largest(np.array([1, 2, 1, 1, 1, 3], np.float32), 4).tolist()
     [5, 1, 0, 4]
     """
     if many >= len(worth):
         return np.argsort(-worth, kind="stable")
+    some = np.flatnonzero(worth > likely)
+    if many <= len(some) < len(worth):
+        return some[_largest(worth[some], many)]
     last = np.partition(worth, len(worth) - many)[len(worth) - many]
     more, level = np.flatnonzero(worth > last), np.flatnonzero(worth == last)
     apart = level[np.linspace(0, len(level) - 1, many - len(more)).astype(np.int64)]

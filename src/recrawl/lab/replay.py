@@ -224,14 +224,14 @@ class Web:
     def _download(self, pages: Pages, at: float) -> NDArray[np.int8]:
         setup = self._setup
         self._pass(at)
-        failed = self._rng.random(len(pages)) < setup.failures if setup.failures else np.zeros(len(pages), bool)
-        asked = pages[~failed]
+        answers = self._rng.random(len(pages)) >= setup.failures if setup.failures else slice(None)
+        asked = pages[answers]
         waited = self.tape.now - self.tape.since[asked]
         what = np.full(len(pages), Outcome.FAILED, np.int8)
         held = self.tape.held_row[asked] if self._brought is not None else asked
-        what[~failed] = self.tape.visit(asked)
+        what[answers] = self.tape.visit(asked)
         if self._brought is not None:
-            self._brought.take(asked, held, self.tape.held_row[asked], what[~failed])
+            self._brought.take(asked, held, self.tape.held_row[asked], what[answers])
         self.meter.count(pages, what, asked, waited, self.tape)
         if setup.discover == "links":
             self._follow(asked)
