@@ -85,9 +85,10 @@ class Plan:
         chance, page = np.full(len(last), -1, np.float32), np.zeros(len(last), np.int64)
         for pages in where(self.open):
             some = pages[wanted[book.site[pages]]]
-            some = some[self.chance[some] > chance[book.site[some]]]
-            some = some[np.argsort(-self.chance[some], kind="stable")][::-1]  # so that the best of a site comes last
-            chance[book.site[some]], page[book.site[some]] = self.chance[some], some
+            some = some[self.chance[some] > chance[book.site[some]]][::-1]
+            np.maximum.at(chance, book.site[some], self.chance[some])
+            best = some[self.chance[some] == chance[book.site[some]]]
+            page[book.site[best]] = best  # of several the last stands, which is the first of the site
         return page[wanted]
 
     def worth(self, objective: Objective, chance: Column) -> Column:
@@ -134,7 +135,7 @@ class Plan:
         A few visits tell what has become of the group. The others would be wasted if it were nothing.
         """
         some = _largest(worth, min(self.left, many * _WIDE), self._floor)
-        self._floor = 0.9 * float(worth[some[-1]])
+        self._floor = 0.95 * float(worth[some[-1]])
         unsure = (self.chance[some] < SURE) & self.council.shared(some)
         late = (rank_within(self.opinion.belief.groups.of[some]) >= each) & unsure
         return np.concatenate((some[~late], some[late]))[:many]
