@@ -118,6 +118,18 @@ def test_a_source_that_says_the_same_of_all_pages_earns_nothing(changes: float) 
     assert Signals.of(book).chance(np.arange(3), chance) == pytest.approx(chance, abs=0.06)
 
 
+def test_pages_that_were_found_since_the_hints_were_read_do_no_harm() -> None:
+    book = book_with(np.arange(100) % 3)
+    assert book.hints
+    book.hints = book.hints.first(97)
+    signals, pages = Signals.of(book), np.arange(97)
+    chance = signals.chance(pages, np.full(97, 0.3))
+    assert ((chance > 0) & (chance < 1)).all()
+    signals.observe(pages, chance > 0.3)
+    signals.keep(book)
+    assert Signals.of(book).trust()
+
+
 def test_sites_lean_on_one_another() -> None:
     """A site that was never visited after a signal is believed as others of its kind deserve."""
     book = taught(0.99, 1e-4, sites=9)

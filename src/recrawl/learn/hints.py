@@ -203,9 +203,10 @@ class Signals:
     def _says(self, row: int, sites: int) -> Floats:
         """Site by two: all signals since the last visits of its pages, and the days since then."""
         assert self._hints is not None
-        heard = (self._hints.until[row] > -np.inf) & (self._gap > _SHORTEST)
-        signals = np.bincount(self._site, self._hints.signals[row] * heard, sites)
-        return np.stack((signals, np.bincount(self._site, self._gap * heard, sites)), axis=1)
+        told = self._hints.signals[row]  # of the pages that were known when it was read; more may have been found since
+        site, gap = self._site[: len(told)], self._gap[: len(told)]
+        heard = (self._hints.until[row] > -np.inf) & (gap > _SHORTEST)
+        return np.stack([np.bincount(site, column * heard, sites) for column in (told, gap)], axis=1)
 
     def _weigh(
         self, row: int, pages: NDArray[np.int64], changed: NDArray[np.bool_], u: Floats, rest: Floats, said: Floats
