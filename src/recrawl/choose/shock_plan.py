@@ -31,6 +31,8 @@ NEAR = 12
 """So many pages of a group are looked at again when its site was visited, and more as the group itself is."""
 _WIDE = 12
 """How many times the size of a batch is looked through for pages of different groups."""
+_NEARLY = 0.95
+"""So much of what the last page of a batch was worth, the last page of the next one will be worth too, as a rule."""
 _SORTED = 1 << 20
 """So many pages are ranked at once; the room that it takes does not grow with the repository."""
 _LAST = np.iinfo(np.int32).max
@@ -68,7 +70,7 @@ class Plan:
         self._last_taken = _level_of(self.chance, open_, budget)
         """The chance of the last page that the budget would reach, by what was thought when the cycle began."""
         self._floor = -np.inf
-        """A little less than what the last page looked at for the batch before is worth: most pages are below it."""
+        """What the last page that the next batch looks at is worth at least, most likely."""
 
     def probes(self, visits: float) -> NDArray[np.int64]:
         """The likeliest page of each site that is owed a visit, if so many visits a cycle belong to sites by size."""
@@ -135,7 +137,7 @@ class Plan:
         A few visits tell what has become of the group. The others would be wasted if it were nothing.
         """
         some = _largest(worth, min(self.left, many * _WIDE), self._floor)
-        self._floor = 0.95 * float(worth[some[-1]])
+        self._floor = _NEARLY * float(worth[some[-1]])
         unsure = (self.chance[some] < SURE) & self.council.shared(some)
         late = (rank_within(self.opinion.belief.groups.of[some]) >= each) & unsure
         return np.concatenate((some[~late], some[late]))[:many]
@@ -244,15 +246,16 @@ def last_visits(book: Book) -> NDArray[np.float64]:
 def _largest(worth: Column, many: int, likely: float = -np.inf) -> NDArray[np.int64]:
     """The pages worth most, the most first; of those that are level at the end some that lie apart.
 
-    If there are so many that are worth more than `likely`, they are found among those, which is quick.
+    If there are so many that are worth more than `likely`, and few more, they are found among those, which is quick.
 
     >>> _largest(np.array([1, 2, 1, 1, 1, 3], np.float32), 4).tolist()
     [5, 1, 0, 4]
     """
     if many >= len(worth):
         return np.argsort(-worth, kind="stable")
-    some = np.flatnonzero(worth > likely)
-    if many <= len(some) < len(worth):
+    above = worth > likely
+    if many <= np.count_nonzero(above) < len(worth) // 4:
+        some = np.flatnonzero(above)
         return some[_largest(worth[some], many)]
     last = np.partition(worth, len(worth) - many)[len(worth) - many]
     more, level = np.flatnonzero(worth > last), np.flatnonzero(worth == last)
