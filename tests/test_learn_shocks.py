@@ -273,12 +273,12 @@ def test_a_visit_that_tells_of_many_pages_comes_before_one_that_tells_of_few() -
     plan = Plan(book, book.visits > 0, 40)
     plain = plan.worth("changes", plan.chance)
     raised = plain.copy()
-    plan.raise_telling(raised, 4.0)
+    plan.raise_telling(raised, 4.0, 40)
     assert np.count_nonzero(raised > plain) == 22, "one page of each group"
     plan.take(outcomes(np.flatnonzero(raised > plain).tolist(), changed=False))
     after = plan.worth("changes", plan.chance)
     again = after.copy()
-    plan.raise_telling(again, 4.0)
+    plan.raise_telling(again, 4.0, 40)
     assert (again == after).all(), "each has had its visit"
 
 
@@ -289,10 +289,22 @@ def test_where_the_budget_meets_only_sure_pages_there_is_little_to_be_curious_ab
     def best(last_taken: float) -> float:
         plan._last_taken = last_taken
         worth = plan.worth("changes", plan.chance)
-        plan.raise_telling(worth, 4.0)
+        plan.raise_telling(worth, 4.0, 40)
         return float(worth.max())
 
     assert best(0.0) > best(0.5) > best(1.0) == plan.chance.max()
+
+
+def test_what_a_visit_tells_is_worth_no_more_than_the_visits_that_can_use_it() -> None:
+    book = watched(400)
+    plan = Plan(book, book.visits > 0, 40)
+
+    def raised(after: int) -> float:
+        worth = plan.worth("changes", plan.chance)
+        plan.raise_telling(worth, 4.0, after)
+        return float(worth.max())
+
+    assert raised(10_000) == raised(400) > raised(40) > raised(1) > raised(0) == plan.chance.max()
 
 
 def test_no_page_waits_for_ever() -> None:

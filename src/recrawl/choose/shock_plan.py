@@ -24,7 +24,7 @@ FEW = 2
 SURE = 0.7
 """... as likely as this to have changed."""
 HALF = 50
-"""The size of a group of which a visit tells half as much as of the largest."""
+"""Where a visit tells of so many others, it tells half as much as where it tells of very many."""
 MANY = 1 << 19
 """So many pages, and at least four times the budget, are looked at closely when a cycle begins."""
 NEAR = 12
@@ -106,16 +106,17 @@ class Plan:
             worth[pages] = index(objective, chance[pages], a / b, weight=weight, cost=cost, links=links)
         return worth
 
-    def raise_telling(self, worth: Column, curiosity: float) -> None:
+    def raise_telling(self, worth: Column, curiosity: float, after: int) -> None:
         """Pages that tell of others are worth more: the first of each group that had no visit yet.
 
-        What a visit tells is worth the more the less sure its outcome is, the more pages there are like it, and the
-        less likely those have changed which are visited when nothing better is known.
+        What a visit tells is worth the more the less sure its outcome is, the more pages like it could still be visited
+        in this cycle, which has so many visits `after` it, and the less likely those have changed which are visited
+        when nothing better is known.
         """
         first = self._first[self.open[self._first]]
         group = self.opinion.belief.groups.of[first]
         new = (self._near[group] == NEAR) & self.council.shared(first)  # a visit would have raised it
-        page, size = first[new], self._size[group[new]]
+        page, size = first[new], np.minimum(self._size[group[new]], after)
         worth[page] *= 1 + curiosity * (1 - self._last_taken) * (1 - self.chance[page]) * size / (size + HALF)
 
     def drawn(self, rng: np.random.Generator) -> Column:
