@@ -1,12 +1,13 @@
 """Fits the network of the opinion (`recrawl.learn.opinion`) on replays of archives.
 
-    python -m benchmarks.opinion ARCHIVE... [--rounds 2] [--write]
+    python -m benchmarks.opinion ARCHIVE... [--rounds 2] [--seeds 3] [--write]
 
 The policy `shock` is replayed at three budgets. At some moments of its cycles, pages that it thinks well of and pages
 drawn by chance are written down as it sees them, beside whether they have changed, which the lab knows. The first
 round goes by the belief alone; each further one by networks fitted on the rounds before it, since what a policy sees
 depends on what it does. In all of this the sites are parted in two halves, each judged by what was fitted on the
-other; so the figures that are printed are of sites that the network has not seen. The last fit is on all sites.
+other; so the figures that are printed are of sites that the network has not seen. At the end all sites are visited
+together, each still judged by what was fitted on the other half. The last fit is on all sites.
 """
 
 from __future__ import annotations
@@ -151,6 +152,23 @@ def belief(seen):
     return 1 / (1 + np.exp(-seen[:, 0].astype(np.float64)))
 
 
+def together(history, halves, by, cycles, seeds) -> None:
+    """Replay all sites together by two networks, each on the half that it was not fitted on."""
+    second = np.isin(np.arange(len(history.sites)), halves[1])
+
+    def chance(self, pages):
+        seen, there = self.evidence(pages), second[self.book.site[pages]]
+        return (belief(seen) + np.where(there, by[1](seen), by[0](seen))) / 2
+
+    opinion.Opinion._chance = chance
+    for budget in BUDGETS:
+        visits = max(1, round(budget * len(history)))
+        bound, _ = most(history, np.arange(1, cycles + 1) * DAY, np.full(cycles, visits))
+        setups = [Setup(budget=visits, cycle=DAY, cycles=cycles, seed=seed) for seed in range(1, seeds + 1)]
+        shares = [replay(history, Shock(), setup).found.sum() / bound for setup in setups]
+        print(f"  all together, budget {budget}: {np.mean(shares):.3f} of the clairvoyant", flush=True)
+
+
 def joined(parts):
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
@@ -165,6 +183,7 @@ def main():
     ask.add_argument("archives", nargs="+", type=Path)
     ask.add_argument("--cycles", type=int, default=365)
     ask.add_argument("--rounds", type=int, default=2)
+    ask.add_argument("--seeds", type=int, default=3, help="of the replays of all sites together")
     ask.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "recrawl" / "facts")
     ask.add_argument("--write", action="store_true", help="put the network where recrawl reads it")
     asked = ask.parse_args()
@@ -181,6 +200,7 @@ def main():
         for half in (0, 1):
             told("belief alone", joined(rows[half]), belief)
             told("network of the other half", joined(rows[half]), by[half])
+    together(history, halves, by, asked.cycles, asked.seeds)
     text = as_text(fit(joined(rows[0] + rows[1])))
     if asked.write:
         Path(str(files("recrawl.learn").joinpath("opinion.json"))).write_text(text + "\n", encoding="utf-8")
