@@ -18,12 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.opinion import belief, part
+from benchmarks.opinion import belief, clairvoyant, part
 from recrawl.choose import make_policy, shock
 from recrawl.choose.shock import Shock
 from recrawl.lab.histories import open_history
 from recrawl.lab.history import History, assemble
-from recrawl.lab.jobs import most
 from recrawl.lab.replay import Setup, replay
 from recrawl.learn import opinion, shocks
 
@@ -44,12 +43,11 @@ SHOCKS = ("shock", "shock(objective=freshness)", "shock(objective=harmonic)")
 
 
 def measured(history: History, policy, budget: float, seed: int, cycles: int) -> dict:
-    visits = max(1, round(budget * len(history)))
-    bound, _ = most(history, np.arange(1, cycles + 1) * DAY, np.full(cycles, visits))
+    visits, bound = clairvoyant(history, budget, cycles)
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     began = time.process_time()
     record = replay(history, chosen, Setup(budget=visits, cycle=DAY, cycles=cycles, seed=seed, samples=2))
-    early, _ = most(history, np.arange(1, 31) * DAY, np.full(30, visits))
+    _, early = clairvoyant(history, budget, 30)
     return {
         "budget": budget,
         "seed": seed,

@@ -110,15 +110,21 @@ def part(history: History, sites) -> History:
     )
 
 
+def clairvoyant(history: History, budget: float, cycles: int) -> tuple[int, int]:
+    """The visits of a cycle that are this share of the pages, and the most that so many can find in all cycles."""
+    visits = max(1, round(budget * len(history)))
+    bound, _ = most(history, np.arange(1, cycles + 1) * DAY, np.full(cycles, visits))
+    return visits, bound
+
+
 def collect(history, sites, cycles, chances: Callable) -> list:
     """Rows of each budget: what was seen, whether it had changed, the site, the budget."""
     opinion.chances = chances
     some, rows = part(history, sites), []
     for level, budget in enumerate(BUDGETS):
         notes = Notes(some, cycles, np.random.default_rng(level))
-        visits = max(1, round(budget * len(some)))
+        visits, bound = clairvoyant(some, budget, cycles)
         record = replay(some, Noted(notes), Setup(budget=visits, cycle=DAY, cycles=cycles))
-        bound, _ = most(some, np.arange(1, cycles + 1) * DAY, np.full(cycles, visits))
         seen, changed, site = (np.concatenate(column) for column in zip(*notes.rows, strict=True))
         print(f"  budget {budget}: {len(seen):,} rows, {record.found.sum() / bound:.3f} of the clairvoyant", flush=True)
         rows.append((seen, changed, sites[site], np.full(len(seen), level)))
@@ -154,16 +160,18 @@ def belief(seen):
 
 def together(history, halves, by, cycles, seeds) -> None:
     """Replay all sites together by two networks, each on the half that it was not fitted on."""
-    second = np.isin(np.arange(len(history.sites)), halves[1])
+    by_one = opinion.Opinion.chance
 
     def chance(self, pages):
-        seen, there = self.evidence(pages), second[self.book.site[pages]]
-        return (belief(seen) + np.where(there, by[1](seen), by[0](seen))) / 2
+        chances = np.empty(len(pages), np.float32)
+        for network, sites in zip(by, halves, strict=True):
+            opinion.chances, here = network, np.isin(self.book.site[pages], sites)
+            chances[here] = by_one(self, pages[here])
+        return chances
 
-    opinion.Opinion._chance = chance
+    opinion.Opinion.chance = chance
     for budget in BUDGETS:
-        visits = max(1, round(budget * len(history)))
-        bound, _ = most(history, np.arange(1, cycles + 1) * DAY, np.full(cycles, visits))
+        visits, bound = clairvoyant(history, budget, cycles)
         setups = [Setup(budget=visits, cycle=DAY, cycles=cycles, seed=seed) for seed in range(1, seeds + 1)]
         shares = [replay(history, Shock(), setup).found.sum() / bound for setup in setups]
         print(f"  all together, budget {budget}: {np.mean(shares):.3f} of the clairvoyant", flush=True)

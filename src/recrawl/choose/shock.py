@@ -140,7 +140,8 @@ class Shock:
         drawn = rng.random() < self.explore
         worth = plan.worth(self.objective, plan.drawn(rng) if drawn else plan.chance)
         if not drawn and self.objective not in _PATIENT:
-            plan.raise_telling(worth, self.curiosity * (1 - many / left), left - many)
+            after = left - many  # what is learnt is for these visits
+            plan.raise_telling(worth, self.curiosity * after / left, after)
         best = plan.best(worth, many, each=1 if drawn else FEW)
         reason = "may have changed: drawn by its chances" if drawn else "has most likely changed"
         return Picks(best, worth[best].astype(np.float64), reason)
