@@ -39,7 +39,7 @@ OTHERS = (
     *("nutch", "stormcrawler(fill=true)", "norconex", "heritrix1", "manifoldcf", "marginalia"),
     *("optimal-freshness", "optimal-age", "lambda-crawl"),
 )
-SHOCKS = ("shock", "shock(objective=freshness)", "shock(objective=harmonic)")
+SHOCKS = ("shock", "shock(objective=freshness)", "shock(objective=harmonic)", "shock(objective=age)")
 
 
 def measured(history: History, policy, budget: float, seed: int, cycles: int) -> dict:

@@ -15,7 +15,18 @@ from scipy import integrate, optimize, stats
 from recrawl.book import Book
 from recrawl.choose import make_policy
 from recrawl.learn.allocation import FREQUENCIES, allocate
-from recrawl.learn.objectives import OBJECTIVES, aged, believed_index, index, level, overdue, ripe
+from recrawl.learn.objectives import (
+    OBJECTIVES,
+    aged,
+    believed_index,
+    expected_age,
+    index,
+    level,
+    overdue,
+    ripe,
+    time_to_age,
+    time_to_change,
+)
 from recrawl.loop import drive, note
 from recrawl.model import Outcomes, Picks
 
@@ -144,7 +155,30 @@ def test_the_worth_by_a_belief_is_the_mean_over_its_rates(objective: str, a: flo
     assert float(got) == pytest.approx(float(each.mean()), rel=0.01)
 
 
-@pytest.mark.parametrize("objective", ["changes", "freshness", "harmonic", "age"])
+@given(st.floats(0.25, 1e3), st.floats(1e-3, 1e6), st.floats(0, 0.9999))
+def test_the_ordinary_time_to_a_chance_gives_this_chance(a: float, b: float, chance: float) -> None:
+    one, two = np.array([a]), np.array([b])
+    days = time_to_change(one, two, np.array([chance]))
+    assert 1 - float((b / (b + days[0])) ** a) == pytest.approx(chance, rel=1e-6, abs=1e-9)
+    assert np.isfinite(time_to_change(one, two, np.ones(1)))
+
+
+@given(st.floats(0.25, 1e3), st.floats(1e-2, 1e6), st.floats(0, 1e4))
+def test_the_ordinary_time_to_an_age_gives_this_age(a: float, b: float, age: float) -> None:
+    one, two = np.array([a]), np.array([b])
+    days = time_to_age(one, two, np.array([age]))
+    assert days[0] >= age, "it was not out of date before it was seen"
+    assert float(expected_age(one, two, days)[0]) == pytest.approx(age, rel=1e-3)
+
+
+@given(st.floats(0.2, 30), st.floats(0.1, 100), st.floats(0.1, 100))
+@settings(max_examples=10)
+def test_the_expected_age_is_the_chance_summed_up_over_the_time_waited(a: float, b: float, days: float) -> None:
+    total = integrate.quad(lambda t: 1 - (b / (b + t)) ** a, 0, days)[0]
+    assert float(expected_age(np.array([a]), np.array([b]), np.array([days]))[0]) == pytest.approx(total, rel=1e-4)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
 @given(st.floats(1e-3, 1e6), st.floats(1e-6, 1e6), st.floats(-10, 1e6))
 def test_a_belief_has_a_worth_that_grows_with_waiting(objective: str, a: float, b: float, days: float) -> None:
     one, two = np.array([a]), np.array([b])

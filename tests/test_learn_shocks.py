@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
 from recrawl.choose.shock import Shock
-from recrawl.choose.shock_plan import FEW, Plan
+from recrawl.choose.shock_plan import FEW, Objective, Plan
 from recrawl.learn import shocks
 from recrawl.learn.bins import MOST, Bins
 from recrawl.learn.opinion import LEVELS, NAMES, Opinion, network
-from recrawl.learn.parts import Pages
+from recrawl.learn.parts import Column, Pages, where
 from recrawl.learn.shocks import DAY, Shocks
 from recrawl.learn.tallies import FIRST_SHARE, Groups, Tally
 from recrawl.loop import drive, note
@@ -271,12 +271,12 @@ def test_a_visit_that_tells_of_many_pages_comes_before_one_that_tells_of_few() -
     assert first[:2] == [1, 2]
     assert len(set(first)) == 4, "one of each of four groups"
     plan = Plan(book, book.visits > 0, 40)
-    plain = plan.worth("changes", plan.chance)
+    plain = plan.worth(plan.chance)
     raised = plain.copy()
     plan.raise_telling(raised, 4.0, 40)
     assert np.count_nonzero(raised > plain) == 22, "one page of each group"
     plan.take(outcomes(np.flatnonzero(raised > plain).tolist(), changed=False))
-    after = plan.worth("changes", plan.chance)
+    after = plan.worth(plan.chance)
     again = after.copy()
     plan.raise_telling(again, 4.0, 40)
     assert (again == after).all(), "each has had its visit"
@@ -288,7 +288,7 @@ def test_where_the_budget_meets_only_sure_pages_there_is_little_to_be_curious_ab
 
     def best(last_taken: float) -> float:
         plan._last_taken = last_taken
-        worth = plan.worth("changes", plan.chance)
+        worth = plan.worth(plan.chance)
         plan.raise_telling(worth, 4.0, 40)
         return float(worth.max())
 
@@ -300,11 +300,42 @@ def test_what_a_visit_tells_is_worth_no_more_than_the_visits_that_can_use_it() -
     plan = Plan(book, book.visits > 0, 40)
 
     def raised(after: int) -> float:
-        worth = plan.worth("changes", plan.chance)
+        worth = plan.worth(plan.chance)
         plan.raise_telling(worth, 4.0, after)
         return float(worth.max())
 
     assert raised(10_000) == raised(400) > raised(40) > raised(1) > raised(0) == plan.chance.max()
+
+
+@pytest.mark.parametrize("objective", ["freshness", "harmonic", "age", "links"])
+def test_what_visits_are_worth_follows_what_a_batch_has_found(objective: Objective) -> None:
+    """Only pages whose chances have moved are looked at again; that must make no difference."""
+    book = sites_of_two_forms(2)
+    plan = Plan(book, book.visits > 0, 40, objective=objective)
+    before = plan.worth(plan.chance)
+    plan.take(outcomes([3, 4, 30], changed=True))
+    after = plan.worth(plan.chance)
+    assert (after[[3, 4, 30]] == -np.inf).all(), "they are done"
+    assert (after[plan.open] != before[plan.open]).any()
+    for pages in where(plan.open):
+        np.testing.assert_array_equal(after[pages], plan._price(pages, plan.chance[pages]).astype(np.float32))
+
+
+def test_a_page_is_not_older_than_it_has_waited_however_much_has_happened() -> None:
+    """Of two pages that have changed as surely, the one that has waited longer is worth more by age; not by others."""
+    book = watched(400)
+    book.last_visit[:] = book.now - 2 * DAY
+    book.last_visit[1] = book.now - 20 * DAY
+
+    def worth(objective: Objective) -> Column:
+        plan = Plan(book, book.visits > 0, 40, objective=objective)
+        plan.chance[:2] = 0.9
+        return plan.worth(plan.chance)[:2]
+
+    young, old = worth("age")
+    assert old > 10 * young
+    young, old = worth("freshness")
+    assert old == young
 
 
 def test_no_page_waits_for_ever() -> None:

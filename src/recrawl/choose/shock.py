@@ -20,8 +20,6 @@ PARTS = 6
 """A cycle's visits are judged in so many parts ..."""
 LEAST = 16
 """... of no fewer visits than this."""
-_PATIENT = ("harmonic", "age")
-"""Objectives that give no page up."""
 
 
 class Shock:
@@ -46,8 +44,7 @@ class Shock:
         How many batches a cycle is cut into: what one finds decides on the next.
     curiosity
         How much the first visit to a group in a cycle is worth for what it tells of the group's other pages. 0 is
-        nothing: only what it will likely find counts. Harmonic staleness and age, which visit all groups in any case,
-        do not ask for it.
+        nothing: only what it will likely find counts.
     explore
         The share of batches that are drawn from the belief instead of taking what is best by it.
     probe
@@ -138,8 +135,8 @@ class Shock:
     def _batch(self, plan: Plan, many: int, left: int, rng: np.random.Generator) -> Picks:
         """The pages worth most, or those that a draw says are; so many of the visits that are left."""
         drawn = rng.random() < self.explore
-        worth = plan.worth(self.objective, plan.drawn(rng) if drawn else plan.chance)
-        if not drawn and self.objective not in _PATIENT:
+        worth = plan.worth(plan.drawn(rng) if drawn else plan.chance)
+        if not drawn:
             after = left - many  # what is learnt is for these visits
             plan.raise_telling(worth, self.curiosity * after / left, after)
         best = plan.best(worth, many, each=1 if drawn else FEW)
@@ -148,7 +145,7 @@ class Shock:
 
     def plan(self, book: Book, open_: NDArray[np.bool_], budget: int) -> Plan:
         """What the cycle goes by."""
-        return Plan(book, open_, budget, self._heard)
+        return Plan(book, open_, budget, objective=self.objective, experts=self._heard)
 
     def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
         """Take in a cycle: what the cycle went by, moved by all its visits."""

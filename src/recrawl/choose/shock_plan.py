@@ -12,7 +12,7 @@ from recrawl.book import Book
 from recrawl.choose.least import least, rank_within
 from recrawl.learn.council import Council
 from recrawl.learn.hints import Signals
-from recrawl.learn.objectives import index, level
+from recrawl.learn.objectives import believed_index, expected_age, level, time_to_age, time_to_change
 from recrawl.learn.opinion import log_odds
 from recrawl.learn.parts import AnyFloats, Column, Floats, parts, sums, where
 from recrawl.learn.shocks import DAY
@@ -46,7 +46,15 @@ Objective = Literal["changes", "freshness", "harmonic", "age", "links"]
 class Plan:
     """The pages that a cycle may still visit, and what is believed of them as it goes on."""
 
-    def __init__(self, book: Book, open_: NDArray[np.bool_], budget: int, experts: Sequence[str] = ("alone",)) -> None:
+    def __init__(
+        self,
+        book: Book,
+        open_: NDArray[np.bool_],
+        budget: int,
+        *,
+        objective: Objective = "changes",
+        experts: Sequence[str] = ("alone",),
+    ) -> None:
         self.open = open_
         """One per page: whether it may still be visited."""
         self.left = int(np.count_nonzero(open_))
@@ -55,9 +63,12 @@ class Plan:
         self.chance = np.zeros(len(book), np.float32)
         """One per page: of having changed."""
         self._book = book
+        self._objective = objective
         self._signals = Signals.of(book)
         self._weight, self._cost = level(book.weight), level(book.cost)
         self._rates: Column | None = None
+        self._priced = np.zeros((2, 0), np.float32)
+        """One per page, once somebody has asked: a chance, and what a visit is worth by it."""
         self._first_look(max(MANY, 4 * budget))
         groups = self.opinion.belief.groups
         self._size = sums(groups.of, open_, len(groups))
@@ -93,18 +104,29 @@ class Plan:
             page[book.site[best]] = best  # of several the last stands, which is the first of the site
         return page[wanted]
 
-    def worth(self, objective: Objective, chance: Column) -> Column:
+    def worth(self, chance: Column) -> Column:
         """What a visit to each page is worth, if these are the chances."""
         worth = np.full(len(chance), -np.inf, np.float32)
-        if objective == "changes" and isinstance(self._weight, float) and isinstance(self._cost, float):
+        if self._objective == "changes" and isinstance(self._weight, float) and isinstance(self._cost, float):
             np.copyto(worth, chance, where=self.open)
             return worth
-        for pages in where(self.open):
-            a, b = self.opinion.belief.rate(pages)
-            weight, cost = (one if isinstance(one, float) else one[pages] for one in (self._weight, self._cost))
-            links = self._book.arrivals[pages]
-            worth[pages] = index(objective, chance[pages], a / b, weight=weight, cost=cost, links=links)
+        if not self._priced.size:
+            self._priced = np.full((2, len(chance)), -1, np.float32)
+        for pages in where(self.open & (chance != self._priced[0])):  # most chances are as they were
+            self._priced[:, pages] = chance[pages], self._price(pages, chance[pages])
+        np.copyto(worth, self._priced[1], where=self.open)
         return worth
+
+    def _price(self, pages: NDArray[np.int64], chance: Column) -> Floats:
+        """As much as after the ordinary time in which a page would have become as stale as it is."""
+        a, b = self.opinion.belief.rate(pages)
+        time = time_to_change(a, b, chance)
+        if self._objective == "age":  # however much has happened, it was out of date for no longer than it has waited
+            waited = np.maximum(self._book.now - self._book.last_visit[pages], 1.0) / DAY
+            time = time_to_age(a, b, waited * expected_age(a, b, time) / np.maximum(time, 1e-9))
+        weight, cost = (one if isinstance(one, float) else one[pages] for one in (self._weight, self._cost))
+        links = self._book.arrivals[pages]
+        return believed_index(self._objective, a, b, time, weight=weight, cost=cost, links=links)
 
     def raise_telling(self, worth: Column, curiosity: float, after: int) -> None:
         """Pages that tell of others are worth more: the first of each group that had no visit yet.

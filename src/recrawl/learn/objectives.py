@@ -12,7 +12,10 @@ All are multiplied by how much a page matters and divided by what a visit costs.
 most, again and again, gives every page the share of visits that is best in the long run. For `changes` that is
 1 - (1 + u) e^-u, which orders pages as their chances do as long as all weights and costs are equal.
 
-`index` goes by one rate a page, `believed_index` by a whole Gamma distribution of rates.
+`index` goes by one rate a page, `believed_index` by a whole Gamma distribution of rates and the time that a page has
+waited. Where more than time has passed (its site was rebuilt, a hint was given), it is worth as much as it would be
+after the ordinary time in which it would have become as stale as it is: `time_to_change` says when that would be by its
+chance of having changed, `time_to_age` by how long it has been out of date.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ OBJECTIVES = ("changes", "freshness", "harmonic", "age", "links")
 FADE = 1 / 7
 """How fast a new link loses its worth, a day: half of it in five days."""
 _LEAST_RATE = 1e-12
+_SUREST = 1 - 1e-6
+"""No page is taken to have changed more surely, or a page of which little is known would be worth all the others."""
+_NEWTON = 3
+"""Steps of Newton's method, from a start so near that two would do."""
 
 
 def index(
@@ -68,6 +75,7 @@ def believed_index(
     *,
     weight: Floats | float = 1.0,
     cost: Floats | float = 1.0,
+    links: Floats | float = 1.0,
 ) -> Floats:
     """The same for pages that were seen so many days ago, expected over rates that are Gamma(a, b) distributed.
 
@@ -81,11 +89,42 @@ def believed_index(
     forms: dict[str, Callable[[], Floats]] = {
         "changes": lambda: np.where(early, a * (a + 1) / 2 * (w / b) ** 2, 1.0 - s**-a * (1.0 + a * w / (b + w))),
         "freshness": lambda: np.where(early, a / b * w**2 / 2, b * _power(s, 1 - a) - w * s**-a),
-        "harmonic": lambda: np.where(early, a / b * w**2 / 2, w - b * _power(s, 1 - a)),
+        "harmonic": lambda: expected_age(a, b, w),  # it happens to have the same form
         "age": lambda: np.where(early, a / b * w**3 / 3, w**2 / 2 - b**2 * (_power(s, 2 - a) - _power(s, 1 - a))),
+        "links": lambda: links * a / b / FADE * ripe(FADE * w),
     }
     worth: Floats = np.maximum(forms[objective](), 0.0) * weight / cost
     return worth
+
+
+def expected_age(a: Floats, b: Floats, waited: Floats) -> Floats:
+    """For how many of so many days since its last visit a page has been out of date, its rate being Gamma(a, b)."""
+    early = (1.0 + a) * waited / b < 1e-4
+    return np.where(early, a / b * waited**2 / 2, waited - b * _power(1.0 + waited / b, 1 - a))
+
+
+def time_to_change(a: Floats, b: Floats, chance: AnyFloats) -> Floats:
+    """After how many days pages have changed with these chances, their rates being Gamma(a, b).
+
+    >>> time_to_change(np.array([1.0]), np.array([2.0]), np.array([0.5])).round(6).tolist()
+    [2.0]
+    """
+    u = -np.log1p(-np.clip(chance.astype(np.float64), 0.0, _SUREST))
+    days: Floats = b * np.expm1(u / a)
+    return days
+
+
+def time_to_age(a: Floats, b: Floats, age: Floats) -> Floats:
+    """After how many days pages are expected to have been out of date for so long, their rates being Gamma(a, b).
+
+    >>> one, two = np.array([1.0]), np.array([2.0])
+    >>> expected_age(one, two, time_to_age(one, two, np.array([5.0]))).round(6).tolist()
+    [5.0]
+    """
+    days: Floats = age + np.sqrt(2 * age * b / a)
+    for _ in range(_NEWTON):
+        days -= (expected_age(a, b, days) - age) / np.maximum(-np.expm1(-a * np.log1p(days / b)), 1e-300)
+    return np.maximum(days, 0.0)
 
 
 def ripe(u: AnyFloats) -> Floats:
