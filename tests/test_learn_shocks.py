@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
 from recrawl.choose.shock import Shock
-from recrawl.choose.shock_plan import FEW, Objective, Plan
+from recrawl.choose.shock_plan import FEW, Objective, Plan, _first_of, _largest
 from recrawl.learn import shocks
 from recrawl.learn.bins import MOST, Bins
 from recrawl.learn.opinion import LEVELS, NAMES, Opinion, network
@@ -336,6 +336,19 @@ def test_a_page_is_not_older_than_it_has_waited_however_much_has_happened() -> N
     assert old > 10 * young
     young, old = worth("freshness")
     assert old == young
+
+
+@pytest.mark.parametrize("values", [2, 40, 1_000_000])
+@pytest.mark.parametrize("many", [1, 7, 60, 300, 3999, 4000])
+def test_the_best_are_found_among_few_as_among_all(values: int, many: int) -> None:
+    rng = np.random.default_rng(values)
+    worth = (rng.integers(values, size=4000) / values).astype(np.float32)
+    worth[rng.random(len(worth)) < 0.3] = -np.inf
+    for column in (worth, np.sort(worth), np.sort(worth)[::-1].copy(), np.zeros_like(worth)):
+        found = _largest(column, many)
+        np.testing.assert_array_equal(found, _first_of(column, many))
+        np.testing.assert_array_equal(np.sort(column[found])[::-1], np.sort(column)[::-1][:many])
+        assert len(set(found.tolist())) == many
 
 
 def test_no_page_waits_for_ever() -> None:

@@ -165,10 +165,12 @@ class Shock:
         if not self._heard and book.hints is None:
             return np.zeros((0, book.sites))
         council, signals = Council.of(book, self._heard), Signals.of(book)
-        for part in np.array_split(np.arange(len(pages)), min(PARTS, 1 + len(pages) // LEAST)):
+        parts = np.array_split(np.arange(len(pages)), min(PARTS, 1 + len(pages) // LEAST))
+        for number, part in enumerate(parts, 1):
             weigh_hints(council, signals, pages[part], changed[part])
             council.judge(pages[part], changed[part])
-            council.observe(pages[part], changed[part])
+            if number < len(parts):
+                council.observe(pages[part], changed[part])
         signals.keep(book)
         return council.lead
 

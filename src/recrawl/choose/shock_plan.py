@@ -31,8 +31,8 @@ NEAR = 12
 """So many pages of a group are looked at again when its site was visited, and more as the group itself is."""
 _WIDE = 12
 """How many times the size of a batch is looked through for pages of different groups."""
-_NEARLY = 0.95
-"""So much of what the last page of a batch was worth, the last page of the next one will be worth too, as a rule."""
+_EACH = 16
+"""One page of so many is looked at first to see what the best are worth, about."""
 _SORTED = 1 << 20
 """So many pages are ranked at once; the room that it takes does not grow with the repository."""
 _LAST = np.iinfo(np.int32).max
@@ -80,8 +80,6 @@ class Plan:
         """One per group that has any: its likeliest page when the cycle began."""
         self._last_taken = _level_of(self.chance, open_, budget)
         """The chance of the last page that the budget would reach, by what was thought when the cycle began."""
-        self._floor = -np.inf
-        """What the last page that the next batch looks at is worth at least, most likely."""
 
     def probes(self, visits: float) -> NDArray[np.int64]:
         """The likeliest page of each site that is owed a visit, if so many visits a cycle belong to sites by size."""
@@ -159,8 +157,7 @@ class Plan:
 
         A few visits tell what has become of the group. The others would be wasted if it were nothing.
         """
-        some = _largest(worth, min(self.left, many * _WIDE), self._floor)
-        self._floor = _NEARLY * float(worth[some[-1]])
+        some = _largest(worth, min(self.left, many * _WIDE))
         unsure = (self.chance[some] < SURE) & self.council.shared(some)
         late = (rank_within(self.opinion.belief.groups.of[some]) >= each) & unsure
         return np.concatenate((some[~late], some[late]))[:many]
@@ -266,21 +263,29 @@ def last_visits(book: Book) -> NDArray[np.float64]:
     return visited
 
 
-def _largest(worth: Column, many: int, likely: float = -np.inf) -> NDArray[np.int64]:
+def _largest(worth: Column, many: int) -> NDArray[np.int64]:
     """The pages worth most, the most first; of those that are level at the end some that lie apart.
 
-    If there are so many that are worth more than `likely`, and few more, they are found among those, which is quick.
+    One page of sixteen tells what about four times as many are worth at least. If enough are worth more than that, they
+    are found among those, which is quick.
 
     >>> _largest(np.array([1, 2, 1, 1, 1, 3], np.float32), 4).tolist()
     [5, 1, 0, 4]
     """
+    some = worth[::_EACH]
+    rank = 4 + 4 * many // _EACH
+    if rank < len(some) // 4:
+        above = np.flatnonzero(worth > np.partition(some, len(some) - rank)[len(some) - rank])
+        if len(above) >= many:
+            return above[_first_of(worth[above], many)]
+    return _first_of(worth, many)
+
+
+def _first_of(worth: Column, many: int) -> NDArray[np.int64]:
     if many >= len(worth):
         return np.argsort(-worth, kind="stable")
-    above = worth > likely
-    if many <= np.count_nonzero(above) < len(worth) // 4:
-        some = np.flatnonzero(above)
-        return some[_largest(worth[some], many)]
     last = np.partition(worth, len(worth) - many)[len(worth) - many]
     more, level = np.flatnonzero(worth > last), np.flatnonzero(worth == last)
-    apart = level[np.linspace(0, len(level) - 1, many - len(more)).astype(np.int64)]
+    left = many - len(more)
+    apart = level if left == len(level) else level[np.linspace(0, len(level) - 1, left).astype(np.int64)]
     return np.concatenate((more[np.argsort(-worth[more], kind="stable")], apart))

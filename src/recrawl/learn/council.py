@@ -177,14 +177,15 @@ class Council:
 
     def chance(self, pages: Pages) -> AnyFloats:
         """The chances of pages of having changed since their last visits."""
-        chance = self.opinion.chance(pages)
         if not self.others or not (self._weight[1:] > _HEARD).any():
-            return chance
+            return self.opinion.chance(pages)
         weight = self._weight[:, self.book.site[pages]].astype(np.float32)
-        chance *= weight[0]
-        for expert, believed in zip(self.others.values(), weight[1:], strict=True):
+        chance = np.zeros(len(pages), np.float32)
+        experts: list[Opinion | Expert] = [self.opinion, *self.others.values()]
+        for expert, believed in zip(experts, weight, strict=True):
             heard = np.flatnonzero(believed > _HEARD)
-            chance[heard] += believed[heard] * expert.chance(pages[heard])
+            if len(heard):
+                chance[heard] += believed[heard] * expert.chance(pages[heard])
         return chance
 
     def observe(self, pages: Pages, changed: NDArray[np.bool_]) -> None:

@@ -35,6 +35,8 @@ NAMES = (
     *(f"{level}_{part}" for level in LEVELS for part in _PARTS),
 )
 """What the network looks at."""
+_BACK = np.array([[3], [14]])
+"""So many bins are `recent`, and a `fortnight`."""
 _PAGE_FADE = 0.15
 """How much of a page's own share stays when one more visit is taken in."""
 
@@ -173,13 +175,12 @@ class GroupViews:
         self.belief[groups, 2] = np.log(opinion.belief.latest(groups) + 1e-3)
         tally = opinion.tally
         usual, today = tally.lately[rows], tally.today[:, rows]
+        of_late = tally.since(np.stack((rows, rows)), np.maximum(tally.bins - 1 - _BACK, 0))
         seen = np.zeros((len(rows), _PER_GROUP), np.float32)
         seen[:, 0] = log_odds(usual)
-        seen[:, 1] = _leaning(today, usual)
+        seen[:, [1, 6, 7]] = _leaning(np.concatenate((today[:, None], of_late), axis=1), usual).T
         seen[:, 2] = np.log1p(today[1])
         seen[:, 3] = np.log1p(today[0] - today[1])
-        for column, back in ((6, 3), (7, 14)):
-            seen[:, column] = _leaning(tally.since(rows, max(tally.bins - 1 - back, 0)), usual)
         self.tally[rows] = seen
 
 
@@ -226,9 +227,9 @@ def log_odds(chance: AnyFloats) -> Floats:
     >>> log_odds(np.array([0.5, 0.0])).round(2).tolist()
     [0.0, -9.21]
     """
-    held = np.minimum(np.maximum(chance.astype(np.float64), 1e-4), 1 - 1e-4)
-    odds: Floats = np.log(held / (1 - held))
-    return odds
+    odds: Floats = np.minimum(np.maximum(chance.astype(np.float64), 1e-4), 1 - 1e-4)
+    odds /= 1 - odds
+    return np.log(odds, out=odds)
 
 
 def _leaning(counts: Column, usual: Floats) -> Floats:
