@@ -186,6 +186,19 @@ def test_large_bodies_are_refused(repo: Repo) -> None:
         assert asked.post("/login", chunked).status == 413
 
 
+def test_who_asks_for_a_long_address_hears_that_it_is_too_long(repo: Repo) -> None:
+    """However it arrives: a server that gave up half-way through it would close on who still sends."""
+    with Service(repo.folder, Plan(schedule=False)) as service:
+        asked = Asker(service)
+        assert asked.get("/api/v1/search?q=" + "x" * 32_000).status == 400, "the address is not, the word is"
+        for many in (33_000, 200_000):
+            assert asked.get("/api/v1/search?q=" + "x" * many).status == 414
+        with socket.create_connection(("127.0.0.1", service.port), timeout=30) as line:
+            line.sendall(b"GET /?" + b"x" * 60_000)
+            line.sendall(b"x" * 60_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b" 414 " in line.recv(100)
+
+
 def test_who_is_still_sending_hears_why_it_is_refused(repo: Repo) -> None:
     """Far more than fits into the buffers between the two; a body that never ends is waited for in vain."""
     plan = Plan(schedule=False, limits=Limits(body_bytes=1000))

@@ -23,6 +23,8 @@ from recrawl.verbs.opening import load
 class Limits:
     """What one client may ask of us."""
 
+    address_bytes: int = 32_768
+    """Longest address, with all that is asked for in it."""
     body_bytes: int = 1_000_000
     """Largest request body."""
     upload_bytes: int = 1_000_000_000

@@ -38,6 +38,8 @@ from recrawl.serve.subscriptions import Renewals
 
 _PATIENCE = 30.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_HEAD_BYTES = 262_144
+"""A request's address and headers are read so far: longer than any address may be, so that its sender hears of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +205,7 @@ class _Uvicorn(uvicorn.Server):
             proxy_headers=False,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=3,
-            h11_max_incomplete_event_size=32_768,
+            h11_max_incomplete_event_size=_HEAD_BYTES,
         )
         super().__init__(config)
         self.ready = threading.Event()

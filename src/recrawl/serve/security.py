@@ -123,6 +123,9 @@ class Guard:
         wait = self._paces.take(client)
         if wait:
             raise Problem(429, "Too many requests.", headers={"retry-after": str(int(wait) + 1)})
+        most = self._context.limits.address_bytes
+        if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > most:
+            raise Problem(414, f"An address has at most {most:,} bytes here.")
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._most(request):
             raise Problem(413, f"A request has at most {self._most(request):,} bytes here.")

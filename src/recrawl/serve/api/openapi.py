@@ -34,6 +34,7 @@ _PROBLEMS = {
     "404": "There is none.",
     "409": "Something else is under way.",
     "413": "The request is too large.",
+    "414": "The address is too long.",
     "415": "JSON is wanted.",
     "429": "Too many requests.",
     "502": "Another server did not answer as it should.",
