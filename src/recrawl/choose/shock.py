@@ -169,7 +169,7 @@ class Shock:
         for number, part in enumerate(parts, 1):
             weigh_hints(council, signals, pages[part], changed[part])
             council.judge(pages[part], changed[part])
-            if number < len(parts):
+            if number < len(parts):  # nobody would hear of the last
                 council.observe(pages[part], changed[part])
         signals.keep(book)
         return council.lead

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recrawl.learn.parts import AnyFloats, Floats
 
@@ -85,7 +86,7 @@ def believed_index(
     """
     w = np.maximum(waited, 0.0)
     s = 1.0 + w / b
-    early = (1.0 + a) * w / b < 1e-4  # where differences of nearly equal numbers would lose all digits
+    early = _early(a, b, w)
     forms: dict[str, Callable[[], Floats]] = {
         "changes": lambda: np.where(early, a * (a + 1) / 2 * (w / b) ** 2, 1.0 - s**-a * (1.0 + a * w / (b + w))),
         "freshness": lambda: np.where(early, a / b * w**2 / 2, b * _power(s, 1 - a) - w * s**-a),
@@ -99,8 +100,7 @@ def believed_index(
 
 def expected_age(a: Floats, b: Floats, waited: Floats) -> Floats:
     """For how many of so many days since its last visit a page has been out of date, its rate being Gamma(a, b)."""
-    early = (1.0 + a) * waited / b < 1e-4
-    return np.where(early, a / b * waited**2 / 2, waited - b * _power(1.0 + waited / b, 1 - a))
+    return np.where(_early(a, b, waited), a / b * waited**2 / 2, waited - b * _power(1.0 + waited / b, 1 - a))
 
 
 def time_to_change(a: Floats, b: Floats, chance: AnyFloats) -> Floats:
@@ -150,6 +150,11 @@ def level(column: Floats) -> Floats | float:
     (2.0, [2.0, 3.0])
     """
     return float(column[0]) if len(column) and (column == column[0]).all() else column
+
+
+def _early(a: Floats, b: Floats, waited: Floats) -> NDArray[np.bool_]:
+    """Where differences of nearly equal numbers would lose all digits."""
+    return (1.0 + a) * waited / b < 1e-4
 
 
 def _power(s: Floats, k: Floats) -> Floats:
