@@ -461,6 +461,8 @@ def test_a_chart_of_figures_that_nobody_has(tmp_path: Path) -> None:
         (["--policy", "random", "--change", "much"], ["'much'"]),
         (["--policy", "random", "--change", "divergence:7"], ["divergence:7"]),
         (["--policy", "random", "--discover", "luck"], ["'luck'"]),
+        (["--policy", "random", "--skip", "1000d"], ["skip less"]),
+        (["--policy", "random", "--skip", "-1d"], ["'-1d'"]),
     ],
     ids=" ".join,
 )

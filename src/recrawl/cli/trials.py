@@ -19,6 +19,7 @@ from recrawl.lab.hinting import HOWS
 from recrawl.lab.histories import open_history
 from recrawl.lab.history import History
 from recrawl.lab.importance import told_weights
+from recrawl.lab.later import later
 from recrawl.lab.replay import Setup
 from recrawl.lab.trials import Trial, name_of, needs_of, over_seeds, run_all
 from recrawl.learn.importance import kind_of
@@ -52,6 +53,10 @@ Change = Annotated[
     str, typer.Option(help="What counts as change: text, raw, significant, or divergence:0.1 (share of words).")
 ]
 Cycles = Annotated[int | None, typer.Option(min=1, help="How many cycles; as many as the archives last if not given.")]
+Skip = Annotated[
+    str,
+    typer.Option(metavar="TIME", help="Leave out so much of each site's beginning, as 365d: what was tuned on."),
+]
 Bytes = Annotated[
     str,
     typer.Option("--bytes", metavar="AMOUNT", help="Most bytes a cycle, as 200MB: a visit brings the page; 0: any."),
@@ -85,6 +90,7 @@ def run_command(
     bytes_: Bytes = "0",
     cycle: Annotated[str, typer.Option(help="How long a cycle is: 6h, 1d, 2w.")] = "1d",
     cycles: Cycles = None,
+    skip: Skip = "0d",
     seed: Annotated[list[int] | None, typer.Option(help="Repeatable; means and spread over all.")] = None,
     change: Change = "text",
     discover: Discover = "births",
@@ -102,7 +108,7 @@ def run_command(
     settings: dict[str, Any] = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
     settings |= {"hints": hints, "cost": cost, "bytes": size(bytes_)}
     rows = _run(
-        archives, policy, [budget], [cycle], cycles, seed or [1], change, settings, importance, workers, no_cache
+        archives, policy, [budget], [cycle], cycles, skip, seed or [1], change, settings, importance, workers, no_cache
     )
     as_json(rows) if json else table(rows, _shown(importance))
 
@@ -114,6 +120,7 @@ def compare_command(
     bytes_: Bytes = "0",
     cycle: Annotated[list[str] | None, typer.Option(help="How long a cycle is; repeatable.")] = None,
     cycles: Cycles = None,
+    skip: Skip = "0d",
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds; means and spread over them.")] = 3,
     change: Change = "text",
     discover: Discover = "births",
@@ -148,6 +155,7 @@ def compare_command(
         budgets,
         lengths,
         cycles,
+        skip,
         list(range(1, seeds + 1)),
         change,
         settings,
@@ -179,6 +187,7 @@ def _run(
     budgets: list[float],
     lengths: list[str],
     cycles: int | None,
+    skip: str,
     seeds: list[int],
     change: str,
     settings: dict[str, Any],
@@ -187,7 +196,7 @@ def _run(
     no_cache: bool,
 ) -> list[dict[str, Any]]:
     kind_of(importance)  # what is no importance is refused before the long work
-    seconds = [duration(length) for length in lengths]
+    seconds, skipped = [duration(length) for length in lengths], duration(skip)
     if min(seconds) <= 0:
         raise UsageError("a cycle must last longer than nothing")
     needs = needs_of(policies)
@@ -200,6 +209,7 @@ def _run(
             bars.update(reading, completed=done, total=total, told=f"{done:,} of {total:,} versions")
 
         history = open_history(archives, change, cache / "facts" if cache else None, read, clusters="clusters" in needs)
+        history = later(history, skipped) if skipped else history
         history, ignored = told_weights(history, importance)
         settings = {**settings, "weighted": kind_of(importance)[0] != "even"}
         setups = (

@@ -106,6 +106,7 @@ _REPLAY = (
     _POLICY,
     Field("bytes", "string", "Most bytes a cycle, as 200MB; 0: any.", default="0"),
     Field("cycles", "integer", "How many cycles; as many as the archives last if not given.", least=1, most=10**6),
+    Field("skip", "string", "Leave out so much of each site's beginning, as 365d.", default="0d"),
     Field("change", "string", "What counts: text, raw, significant, or divergence:0.1.", default="text"),
     Field("discover", "string", "How pages born later become known.", default="births", choices=("births", "links")),
     Field("at_start", "number", "Share of a cycle's visits made at its start.", default=1.0, least=0, most=1),
