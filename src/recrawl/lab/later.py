@@ -1,7 +1,4 @@
-"""A history that begins later: what was tuned on its first part can be judged on the rest.
-
-rest = later(history, 365 * 86400.0)
-"""
+"""A history that begins later, so that what was tuned on its first part can be judged on the rest."""
 
 from __future__ import annotations
 
