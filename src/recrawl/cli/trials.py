@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -107,9 +108,8 @@ def run_command(
     """Replay archives under policies: what would each have found with this budget?"""
     settings: dict[str, Any] = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
     settings |= {"hints": hints, "cost": cost, "bytes": size(bytes_)}
-    rows = _run(
-        archives, policy, [budget], [cycle], cycles, skip, seed or [1], change, settings, importance, workers, no_cache
-    )
+    asked = _Asked(archives, policy, [budget], [cycle], cycles, seed or [1], change, skip, importance)
+    rows = _run(asked, settings, workers, no_cache)
     as_json(rows) if json else table(rows, _shown(importance))
 
 
@@ -148,21 +148,18 @@ def compare_command(
             raise UsageError(f"there is no folder {path.parent} to write a chart to")
     settings: dict[str, Any] = {"discover": discover, "at_start": at_start, "failures": failures, "late": late}
     settings |= {"hints": hints, "cost": cost, "bytes": size(bytes_)}
-    budgets, lengths = budget or [0.0025, 0.01, 0.04], cycle or ["1d"]
-    rows = _run(
+    asked = _Asked(
         archives,
         policy,
-        budgets,
-        lengths,
-        cycles,
-        skip,
-        list(range(1, seeds + 1)),
-        change,
-        settings,
-        importance,
-        workers,
-        no_cache,
+        budgets=budget or [0.0025, 0.01, 0.04],
+        lengths=cycle or ["1d"],
+        cycles=cycles,
+        seeds=list(range(1, seeds + 1)),
+        change=change,
+        skip=skip,
+        importance=importance,
     )
+    rows = _run(asked, settings, workers, no_cache)
     for path in chart or []:
         importlib.import_module("recrawl.lab.pictures").compared(rows, metric, path)  # a chart's libraries load slowly
         note(f"wrote {path}")
@@ -181,25 +178,27 @@ def _shown(importance: str) -> dict[str, str]:
     return shown
 
 
-def _run(
-    archives: list[Path],
-    policies: list[str],
-    budgets: list[float],
-    lengths: list[str],
-    cycles: int | None,
-    skip: str,
-    seeds: list[int],
-    change: str,
-    settings: dict[str, Any],
-    importance: str,
-    workers: int | None,
-    no_cache: bool,
-) -> list[dict[str, Any]]:
-    kind_of(importance)  # what is no importance is refused before the long work
-    seconds, skipped = [duration(length) for length in lengths], duration(skip)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be replayed, as it was asked for."""
+
+    archives: list[Path]
+    policies: list[str]
+    budgets: list[float]
+    lengths: list[str]
+    cycles: int | None
+    seeds: list[int]
+    change: str
+    skip: str
+    importance: str
+
+
+def _run(asked: _Asked, settings: dict[str, Any], workers: int | None, no_cache: bool) -> list[dict[str, Any]]:
+    kind_of(asked.importance)  # what is no importance is refused before the long work
+    seconds, skipped = [duration(length) for length in asked.lengths], duration(asked.skip)
     if min(seconds) <= 0:
         raise UsageError("a cycle must last longer than nothing")
-    needs = needs_of(policies)
+    needs = needs_of(asked.policies)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
     cache = None if no_cache else cache_folder()
     with progress(*columns) as bars:
@@ -208,16 +207,17 @@ def _run(
         def read(done: int, total: int) -> None:
             bars.update(reading, completed=done, total=total, told=f"{done:,} of {total:,} versions")
 
-        history = open_history(archives, change, cache / "facts" if cache else None, read, clusters="clusters" in needs)
+        facts = cache / "facts" if cache else None
+        history = open_history(asked.archives, asked.change, facts, read, clusters="clusters" in needs)
         history = later(history, skipped) if skipped else history
-        history, ignored = told_weights(history, importance)
-        settings = {**settings, "weighted": kind_of(importance)[0] != "even"}
+        history, ignored = told_weights(history, asked.importance)
+        settings = {**settings, "weighted": kind_of(asked.importance)[0] != "even"}
         setups = (
-            (text, _setup(history, budget, length, cycles, seed, settings))
+            (text, _setup(history, budget, length, asked.cycles, seed, settings))
             for length in seconds
-            for budget in budgets
-            for text in policies
-            for seed in seeds
+            for budget in asked.budgets
+            for text in asked.policies
+            for seed in asked.seeds
         )
         # Shares of few pages can be the same number of visits: what is asked for twice is done once.
         trials = list(dict.fromkeys(Trial(name_of(text), setup) for text, setup in setups))
@@ -230,7 +230,7 @@ def _run(
             history, trials, time.perf_counter, cache=cache / "trials" if cache else None, workers=workers, progress=ran
         )
     if ignored:
-        note(f"of the weights in {importance}, {ignored}")
+        note(f"of the weights in {asked.importance}, {ignored}")
     return over_seeds(results)
 
 
