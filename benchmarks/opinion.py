@@ -30,6 +30,7 @@ from recrawl.choose.shock_plan import Plan
 from recrawl.lab.histories import open_history
 from recrawl.lab.history import History
 from recrawl.lab.jobs import jobs_of, most
+from recrawl.lab.later import excerpt
 from recrawl.lab.replay import Setup, replay
 from recrawl.learn import opinion
 from recrawl.learn.opinion import Network
@@ -88,26 +89,12 @@ class Noted(Shock):
 
 
 def part(history: History, sites) -> History:
-    """The sites of a history that are named."""
-    pages = np.flatnonzero(np.isin(history.site, sites))
-    rows = np.isin(history.page_of, pages)
-    number = np.full(len(history.sites), -1)
+    """The sites of a history that are named, without links and weights."""
+    number = np.full(len(history.sites), -1, np.int32)
     number[sites] = np.arange(len(sites))
-    return replace(
-        history,
-        urls=[history.urls[page] for page in pages],
-        sites=[history.sites[site] for site in sites],
-        site=number[history.site[pages]].astype(np.int32),
-        folder=history.folder[pages],
-        form=history.form[pages],
-        first=np.concatenate(([0], np.cumsum(np.diff(history.first)[pages]))),
-        time=history.time[rows],
-        version=history.version[rows],
-        size=history.size[rows],
-        begins=history.begins[sites],
-        links=None,
-        weight=None,
-    )
+    some = excerpt(replace(history, links=None, weight=None), number[history.site[history.page_of]] >= 0)
+    names = [history.sites[site] for site in sites]
+    return replace(some, sites=names, site=number[some.site], begins=history.begins[sites])
 
 
 def clairvoyant(history: History, budget: float, cycles: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A history that begins later, so that what was tuned on its first part can be judged on the rest."""
+"""Parts of a history: one that begins later, so that what was tuned on its first part can be judged on the rest."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ def later(history: History, seconds: float) -> History:
     past = history.time <= seconds
     over = past & np.append((owner[1:] == owner[:-1]) & past[1:], False)  # another row is in force when it begins
     there = ~over & (history.version != ABSENT)
-    pages = np.unique(owner[there])
-    kept = ~over & ~(past & ~there) & np.isin(owner, pages)
-    many = np.bincount(owner[kept], minlength=len(history))
-    if not len(pages) or seconds >= history.span:
+    kept = ~over & ~(past & ~there) & np.isin(owner, owner[there])
+    if not there.any() or seconds >= history.span:
         raise UsageError(f"the archives last {history.span / 86400:.3g} days: skip less than that")
+    rest = excerpt(history, kept)
+    return replace(rest, time=np.maximum(rest.time - seconds, 0.0), begins=history.begins + seconds)
+
+
+def excerpt(history: History, kept: NDArray[np.bool_]) -> History:
+    """Some rows of a history; pages that have none are left out, and sites keep their numbers."""
+    many = np.bincount(history.page_of[kept], minlength=len(history))
+    pages = np.flatnonzero(many)
     return replace(
         history,
         urls=[history.urls[page] for page in pages.tolist()],
@@ -30,10 +36,9 @@ def later(history: History, seconds: float) -> History:
         folder=history.folder[pages],
         form=history.form[pages],
         first=np.concatenate(([0], np.cumsum(many[pages]))),
-        time=np.maximum(history.time[kept] - seconds, 0.0),
+        time=history.time[kept],
         version=history.version[kept],
         size=history.size[kept],
-        begins=history.begins + seconds,
         links=_among(history.links, kept, pages, len(history)) if history.links else None,
         clusters=Clusters(history.clusters.of[pages], history.clusters.nearest) if history.clusters else None,
         weight=None if history.weight is None else history.weight[pages],
