@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.book import Book, Hints
+from recrawl.choose.shock_plan import Plan
 from recrawl.learn.claims import news, possible
 from recrawl.learn.hints import Signals
 
@@ -51,6 +52,25 @@ def taught(recall: float, alarms: float, *, rounds: int = 60, seed: int = 1, sit
         signals.observe(pages, true + missed > 0)
         signals.keep(book)
     return book
+
+
+def probed(book: Book, visits: float) -> list[int]:
+    """The sites that are owed a visit after four days, if so many visits a cycle belong to sites."""
+    book.memory["shock.times"] = np.arange(996.0, 1000.0)
+    return sorted(book.site[Plan(book, np.ones(len(book), bool), 20).probes(visits)].tolist())
+
+
+def test_a_site_whose_source_tells_of_its_changes_is_owed_fewer_visits() -> None:
+    book = taught(0.99, 1e-4, sites=2)
+    assert book.hints is not None
+    book.hints.until[:, book.site == 1] = -np.inf
+    assert probed(book, 1.0) == [1], "the source says nothing of the other site"
+    assert probed(book, 3.0) == [0, 1], "it may have fallen silent"
+
+
+@pytest.mark.parametrize(("recall", "alarms"), [(0.0, 0.0), (0.0, 0.3), (0.1, 0.1)])
+def test_a_source_that_tells_little_takes_no_visits_from_a_site(recall: float, alarms: float) -> None:
+    assert probed(taught(recall, alarms, sites=2), 1.0) == [0, 1]
 
 
 def test_without_hints_nothing_is_moved() -> None:

@@ -49,7 +49,8 @@ class Shock:
         The share of batches that are drawn from the belief instead of taking what is best by it.
     probe
         The share of the budget that belongs to sites by their number of pages: one that has had no visit for as long as
-        its part of this share is worth a visit gets one, however little is expected of it.
+        its part of this share is worth a visit gets one, however little is expected of it. A site whose sources of
+        hints tell of its changes is owed the fewer, down to a fifth.
     experts
         Who else is heard, joined by `+`: `alone` (each page changes on its own), `directory`, `links`, `clusters`
         (shocks shared along these instead of forms of addresses), `pooled` (a model fitted here); or `none`.

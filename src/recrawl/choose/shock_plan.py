@@ -29,6 +29,8 @@ MANY = 1 << 19
 """So many pages, and at least four times the budget, are looked at closely when a cycle begins."""
 NEAR = 12
 """So many pages of a group are looked at again when its site was visited, and more as the group itself is."""
+LEAST_OWED = 0.2
+"""However well a site's sources tell of its changes, it is owed this part of its visits: they may fall silent."""
 _WIDE = 12
 """How many times the size of a batch is looked through for pages of different groups."""
 _EACH = 16
@@ -82,13 +84,18 @@ class Plan:
         """The chance of the last page that the budget would reach, by what was thought when the cycle began."""
 
     def probes(self, visits: float) -> NDArray[np.int64]:
-        """The likeliest page of each site that is owed a visit, if so many visits a cycle belong to sites by size."""
+        """The likeliest page of each site that is owed a visit, if so many visits a cycle belong to sites by size.
+
+        A site whose sources of hints tell of its changes is owed the fewer.
+        """
         book, length = self._book, cycle_length(self._book)
         if not length:
             return np.zeros(0, np.int64)
         last = last_visits(book)
         size = sums(book.site, self.open, len(last))
         owed = (book.now - last) / length * visits * size / max(self.left, 1)
+        if book.hints is not None:
+            owed *= np.maximum(self._untold(len(last)) / np.maximum(size, 1), LEAST_OWED)
         late = np.flatnonzero((owed >= 1) & (size > 0))
         late = late[np.argsort(-owed[late], kind="stable")][: max(1, int(2 * visits))]
         wanted = np.zeros(len(last), bool)
@@ -101,6 +108,13 @@ class Plan:
             best = some[self.chance[some] == chance[book.site[some]]]
             page[book.site[best]] = best  # of several the last stands, which is the first of the site
         return page[wanted]
+
+    def _untold(self, sites: int) -> Floats:
+        """One per site: the number of its pages, each counted by the share of its changes that no source tells of."""
+        untold = np.zeros(sites)
+        for pages in where(self.open):
+            untold += np.bincount(self._book.site[pages], self._signals.sources(pages)[0], sites)
+        return untold
 
     def worth(self, chance: Column) -> Column:
         """What a visit to each page is worth, if these are the chances."""
