@@ -95,7 +95,7 @@ class Plan:
         size = sums(book.site, self.open, len(last))
         owed = (book.now - last) / length * visits * size / max(self.left, 1)
         if book.hints is not None:
-            owed *= np.maximum(self._untold(len(last)) / np.maximum(size, 1), LEAST_OWED)
+            owed *= np.maximum(self._untold(size), LEAST_OWED)
         late = np.flatnonzero((owed >= 1) & (size > 0))
         late = late[np.argsort(-owed[late], kind="stable")][: max(1, int(2 * visits))]
         wanted = np.zeros(len(last), bool)
@@ -109,12 +109,13 @@ class Plan:
             page[book.site[best]] = best  # of several the last stands, which is the first of the site
         return page[wanted]
 
-    def _untold(self, sites: int) -> Floats:
-        """One per site: the number of its pages, each counted by the share of its changes that no source tells of."""
-        untold = np.zeros(sites)
+    def _untold(self, size: Floats) -> Floats:
+        """One per site, which has so many pages: the share of their changes that no source tells of, in the mean."""
+        untold = np.zeros(len(size))
         for pages in where(self.open):
-            untold += np.bincount(self._book.site[pages], self._signals.sources(pages)[0], sites)
-        return untold
+            missed, _ = self._signals.sources(pages)
+            untold += np.bincount(self._book.site[pages], missed, len(size))
+        return untold / np.maximum(size, 1)
 
     def worth(self, chance: Column) -> Column:
         """What a visit to each page is worth, if these are the chances."""
