@@ -21,13 +21,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.opinion import belief, clairvoyant, part
-from recrawl.choose import make_policy, shock
-from recrawl.choose.shock import Shock
-from recrawl.lab.histories import open_history
-from recrawl.lab.history import History, assemble
-from recrawl.lab.later import later
-from recrawl.lab.replay import Setup, replay
-from recrawl.learn import opinion, shocks
+from recrawl.choose import make_policy
+from recrawl.choose.shock import policy as shock
+from recrawl.choose.shock.policy import Shock
+from recrawl.lab.histories.history import History, assemble
+from recrawl.lab.histories.opening import open_history
+from recrawl.lab.histories.slicing import later
+from recrawl.lab.replays.replay import Setup, replay
+from recrawl.learn.shocks import change_model, model
 
 DAY = 86400.0
 BUDGETS = (0.0025, 0.01, 0.04)
@@ -112,8 +113,8 @@ def collections(history, asked) -> None:
 
 def parts(history, asked) -> None:
     """Leave one ingredient out at a time."""
-    fitted = opinion.chances
-    weight = shocks.SHOCK_WEIGHT
+    fitted = change_model.chances
+    weight = model.SHOCK_WEIGHT
 
     def line(name, policy) -> None:
         for budget in BUDGETS[1:]:
@@ -127,11 +128,11 @@ def parts(history, asked) -> None:
     line("another expert", Shock(experts="none"))
     for more in ("directory", "links", "clusters", "pooled"):  # this is what they bring beside it
         line(f"nothing, {more} heard as well", Shock(experts=f"alone+{more}"))
-    opinion.chances = belief
+    change_model.chances = belief
     line("the network", Shock())
-    shocks.SHOCK_WEIGHT = 1e9  # a prior that nothing can move: every group is always as usual
+    model.SHOCK_WEIGHT = 1e9  # a prior that nothing can move: every group is always as usual
     line("the network and shocks", Shock())
-    shocks.SHOCK_WEIGHT, opinion.chances = weight, fitted
+    model.SHOCK_WEIGHT, change_model.chances = weight, fitted
     shock.FEW = 10**9
     line("probes of unsure groups", Shock())
 

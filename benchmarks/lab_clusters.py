@@ -17,9 +17,9 @@ import numpy as np
 from scipy import sparse
 
 from recrawl.compare.terms import BUCKETS, stacked
-from recrawl.learn.bisection import bisect
-from recrawl.learn.clusters import cluster, how_many
-from recrawl.learn.features import PageFacts, learn_features
+from recrawl.learn.structure.bisection import bisect
+from recrawl.learn.structure.clusters import cluster, how_many
+from recrawl.learn.structure.page_features import PageFacts, learn_features
 
 PAGES = 284_692
 SITES = 210

@@ -20,9 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from scipy import sparse
 
-from recrawl.lab.days import DAY, Days, observed
+from recrawl.lab.predict.days import DAY, Days, observed
 from recrawl.lab.predict.methods import Setting, chosen_experts, judge_of
-from recrawl.learn.change_features import Diary, Shape, own
+from recrawl.learn.experts.features import Diary, Shape, own
 
 PAGES = 54_816
 DAYS = 184

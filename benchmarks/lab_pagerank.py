@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from recrawl.book import Links
-from recrawl.learn.pagerank import pagerank as ranked
+from recrawl.learn.structure.pagerank import pagerank as ranked
 
 PAGES = 1_000_000
 LINKS = 10_000_000

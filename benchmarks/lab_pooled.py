@@ -1,6 +1,6 @@
 """The `pooled` predictor at the size of R's data: 54,816 pages watched for 184 days.
 
-What is measured is a run of `recrawl.lab.predict.pooled`: all days gone through, the model fitted on at most a million
+What is measured is a run of `pooled_predictor`: all days gone through, the model fitted on at most a million
 sampled rows, and all pages asked about one day. Bars: trained under 5 minutes, applied to all pages under 5 s. The
 pages are coins with weekly rhythms and rates of their own; what they are does not change what it costs.
 
@@ -17,8 +17,8 @@ import time
 import numpy as np
 from scipy import sparse
 
-from recrawl.lab.days import Days, observed
-from recrawl.lab.predict.pooled import Rows
+from recrawl.lab.predict.days import Days, observed
+from recrawl.lab.predict.pooled_predictor import Rows
 
 PAGES, DAYS = 54_816, 184
 PER_SITE = 260

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from recrawl.book import Folders
 from recrawl.choose import make_policy
-from recrawl.lab.experiments.t_world import TWorld
-from recrawl.lab.history import History, LinkLists
-from recrawl.lab.replay import Setup, replay
+from recrawl.lab.experiments.tan2007.world import TWorld
+from recrawl.lab.histories.history import History, LinkLists
+from recrawl.lab.replays.replay import Setup, replay
 
 CYCLES = 24
 CYCLE = 14 * 86400.0

@@ -1,4 +1,4 @@
-"""Fits the network of the opinion (`recrawl.learn.opinion`) on replays of archives.
+"""Fits the network of the opinion (`recrawl.learn.shocks.change_model`) on replays of archives.
 
     python -m benchmarks.opinion ARCHIVE... [--rounds 2] [--seeds 3] [--write]
 
@@ -24,16 +24,16 @@ import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.neural_network import MLPClassifier
 
-from recrawl.choose.least import least
-from recrawl.choose.shock import Shock
-from recrawl.choose.shock_plan import Plan
-from recrawl.lab.histories import open_history
-from recrawl.lab.history import History
-from recrawl.lab.jobs import jobs_of, most
-from recrawl.lab.later import excerpt
-from recrawl.lab.replay import Setup, replay
-from recrawl.learn import opinion
-from recrawl.learn.opinion import Network
+from recrawl.choose.shock.plan import Plan
+from recrawl.choose.shock.policy import Shock
+from recrawl.choose.top_k import least
+from recrawl.lab.histories.history import History
+from recrawl.lab.histories.opening import open_history
+from recrawl.lab.histories.slicing import excerpt
+from recrawl.lab.replays.clairvoyant_bound import jobs_of, most
+from recrawl.lab.replays.replay import Setup, replay
+from recrawl.learn.shocks import change_model
+from recrawl.learn.shocks.change_model import Network
 
 BUDGETS = (0.0025, 0.01, 0.04)
 HIDDEN = 32
@@ -106,7 +106,7 @@ def clairvoyant(history: History, budget: float, cycles: int) -> tuple[int, int]
 
 def collect(history, sites, cycles, chances: Callable) -> list:
     """Rows of each budget: what was seen, whether it had changed, the site, the budget."""
-    opinion.chances = chances
+    change_model.chances = chances
     some, rows = part(history, sites), []
     for level, budget in enumerate(BUDGETS):
         notes = Notes(some, cycles, np.random.default_rng(level))
@@ -147,16 +147,16 @@ def belief(seen):
 
 def together(history, halves, by, cycles, seeds) -> None:
     """Replay all sites together by two networks, each on the half that it was not fitted on."""
-    by_one = opinion.Opinion.chance
+    by_one = change_model.Opinion.chance
 
     def chance(self, pages):
         chances = np.empty(len(pages), np.float32)
         for network, sites in zip(by, halves, strict=True):
-            opinion.chances, here = network, np.isin(self.book.site[pages], sites)
+            change_model.chances, here = network, np.isin(self.book.site[pages], sites)
             chances[here] = by_one(self, pages[here])
         return chances
 
-    opinion.Opinion.chance = chance
+    change_model.Opinion.chance = chance
     for budget in BUDGETS:
         visits, bound = clairvoyant(history, budget, cycles)
         setups = [Setup(budget=visits, cycle=DAY, cycles=cycles, seed=seed) for seed in range(1, seeds + 1)]
@@ -198,7 +198,7 @@ def main():
     together(history, halves, by, asked.cycles, asked.seeds)
     text = as_text(fit(joined(rows[0] + rows[1])))
     if asked.write:
-        Path(str(files("recrawl.learn").joinpath("opinion.json"))).write_text(text + "\n", encoding="utf-8")
+        Path(str(files("recrawl.learn.shocks").joinpath("change_model.json"))).write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
 

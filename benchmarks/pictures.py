@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 from tests.living import live
 
 from recrawl.record.store import Store
-from recrawl.serve.running import Plan, Service
+from recrawl.serve.service import Plan, Service
 
 _ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 _PICTURES = (("overview.png", "/", "light"), ("site.png", "/sites/0", "dark"))

@@ -19,7 +19,7 @@ import time
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.shock import Shock
+from recrawl.choose.shock.policy import Shock
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes
 

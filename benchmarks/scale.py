@@ -27,8 +27,8 @@ from benchmarks.report import Table, number
 from benchmarks.web import Web
 from recrawl.discover.urls import directory, key, origin
 from recrawl.model import State
-from recrawl.record.repository import SETTINGS
 from recrawl.record.rows import Batch, NewPage, SiteRow, unvisited
+from recrawl.record.storage import SETTINGS
 from recrawl.record.store import Store
 from recrawl.settings import Seed, write_seeds
 

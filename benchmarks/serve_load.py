@@ -32,7 +32,7 @@ import numpy as np
 from benchmarks.scale import fill
 from benchmarks.web import running
 from recrawl.cli import run as command
-from recrawl.engine.summaries import catch_up
+from recrawl.crawl.reports.summaries import catch_up
 from recrawl.record.store import Store, Transaction
 
 PATHS = {

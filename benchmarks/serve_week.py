@@ -24,14 +24,14 @@ from typing import Any
 from unittest import mock
 
 from recrawl.cli import run as command
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.lab.timelapse import Clock, Server, app
 from recrawl.record.store import Store
-from recrawl.serve.runner import Ended, Message
-from recrawl.serve.running import Plan, Service
+from recrawl.repository.turns import Turn, summary_of, take
+from recrawl.serve.service import Plan, Service
+from recrawl.serve.turn_process import Ended, Message
 from recrawl.settings import Alert, Seed, write_alerts, write_seeds
-from recrawl.verbs.turns import Turn, summary_of, take
 
 _REAL = time.time
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.loop import drive
 from recrawl.model import Outcome, Outcomes, Picks

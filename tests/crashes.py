@@ -32,16 +32,16 @@ from recrawl.cli import crawl as crawl_verb
 from recrawl.cli import cycle as cycle_verb
 from recrawl.cli import run as command
 from recrawl.cli.session import load, options_of, writing
-from recrawl.engine import cycles
-from recrawl.engine.options import Options
-from recrawl.lab.archive import Archive
+from recrawl.crawl import cycles
+from recrawl.crawl.options import Options
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.timelapse import Clock, Server
 from recrawl.lab.timelapse.app import Options as Manners
 from recrawl.lab.timelapse.app import Request, TimeLapse
 from recrawl.model import State
-from recrawl.record import repository
-from recrawl.record.repository import Repository
+from recrawl.record import storage
 from recrawl.record.rows import SiteRow, VersionRow
+from recrawl.record.storage import Repository
 from recrawl.settings import TEMPLATE, Seed, write_seeds, write_value
 
 _NOINDEX = re.compile(rb"<meta[^>]*[\"' ]robots[^>]*(noindex|[\"' ]none)", re.IGNORECASE)
@@ -86,8 +86,8 @@ class Bench:
 
     def create(self, folder: Path, **settings: Any) -> Path:
         """A new repository that keeps all sites."""
-        repository.create(folder, TEMPLATE)
-        path = folder / repository.SETTINGS
+        storage.create(folder, TEMPLATE)
+        path = folder / storage.SETTINGS
         write_seeds(path, tuple(Seed(url, allow_private=True, delay=0.0) for url in self.seeds))
         for name, value in {"per_server": 4, "readers": 1, **settings}.items():
             write_value(path, name, value)

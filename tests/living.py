@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recrawl.choose import make_policy
-from recrawl.engine import cycles
-from recrawl.lab.archive import Archive
+from recrawl.crawl import cycles
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.lab.timelapse import Clock, Server
 from recrawl.lab.timelapse import app as timelapse
-from recrawl.record import repository
+from recrawl.record import storage
+from recrawl.repository.opening import held, load, options_of
 from recrawl.settings import TEMPLATE, Seed, write_seeds, write_value
-from recrawl.verbs.opening import held, load, options_of
 from tests.world import Site
 
 DAY = 86400.0
@@ -47,7 +47,7 @@ def live(
     ending: float | None = None,
 ) -> Living:
     """Make the repository; `ending` moves its last day there, so that it looks freshly crawled."""
-    repository.create(folder, TEMPLATE)
+    storage.create(folder, TEMPLATE)
     scratch = folder.with_name(f"{folder.name}-web")
     scratch.mkdir()
     start = int((time.time() if ending is None else ending) - (days + 1.2) * DAY)
@@ -60,10 +60,10 @@ def live(
         trap = hostile.url("/")
         _turn(hostile, 0)
         seeds = tuple(Seed(url, allow_private=True, delay=0.0) for url in [*starts, trap])
-        write_seeds(folder / repository.SETTINGS, seeds)
-        write_value(folder / repository.SETTINGS, "readers", 1)
-        write_value(folder / repository.SETTINGS, "policy", policy)
-        write_value(folder / repository.SETTINGS, "budget", budget)
+        write_seeds(folder / storage.SETTINGS, seeds)
+        write_value(folder / storage.SETTINGS, "readers", 1)
+        write_value(folder / storage.SETTINGS, "policy", policy)
+        write_value(folder / storage.SETTINGS, "budget", budget)
         values = load(folder)
         options = replace(options_of(values), clock=clock.now)
         with held(folder, "test", options, values) as opened:

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlencode
 
-from recrawl.serve.running import Service
+from recrawl.serve.service import Service
 
 TOKEN = "a-token-for-the-tests-of-recrawl"
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
-from recrawl.choose.allowance import Allowance, Purse
-from recrawl.choose.allowed import Allowed
-from recrawl.lab.worlds import Still
+from recrawl.choose.budget.allowance import Allowance, Purse
+from recrawl.choose.budget.budgeted import Allowed
+from recrawl.lab.replays.small_worlds import Still
 from recrawl.loop import Resumed, drive
 from recrawl.model import Outcome, Outcomes, Picks, Unvisited
 from tests.test_policies import TEXTS, Watched, books

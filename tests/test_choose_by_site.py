@@ -12,10 +12,20 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import describe, make_policy
-from recrawl.choose.by_site import Deck, apportion, draw, evenly, expected_finds, in_order, judged, quotas, site_rates
-from recrawl.choose.change_frequency import page_rates
-from recrawl.choose.frequency_greedy import first_sample, sample_sizes
-from recrawl.choose.sample_size import interval, optimal_sample, root_sample, threshold
+from recrawl.choose.papers.change_frequency import page_rates
+from recrawl.choose.papers.frequency_greedy import first_sample, sample_sizes
+from recrawl.choose.papers.sample_size import interval, optimal_sample, root_sample, threshold
+from recrawl.choose.papers.site_sampling import (
+    Deck,
+    apportion,
+    draw,
+    evenly,
+    expected_finds,
+    in_order,
+    judged,
+    quotas,
+    site_rates,
+)
 from recrawl.errors import UsageError
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.choose import make_policy
-from recrawl.lab.history import History
-from recrawl.lab.replay import Setup, replay
-from recrawl.learn.noisy import worth
+from recrawl.lab.histories.history import History
+from recrawl.lab.replays.replay import Setup, replay
+from recrawl.learn.hints.noisy_signals import worth
 from tests.test_lab_hinting import living
 
 DAY = 86400.0

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
-from recrawl.choose.contract import Learner
-from recrawl.choose.due import IntervalRule
-from recrawl.choose.heritrix1 import Heritrix1
-from recrawl.choose.manifoldcf import ManifoldCF
-from recrawl.choose.marginalia import Marginalia, queue, skip_chance
-from recrawl.choose.norconex import PERIODS, passes
-from recrawl.choose.nutch import Nutch
-from recrawl.choose.stormcrawler import StormCrawler
+from recrawl.choose.crawlers.heritrix1 import Heritrix1
+from recrawl.choose.crawlers.interval_base import IntervalRule
+from recrawl.choose.crawlers.manifoldcf import ManifoldCF
+from recrawl.choose.crawlers.marginalia import Marginalia, queue, skip_chance
+from recrawl.choose.crawlers.norconex import PERIODS, passes
+from recrawl.choose.crawlers.nutch import Nutch
+from recrawl.choose.crawlers.stormcrawler import StormCrawler
+from recrawl.choose.protocol import Learner
 from recrawl.errors import UsageError
-from recrawl.lab.worlds import Busy, Still
+from recrawl.lab.replays.small_worlds import Busy, Still
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 

@@ -10,8 +10,8 @@ import pytest
 from recrawl.book import Book, Folders
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
-from recrawl.lab.history import History, assemble
-from recrawl.lab.replay import Setup, replay
+from recrawl.lab.histories.history import History, assemble
+from recrawl.lab.replays.replay import Setup, replay
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 

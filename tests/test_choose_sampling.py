@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.book import Book, Clusters, Folders, Links
-from recrawl.choose import make_policy, sampling
+from recrawl.choose import make_policy
+from recrawl.choose.papers import sampling
 from recrawl.errors import UsageError
-from recrawl.learn.chance import by_popularity, in_one_cycle, rate, rates, recent_rates
-from recrawl.learn.pagerank import pagerank
+from recrawl.learn.structure.download_probability import by_popularity, in_one_cycle, rate, rates, recent_rates
+from recrawl.learn.structure.pagerank import pagerank
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from tests.complaints import complaint
 from tests.test_cli_shape import sub
 from tests.world import Reply, Repo, Site, page, text

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from tests.complaints import complaint, usage
 from tests.test_cli_shape import sub
 from tests.world import Repo

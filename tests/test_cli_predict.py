@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from recrawl.engine.relatives import relatives_of
+from recrawl.crawl.reports.relatives import relatives_of
 from tests.complaints import complaint
 from tests.world import Page, Repo, Site, page
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from recrawl.choose import POLICIES
-from recrawl.choose.round_robin import RoundRobin
+from recrawl.choose.papers.round_robin import RoundRobin
 from tests.complaints import complaint, usage
 from tests.world import Page, Reply, Repo, Site, moved, page, text
 

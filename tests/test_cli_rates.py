@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from recrawl.engine.rates import rates_of, trusted, watched, with_headers
-from recrawl.record.repository import Repository
+from recrawl.crawl.reports.rates import rates_of, trusted, watched, with_headers
+from recrawl.record.storage import Repository
 from tests.complaints import complaint
 from tests.world import Page, Reply, Repo, Site, page
 

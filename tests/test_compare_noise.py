@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recrawl.compare.document import parse
-from recrawl.compare.noise import Noise, Proposal, propose
+from recrawl.compare.noise.proposals import Noise, Proposal, propose
 from recrawl.compare.text import visible
 
 STORY = "<p>" + "The story of the day goes on and on without an end. " * 12 + "</p>"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from recrawl.compare import digest
 from recrawl.compare.document import parse
-from recrawl.compare.filters import PATTERN_CHARACTERS
-from recrawl.compare.noise import NO_NOISE, Noise
+from recrawl.compare.noise.filters import PATTERN_CHARACTERS
+from recrawl.compare.noise.proposals import NO_NOISE, Noise
 from recrawl.compare.text import lines, plain, plain_lines, title, visible
 from recrawl.errors import UsageError
 

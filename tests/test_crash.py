@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.lab.timelapse.app import Options as Manners
 from tests.crashes import Bench, ask, choices, contents, image, judge, start

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from recrawl.discover import known as known_module
-from recrawl.discover.known import Known
+from recrawl.discover import known_urls as known_module
+from recrawl.discover.known_urls import Known
 
 # Few enough to meet again, with the ends of the range among them.
 KEYS = st.one_of(st.integers(-8, 8), st.sampled_from([-(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1))

@@ -9,17 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recrawl.discover.urls import (
-    DEFAULT_RULES,
-    UrlRules,
-    canonical,
-    directory,
-    join,
-    key,
-    keys,
-    origin,
-    prepare,
-)
+from recrawl.discover.urls import DEFAULT_RULES, UrlRules, canonical, directory, join, key, keys, origin, prepare
 
 BASE = "https://site.example/a/b/c.html?q=1"
 

@@ -25,7 +25,7 @@ import pytest
 
 from recrawl.choose import POLICIES
 from recrawl.cli import VERBS, reference
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import PARAMETERS, World, write
 from recrawl.lab.timelapse import Clock, Server, app
 from recrawl.model import Failure, Outcome, State

@@ -10,14 +10,14 @@ import pytest
 
 from recrawl.book import Clusters
 from recrawl.choose import make_policy
-from recrawl.engine import cycles
-from recrawl.engine.arrays import read_arrays, write_arrays
-from recrawl.engine.memory import ready_book
-from recrawl.engine.tally import Tally
-from recrawl.lab.archive import Archive
+from recrawl.crawl import cycles
+from recrawl.crawl.state.array_files import read_arrays, write_arrays
+from recrawl.crawl.state.policy_memory import ready_book
+from recrawl.crawl.tally import Tally
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, write
-from recrawl.record.repository import Repository
 from recrawl.record.rows import CycleRow
+from recrawl.record.storage import Repository
 from tests.crashes import SMALL, Bench, ask, choices, image, judge
 from tests.world import Repo
 

@@ -15,21 +15,21 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import POLICIES, make_policy
-from recrawl.choose.contract import Choice
+from recrawl.choose.protocol import Choice
+from recrawl.crawl import cycles
+from recrawl.crawl.state.array_files import read_arrays, write_arrays
+from recrawl.crawl.state.book_columns import add_folders
+from recrawl.crawl.state.load_book import load_book
+from recrawl.crawl.state.policy_memory import file_of, ready_book, remember
+from recrawl.crawl.tally import Tally
 from recrawl.discover.urls import directory, key
-from recrawl.engine import cycles
-from recrawl.engine.arrays import read_arrays, write_arrays
-from recrawl.engine.books import load_book
-from recrawl.engine.memory import file_of, ready_book, remember
-from recrawl.engine.needs import add_folders
-from recrawl.engine.tally import Tally
 from recrawl.errors import UsageError
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, write
-from recrawl.learn.places import places
+from recrawl.learn.structure.directories import places
 from recrawl.model import Outcome, Outcomes, Picks
-from recrawl.record.repository import Repository, create
 from recrawl.record.rows import Batch, CycleRow, NewPage, VisitRow
+from recrawl.record.storage import Repository, create
 from recrawl.settings import TEMPLATE
 from tests.crashes import SMALL, Bench, ask, choices, image, judge
 

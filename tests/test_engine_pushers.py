@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from recrawl.engine import pushes
-from recrawl.engine.pushers import doubted, note, pushers, settle, troubles
+from recrawl.crawl.hints import pushes
+from recrawl.crawl.hints.push_sources import doubted, note, pushers, settle, troubles
 from recrawl.model import Outcome
-from recrawl.record.repository import Repository
+from recrawl.record.storage import Repository
 from tests.world import Repo, Site, page
 
 DAY = 86400.0

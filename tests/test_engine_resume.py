@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.engine import cycles
-from recrawl.engine.books import load_book
-from recrawl.engine.tally import Tally
-from recrawl.lab.archive import Archive
+from recrawl.crawl import cycles
+from recrawl.crawl.state.load_book import load_book
+from recrawl.crawl.tally import Tally
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.lab.timelapse.app import Options as Manners
 from recrawl.model import Outcome
-from recrawl.record.repository import Repository
+from recrawl.record.storage import Repository
 from tests.crashes import SMALL, Bench, archive_of, ask, choices, contents, image, judge
 
 _DAY = 86400.0

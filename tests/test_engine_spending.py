@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from recrawl.book import Book
-from recrawl.engine import cycles
-from recrawl.engine.bytecount import ByteCount
-from recrawl.engine.options import Spending
-from recrawl.engine.spending import expected_bytes, part
-from recrawl.lab.archive import Archive
+from recrawl.crawl import cycles
+from recrawl.crawl.options import Spending
+from recrawl.crawl.state.limits import expected_bytes, part
+from recrawl.crawl.visits.byte_budget import ByteCount
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, write
 from tests.crashes import SMALL, Bench, choices, judge
 from tests.test_engine_resume import Snapshots

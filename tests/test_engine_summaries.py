@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.engine.summaries import AGES, catch_up
-from recrawl.learn.staleness import believe, counted, mean_and_deviation
+from recrawl.crawl.reports.summaries import AGES, catch_up
+from recrawl.learn.rates.staleness import believe, counted, mean_and_deviation
 from recrawl.record.questions import ask, cycles, sites
 from recrawl.record.store import Store
 from tests.world import Repo, Site, page

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from recrawl.errors import UsageError
-from recrawl.lab.experiments import published_b
-from recrawl.lab.experiments.b_tables import (
+from recrawl.lab.experiments.barbosa2003 import published
+from recrawl.lab.experiments.barbosa2003.measures import (
     book_at,
     case_study,
     figure_2,
@@ -17,8 +17,8 @@ from recrawl.lab.experiments.b_tables import (
     table_1,
     version_at,
 )
-from recrawl.lab.experiments.b_world import BWorld, Nature, layer_sizes, slow_rate
-from recrawl.lab.history import ABSENT, History, LinkLists, assemble
+from recrawl.lab.experiments.barbosa2003.world import BWorld, Nature, layer_sizes, slow_rate
+from recrawl.lab.histories.history import ABSENT, History, LinkLists, assemble
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -30,10 +30,10 @@ def world(request: pytest.FixtureRequest) -> History:
 
 
 def test_what_b_prints_hangs_together() -> None:
-    assert sum(layer_sizes()) == published_b.PAGES
-    assert np.cumsum(layer_sizes())[1:4].tolist() == [group.pages for group in published_b.TABLE_1]
-    hours = published_b.PAGES / published_b.PER_MINUTE / 60
-    assert hours == pytest.approx(published_b.UNIFORM_HOURS["from its figures"], abs=0.01)
+    assert sum(layer_sizes()) == published.PAGES
+    assert np.cumsum(layer_sizes())[1:4].tolist() == [group.pages for group in published.TABLE_1]
+    hours = published.PAGES / published.PER_MINUTE / 60
+    assert hours == pytest.approx(published.UNIFORM_HOURS["from its figures"], abs=0.01)
     assert round(0.41 * 15_230) == 6_244, "what the text prints fits table 1, not its own 42 %"
     for nature in ("alike", "two-kinds"):
         assert 0.01 < slow_rate(nature) * DAY < 0.1
@@ -59,12 +59,12 @@ def test_change_falls_off_with_depth(world: History) -> None:
 
 
 def test_the_recommended_n_is_bs_choice(world: History) -> None:
-    assert recommended(scope(world))["n"] == published_b.CHOSEN_N
+    assert recommended(scope(world))["n"] == published.CHOSEN_N
 
 
 def test_depths_of_the_world_are_those_of_its_links(world: History) -> None:
     """What `scope` is given is what it would find from the anchors."""
-    from recrawl.learn.depth import from_anchors
+    from recrawl.learn.structure.depth import from_anchors
 
     where = scope(world)
     assert len(where.anchor) == 3

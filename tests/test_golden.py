@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 from recrawl.book import Clusters
-from recrawl.lab.histories import open_history
-from recrawl.lab.history import History
-from recrawl.lab.jobs import most
-from recrawl.lab.replay import Setup, replay
+from recrawl.lab.histories.history import History
+from recrawl.lab.histories.opening import open_history
+from recrawl.lab.replays.clairvoyant_bound import most
+from recrawl.lab.replays.replay import Setup, replay
+from recrawl.lab.replays.runner import policy_for
 from recrawl.lab.synth import World, write
-from recrawl.lab.trials import policy_for
 from tests.test_policies import TEXTS
 
 FILE = Path(__file__).with_name("golden.json")

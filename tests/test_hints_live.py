@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
-from recrawl.discover import updates
-from recrawl.engine import pushes
-from recrawl.engine.arrays import read_arrays
-from recrawl.engine.hinted import KINDS, packed, unpacked
-from recrawl.engine.memory import file_of
+from recrawl.crawl.hints import pushes
+from recrawl.crawl.hints.hint_codec import KINDS, packed, unpacked
+from recrawl.crawl.state.array_files import read_arrays
+from recrawl.crawl.state.policy_memory import file_of
+from recrawl.discover import meta_updates
 from recrawl.errors import UsageError
-from recrawl.record.repository import Repository
+from recrawl.record.storage import Repository
 from tests.world import Reply, Repo, Site, page
 
 DAY = 86400.0
@@ -229,4 +229,4 @@ def test_visits_carry_what_was_said(seed: int) -> None:
 
 @given(st.text(max_size=200))
 def test_any_tag_gives_days(content: str) -> None:
-    assert 0 <= updates.days(content) <= 3650
+    assert 0 <= meta_updates.days(content) <= 3650

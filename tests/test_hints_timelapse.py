@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.lab.archive import Archive
-from recrawl.lab.hinting import HOWS
+from recrawl.lab.formats.archive import Archive
+from recrawl.lab.replays.simulated_hints import HOWS
 from recrawl.lab.synth import World, write
 from recrawl.lab.timelapse import Clock, app
 from recrawl.lab.timelapse import Options as Manners
 from recrawl.lab.timelapse.app import Request
 from recrawl.model import Outcome
-from recrawl.record.repository import Repository
+from recrawl.record.storage import Repository
 from tests.crashes import Bench
 
 DAY = 86400.0

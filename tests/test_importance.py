@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
-from recrawl.choose.contract import needs_of
+from recrawl.choose.protocol import needs_of
+from recrawl.crawl.reports.anchors import load
+from recrawl.crawl.state.book_columns import add_arrivals
+from recrawl.crawl.state.weights import Weights, weigh
 from recrawl.discover.urls import UrlRules, keys
-from recrawl.discover.weights import parsed, read_weights
-from recrawl.engine.anchors import load
-from recrawl.engine.needs import add_arrivals
-from recrawl.engine.weights import Weights, weigh
+from recrawl.discover.weight_files import parsed, read_weights
 from recrawl.errors import UsageError
-from recrawl.lab.histories import open_history
-from recrawl.lab.history import History
-from recrawl.lab.importance import told_weights
-from recrawl.lab.replay import Setup, Web, check, replay
+from recrawl.lab.histories.history import History
+from recrawl.lab.histories.opening import open_history
+from recrawl.lab.histories.weights import told_weights
+from recrawl.lab.replays.replay import Setup, Web, check, replay
 from recrawl.lab.synth import World as Made
 from recrawl.lab.synth import write
-from recrawl.learn.importance import MOST, costs, kind_of, matched, tempered
+from recrawl.learn.value.importance import MOST, costs, kind_of, matched, tempered
 from recrawl.loop import drive, note
-from recrawl.record.repository import Repository
+from recrawl.record.storage import Repository
 from tests.complaints import complaint
 from tests.world import Repo, Site, page
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.errors import BadArchive
-from recrawl.lab import archive as module
-from recrawl.lab.archive import Archive, write, write_batches
+from recrawl.lab.formats import archive as module
+from recrawl.lab.formats.archive import Archive, write, write_batches
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from recrawl.errors import UsageError
-from recrawl.lab.histories import open_history
-from recrawl.lab.history import History
-from recrawl.lab.replay import Setup, replay
+from recrawl.lab.histories.history import History
+from recrawl.lab.histories.opening import open_history
+from recrawl.lab.replays.replay import Setup, replay
+from recrawl.lab.replays.runner import policy_for
 from recrawl.lab.synth import World, write
-from recrawl.lab.trials import policy_for
 from recrawl.settings import size
 
 

@@ -14,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.choose import make_policy
-from recrawl.lab.experiments import EXPERIMENTS, Options, report, t_claims, t_figures, t_places
-from recrawl.lab.experiments.published_t import PAGES, SAYS, TABLE_1
+from recrawl.lab.experiments import EXPERIMENTS, Options, report
 from recrawl.lab.experiments.result import Claim, Experiment, Result, Verdict
-from recrawl.lab.experiments.t_world import DAY, DAYS, SITES_ALIKE, Nature, TWorld, changes
-from recrawl.lab.history import History
-from recrawl.lab.replay import Setup, replay
+from recrawl.lab.experiments.tan2007 import claims as t_claims
+from recrawl.lab.experiments.tan2007 import figures, layout
+from recrawl.lab.experiments.tan2007.published import PAGES, SAYS, TABLE_1
+from recrawl.lab.experiments.tan2007.world import DAY, DAYS, SITES_ALIKE, Nature, TWorld, changes
+from recrawl.lab.histories.history import History
+from recrawl.lab.replays.replay import Setup, replay
 from tests.world import Repo
 
 SMALL = Options(scale=600 / PAGES, seeds=1)
@@ -61,8 +63,8 @@ def small() -> History:
 
 
 def test_at_full_size_pages_and_sites_are_those_of_table_1() -> None:
-    places = t_places.lay_out(PAGES, np.random.default_rng(1))
-    names = [t_places.domain_of(host) for host in places.hosts]
+    places = layout.lay_out(PAGES, np.random.default_rng(1))
+    names = [layout.domain_of(host) for host in places.hosts]
     pages = np.bincount(places.site, minlength=len(names))
     for domain in TABLE_1:
         mine = np.array([name == domain.name for name in names])
@@ -81,7 +83,7 @@ def test_table_1_adds_up_as_printed() -> None:
 
 
 def test_most_pages_lie_at_depths_2_to_4(small: History) -> None:
-    rows = t_figures.depths(small, "made")
+    rows = figures.depths(small, "made")
     assert sum(row["pages"] for row in rows) == len(small)
     share = {depth: sum(row["pages"] for row in rows if row["depth"] == depth) / len(small) for depth in range(1, 9)}
     assert share[2] + share[3] + share[4] > 0.5
@@ -90,7 +92,7 @@ def test_most_pages_lie_at_depths_2_to_4(small: History) -> None:
 
 
 def test_half_of_the_pages_do_not_change_in_the_year() -> None:
-    places = t_places.lay_out(20_000, np.random.default_rng(3))
+    places = layout.lay_out(20_000, np.random.default_rng(3))
     for never in (0.5, 0.2):
         pages, days = changes(places, Nature(never=never), np.random.default_rng(4))
         assert 1 - len(np.unique(pages)) / len(places) == pytest.approx(never, abs=0.1)  # sites are few
@@ -141,7 +143,7 @@ def test_links_stay_on_the_site_and_reach_every_page(small: History) -> None:
 @given(st.integers(0, 500), st.lists(st.floats(0.01, 100), min_size=1, max_size=20), st.integers(0, 2))
 def test_shares_add_up(spare: int, weights: list[float], least: int) -> None:
     total = spare + least * len(weights)
-    found = t_places.shares(total, np.array(weights), least)
+    found = layout.shares(total, np.array(weights), least)
     assert found.sum() == total
     assert found.min() >= least
     exact = np.array(weights) / sum(weights) * spare + least
@@ -152,7 +154,7 @@ def test_shares_add_up(spare: int, weights: list[float], least: int) -> None:
 def test_tiny_worlds_are_whole(pages: int) -> None:
     history = TWorld(pages=pages).build()
     assert len(history) == pages
-    assert len({t_places.domain_of(host) for host in history.sites}) == len(TABLE_1)
+    assert len({layout.domain_of(host) for host in history.sites}) == len(TABLE_1)
 
 
 def test_neighbours_help_only_where_they_change_together() -> None:

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from recrawl.book import Book, Folders
 from recrawl.compare.terms import hashed
 from recrawl.errors import BadArchive, UsageError
-from recrawl.lab import facts as module
-from recrawl.lab import histories
-from recrawl.lab.archive import SCHEMA
-from recrawl.lab.facts import Facts, PageReader, facts_of, from_cache, to_cache
-from recrawl.lab.histories import history_of, open_history
-from recrawl.lab.history import ABSENT, History, assemble
-from recrawl.learn.features import page_facts
-from recrawl.learn.groups import directories
-from recrawl.learn.places import places
+from recrawl.lab.formats import page_facts as module
+from recrawl.lab.formats.archive import SCHEMA
+from recrawl.lab.formats.page_facts import Facts, PageReader, facts_of, from_cache, to_cache
+from recrawl.lab.histories import opening
+from recrawl.lab.histories.history import ABSENT, History, assemble
+from recrawl.lab.histories.opening import history_of, open_history
+from recrawl.learn.shocks.directory_groups import directories
+from recrawl.learn.structure.directories import places
+from recrawl.learn.structure.page_features import page_facts
 
 A, B = "http://a.example/", "http://a.example/b.html"
 Rows = Sequence[tuple[str, int, bytes | str | None]]
@@ -333,7 +333,7 @@ def test_steps_are_kept_beside_the_facts(tmp_path: Path, monkeypatch: pytest.Mon
     )
     first = open_history([file], "divergence:0.6", cache)
     assert len(list(cache.iterdir())) == 2
-    monkeypatch.setattr("recrawl.lab.steps._judged", None)  # it is not asked again
+    monkeypatch.setattr("recrawl.lab.histories.change_steps._judged", None)  # it is not asked again
     assert open_history([file], "divergence:0.6", cache).version.tolist() == first.version.tolist()
     (steps,) = (kept for kept in cache.iterdir() if "steps" in (from_cache(kept) or {}))
     steps.write_bytes(b"")
@@ -463,7 +463,7 @@ def test_the_first_version_with_words_says_what_a_page_is_like(
         bags.append(words)
         return page_facts(urls, words, *rest, **more)
 
-    monkeypatch.setattr(histories, "page_facts", watching)
+    monkeypatch.setattr(opening, "page_facts", watching)
     opened([(A, 1, None), (A, 2, b"<p>one two"), (B, 9, b"<p>three"), (B, 1, b"<p>four")], clusters=True)
     assert bags[0].sum(axis=1).tolist() == [2, 1]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from recrawl.errors import UsageError
-from recrawl.lab.hinting import Source, check_source
-from recrawl.lab.history import History, assemble
+from recrawl.lab.histories.history import History, assemble
+from recrawl.lab.replays.simulated_hints import Source, check_source
 
 DAY = 86400.0
 

@@ -20,11 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.errors import BadArchive, UnknownName, UsageError
-from recrawl.lab import gits, listings, warcs
-from recrawl.lab.archive import Archive
-from recrawl.lab.history import ABSENT, History
-from recrawl.lab.sources import describe_source, kind_of
-from recrawl.lab.versions import Taken, Window
+from recrawl.lab.formats import capture_listings, git_history, warc_files
+from recrawl.lab.formats.archive import Archive
+from recrawl.lab.formats.source_kinds import describe_source, kind_of
+from recrawl.lab.formats.version_rows import Taken, Window
+from recrawl.lab.histories.history import ABSENT, History
 from tests.complaints import complaint
 from tests.test_cli_shape import sub
 from tests.world import Reply, Repo, page
@@ -92,7 +92,7 @@ class Work:
 
     def convert(self, **options: Any) -> Taken:
         self.out = self.folder.with_name("out.parquet")
-        return gits.convert(self.folder, self.out, **{"base_url": BASE, **options})
+        return git_history.convert(self.folder, self.out, **{"base_url": BASE, **options})
 
 
 @pytest.fixture
@@ -277,9 +277,9 @@ def test_git_bare_clone_worktree_and_shallow(work: Work, tmp_path: Path) -> None
     out = tmp_path / "other.parquet"
     for name in ("bare.git", "tree"):
         assert kind_of(tmp_path / name) == "git"
-        gits.convert(tmp_path / name, out, base_url=BASE)
+        git_history.convert(tmp_path / name, out, base_url=BASE)
         assert rows_of(out) == wanted
-    gits.convert(tmp_path / "shallow", out, base_url=BASE)
+    git_history.convert(tmp_path / "shallow", out, base_url=BASE)
     assert rows_of(out) == wanted[-1:]
 
 
@@ -350,7 +350,7 @@ def test_git_complaints(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     inside = work.folder / "inside"
     inside.mkdir()
     with pytest.raises(BadArchive, match="not a git repository"):
-        gits.convert(inside, tmp_path / "x.parquet", base_url=BASE)
+        git_history.convert(inside, tmp_path / "x.parquet", base_url=BASE)
     assert not list(tmp_path.glob("*.parquet*"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="git is not installed"):
@@ -377,7 +377,7 @@ def test_git_fetches_nothing(work: Work, tmp_path: Path) -> None:
     for name, value in (("remote.origin.url", f"ext::touch {proof}"), ("protocol.ext.allow", "always")):
         work.git("-C", str(clone), "config", name, value)
     with pytest.raises(BadArchive, match="partial clone"):
-        gits.convert(clone, tmp_path / "x.parquet", base_url=BASE)
+        git_history.convert(clone, tmp_path / "x.parquet", base_url=BASE)
     assert not proof.exists()
 
 
@@ -490,7 +490,7 @@ def stamp(at: int) -> str:
 
 def warc_rows(*files: Path, **options: Any) -> tuple[Rows, Taken]:
     out = files[0].parent / "out.parquet"
-    taken = warcs.convert(files, out, **options)
+    taken = warc_files.convert(files, out, **options)
     return [(url.removeprefix(BASE), time - START, body) for url, time, body in rows_of(out)], taken
 
 
@@ -621,7 +621,7 @@ def test_warc_complaints(tmp_path: Path) -> None:
         "nowhere.warc": "does not exist",
     }.items():
         with pytest.raises(BadArchive, match=words):
-            warcs.convert([tmp_path / name], out)
+            warc_files.convert([tmp_path / name], out)
     assert not list(tmp_path.glob("out*"))
 
 
@@ -665,7 +665,7 @@ def test_warc_of_a_repository_of_ours(repo: Repo, site: Any, tmp_path: Path) -> 
         web["/b"] = Reply(page("no"), 404)
         repo.cycle()
     repo.run("export", tmp_path / "export.parquet")
-    warcs.convert([repo.folder / "archive"], tmp_path / "warc.parquet")
+    warc_files.convert([repo.folder / "archive"], tmp_path / "warc.parquet")
     exported = [row for row in rows_of(tmp_path / "export.parquet") if row[2] is not None]
     assert [row for row in rows_of(tmp_path / "warc.parquet") if row[2] is not None] == exported
     assert len(exported) == 5
@@ -690,9 +690,9 @@ org,example)/p 20200102000000 http://example.org/p image/png 200 {C} 700
 ROWS: dict[str, list[tuple[int, Any]]] = {"a": [(0, A), (1, B), (4, None), (5, A), (7, A)], "b": [(1, A)]}
 
 
-def listed(file: Path, text: str) -> listings.Listing:
+def listed(file: Path, text: str) -> capture_listings.Listing:
     file.write_bytes(gzip.compress(text.encode()) if file.suffix == ".gz" else text.encode())
-    return listings.read([file])
+    return capture_listings.read([file])
 
 
 def days_of(history: History) -> dict[str, list[tuple[float, Any]]]:
@@ -815,7 +815,7 @@ def test_listing_with_broken_lines(tmp_path: Path) -> None:
 
 def test_listing_that_is_cut_off(tmp_path: Path) -> None:
     (tmp_path / "z.gz").write_bytes(gzip.compress(CDX.encode() * 2000)[:-20])
-    listing = listings.read([tmp_path / "z.gz"])
+    listing = capture_listings.read([tmp_path / "z.gz"])
     same_rows(listing.history, ROWS)
     assert listing.remarks == {"files read only up to a damaged place": 1}
 
@@ -832,7 +832,7 @@ def test_listing_complaints(tmp_path: Path) -> None:
         with pytest.raises(BadArchive, match=words):
             listed(tmp_path / "x", text)
     with pytest.raises(BadArchive, match="does not exist"):
-        listings.read([tmp_path / "nowhere"])
+        capture_listings.read([tmp_path / "nowhere"])
 
 
 seen = st.tuples(st.sampled_from("ab"), st.integers(0, 20), st.sampled_from([A, B, C, "404", "302"]))

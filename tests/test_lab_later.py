@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from recrawl.book import Clusters
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
-from recrawl.lab.history import History
-from recrawl.lab.later import later
-from recrawl.lab.replay import Setup, replay
-from recrawl.lab.tape import Tape
+from recrawl.lab.histories.history import History
+from recrawl.lab.histories.slicing import later
+from recrawl.lab.replays.replay import Setup, replay
+from recrawl.lab.replays.timeline import Tape
 from tests.test_lab_replay import Page, Plain, Row, history_of, plains
 
 Shown = dict[str, tuple[int, int, frozenset[str]]]

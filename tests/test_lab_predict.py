@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 
 from recrawl.errors import BadArchive, UsageError
-from recrawl.lab.archive import SCHEMA
-from recrawl.lab.days import DAY, Days, days_of, labels
+from recrawl.lab.formats.archive import SCHEMA
+from recrawl.lab.predict.days import DAY, Days, days_of, labels
 from recrawl.lab.predict.methods import EXPERTS, METHODS, Predicted, Setting, frequency, observations, predict, sampled
-from recrawl.lab.predict.planted import Planted, World, planted
+from recrawl.lab.predict.planted_world import Planted, World, planted
 from recrawl.lab.predict.protocol import flipping, last_days, outcome, run
 from recrawl.lab.predict.scores import auc, calibration, paired, scored
 from tests.complaints import complaint

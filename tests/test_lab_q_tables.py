@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.lab.experiments import published_q as q
-from recrawl.lab.experiments.q_tables import (
+from recrawl.lab.experiments.alqaaideh2009 import published as q
+from recrawl.lab.experiments.alqaaideh2009.measures import (
     WORLDS,
     accuracy,
     estimate,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.lab.experiments.r_crawl import Crawl, believed, crawled
-from recrawl.lab.predict.planted import Planted, planted
+from recrawl.lab.experiments.radinsky2013.crawling import Crawl, believed, crawled
+from recrawl.lab.predict.planted_world import Planted, planted
 
 DAYS = planted(Planted(groups=3, size=4, days=30)).days
 

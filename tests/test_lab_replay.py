@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book, Clusters
 from recrawl.choose import make_policy
-from recrawl.choose.contract import Choice, Learner, Policy
+from recrawl.choose.protocol import Choice, Learner, Policy
 from recrawl.errors import UsageError
-from recrawl.lab.clairvoyant import Clairvoyant
-from recrawl.lab.history import ABSENT, History, LinkLists, assemble
-from recrawl.lab.jobs import most
-from recrawl.lab.metrics import Record
-from recrawl.lab.replay import Setup, replay
+from recrawl.lab.histories.history import ABSENT, History, LinkLists, assemble
+from recrawl.lab.replays.clairvoyant import Clairvoyant
+from recrawl.lab.replays.clairvoyant_bound import most
+from recrawl.lab.replays.metrics import Record
+from recrawl.lab.replays.replay import Setup, replay
 from recrawl.model import Outcome, Outcomes, Pages, Picks
 from tests.test_policies import TEXTS
 

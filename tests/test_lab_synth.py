@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from recrawl.cli.lab import app
 from recrawl.errors import UnknownName, UsageError
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import KINDS, PARAMETERS, World, generate, hosts, write
 
 DAY = 86400

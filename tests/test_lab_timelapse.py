@@ -21,9 +21,9 @@ import pycurl
 import pytest
 
 from recrawl.errors import UsageError
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, generate, write
-from recrawl.lab.timelapse import Clock, Options, Server, app, documents
+from recrawl.lab.timelapse import Clock, Options, Server, app, site_documents
 from recrawl.lab.timelapse.app import Request
 from recrawl.lab.timelapse.bodies import Bodies
 
@@ -261,7 +261,7 @@ def test_the_sitemap_names_what_is_alive():
 
 
 def test_a_large_sitemap_comes_in_parts(monkeypatch):
-    monkeypatch.setattr(documents, "SITEMAP_URLS", 4)
+    monkeypatch.setattr(site_documents, "SITEMAP_URLS", 4)
     with asking(ONE) as asker:
         base = asker.server.url_of(f"{A}/").rstrip("/")
         asker.clock.set(2000)
@@ -288,7 +288,7 @@ def test_the_feed_tells_the_newest_changes():
 
 
 def test_a_site_without_a_front_page_gets_one_that_leads_everywhere(monkeypatch):
-    monkeypatch.setattr(documents, "START_LINKS", 3)
+    monkeypatch.setattr(site_documents, "START_LINKS", 3)
     archive = small([(f"{A}/{name}.html", 10 + n, b"x") for n, name in enumerate("abcdefgh")])
     with asking(archive) as asker:
         asker.clock.set(16)

@@ -16,14 +16,14 @@ import pytest
 from recrawl import cli
 from recrawl.book import Folders
 from recrawl.errors import UsageError
-from recrawl.lab import trials as module
-from recrawl.lab.histories import open_history
-from recrawl.lab.history import History
-from recrawl.lab.jobs import most
-from recrawl.lab.pictures import compared
-from recrawl.lab.replay import Setup, replay
+from recrawl.lab.comparison_chart import compared
+from recrawl.lab.histories.history import History
+from recrawl.lab.histories.opening import open_history
+from recrawl.lab.replays import runner as module
+from recrawl.lab.replays.clairvoyant_bound import most
+from recrawl.lab.replays.replay import Setup, replay
+from recrawl.lab.replays.runner import Trial, name_of, needs_of, over_seeds, policy_for, run_all, run_one
 from recrawl.lab.synth import World, write
-from recrawl.lab.trials import Trial, name_of, needs_of, over_seeds, policy_for, run_all, run_one
 from tests.complaints import complaint, usage
 from tests.test_lab_replay import LIVELY
 from tests.world import Result

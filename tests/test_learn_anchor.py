@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.book import Book, Links
-from recrawl.choose.anchor_depth import NAMED, AnchorDepth
+from recrawl.choose.papers.anchor_depth import NAMED, AnchorDepth
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.discover.links import LinkReader
-from recrawl.lab.archive import Archive
-from recrawl.lab.experiments import published_b
-from recrawl.lab.worlds import Still
-from recrawl.learn.anchor import EVIDENCE, NEAR, anchors, candidates, roots, why
-from recrawl.learn.depth import DEEPEST, UNREACHED, Layers, depths, from_anchors, hops, layers, recommend
+from recrawl.lab.experiments.barbosa2003 import published
+from recrawl.lab.formats.archive import Archive
+from recrawl.lab.replays.small_worlds import Still
+from recrawl.learn.structure.anchor import EVIDENCE, NEAR, anchors, candidates, roots, why
+from recrawl.learn.structure.depth import DEEPEST, UNREACHED, Layers, depths, from_anchors, hops, layers, recommend
 from recrawl.loop import drive
 from recrawl.model import Outcomes
 
@@ -490,7 +490,7 @@ def of_paper(room: float, per_site: float = np.inf) -> Layers:
     pages[0, :5] = [61, 3_510 - 61, 15_230 - 3_510, 42_460 - 15_230, 100_000]
     pages[0, -1] = 1_475_000 - 142_460
     share[0, 0] = 0.45
-    for depth, _, alone in published_b.by_depth():
+    for depth, _, alone in published.by_depth():
         share[0, depth] = alone
     return Layers(pages, pages, pages, share, np.array([0.22]), room, np.array([per_site]))
 

@@ -15,13 +15,13 @@ from scipy import sparse
 from recrawl.book import Clusters, Links
 from recrawl.compare.terms import BUCKETS, hashed, hashed_addresses, stacked
 from recrawl.errors import UsageError
-from recrawl.lab.history import ABSENT, assemble
-from recrawl.lab.likeness import clusters_of
-from recrawl.learn.bisection import bisect, by_distance
-from recrawl.learn.clusters import PageClusters, cluster, how_many
-from recrawl.learn.features import PageFacts, learn_features, page_facts
-from recrawl.learn.packing import packed, unpacked
-from recrawl.learn.topics import DIMENSIONS, find_topics
+from recrawl.lab.histories.clustering import clusters_of
+from recrawl.lab.histories.history import ABSENT, assemble
+from recrawl.learn.structure.bisection import bisect, by_distance
+from recrawl.learn.structure.cluster_arrays import packed, unpacked
+from recrawl.learn.structure.clusters import PageClusters, cluster, how_many
+from recrawl.learn.structure.page_features import PageFacts, learn_features, page_facts
+from recrawl.learn.structure.topics import DIMENSIONS, find_topics
 
 NEWS = "rain storm flood river warning minister vote coast wind snow"
 CODE = "function compiler pointer class template loop branch merge commit build"

@@ -7,11 +7,11 @@ import pytest
 
 from recrawl.book import Book, Clusters, Links
 from recrawl.choose import make_policy
-from recrawl.choose.shock import Shock
-from recrawl.choose.shock_plan import Plan
+from recrawl.choose.shock.plan import Plan
+from recrawl.choose.shock.policy import Shock
 from recrawl.errors import UsageError
-from recrawl.learn.council import EXPERTS, NEEDS, Council
-from recrawl.learn.steady import Steady
+from recrawl.learn.rates.poisson import Steady
+from recrawl.learn.shocks.mixture import EXPERTS, NEEDS, Council
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 

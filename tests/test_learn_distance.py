@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.book import Clusters, Folders, Links
-from recrawl.learn.distance import directory_distance, link_distance, url_distance
-from recrawl.learn.neighbours import ByCluster, ByDirectory, ByLink, within
-from recrawl.learn.places import places
+from recrawl.learn.structure.directories import places
+from recrawl.learn.structure.distance import directory_distance, link_distance, url_distance
+from recrawl.learn.structure.neighbours import ByCluster, ByDirectory, ByLink, within
 
 words = st.sampled_from(["a", "b", "c"])
 urls = st.builds(

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.svm import SVC
 
-from recrawl.learn import platt
-from recrawl.learn.change_features import Diary, Shape, own, pairs, row_sums
-from recrawl.learn.experts import LEAST, Panel, bagged, boosted, lesson, margins, one, products, votes
-from recrawl.learn.svm import polynomial, solve
+from recrawl.learn.experts import platt
+from recrawl.learn.experts.classifiers import LEAST, Panel, bagged, boosted, lesson, margins, one, products, votes
+from recrawl.learn.experts.features import Diary, Shape, own, pairs, row_sums
+from recrawl.learn.experts.svm import polynomial, solve
 
 Array = NDArray[Any]
 

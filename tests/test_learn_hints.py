@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.book import Book, Hints
-from recrawl.choose.shock_plan import Plan
-from recrawl.learn.claims import news, possible
-from recrawl.learn.hints import Signals
+from recrawl.choose.shock.plan import Plan
+from recrawl.learn.hints.claims import news, possible
+from recrawl.learn.hints.trust import Signals
 
 DAY = 86400.0
 

@@ -14,8 +14,8 @@ from scipy import integrate, optimize, stats
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
-from recrawl.learn.allocation import FREQUENCIES, allocate
-from recrawl.learn.objectives import (
+from recrawl.learn.value.allocation import FREQUENCIES, allocate
+from recrawl.learn.value.objectives import (
     OBJECTIVES,
     aged,
     believed_index,

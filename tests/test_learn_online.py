@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from recrawl.lab.predict.methods import Setting, predict, words_before
 from recrawl.lab.predict.online import sketched, weights
-from recrawl.lab.predict.planted import Planted, planted
+from recrawl.lab.predict.planted_world import Planted, planted
 from recrawl.lab.predict.protocol import run
-from recrawl.learn.online import Online, Polynomial
-from recrawl.learn.relations import by_time
+from recrawl.learn.experts.online_learner import Online, Polynomial
+from recrawl.learn.experts.selection import by_time
 
 
 @settings(max_examples=25, deadline=None)

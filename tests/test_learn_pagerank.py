@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.book import Links
-from recrawl.learn.pagerank import log_scale, pagerank
+from recrawl.learn.structure.pagerank import log_scale, pagerank
 
 
 @st.composite

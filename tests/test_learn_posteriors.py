@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 from recrawl.book import Book
-from recrawl.learn.censored import balanced, waiting
-from recrawl.learn.estimators import ESTIMATORS, estimate
-from recrawl.learn.gaps import DAY, LEAST, MOST, Gaps, Tally
-from recrawl.learn.posteriors import FIRST_RATE, Posterior, nested, posterior
+from recrawl.learn.rates.censored import balanced, waiting
+from recrawl.learn.rates.comparison import ESTIMATORS, estimate
+from recrawl.learn.rates.gaps import DAY, LEAST, MOST, Gaps, Tally
+from recrawl.learn.rates.posteriors import FIRST_RATE, Posterior, nested, posterior
 from recrawl.model import Outcomes
 
 answers = st.lists(

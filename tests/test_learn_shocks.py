@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
-from recrawl.choose.shock import Shock
-from recrawl.choose.shock_plan import FEW, Objective, Plan, _first_of, _largest
-from recrawl.learn import shocks
-from recrawl.learn.bins import MOST, Bins
-from recrawl.learn.opinion import LEVELS, NAMES, Opinion, network
-from recrawl.learn.parts import Column, Pages, where
-from recrawl.learn.shocks import DAY, Shocks
-from recrawl.learn.tallies import FIRST_SHARE, Groups, Tally
+from recrawl.choose.shock.plan import FEW, Objective, Plan, _first_of, _largest
+from recrawl.choose.shock.policy import Shock
+from recrawl.learn.chunks import Column, Pages, where
+from recrawl.learn.shocks import model
+from recrawl.learn.shocks.change_model import LEVELS, NAMES, Opinion, network
+from recrawl.learn.shocks.group_tallies import FIRST_SHARE, Groups, Tally
+from recrawl.learn.shocks.model import DAY, Shocks
+from recrawl.learn.shocks.time_bins import MOST, Bins
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 
@@ -201,8 +201,8 @@ def test_many_groups_are_summed_up_few_at_a_time(monkeypatch: pytest.MonkeyPatch
     book, pages = sites_of_two_forms(5), np.arange(0, 200, 7)
     believed = []
     for many in (1 << 12, 1):
-        monkeypatch.setattr(shocks, "_GROUPS", many)
-        monkeypatch.setattr(shocks, "_SITES", many)
+        monkeypatch.setattr(model, "_GROUPS", many)
+        monkeypatch.setattr(model, "_SITES", many)
         opinion = Opinion.of(book)
         moved = opinion.belief.observe(pages, opinion.place(pages), pages % 2 == 0)
         assert sorted(moved) == list(range(10))

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from recrawl.book import Links
-from recrawl.lab.predict.planted import Planted, World, planted
-from recrawl.learn import relations
-from recrawl.learn.correlation import Running, lagged, nearest, reduced, unit
-from recrawl.learn.dynamics import Dynamics, dynamics
-from recrawl.learn.following import Following
-from recrawl.learn.relations import NOBODY, Experts, by_content, by_graph, by_time, sharing
-from recrawl.learn.warping import likeness, warped
+from recrawl.lab.predict.planted_world import Planted, World, planted
+from recrawl.learn.experts import selection
+from recrawl.learn.experts.correlation import Running, lagged, nearest, reduced, unit
+from recrawl.learn.experts.dtw import likeness, warped
+from recrawl.learn.experts.incremental import Following
+from recrawl.learn.experts.selection import NOBODY, Experts, by_content, by_graph, by_time, sharing
+from recrawl.learn.experts.word_dynamics import Dynamics, dynamics
 
 Array = NDArray[Any]
 VALUES = st.integers(0, 5).map(float)
@@ -216,7 +216,7 @@ def test_the_index_is_not_asked_where_all_share_words() -> None:
 def test_candidates_lose_little(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """With few candidates out of the fast search the best experts are those of all pairs."""
     whole = chosen(world, "xcorr")
-    monkeypatch.setattr(relations, "_SHARED", 0)
+    monkeypatch.setattr(selection, "_SHARED", 0)
     few = chosen(world, "xcorr", candidates=8)
     copies = np.flatnonzero((world.kind == 0) & (world.leader != np.arange(len(world.kind))))
     for page in copies:
@@ -227,7 +227,7 @@ def test_candidates_lose_little(world: World, monkeypatch: pytest.MonkeyPatch) -
 def test_a_page_that_never_varies_is_nobodys_expert_and_has_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     text = world.days.text.copy()
     text[7] = text[7, 0]
-    monkeypatch.setattr(relations, "_SHARED", 0)
+    monkeypatch.setattr(selection, "_SHARED", 0)
     found = by_time(dynamics(world.days.bags, text), 4, candidates=8)
     assert (found.page[7] == NOBODY).all()
     assert not (found.page == 7).any()

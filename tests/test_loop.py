@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recrawl.book import Book
 from recrawl.choose import Choice
 from recrawl.errors import PolicyError
-from recrawl.lab.worlds import Busy, Still
+from recrawl.lab.replays.small_worlds import Busy, Still
 from recrawl.loop import Resumed, drive
 from recrawl.model import Outcome, Outcomes, Picks
 

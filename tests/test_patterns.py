@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.compare.filters import Noise
+from recrawl.compare.noise.filters import Noise
 from recrawl.discover.scope import Patterns
 from recrawl.errors import UsageError
 from recrawl.patterns import compiled

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book, Clusters, Folders, Hints, Links
 from recrawl.choose import POLICIES, describe, make_policy, parameters
-from recrawl.choose.least import least
+from recrawl.choose.top_k import least
 from recrawl.errors import UnknownName, UsageError
-from recrawl.lab.worlds import Busy, Still
+from recrawl.lab.replays.small_worlds import Busy, Still
 from recrawl.loop import Resumed, drive, note
 from recrawl.model import Outcomes, Picks
 

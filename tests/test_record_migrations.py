@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from recrawl.errors import NewerRepository
-from recrawl.record import migrations, repository
-from recrawl.record.repository import Repository
+from recrawl.record import migrations, storage
+from recrawl.record.storage import Repository
 from recrawl.record.store import Store
 
 
@@ -68,7 +68,7 @@ def test_a_step_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: py
 
 def test_a_newer_repository_is_refused_with_a_sentence(tmp_path: Path) -> None:
     folder = tmp_path / "repo"
-    repository.create(folder, "")
+    storage.create(folder, "")
     with closing(sqlite3.connect(folder / "recrawl.db")) as db:
         db.execute("INSERT INTO migrations VALUES ('9998-x'), ('9999-y')")
         db.commit()

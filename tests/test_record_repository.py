@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from recrawl.crawl.options import Options
+from recrawl.crawl.state.reindex import mend_index
 from recrawl.discover.scope import Scopes
-from recrawl.engine.mending import mend_index
-from recrawl.engine.options import Options
 from recrawl.errors import Busy, NoRepository, RepositoryError
 from recrawl.model import Outcome, State
-from recrawl.record import repository, warc
+from recrawl.record import storage, warc
 from recrawl.record.index import Document
-from recrawl.record.repository import Repository
 from recrawl.record.rows import Batch, NewPage, VersionRow, VisitRow, unvisited
+from recrawl.record.storage import Repository
 from tests.crashes import image, judge, site_row
 from tests.test_record_index import old_index
 
@@ -29,7 +29,7 @@ _HEADERS = (("Content-Type", "text/html; charset=utf-8"),)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    repository.create(tmp_path / "repo", "[settings]\n")
+    storage.create(tmp_path / "repo", "[settings]\n")
     return tmp_path / "repo"
 
 
@@ -72,22 +72,22 @@ def found(made: Repository, word: str) -> set[int]:
 def test_a_repository_is_found_from_folders_within_it(folder: Path, tmp_path: Path) -> None:
     inside = folder / "notes" / "deep"
     inside.mkdir(parents=True)
-    assert repository.find(folder) == folder
-    assert repository.find(inside).resolve() == folder.resolve()
+    assert storage.find(folder) == folder
+    assert storage.find(inside).resolve() == folder.resolve()
     with pytest.raises(NoRepository, match="make one with 'recrawl init'"):
-        repository.find(tmp_path)
+        storage.find(tmp_path)
 
 
 def test_a_second_one_is_not_made_in_the_same_place(folder: Path) -> None:
     with pytest.raises(RepositoryError, match="already a repository"):
-        repository.create(folder, "")
+        storage.create(folder, "")
     assert (folder / "recrawl.toml").read_text() == "[settings]\n"
 
 
 def test_making_one_that_was_interrupted_can_be_repeated(folder: Path) -> None:
     (folder / "recrawl.toml").unlink()  # the last thing that is made
-    repository.create(folder, "[settings]\n")
-    assert repository.find(folder) == folder
+    storage.create(folder, "[settings]\n")
+    assert storage.find(folder) == folder
 
 
 def test_one_writer_at_a_time_but_readers_always(folder: Path) -> None:

@@ -15,12 +15,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from recrawl.errors import UsageError
-from recrawl.record.repository import Repository
-from recrawl.serve.alerts.desk import Alerts
+from recrawl.record.storage import Repository
+from recrawl.serve.alerts.delivery import NotSent, send, signature
+from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.alerts.outbox import Outbox, Parcel, listed
 from recrawl.serve.alerts.rules import check
-from recrawl.serve.alerts.sending import NotSent, send, signature
-from recrawl.serve.running import Plan, Service
+from recrawl.serve.service import Plan, Service
 from recrawl.settings import Alert, load, write_alerts
 from tests.serving import Asker
 from tests.world import Repo, Site, page

@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import (
 from recrawl.serve.api import OPERATIONS
 from recrawl.serve.api.openapi import document
 from recrawl.serve.context import Limits
-from recrawl.serve.runner import Ended
-from recrawl.serve.running import Plan, Service
+from recrawl.serve.service import Plan, Service
+from recrawl.serve.turn_process import Ended
 from tests.serving import Asker
 from tests.world import Repo, Site, page
 

@@ -17,11 +17,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.errors import Busy, UsageError
-from recrawl.serve import asides, dashboard
-from recrawl.serve.dashboard import kept
-from recrawl.serve.dashboard.desk import Desk
-from recrawl.serve.politeness import step_back
-from recrawl.serve.running import Plan, Service
+from recrawl.serve import dashboard
+from recrawl.serve.dashboard import page_cache
+from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.jobs import subprocess_queries
+from recrawl.serve.jobs.priority import step_back
+from recrawl.serve.service import Plan, Service
 from tests.serving import TOKEN, Asker, Got
 from tests.world import Repo, Site, page
 
@@ -104,9 +105,9 @@ def test_a_token_is_made_once_and_kept_for_the_owner_only(repo: Repo) -> None:
         tokens.append(json.loads(told).get("token"))
         process.send_signal(signal.SIGINT)
         assert repo.wait(process).code == 0
-    kept = repo.folder / "serve.token"
-    assert tokens == [kept.read_text().strip(), None]
-    assert kept.stat().st_mode & 0o077 == 0
+    page_cache = repo.folder / "serve.token"
+    assert tokens == [page_cache.read_text().strip(), None]
+    assert page_cache.stat().st_mode & 0o077 == 0
     assert (repo.folder / "serve.key").stat().st_mode & 0o077 == 0
 
 
@@ -127,7 +128,7 @@ def test_where_there_are_many_pages_another_process_is_asked(
     repo.crawl(web.url())
     told = []
     for large in (50_000, 0):
-        monkeypatch.setattr(asides, "LARGE", large)
+        monkeypatch.setattr(subprocess_queries, "LARGE", large)
         with Service(repo.folder, Plan(schedule=False)) as service:
             ask = Asker(service)
             why, predicted = ask.get("/api/v1/pages/0/why").json, ask.get("/api/v1/pages/0/predict").json
@@ -149,7 +150,7 @@ def test_a_page_that_many_ask_for_is_made_once(repo: Repo, monkeypatch: pytest.M
         return desk.show(request, "problem.html", head="Slow", text="made")
 
     monkeypatch.setattr(dashboard, "_VIEWS", (("/", slow),))
-    monkeypatch.setattr(kept, "_LASTS", 3600.0)  # however busy the machine is
+    monkeypatch.setattr(page_cache, "_LASTS", 3600.0)  # however busy the machine is
     with Service(repo.folder, Plan(schedule=False)) as service:
         answers: list[Got] = []
         threads = [threading.Thread(target=lambda: answers.append(Asker(service).get("/"))) for _ in range(6)]

@@ -19,8 +19,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from recrawl.serve import previewing
-from recrawl.serve.running import Plan, Service
+from recrawl.serve.jobs import filter_preview
+from recrawl.serve.service import Plan, Service
 from recrawl.settings import Filter, load
 from tests.living import Living, live
 
@@ -174,7 +174,7 @@ def test_pages_are_whole_without_script(browser: Browser, service: Service) -> N
 
 
 def test_an_empty_repository_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
-    from recrawl.record.repository import create
+    from recrawl.record.storage import create
     from recrawl.settings import TEMPLATE
 
     create(tmp_path / "empty", TEMPLATE)
@@ -417,7 +417,7 @@ def test_a_noise_filter_is_tried_kept_and_removed(watched: Watched, living: Livi
 
 
 def test_a_preview_that_takes_long_is_given_up(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(previewing, "_PATIENCE", 0.01)
+    monkeypatch.setattr(filter_preview, "_PATIENCE", 0.01)
     page = watched.go("/settings/noise")
     page.get_by_label("Regular expressions").fill("(a+)+$")
     page.get_by_role("button", name="Preview").click()

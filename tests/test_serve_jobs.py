@@ -17,9 +17,9 @@ from recrawl.cli import VERBS
 from recrawl.errors import NotKnown, UsageError
 from recrawl.serve.api import NOT_OVER_HTTP, OPERATIONS
 from recrawl.serve.context import Limits
-from recrawl.serve.jobs import Jobs, Step, Work
-from recrawl.serve.running import Plan, Service
-from recrawl.serve.shelf import Shelf
+from recrawl.serve.jobs.queue import Jobs, Step, Work
+from recrawl.serve.jobs.uploads import Shelf
+from recrawl.serve.service import Plan, Service
 from tests.serving import Asker, Got
 from tests.world import Repo, Site, page
 

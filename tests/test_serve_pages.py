@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.serve.running import Plan, Service
+from recrawl.serve.service import Plan, Service
 from tests.serving import Asker
 from tests.world import Repo, Site
 

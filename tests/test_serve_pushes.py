@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recrawl.engine.arrays import write_arrays
-from recrawl.record.repository import Repository
-from recrawl.serve.proofs import Claim, check
-from recrawl.serve.running import Plan, Service
-from recrawl.serve.subscriptions import LEASE, PART, Renewals, confirm, denied, find, listed, renew, subscribe, troubles
+from recrawl.crawl.state.array_files import write_arrays
+from recrawl.record.storage import Repository
+from recrawl.repository.opening import load, options_of
+from recrawl.serve.push.indexnow_keys import Claim, check
+from recrawl.serve.push.websub import LEASE, PART, Renewals, confirm, denied, find, listed, renew, subscribe, troubles
+from recrawl.serve.service import Plan, Service
 from recrawl.settings import write_value
-from recrawl.verbs.opening import load, options_of
 from tests.serving import Asker, Hub
 from tests.world import Reply, Repo, Site, page
 

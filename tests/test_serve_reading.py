@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.compare.filters import NO_NOISE, Noise
+from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.errors import UsageError
-from recrawl.record.repository import Repository
-from recrawl.serve.reading import changes, heats, overview, pages, sites, trees
-from recrawl.serve.reading.changes import Cursor, Filters
-from recrawl.verbs import noise
+from recrawl.record.storage import Repository
+from recrawl.repository import noise
+from recrawl.serve.queries import changes, directory_tree, heat_map, overview, pages, sites
+from recrawl.serve.queries.changes import Cursor, Filters
 from tests.world import Repo, Site
 
 HOSTILE = "<script>alert(1)</script>"
@@ -164,7 +164,7 @@ def test_a_long_text_is_cut(repository: Repository, db: sqlite3.Connection, monk
 
 def test_the_tree_adds_up(db: sqlite3.Connection) -> None:
     site = pages.page(db, number(db, "/a/one"))["site"]
-    top = trees.tree(trees.pages_of(db, site), "site")
+    top = directory_tree.tree(directory_tree.pages_of(db, site), "site")
     assert top.pages == sum(child.pages for child in top.folders.values()) + len(top.leaves)
     assert top.folders["a"].changes == 3
     assert top.folders["a"].share == pytest.approx(3 / top.folders["a"].visits)
@@ -172,13 +172,13 @@ def test_the_tree_adds_up(db: sqlite3.Connection) -> None:
 
 
 def test_the_tree_is_cut_where_it_is_too_wide() -> None:
-    top = trees.tree([(k, f"http://x/{k}", 2, 2) for k in range(100)], "x")
+    top = directory_tree.tree([(k, f"http://x/{k}", 2, 2) for k in range(100)], "x")
     assert (top.pages, len(top.leaves), top.hidden) == (100, 40, 60)
 
 
 def test_the_heat_map_shows_the_changes(db: sqlite3.Connection) -> None:
     site = pages.page(db, number(db, "/a/one"))["site"]
-    found = heats.heat_map(db, trees.pages_of(db, site))
+    found = heat_map.heat_map(db, directory_tree.pages_of(db, site))
     assert found.rows[0].url.endswith("/a/one")
     assert sum(found.rows[0].updates) == 3
     assert all(sum(row.updates) <= sum(row.visits) for row in found.rows)
@@ -186,7 +186,7 @@ def test_the_heat_map_shows_the_changes(db: sqlite3.Connection) -> None:
 
 
 def test_a_heat_map_of_nothing() -> None:
-    assert heats.heat_map(sqlite3.connect(":memory:"), []).rows == []
+    assert heat_map.heat_map(sqlite3.connect(":memory:"), []).rows == []
 
 
 # -- sums ----------------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from recrawl.serve.runner import Ended, Message, ProcessRunner
-from recrawl.serve.running import Plan, Service
 from recrawl.serve.scheduler import Scheduler
+from recrawl.serve.service import Plan, Service
+from recrawl.serve.turn_process import Ended, Message, ProcessRunner
 from tests.serving import Asker
 from tests.world import Reply, Repo, Site, page
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from recrawl.serve.context import Limits
-from recrawl.serve.running import Plan, Service
 from recrawl.serve.security import Paces
+from recrawl.serve.service import Plan, Service
 from recrawl.serve.sessions import new_session, opened, sealed
 from tests.serving import TOKEN, Asker
 from tests.world import Repo

@@ -10,7 +10,7 @@ from email.utils import format_datetime, parsedate_to_datetime
 
 import pytest
 
-from recrawl.serve.running import Plan, Service
+from recrawl.serve.service import Plan, Service
 from recrawl.settings import write_value
 from tests.serving import TOKEN, Asker, Hub
 from tests.world import Repo, Site, page

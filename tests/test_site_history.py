@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.model import Outcome, State
 from tests.crashes import Bench, ask, judge

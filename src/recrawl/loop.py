@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.contract import Chooser, Learner, Policy
+from recrawl.choose.protocol import Chooser, Learner, Policy
 from recrawl.errors import PolicyError
 from recrawl.model import Outcomes, Picks
 

@@ -19,7 +19,7 @@ import tomlkit
 
 from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.errors import UnknownName, UsageError
-from recrawl.learn.importance import COSTS, kind_of
+from recrawl.learn.value.importance import COSTS, kind_of
 
 
 class Setting(NamedTuple):

@@ -11,31 +11,31 @@ import inspect
 import re
 from typing import Any
 
-from recrawl.choose.adaptive_sampling import AdaptiveSampling
-from recrawl.choose.anchor_depth import AnchorDepth
-from recrawl.choose.change_frequency import ChangeFrequency
-from recrawl.choose.contract import Choice, Policy
-from recrawl.choose.fixed_interval import FixedInterval
-from recrawl.choose.frequency_adaptive import FrequencyAdaptive
-from recrawl.choose.frequency_greedy import FrequencyGreedy
-from recrawl.choose.greedy import Greedy
-from recrawl.choose.grouped import Grouped
-from recrawl.choose.heritrix1 import Heritrix1
-from recrawl.choose.lambda_crawl import LambdaCrawl
-from recrawl.choose.manifoldcf import ManifoldCF
-from recrawl.choose.marginalia import Marginalia
-from recrawl.choose.ncis import Ncis
-from recrawl.choose.norconex import Norconex
-from recrawl.choose.nutch import Nutch
-from recrawl.choose.optimal_age import OptimalAge
-from recrawl.choose.optimal_freshness import OptimalFreshness
-from recrawl.choose.predicted import Predicted
-from recrawl.choose.proportional import Proportional
-from recrawl.choose.round_robin import RoundRobin
-from recrawl.choose.sampling import Sampling
-from recrawl.choose.shock import Shock
-from recrawl.choose.stormcrawler import StormCrawler
-from recrawl.choose.uniform import Random
+from recrawl.choose.crawlers.fixed_interval import FixedInterval
+from recrawl.choose.crawlers.heritrix1 import Heritrix1
+from recrawl.choose.crawlers.manifoldcf import ManifoldCF
+from recrawl.choose.crawlers.marginalia import Marginalia
+from recrawl.choose.crawlers.norconex import Norconex
+from recrawl.choose.crawlers.nutch import Nutch
+from recrawl.choose.crawlers.stormcrawler import StormCrawler
+from recrawl.choose.optimal.lambda_crawl import LambdaCrawl
+from recrawl.choose.optimal.ncis import Ncis
+from recrawl.choose.optimal.optimal_age import OptimalAge
+from recrawl.choose.optimal.optimal_freshness import OptimalFreshness
+from recrawl.choose.papers.adaptive_sampling import AdaptiveSampling
+from recrawl.choose.papers.anchor_depth import AnchorDepth
+from recrawl.choose.papers.change_frequency import ChangeFrequency
+from recrawl.choose.papers.frequency_adaptive import FrequencyAdaptive
+from recrawl.choose.papers.frequency_greedy import FrequencyGreedy
+from recrawl.choose.papers.greedy import Greedy
+from recrawl.choose.papers.grouped import Grouped
+from recrawl.choose.papers.predicted import Predicted
+from recrawl.choose.papers.proportional import Proportional
+from recrawl.choose.papers.random_sampling import Random
+from recrawl.choose.papers.round_robin import RoundRobin
+from recrawl.choose.papers.sampling import Sampling
+from recrawl.choose.protocol import Choice, Policy
+from recrawl.choose.shock.policy import Shock
 from recrawl.errors import UnknownName, UsageError
 
 __all__ = ["POLICIES", "Choice", "Policy", "describe", "make_policy", "parameters"]

@@ -9,9 +9,9 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, say
 from recrawl.cli.session import AllowPrivate, Delay, folder_of, load, seed_url
-from recrawl.record.repository import SETTINGS
+from recrawl.record.storage import SETTINGS
+from recrawl.repository.seeds import with_seeds
 from recrawl.settings import Seed, write_seeds
-from recrawl.verbs.seeds import with_seeds
 
 EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --limit 500"
 

@@ -10,9 +10,9 @@ import typer
 from recrawl.cli.output import AsJson, as_json, count, say, table
 from recrawl.cli.session import load, reading
 from recrawl.errors import UsageError
-from recrawl.verbs.anchor import keep_named, surveyed
-from recrawl.verbs.naming import origin_of
-from recrawl.verbs.times import duration, span
+from recrawl.repository.anchors import keep_named, surveyed
+from recrawl.repository.lookup import origin_of
+from recrawl.repository.times import duration, span
 
 EXAMPLE = "Example: recrawl anchor https://example.org --every 6h"
 

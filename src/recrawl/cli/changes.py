@@ -10,8 +10,8 @@ import typer
 from recrawl.cli.output import AsJson, as_json, table
 from recrawl.cli.session import reading
 from recrawl.record import questions
-from recrawl.verbs.naming import origin_of
-from recrawl.verbs.times import iso, moment, stamp
+from recrawl.repository.lookup import origin_of
+from recrawl.repository.times import iso, moment, stamp
 
 EXAMPLE = "Example: recrawl changes --since 2d"
 

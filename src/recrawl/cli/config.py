@@ -10,7 +10,7 @@ from recrawl.choose import make_policy
 from recrawl.cli.output import AsJson, as_json, say, table
 from recrawl.cli.session import folder_of, load
 from recrawl.errors import UnknownName
-from recrawl.record.repository import SETTINGS as FILE
+from recrawl.record.storage import SETTINGS as FILE
 from recrawl.settings import SETTINGS, parse_value, write_value
 
 EXAMPLE = "Example: recrawl config delay 2.5"

@@ -8,11 +8,11 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json
 from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, reading, writing
-from recrawl.cli.watching import tell, watched
-from recrawl.engine import cycles
+from recrawl.cli.watch_run import tell, watched
+from recrawl.crawl import cycles
 from recrawl.errors import UsageError
-from recrawl.verbs.times import duration
-from recrawl.verbs.turns import summary_of
+from recrawl.repository.times import duration
+from recrawl.repository.turns import summary_of
 
 EXAMPLE = "Example: recrawl crawl --for 10m"
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from recrawl.choose import describe, make_policy
+from recrawl.cli.dry_run import show_plan
 from recrawl.cli.output import AsJson, as_json, note
-from recrawl.cli.plans import show_plan
 from recrawl.cli.session import (
     AllowPrivate,
     Bytes,
@@ -21,11 +21,11 @@ from recrawl.cli.session import (
     with_bytes,
     writing,
 )
-from recrawl.cli.watching import tell, watched
-from recrawl.engine import cycles
-from recrawl.engine.plans import next_plan
-from recrawl.verbs.times import duration
-from recrawl.verbs.turns import summary_of
+from recrawl.cli.watch_run import tell, watched
+from recrawl.crawl import cycles
+from recrawl.crawl.reports.next_plan import next_plan
+from recrawl.repository.times import duration
+from recrawl.repository.turns import summary_of
 
 EXAMPLE = "Example: recrawl cycle --budget 500 --policy 'round-robin(order=shuffled)'"
 

@@ -17,23 +17,23 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from recrawl.choose import make_policy
 from recrawl.cli.output import AsJson, as_json, say, table
 from recrawl.cli.session import Stop, load, options_of, writing
-from recrawl.cli.watching import news_of, watched
+from recrawl.cli.watch_run import news_of, watched
 from recrawl.compare.diff import diff, unified
-from recrawl.compare.filters import NO_NOISE
+from recrawl.compare.noise.filters import NO_NOISE
+from recrawl.crawl import cycles
+from recrawl.crawl.options import Options
+from recrawl.crawl.visits.stored_text import read_lines
 from recrawl.discover.urls import key
-from recrawl.engine import cycles
-from recrawl.engine.options import Options
-from recrawl.engine.texts import read_lines
 from recrawl.errors import UsageError
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import World, write
 from recrawl.lab.timelapse import Clock, Server
 from recrawl.lab.timelapse import app as timelapse
-from recrawl.record import questions, repository
-from recrawl.record.repository import Repository
+from recrawl.record import questions, storage
+from recrawl.record.storage import Repository
+from recrawl.repository.times import iso, stamp
+from recrawl.repository.turns import summary_of
 from recrawl.settings import TEMPLATE, Seed, write_seeds
-from recrawl.verbs.times import iso, stamp
-from recrawl.verbs.turns import summary_of
 
 EXAMPLE = "Example: recrawl demo --cycles 10 --budget 0.2"
 
@@ -93,9 +93,9 @@ def command(
 
 @contextmanager
 def _opened(folder: Path, archive: Archive, clock: Clock, server: Server) -> Iterator[tuple[Repository, Options]]:
-    repository.create(folder, TEMPLATE)
+    storage.create(folder, TEMPLATE)
     starts = [server.url_of(f"https://{host}/") for host in archive.sites]
-    write_seeds(folder / repository.SETTINGS, tuple(Seed(url, allow_private=True, delay=0.0) for url in starts))
+    write_seeds(folder / storage.SETTINGS, tuple(Seed(url, allow_private=True, delay=0.0) for url in starts))
     values = load(folder)
     options = replace(options_of(values), clock=clock.now)
     with writing(folder, "demo", options, values) as open_one:

@@ -14,10 +14,10 @@ from recrawl.cli.output import AsJson, as_json, clean, say
 from recrawl.cli.session import load, options_of, reading
 from recrawl.compare.diff import Hunk, diff, unified
 from recrawl.compare.divergence import divergence
+from recrawl.crawl.visits.stored_text import read_lines, read_text
 from recrawl.discover.urls import origin
-from recrawl.engine.texts import read_lines, read_text
-from recrawl.verbs.naming import page_of, pick, versions_of
-from recrawl.verbs.times import iso, stamp
+from recrawl.repository.lookup import page_of, pick, versions_of
+from recrawl.repository.times import iso, stamp
 
 EXAMPLE = "Example: recrawl diff https://example.org/news -2 -1"
 _STYLES = {"in": "green", "out": "red", "same": "dim"}

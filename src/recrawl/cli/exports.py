@@ -13,10 +13,10 @@ import typer
 from recrawl.cli.output import AsJson, as_json, note
 from recrawl.cli.session import reading
 from recrawl.errors import UsageError
-from recrawl.lab.archive import SCHEMA, write_batches
+from recrawl.lab.formats.archive import SCHEMA, write_batches
 from recrawl.model import Outcome
 from recrawl.record import questions
-from recrawl.record.repository import Repository
+from recrawl.record.storage import Repository
 
 EXAMPLE = "Example: recrawl export history.parquet"
 _ROWS = 256

@@ -12,17 +12,17 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
-from recrawl.cli import converting
-from recrawl.cli.converting import Wanted
+from recrawl.cli import import_history
+from recrawl.cli.import_history import Wanted
 from recrawl.cli.output import AsJson, as_json, note, say
 from recrawl.cli.progress import progress
 from recrawl.cli.session import folder_of, load, options_of, writing
-from recrawl.engine.importing import Importer
+from recrawl.crawl.importer import Importer
 from recrawl.errors import UsageError
-from recrawl.lab.archive import Archive
-from recrawl.lab.sources import Kind
-from recrawl.lab.versions import Taken, Window
-from recrawl.verbs.times import moment
+from recrawl.lab.formats.archive import Archive
+from recrawl.lab.formats.source_kinds import Kind
+from recrawl.lab.formats.version_rows import Taken, Window
+from recrawl.repository.times import moment
 
 EXAMPLE = "Example: recrawl import git site --base-url https://example.org --out site.parquet"
 _FIRST, _LAST = -62135596800, 253402300799  # the years 1 and 9999
@@ -76,7 +76,7 @@ def command(
     wanted = Wanted(base_url, branch, root, window)
     wanted.check({kind for kind in kinds.values() if kind})
     if out is not None:
-        converting.to_archive(kinds, out, wanted, json=json)
+        import_history.to_archive(kinds, out, wanted, json=json)
     else:
         _to_repository(folder_of(ctx), kinds, wanted, wait=wait, json=json)
 
@@ -84,7 +84,7 @@ def command(
 def _kinds(files: list[Path]) -> dict[Path, Kind | None]:
     """What each file is: as the first word says, else as it looks; None is a list of addresses."""
     word = _WORDS.get(str(files[0])) if len(files) > 1 else None
-    return dict.fromkeys(files[1:], word) if word else {file: converting.kind_of(file) for file in files}
+    return dict.fromkeys(files[1:], word) if word else {file: import_history.kind_of(file) for file in files}
 
 
 def _second(text: str | None, now: float) -> int | None:
@@ -113,7 +113,7 @@ def _to_repository(folder: Path, kinds: dict[Path, Kind | None], wanted: Wanted,
     for line in bad[:5]:
         note(f"not an address of a web page: {line[:200]}")
     if converted:
-        converting.remarks(converted)
+        import_history.remarks(converted)
     say(f"took in {pages:,} new pages and {versions:,} versions" + (f"; refused {len(bad):,}" if bad else ""))
 
 
@@ -127,7 +127,7 @@ def _history(
         sources = [file for file, found in kinds.items() if found == kind]
         if sources:
             archives.append(aside / f"{word}.parquet")
-            taken = converting.convert(kind, sources, archives[-1], wanted, quiet=quiet)
+            taken = import_history.convert(kind, sources, archives[-1], wanted, quiet=quiet)
             converted = converted or taken
             for what, number in taken.remarks.items() if taken is not converted else ():
                 converted.remark(what, number)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import AsJson, as_json, say
-from recrawl.record import repository
+from recrawl.record import storage
 from recrawl.settings import TEMPLATE
 
 EXAMPLE = "Example: recrawl init news"
@@ -21,7 +21,7 @@ def command(
 ) -> None:
     """Make a repository: a folder that holds settings, database, archive and index."""
     where = folder or ctx.obj or Path()
-    repository.create(where, TEMPLATE)
+    storage.create(where, TEMPLATE)
     if json:
         as_json({"folder": str(where)})
         return

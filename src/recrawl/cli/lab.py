@@ -10,19 +10,19 @@ from typing import Annotated
 import typer
 from rich.progress import TextColumn, TimeElapsedColumn
 
+from recrawl.cli.lab_predict import predict_command
+from recrawl.cli.lab_reproduce import reproduce
+from recrawl.cli.lab_run import compare_command, run_command
 from recrawl.cli.output import AsJson, as_json, note, say
-from recrawl.cli.predicting import predict_command
 from recrawl.cli.progress import progress
-from recrawl.cli.reproduce import reproduce
-from recrawl.cli.trials import compare_command, run_command
 from recrawl.errors import UsageError
-from recrawl.lab.archive import Archive
-from recrawl.lab.hinting import HOWS
+from recrawl.lab.formats.archive import Archive
+from recrawl.lab.replays.simulated_hints import HOWS
 from recrawl.lab.synth import KINDS, PARAMETERS, World, hosts, write
 from recrawl.lab.timelapse import Clock, Options, serve
 from recrawl.lab.timelapse import app as timelapse
 from recrawl.lab.timelapse.server import listen
-from recrawl.verbs.times import iso, moment, stamp
+from recrawl.repository.times import iso, moment, stamp
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.command("run", epilog="Example: recrawl lab run world.parquet --policy round-robin --policy greedy --budget 0.02")(

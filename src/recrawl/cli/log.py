@@ -9,8 +9,8 @@ import typer
 from recrawl.cli.output import AsJson, as_json, table
 from recrawl.cli.session import reading
 from recrawl.record import questions
-from recrawl.verbs.naming import page_of
-from recrawl.verbs.times import iso, stamp
+from recrawl.repository.lookup import page_of
+from recrawl.repository.times import iso, stamp
 
 EXAMPLE = "Example: recrawl log https://example.org/news"
 

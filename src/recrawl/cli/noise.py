@@ -9,9 +9,9 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, note, say, table
 from recrawl.cli.session import reading
-from recrawl.compare.noise import propose
-from recrawl.verbs.naming import page_of
-from recrawl.verbs.noise import restless, sources
+from recrawl.compare.noise.proposals import propose
+from recrawl.repository.lookup import page_of
+from recrawl.repository.noise import restless, sources
 
 EXAMPLE = "Example: recrawl noise https://example.org/"
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recrawl.verbs.words import count
+from recrawl.repository.words import count
 
 __all__ = ["AsJson", "as_json", "clean", "count", "json_line", "note", "say", "table"]
 

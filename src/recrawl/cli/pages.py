@@ -11,8 +11,8 @@ from recrawl.cli.session import reading
 from recrawl.errors import UnknownName
 from recrawl.model import State
 from recrawl.record import questions
-from recrawl.verbs.naming import origin_of
-from recrawl.verbs.times import iso, stamp
+from recrawl.repository.lookup import origin_of
+from recrawl.repository.times import iso, stamp
 
 EXAMPLE = "Example: recrawl pages --state live --limit 20"
 _TIMES = ("found", "last_visit", "last_change")

@@ -9,7 +9,7 @@ import typer
 
 from recrawl.choose import POLICIES, parameters
 from recrawl.cli.output import AsJson, as_json, table
-from recrawl.lab.clairvoyant import Clairvoyant
+from recrawl.lab.replays.clairvoyant import Clairvoyant
 
 EXAMPLE = "Example: recrawl policies --json"
 

@@ -9,8 +9,8 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, say
 from recrawl.cli.session import reading
-from recrawl.verbs.naming import page_of
-from recrawl.verbs.predict import about_content, about_relative, foretold, history, verdict
+from recrawl.repository.lookup import page_of
+from recrawl.repository.prediction import about_content, about_relative, foretold, history, verdict
 
 EXAMPLE = "Example: recrawl predict https://example.org/news"
 

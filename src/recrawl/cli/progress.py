@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn, TaskID
 
-from recrawl.verbs.words import PROGRESS
+from recrawl.repository.words import PROGRESS
 
 _ASKED = "RECRAWL_PROGRESS"
 _EVERY = 0.5

@@ -17,11 +17,11 @@ from recrawl.cli.output import AsJson, as_json, count, note, say, table
 from recrawl.cli.session import reading
 from recrawl.discover.urls import directory, origin
 from recrawl.errors import UnknownName, UsageError
-from recrawl.learn.estimators import ESTIMATORS, estimate
-from recrawl.learn.posteriors import nested
-from recrawl.record.repository import Repository
-from recrawl.verbs.naming import origin_of, page_of
-from recrawl.verbs.times import iso, moment, span, stamp
+from recrawl.learn.rates.comparison import ESTIMATORS, estimate
+from recrawl.learn.rates.posteriors import nested
+from recrawl.record.storage import Repository
+from recrawl.repository.lookup import origin_of, page_of
+from recrawl.repository.times import iso, moment, span, stamp
 
 EXAMPLE = "Example: recrawl rates --by directory --limit 10"
 
@@ -98,7 +98,7 @@ def _named(repository: Repository, names: list[str]) -> tuple[list[int], list[di
 def _rows(
     repository: Repository, sites: list[int], pages: list[dict[str, Any]], by: By, estimator: str, limit: int
 ) -> list[dict[str, Any]]:
-    engine = importlib.import_module("recrawl.engine.rates")  # loads slowly: a wrong address is told at once
+    engine = importlib.import_module("recrawl.crawl.reports.rates")  # loads slowly: a wrong address is told at once
     seen = engine.watched(repository.store, sorted({*sites, *(page["site"] for page in pages)}) or None)
     told = engine.rates_of(seen, estimator, {By.SITE: seen.site, By.DIRECTORY: seen.folder}.get(by), _SURE)
     keep = ~np.isnan(told.rate)
@@ -137,7 +137,7 @@ def _addresses(repository: Repository, pages: NDArray[np.int64], by: By) -> list
 
 def _one(repository: Repository, page: dict[str, Any], estimator: str, now: float) -> dict[str, Any]:
     """Everything about one page."""
-    engine = importlib.import_module("recrawl.engine.rates")
+    engine = importlib.import_module("recrawl.crawl.reports.rates")
     seen = engine.with_headers(engine.watched(repository.store, [page["site"]]), repository, page["id"], page["site"])
     row = seen.row(page["id"])
     if row < 0:

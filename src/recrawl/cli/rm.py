@@ -8,12 +8,12 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, count, say
 from recrawl.cli.session import folder_of, load, options_of, writing
-from recrawl.engine.redirects import recall_aliases
-from recrawl.engine.rescope import forget_scopes
+from recrawl.crawl.state.rescope import forget_scopes
+from recrawl.crawl.visits.redirects import recall_aliases
 from recrawl.model import State
-from recrawl.record.repository import SETTINGS
+from recrawl.record.storage import SETTINGS
+from recrawl.repository.seeds import without_seeds
 from recrawl.settings import Settings, write_seeds
-from recrawl.verbs.seeds import without_seeds
 
 EXAMPLE = "Example: recrawl rm https://example.org"
 

@@ -10,11 +10,11 @@ import typer
 
 from recrawl.cli.output import AsJson, json_line, note
 from recrawl.cli.session import AllowPrivate, Bytes, Delay, Stop, folder_of, load, patience, reading
-from recrawl.cli.watching import tell, watched
-from recrawl.engine import cycles
+from recrawl.cli.watch_run import tell, watched
+from recrawl.crawl import cycles
 from recrawl.errors import UsageError
-from recrawl.verbs.times import stamp
-from recrawl.verbs.turns import Turn, next_due, period_of, summary_of, take
+from recrawl.repository.times import stamp
+from recrawl.repository.turns import Turn, next_due, period_of, summary_of, take
 
 EXAMPLE = "Example: recrawl run --every 6h --budget 500"
 

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from recrawl.cli.output import AsJson, as_json, clean, note, say
 from recrawl.cli.session import load, options_of, reading
-from recrawl.engine.searching import search
+from recrawl.crawl.reports.search import search
 from recrawl.errors import UsageError
-from recrawl.verbs.naming import origin_of
-from recrawl.verbs.times import iso, stamp
+from recrawl.repository.lookup import origin_of
+from recrawl.repository.times import iso, stamp
 
 EXAMPLE = "Example: recrawl search 'title:election +recount -poll'"
 

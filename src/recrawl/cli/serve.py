@@ -37,7 +37,7 @@ def command(
     """
     folder = folder_of(ctx)
     load(folder)  # complain before anything is begun
-    running = importlib.import_module("recrawl.serve.running")  # web frameworks load slowly
+    running = importlib.import_module("recrawl.serve.service")  # web frameworks load slowly
     sessions = importlib.import_module("recrawl.serve.sessions")
     token, fresh = _token(token_file), False
     if not token and not running.is_loopback(host):

@@ -13,12 +13,12 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import note
-from recrawl.engine.options import Options
-from recrawl.record import repository
-from recrawl.record.repository import Repository
+from recrawl.crawl.options import Options
+from recrawl.record import storage
+from recrawl.record.storage import Repository
 from recrawl.record.store import Store
+from recrawl.repository.opening import held, load, options_of, seed_url, with_bytes
 from recrawl.settings import Settings
-from recrawl.verbs.opening import held, load, options_of, seed_url, with_bytes
 
 __all__ = [
     "AllowPrivate",
@@ -52,7 +52,7 @@ Bytes = Annotated[
 
 def folder_of(ctx: typer.Context) -> Path:
     """The repository that the command is about; one of a newer version is refused before anything is done."""
-    folder = repository.find(ctx.obj or Path())
+    folder = storage.find(ctx.obj or Path())
     Store(folder / "recrawl.db").close()
     return folder
 

@@ -10,10 +10,10 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, say
 from recrawl.cli.session import load, options_of, reading
+from recrawl.crawl.visits.stored_text import read_lines
 from recrawl.discover.urls import origin
-from recrawl.engine.texts import read_lines
-from recrawl.verbs.naming import page_of, pick, versions_of
-from recrawl.verbs.times import iso, stamp
+from recrawl.repository.lookup import page_of, pick, versions_of
+from recrawl.repository.times import iso, stamp
 
 EXAMPLE = "Example: recrawl show https://example.org/news --at 2026-03-01"
 

@@ -8,10 +8,10 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, table
 from recrawl.cli.session import load, reading
+from recrawl.crawl.reports.hint_trust import trust
 from recrawl.discover.urls import origin
-from recrawl.engine.trust import trust
 from recrawl.record import questions
-from recrawl.verbs.times import iso, stamp
+from recrawl.repository.times import iso, stamp
 
 EXAMPLE = "Example: recrawl sites --json"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 
-from recrawl.choose.allowance import Allowance
+from recrawl.choose.budget.allowance import Allowance
 from recrawl.cli.output import AsJson, as_json, count, say, table
 from recrawl.cli.session import reading
 from recrawl.record import questions
-from recrawl.verbs.times import iso, span, stamp
+from recrawl.repository.times import iso, span, stamp
 
 EXAMPLE = "Example: recrawl status"
 _SITES = 5

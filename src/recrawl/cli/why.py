@@ -9,7 +9,7 @@ import typer
 
 from recrawl.cli.output import AsJson, as_json, say
 from recrawl.cli.session import load, reading
-from recrawl.verbs.why import find, reasons
+from recrawl.repository.why import find, reasons
 
 EXAMPLE = "Example: recrawl why https://example.org/news"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from recrawl.compare.filters import NO_NOISE, Noise, remove
+from recrawl.compare.noise.filters import NO_NOISE, Noise, remove
 
 # What a <template> holds is not in the tree that is walked.
 _HIDDEN = ("script", "style", "noscript")

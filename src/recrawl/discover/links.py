@@ -18,7 +18,7 @@ from typing import cast
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from recrawl.discover import updates
+from recrawl.discover import meta_updates
 from recrawl.discover.urls import DEFAULT_RULES, Base, UrlRules, join, prepare
 
 # What ends like this is surely no page: pictures, sound, film, fonts, style, code, archives, documents.
@@ -209,8 +209,8 @@ def _read_meta(attributes: dict[str, str | None], head: _Head) -> None:
         words = set(content.lower().replace(",", " ").split())
         head.follow = head.follow and not words & {"nofollow", "none"}
         head.index = head.index and not words & {"noindex", "none"}
-    elif name == updates.NAME:
-        head.updates = head.updates or updates.days(content)
+    elif name == meta_updates.NAME:
+        head.updates = head.updates or meta_updates.days(content)
     elif (attributes.get("http-equiv") or "").strip().lower() == "refresh":
         match = _REFRESH.match(content.strip())
         if match:

@@ -15,10 +15,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from recrawl.errors import RecrawlError
-from recrawl.serve import api, login, memento, metrics, receivers
+from recrawl.serve import api, login, memento, metrics
 from recrawl.serve.alerts import feed
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem, answer, problem_of, wants_page
+from recrawl.serve.push import receivers
 from recrawl.serve.security import Guard
 
 

@@ -9,14 +9,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recrawl.record.repository import SETTINGS, Repository
+from recrawl.record.storage import SETTINGS, Repository
+from recrawl.repository.opening import load
 from recrawl.serve.events import Hub
-from recrawl.serve.jobs import Jobs
+from recrawl.serve.jobs.queue import Jobs
+from recrawl.serve.jobs.uploads import Shelf
 from recrawl.serve.pool import Pool
 from recrawl.serve.scheduler import Scheduler
-from recrawl.serve.shelf import Shelf
 from recrawl.settings import Settings
-from recrawl.verbs.opening import load
 
 
 @dataclass(frozen=True, slots=True)

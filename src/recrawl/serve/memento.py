@@ -18,12 +18,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from recrawl.errors import NotKnown
-from recrawl.record.repository import Repository
 from recrawl.record.rows import VersionRow
-from recrawl.serve.bodies import SANDBOX
+from recrawl.record.storage import Repository
+from recrawl.repository.lookup import page_of
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
-from recrawl.verbs.naming import page_of
+from recrawl.serve.stored_files import SANDBOX
 
 _MOST = 10_000
 """Versions that a TimeMap lists: the newest."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recrawl.record.repository import Repository
+from recrawl.record.storage import Repository
 
 
 class Pool:

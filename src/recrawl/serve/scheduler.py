@@ -18,9 +18,9 @@ from typing import Any
 
 from recrawl.errors import RecrawlError
 from recrawl.record.store import Store
-from recrawl.serve.runner import Message, Runner
-from recrawl.verbs.opening import load
-from recrawl.verbs.turns import next_due, period_of
+from recrawl.repository.opening import load
+from recrawl.repository.turns import next_due, period_of
+from recrawl.serve.turn_process import Message, Runner
 
 _LOOK = 1.0
 """Seconds after which the clock is looked at again, for a machine may sleep and clocks may be turned."""

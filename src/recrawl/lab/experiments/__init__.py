@@ -12,8 +12,11 @@ worlds' modules name.
 
 from __future__ import annotations
 
-from recrawl.lab.experiments import b_runs, q_runs, r_beyond, r_crawl, r_figures, r_tables, t_figures
+from recrawl.lab.experiments.alqaaideh2009 import experiments as q_runs
+from recrawl.lab.experiments.barbosa2003 import experiments
+from recrawl.lab.experiments.radinsky2013 import crawling, extensions, figures, tables
 from recrawl.lab.experiments.result import Claim, Experiment, Options, Picture, Result, Verdict
+from recrawl.lab.experiments.tan2007 import figures as t_figures
 
 __all__ = ["DOCUMENTS", "EXPERIMENTS", "GROUPS", "Claim", "Experiment", "Options", "Picture", "Result", "Verdict"]
 
@@ -32,23 +35,23 @@ _LIST = (
     Experiment("t-fig7", "T", "figure 7", "Length of a cycle and budget", t_figures.fig_7),
     Experiment("t-fig8", "T", "figure 8", "Download probability by PageRank", t_figures.fig_8),
     Experiment("t-fig9", "T", "figure 9", "Download probability by history, over 24 cycles", t_figures.fig_9),
-    Experiment("b-fig2", "B", "figure 2", "Change by depth from the anchor", b_runs.fig_2),
-    Experiment("b-table1", "B", "table 1", "Success rate and pages by n", b_runs.table_1),
-    Experiment("b-case", "B", "§4", "Uniform and non-uniform visits: the case study", b_runs.case_study),
+    Experiment("b-fig2", "B", "figure 2", "Change by depth from the anchor", experiments.fig_2),
+    Experiment("b-table1", "B", "table 1", "Success rate and pages by n", experiments.table_1),
+    Experiment("b-case", "B", "§4", "Uniform and non-uniform visits: the case study", experiments.case_study),
     Experiment("q-fig2.2", "Q", "figure 2.2", "ChangeRatio by sample size", q_runs.fig_2_2),
     Experiment("q-example", "Q", "§2.5.4", "Greedy against proportional: 56 against 48", q_runs.example),
     Experiment("q-table4.1", "Q", "table 4.1", "The nine sites", q_runs.table_4_1),
     Experiment("q-table4.2", "Q", "table 4.2", "Estimated change rates", q_runs.table_4_2),
     Experiment("q-fig4.2", "Q", "figure 4.2", "Accuracy by sample", q_runs.fig_4_2),
-    Experiment("r-table1", "R", "table 1", "Prediction from one day, content and related pages", r_tables.table_1),
-    Experiment("r-table2", "R", "table 2", "Ways to use related pages", r_tables.table_2),
-    Experiment("r-table3", "R", "table 3", "Ways to choose related pages", r_tables.table_3),
-    Experiment("r-fig6", "R", "figure 6", "Accuracy by training size", r_figures.fig_6),
-    Experiment("r-fig7", "R", "figure 7", "Accuracy by number of experts", r_figures.fig_7),
-    Experiment("r-fig8", "R", "figure 8", "Freshness of a crawl that follows predictions", r_crawl.fig_8),
-    Experiment("r-ours", "R", "and beyond", "Our predictors beside R's: how good, and what they cost", r_beyond.ours),
-    Experiment("r-calibration", "R", "and beyond", "Whether chances are what they say", r_beyond.calibrations),
-    Experiment("r-ablation", "R", "and beyond", "Which information pays", r_beyond.ablations),
+    Experiment("r-table1", "R", "table 1", "Prediction from one day, content and related pages", tables.table_1),
+    Experiment("r-table2", "R", "table 2", "Ways to use related pages", tables.table_2),
+    Experiment("r-table3", "R", "table 3", "Ways to choose related pages", tables.table_3),
+    Experiment("r-fig6", "R", "figure 6", "Accuracy by training size", figures.fig_6),
+    Experiment("r-fig7", "R", "figure 7", "Accuracy by number of experts", figures.fig_7),
+    Experiment("r-fig8", "R", "figure 8", "Freshness of a crawl that follows predictions", crawling.fig_8),
+    Experiment("r-ours", "R", "and beyond", "Our predictors beside R's: how good, and what they cost", extensions.ours),
+    Experiment("r-calibration", "R", "and beyond", "Whether chances are what they say", extensions.calibrations),
+    Experiment("r-ablation", "R", "and beyond", "Which information pays", extensions.ablations),
 )
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _LIST}

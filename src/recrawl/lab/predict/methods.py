@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.errors import UsageError
-from recrawl.lab.days import Days
 from recrawl.lab.predict import online
-from recrawl.learn import platt
-from recrawl.learn.change_features import Diary, Own, Shape, own, pairs
-from recrawl.learn.dynamics import Dynamics, dynamics
-from recrawl.learn.experts import Panel, bagged, boosted, calibrated, margins, one, united, votes
-from recrawl.learn.relations import Experts, by_content, by_graph, by_time
+from recrawl.lab.predict.days import Days
+from recrawl.learn.experts import platt
+from recrawl.learn.experts.classifiers import Panel, bagged, boosted, calibrated, margins, one, united, votes
+from recrawl.learn.experts.features import Diary, Own, Shape, own, pairs
+from recrawl.learn.experts.selection import Experts, by_content, by_graph, by_time
+from recrawl.learn.experts.word_dynamics import Dynamics, dynamics
 
 METHODS = ("frequency", "1d", "2d", "3d", "union", "bagging", "boosting", "online-2d", "online-3d", "pooled")
 _ALONE = ("1d", "2d", "online-2d")
@@ -93,7 +93,7 @@ def predict(
     if not len(test_days) or test_days.step != 1 or test_days.stop > days.seen.shape[1]:
         raise UsageError("test days are days of the history, one after another")
     if setting.method == "pooled":
-        pooled = importlib.import_module("recrawl.lab.predict.pooled")
+        pooled = importlib.import_module("recrawl.lab.predict.pooled_predictor")
         chance = pooled.predict(days, setting.train, test_days, setting.seed)
         return Predicted(chance, chance >= 0.5, np.zeros(chance.shape, np.bool_))
     often = frequency(days, setting.train, test_days)

@@ -1,6 +1,6 @@
 """Single and multiple experts that go on learning (spec L5): each day is taken in once, as it comes.
 
-Features, experts and the vote are those of `methods`; what differs is the machines (`recrawl.learn.online`). The
+Features, experts and the vote are those of `methods`; the machines differ (`learn.experts.online_learner`). The
 distribution of words is summed with random signs into a few numbers, since a machine that keeps no old day cannot
 compare with one. Where experts were chosen by cross-correlation, how much each counts is kept up to date too, from
 the newest snapshot alone.
@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from recrawl.lab.days import Days
-from recrawl.learn.change_features import Diary, Shape, own_numbers, pairs, row_sums
-from recrawl.learn.dynamics import Dynamics
-from recrawl.learn.experts import LEAST, votes
-from recrawl.learn.following import Following
-from recrawl.learn.online import Online
-from recrawl.learn.relations import Experts
+from recrawl.lab.predict.days import Days
+from recrawl.learn.experts.classifiers import LEAST, votes
+from recrawl.learn.experts.features import Diary, Shape, own_numbers, pairs, row_sums
+from recrawl.learn.experts.incremental import Following
+from recrawl.learn.experts.online_learner import Online
+from recrawl.learn.experts.selection import Experts
+from recrawl.learn.experts.word_dynamics import Dynamics
 
 SKETCH = 4
 """Numbers that stand for the distribution of words."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.errors import UsageError
-from recrawl.lab.days import Days
+from recrawl.lab.predict.days import Days
 from recrawl.lab.predict.methods import Predicted, Setting, observations, predict
 from recrawl.lab.predict.scores import MIDDLING, by_page, calibration, scored
 

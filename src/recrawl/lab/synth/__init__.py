@@ -15,7 +15,7 @@ Each site has its own stream of random numbers, so site 3 is the same in a world
 """
 
 from recrawl.lab.synth.generate import generate, hosts, write
-from recrawl.lab.synth.kinds import KINDS, Kind
+from recrawl.lab.synth.site_kinds import KINDS, Kind
 from recrawl.lab.synth.world import PARAMETERS, Parameter, World
 
 __all__ = ["KINDS", "PARAMETERS", "Kind", "Parameter", "World", "generate", "hosts", "write"]

@@ -7,8 +7,8 @@ from html import escape
 
 import numpy as np
 
-from recrawl.lab.synth.kinds import Kind
-from recrawl.lab.synth.words import Ids, Words
+from recrawl.lab.synth.site_kinds import Kind
+from recrawl.lab.synth.vocabulary import Ids, Words
 
 BLOCK_BYTES = 420
 """What a block weighs on average, about."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.lab.synth.kinds import Kind
 from recrawl.lab.synth.rhythm import DAY, HOUR, Reals, Rhythm, Seconds
+from recrawl.lab.synth.site_kinds import Kind
 from recrawl.lab.synth.world import World
 
 NEVER = 1 << 60

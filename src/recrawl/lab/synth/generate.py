@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from recrawl.lab.archive import SCHEMA, write_batches
-from recrawl.lab.synth.history import Histories
-from recrawl.lab.synth.kinds import KINDS, Kind
-from recrawl.lab.synth.plan import plan_site
-from recrawl.lab.synth.words import Words
+from recrawl.lab.formats.archive import SCHEMA, write_batches
+from recrawl.lab.synth.page_versions import Histories
+from recrawl.lab.synth.site_kinds import KINDS, Kind
+from recrawl.lab.synth.site_plan import plan_site
+from recrawl.lab.synth.vocabulary import Words
 from recrawl.lab.synth.world import World
 
 _BATCH_BYTES = 32 << 20

@@ -12,8 +12,8 @@ import numpy as np
 
 from recrawl.lab.synth.body import anchor
 from recrawl.lab.synth.changes import NEVER
-from recrawl.lab.synth.plan import FIRST_FOLDER, FIXED, Plan
-from recrawl.lab.synth.words import Words
+from recrawl.lab.synth.site_plan import FIRST_FOLDER, FIXED, Plan
+from recrawl.lab.synth.vocabulary import Words
 from recrawl.lab.synth.world import World
 
 _RECENT = 8

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from recrawl.errors import UnknownName, UsageError
-from recrawl.lab.synth.kinds import KINDS
+from recrawl.lab.synth.site_kinds import KINDS
 
 
 class Parameter(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 
 _SAFE = "/:@!$&'()*+,;=~"
 _INDEXES = ("index.html", "index.htm", "index.xhtml")

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.timelapse.addresses import Addresses, Host
 from recrawl.lab.timelapse.bodies import Bodies, Content, Headers, content, http_date, validators
 from recrawl.lab.timelapse.clock import LAST, Clock
-from recrawl.lab.timelapse.dating import Dates
-from recrawl.lab.timelapse.documents import Documents, link_page, robots
+from recrawl.lab.timelapse.site_documents import Documents, link_page, robots
+from recrawl.lab.timelapse.sitemap_dates import Dates
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -39,7 +39,7 @@ class Options:
     latency: float = 0.0
     """Seconds that every answer waits."""
     sitemap: str = "honest"
-    """Which dates sitemaps name: honest, lying, noisy:P,R ... (see `recrawl.lab.hinting`)."""
+    """Which dates sitemaps name: honest, lying, noisy:P,R ... (see `recrawl.lab.replays.simulated_hints`)."""
 
 
 class Request(NamedTuple):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from hashlib import blake2b
 
-from recrawl.lab.archive import Archive
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.timelapse.addresses import Addresses, Host
 
 Headers = list[tuple[bytes, bytes]]

@@ -11,9 +11,9 @@ from typing import Any
 
 from recrawl.record.questions import ask
 from recrawl.record.store import Transaction
+from recrawl.repository.times import duration
 from recrawl.serve.alerts.rules import Update
 from recrawl.settings import Alert
-from recrawl.verbs.times import duration
 
 WAITING, SENT, GIVEN_UP, HELD, DROPPED = range(5)
 STATES = ("waiting", "sent", "given up", "held", "reverted")

@@ -9,17 +9,17 @@ from urllib.parse import urlsplit
 
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
-from recrawl.compare.filters import Noise
+from recrawl.compare.noise.filters import Noise
+from recrawl.crawl.visits.stored_text import header, read_lines
 from recrawl.discover.scope import Patterns
 from recrawl.discover.urls import origin
-from recrawl.engine.texts import header, read_lines
 from recrawl.errors import Unreadable, UsageError
 from recrawl.patterns import Pattern, compiled
-from recrawl.record.repository import Repository
 from recrawl.record.rows import VersionRow
+from recrawl.record.storage import Repository
+from recrawl.repository.opening import seed_url
+from recrawl.repository.times import duration
 from recrawl.settings import Alert
-from recrawl.verbs.opening import seed_url
-from recrawl.verbs.times import duration
 
 OUTCOMES = ("changed", "new", "gone")
 _TEXT = 200_000

@@ -14,9 +14,9 @@ working.py    files, and commands that take long as jobs
 
 from starlette.routing import Route
 
-from recrawl.serve.api import asking, control, keeping, pages, telling, trying, working
+from recrawl.serve.api import alerts, control, jobs, lab, pages, queries, settings
 from recrawl.serve.api.openapi import document
-from recrawl.serve.api.table import Arguments, Operation, route
+from recrawl.serve.api.operations import Arguments, Operation, route
 from recrawl.serve.context import Context
 
 
@@ -26,13 +26,13 @@ def openapi(_: Context, __: Arguments) -> dict[str, object]:
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    *asking.OPERATIONS,
+    *queries.OPERATIONS,
     *pages.OPERATIONS,
-    *keeping.OPERATIONS,
+    *settings.OPERATIONS,
     *control.OPERATIONS,
-    *telling.OPERATIONS,
-    *trying.OPERATIONS,
-    *working.OPERATIONS,
+    *alerts.OPERATIONS,
+    *lab.OPERATIONS,
+    *jobs.OPERATIONS,
     Operation(method="GET", path="/openapi.json", name="openapi", summary="This document.", answer=openapi),
 )
 """Everything that the API can do."""

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from recrawl.choose import make_policy
 from recrawl.serve.api.fields import Field
-from recrawl.serve.api.table import Arguments, Operation, plain
+from recrawl.serve.api.operations import Arguments, Operation, plain
 from recrawl.serve.context import Context
 from recrawl.serve.events import Listener
 from recrawl.serve.problems import Problem

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from recrawl import __version__
-from recrawl.serve.api.table import PREFIX, Operation
+from recrawl.serve.api.operations import PREFIX, Operation
 
 _PROBLEM = {
     "type": "object",

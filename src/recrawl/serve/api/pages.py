@@ -10,16 +10,16 @@ from starlette.responses import Response
 from recrawl.compare.diff import unified
 from recrawl.discover.urls import origin
 from recrawl.record import questions
-from recrawl.record.repository import Repository
 from recrawl.record.rows import VersionRow
-from recrawl.serve import asides
+from recrawl.record.storage import Repository
+from recrawl.repository.lookup import page_of
+from recrawl.repository.opening import options_of
 from recrawl.serve.api.fields import Field
-from recrawl.serve.api.table import LIMIT, Arguments, Operation, rows
-from recrawl.serve.bodies import download
+from recrawl.serve.api.operations import LIMIT, Arguments, Operation, rows
 from recrawl.serve.context import Context
-from recrawl.serve.reading import pages as reading
-from recrawl.verbs.naming import page_of
-from recrawl.verbs.opening import options_of
+from recrawl.serve.jobs import subprocess_queries
+from recrawl.serve.queries import pages as reading
+from recrawl.serve.stored_files import download
 
 _HIDDEN = frozenset({"key", "payload", "digest", "noise", "folder"})
 """Columns that mean nothing outside the store."""
@@ -91,7 +91,7 @@ def why(context: Context, given: Arguments) -> dict[str, Any]:
     """Why it was visited or not, and whether the next cycle would choose it."""
     with context.reading() as repository:
         known = reading.page(repository.store.db, given["page"])
-    sentences, plan = asides.why(context, known)
+    sentences, plan = subprocess_queries.why(context, known)
     return {"url": known["url"], "state": known["state"], "why": sentences, "plan": plan}
 
 
@@ -99,7 +99,7 @@ def predict(context: Context, given: Arguments) -> dict[str, Any]:
     """How likely it has changed by now."""
     with context.reading() as repository:
         known = reading.page(repository.store.db, given["page"])
-    return asides.foretold(context, known)
+    return subprocess_queries.foretold(context, known)
 
 
 def _page(repository: Repository, number: int) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from recrawl.serve.dashboard import alerting, filters, lab, overview, pages, sites, streams, values
-from recrawl.serve.dashboard.desk import STATIC, Action, Desk, View, theme
+from recrawl.serve.dashboard import alerts, filters, lab, lists, overview, pages, settings, sites
+from recrawl.serve.dashboard.views import STATIC, Action, Desk, View, theme
 
 _VIEWS: tuple[tuple[str, View], ...] = (
     ("/", overview.overview),
@@ -28,30 +28,30 @@ _VIEWS: tuple[tuple[str, View], ...] = (
     ("/pages/{page:int}/source", pages.source),
     ("/pages/{page:int}/diff", pages.difference),
     ("/pages/{page:int}/outlook", pages.outlook),
-    ("/changes", streams.changes),
-    ("/changes.atom", streams.feed),
-    ("/search", streams.searching),
-    ("/why", streams.why),
+    ("/changes", lists.changes),
+    ("/changes.atom", lists.feed),
+    ("/search", lists.searching),
+    ("/why", lists.why),
     ("/lab", lab.lab),
     ("/lab/state", lab.state),
-    ("/settings", values.seeds),
-    ("/settings/policy", values.policy),
-    ("/settings/limits", values.limits),
+    ("/settings", settings.seeds),
+    ("/settings/policy", settings.policy),
+    ("/settings/limits", settings.limits),
     ("/settings/noise", filters.noise),
-    ("/settings/alerts", alerting.alerts),
+    ("/settings/alerts", alerts.alerts),
     ("/theme", theme),
 )
 _ACTIONS: tuple[tuple[str, Action], ...] = (
     ("/scheduler", overview.control),
     ("/lab", lab.begin),
-    ("/settings", values.follow),
-    ("/settings/seeds/remove", values.unfollow),
-    ("/settings/policy", values.set_policy),
-    ("/settings/limits", values.set_limits),
+    ("/settings", settings.follow),
+    ("/settings/seeds/remove", settings.unfollow),
+    ("/settings/policy", settings.set_policy),
+    ("/settings/limits", settings.set_limits),
     ("/settings/noise", filters.add),
     ("/settings/noise/remove", filters.remove),
-    ("/settings/alerts", alerting.put),
-    ("/settings/alerts/remove", alerting.remove),
+    ("/settings/alerts", alerts.put),
+    ("/settings/alerts/remove", alerts.remove),
 )
 
 

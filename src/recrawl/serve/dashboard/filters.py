@@ -8,14 +8,14 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.compare.filters import Noise
+from recrawl.compare.noise.filters import Noise
 from recrawl.errors import UsageError
-from recrawl.serve.api.keeping import WRITING
-from recrawl.serve.dashboard.desk import Desk
+from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Form
-from recrawl.serve.dashboard.values import lines, saved, shown
-from recrawl.serve.previewing import tried
-from recrawl.serve.reading.sites import names
+from recrawl.serve.dashboard.settings import lines, saved, shown
+from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.jobs.filter_preview import tried
+from recrawl.serve.queries.sites import names
 from recrawl.settings import Filter, write_filters
 
 _FIELDS = ("site", "selectors", "patterns", "do")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from recrawl.errors import UsageError
-from recrawl.verbs.times import moment
+from recrawl.repository.times import moment
 
 _LONGEST = 20_000
 """Characters of one field."""

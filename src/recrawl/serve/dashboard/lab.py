@@ -12,14 +12,14 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from recrawl.choose import POLICIES, make_policy
 from recrawl.errors import UsageError
+from recrawl.repository.times import duration
+from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
-from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent
-from recrawl.serve.jobs import Job
-from recrawl.serve.works import COMPARISON, comparison
-from recrawl.verbs.times import duration
-from recrawl.verbs.words import count
+from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.jobs.job_specs import COMPARISON, comparison
+from recrawl.serve.jobs.queue import Job
 
 _BEST = "clairvoyant"
 """Not a policy that can be used, but the most that any could find."""

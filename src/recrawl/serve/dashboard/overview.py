@@ -10,15 +10,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from recrawl.errors import UsageError
+from recrawl.repository.times import span, stamp
+from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
-from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.render import number, percent, size
-from recrawl.serve.reading import overview as reading
-from recrawl.serve.reading.changes import Filters, changes
-from recrawl.serve.reading.overview import Figures
+from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.queries import overview as reading
+from recrawl.serve.queries.changes import Filters, changes
+from recrawl.serve.queries.overview import Figures
 from recrawl.serve.scheduler import Status
-from recrawl.verbs.times import span, stamp
-from recrawl.verbs.words import count
 
 _CYCLES = 40
 _SITES = 8

@@ -10,17 +10,17 @@ from starlette.responses import Response
 from recrawl.discover.urls import origin
 from recrawl.errors import NotKnown
 from recrawl.record import questions
-from recrawl.record.repository import Repository
 from recrawl.record.rows import VersionRow
-from recrawl.serve import asides
+from recrawl.record.storage import Repository
+from recrawl.repository.prediction import about_relative, sentences
+from recrawl.repository.times import span, stamp
+from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
-from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent, size
-from recrawl.serve.reading import pages as reading
-from recrawl.verbs.predict import about_relative, sentences
-from recrawl.verbs.times import span, stamp
-from recrawl.verbs.words import count
+from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.jobs import subprocess_queries
+from recrawl.serve.queries import pages as reading
 
 _VISITS = 30
 _BARS = 60
@@ -99,8 +99,8 @@ def outlook(desk: Desk, request: Request) -> Response:
     """How likely it has changed by now, by what other pages, and what the next cycle would do with it."""
     with desk.reading() as repository:
         told = reading.page(repository.store.db, request.path_params["page"])
-    found = asides.foretold(desk.context, told)
-    why, _ = asides.why(desk.context, told)
+    found = subprocess_queries.foretold(desk.context, told)
+    why, _ = subprocess_queries.why(desk.context, told)
     relatives = [{"page": row["page"], "url": row["url"], "text": about_relative(row)} for row in found["relatives"]]
     return _show(
         desk,

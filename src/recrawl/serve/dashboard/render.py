@@ -7,8 +7,8 @@ from collections.abc import Callable
 import jinja2
 
 from recrawl.record.index import Hit
-from recrawl.serve.reading.pages import side_by_side, stretches
-from recrawl.verbs.times import iso, span, stamp
+from recrawl.repository.times import iso, span, stamp
+from recrawl.serve.queries.pages import side_by_side, stretches
 
 _HEAT = (0.02, 0.1, 0.25, 0.5)
 """Shares of changed visits at which the colour of a page grows one step darker."""

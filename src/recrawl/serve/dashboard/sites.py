@@ -7,24 +7,24 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.engine.pushers import pushers
-from recrawl.engine.trust import trust
+from recrawl.crawl.hints.push_sources import pushers
+from recrawl.crawl.reports.hint_trust import trust
 from recrawl.errors import NotKnown, UsageError
 from recrawl.fetch.robots import Robots
-from recrawl.record.repository import Repository
 from recrawl.record.rows import SiteRow
+from recrawl.record.storage import Repository
+from recrawl.repository.anchors import surveyed
+from recrawl.repository.opening import options_of
+from recrawl.repository.times import span, stamp
+from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
-from recrawl.serve.dashboard.desk import Desk
 from recrawl.serve.dashboard.render import percent
-from recrawl.serve.reading import heats, trees
-from recrawl.serve.reading import sites as reading
-from recrawl.serve.reading.pages import LARGEST
-from recrawl.serve.reading.shocks import memory_of, shocks
+from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.queries import directory_tree, heat_map
+from recrawl.serve.queries import sites as reading
+from recrawl.serve.queries.pages import LARGEST
+from recrawl.serve.queries.shocks import memory_of, shocks
 from recrawl.settings import Settings
-from recrawl.verbs.anchor import surveyed
-from recrawl.verbs.opening import options_of
-from recrawl.verbs.times import span, stamp
-from recrawl.verbs.words import count
 
 _AT_ONCE = 200
 _SURVEYED = 50_000
@@ -92,9 +92,9 @@ def site(desk: Desk, request: Request) -> Response:
         row = next((row for row in reading.sites(db, now, only=number)), None)
         if row is None:
             raise NotKnown("there is no such site here")
-        pages = trees.pages_of(db, number)
-        tree = trees.tree(pages, row["origin"])
-        heat = _heat(heats.heat_map(db, pages), row["origin"])
+        pages = directory_tree.pages_of(db, number)
+        tree = directory_tree.tree(pages, row["origin"])
+        heat = _heat(heat_map.heat_map(db, pages), row["origin"])
         depth = _depth(repository, values, row["origin"], now)
         stored = reading.stored(db, number)
         hints = trust(repository).get(row["origin"], [])
@@ -104,7 +104,7 @@ def site(desk: Desk, request: Request) -> Response:
         "site.html",
         site=row,
         tree=tree,
-        tree_part=len(pages) == trees.MOST_PAGES,
+        tree_part=len(pages) == directory_tree.MOST_PAGES,
         heat=heat,
         depth=depth,
         shocks=shocks(memory, number) if memory else [],
@@ -121,7 +121,7 @@ def _order(row: Told, sort: str) -> tuple[bool, Any]:
     return (value is not None, value if value is not None else 0)
 
 
-def _heat(found: heats.HeatMap, origin: str) -> Told:
+def _heat(found: heat_map.HeatMap, origin: str) -> Told:
     if not found.rows:
         return {"chart": None}
     rows = []

@@ -1,0 +1,40 @@
+"""The most pages up to date, when pages change independently of each other."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from recrawl.choose.optimal.rate_base import ByIndex
+
+
+class OptimalFreshness(ByIndex):
+    """Visits what adds most to freshness: pages that change too fast to be kept up with are left alone.
+
+    A visit is worth (1 - (1 + u)·e^(-u)) / λ for a page of rate λ that u = λ·t changes are expected of since its last
+    visit, times its weight, over its cost. Visiting what is worth most in each cycle gives all pages the frequencies
+    that Cho and Garcia-Molina derive, without solving for them, and follows when the budget or a rate changes.
+
+    Parameters
+    ----------
+    estimator
+        Where rates come from: `gamma` (pages learn from their directory and site, and the worth is expected over all
+        rates that a page may have), or `naive`, `regular`, `irregular`, `moment`, `averaged`, each page for itself.
+
+    Example
+    -------
+    >>> from recrawl.book import Book
+    >>> from recrawl.lab.replays.small_worlds import Still
+    >>> from recrawl.loop import drive
+    >>> book = Book.blank(3, now=864000.0)
+    >>> book.visits[:], book.last_try[:], book.last_visit[:] = 1, [0.0, 432000.0, 777600.0], [0.0, 432000.0, 777600.0]
+    >>> [seen.pages.tolist() for seen in drive(OptimalFreshness(), Still(), book, budget=2, seed=1)]
+    [[0, 1]]
+
+    Source: Cho and Garcia-Molina 2003 (optimal freshness), as a price for each page.
+    """
+
+    name: ClassVar[str] = "optimal-freshness"
+    source: ClassVar[str] = "Cho and Garcia-Molina 2000, 2003: optimal freshness"
+    needs: ClassVar[frozenset[str]] = frozenset({"folders"})
+    objective: ClassVar[str] = "freshness"
+    reason: ClassVar[str] = "a visit adds most to freshness, by how often it changes and how long it has waited"

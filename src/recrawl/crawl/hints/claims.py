@@ -1,0 +1,73 @@
+"""From the dates that a source names to rows for the store: what is news, what is not, what is ignored and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from recrawl.learn.hints.claims import news, possible
+from recrawl.record.rows import HintRow, SourceRow
+from recrawl.record.store import Store
+
+_SOME = 20
+_JUST_NOW = 60.0
+"""Dates this close to the reading were made for it."""
+
+
+def claims(
+    store: Store, site: int, kind: str, dates: Mapping[int, float], seen: float, *, whole: bool = True, bad: int = 0
+) -> tuple[list[HintRow], SourceRow]:
+    """Rows for pages whose date is another one than before; and for the source. `bad` dates could not be read at all.
+
+    `whole` where the source was read to its end: then its silence about all other pages means something too.
+    """
+    page = np.fromiter(dates, np.int64, len(dates))
+    date = np.fromiter(dates.values(), np.float64, len(dates))
+    known = store.columns(
+        """SELECT p.id, ifnull(p.last_visit, -9e999), ifnull(h.value, -1) FROM pages p
+           LEFT JOIN hints h ON h.page = p.id AND h.kind = ? WHERE p.id IN (SELECT value FROM json_each(?))""",
+        {"page": "i8", "last": "f8", "before": "f8"},
+        (kind, str(page.tolist())),
+    )
+    order = np.argsort(known["page"])
+    place = (
+        order[np.minimum(np.searchsorted(known["page"][order], page), max(len(order) - 1, 0))] if len(order) else page
+    )
+    there = known["page"][place] == page if len(order) else np.zeros(len(page), bool)
+    page, date, place = page[there], date[there], place[there]
+    last, before = known["last"][place], known["before"][place]
+    may = possible(date, seen)
+    told = news(date, np.where(before < 0, np.nan, before), last, seen)
+    rows = [
+        HintRow(number, kind, seen, value, int(signal))
+        for number, value, signal in zip(
+            page[may & (date != before)].tolist(),
+            date[may & (date != before)].tolist(),
+            told[may & (date != before)].tolist(),
+            strict=True,
+        )
+    ]
+    ignored = int(np.count_nonzero(~may)) + bad
+    source = SourceRow(site, kind, seen if whole else 0.0, int(told.sum()), ignored, _problem(date, may, seen, bad))
+    return rows, source
+
+
+def promises(store: Store, kind: str, periods: Mapping[int, float], seen: float) -> list[HintRow]:
+    """Rows for pages that promise to change every so many seconds, where that is new."""
+    sql = "SELECT page, value FROM hints WHERE kind = ? AND page IN (SELECT value FROM json_each(?))"
+    known = dict(store.db.execute(sql, (kind, str([*periods]))))
+    return [HintRow(page, kind, seen, value, 0) for page, value in periods.items() if known.get(page) != value]
+
+
+def _problem(date: np.ndarray, may: np.ndarray, seen: float, bad: int) -> str:
+    """What is wrong with the dates, in words that can be shown; empty when nothing is."""
+    wrong = []
+    future = int(np.count_nonzero(date[~may] > seen))
+    if future:
+        wrong.append(f"{future:,} dates lie in the future")
+    if bad:
+        wrong.append(f"{bad:,} dates cannot be read")
+    if len(date) >= _SOME and (np.abs(date - seen) < _JUST_NOW).all():
+        wrong.append("every date is the time of the reading")
+    return "; ".join(wrong)

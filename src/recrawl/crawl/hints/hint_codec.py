@@ -1,0 +1,118 @@
+"""Hints as the store has them, as the book wants them, and as a visit's record keeps them.
+
+The store holds for each page and kind what its source said last, and how many signals came since the page's last visit.
+A visit takes them with it: packed into one number they stay in its record, so that what was learned of sources can be
+learned again from visits alone. A byte for each kind, in the order of `KINDS`: how many signals there were (up to 15),
+and for how much of the time since the visit before the source would have told (in 15ths).
+
+Sources that give dates are silent until they were read last; pushes would come at once. `changefreq` and the
+meta-updates tag are promises: a page signals by itself when the time that was promised has gone by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.book import Book, Hints
+from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
+from recrawl.record.rows import CycleRow
+from recrawl.record.storage import Repository
+from recrawl.record.store import Columns, Store
+
+KINDS = ("lastmod", "changefreq", "feed", "updates", "indexnow", "websub")
+"""The kinds that signal, each in its place; a new one is added at the end."""
+PROMISES = frozenset({"changefreq", "updates"})
+PUSHES = frozenset({"indexnow", "websub"})
+_MOST = 15
+_WHICH = " ".join(f"WHEN '{kind}' THEN {place}" for place, kind in enumerate(KINDS))
+_NUMBER = f"CASE h.kind {_WHICH} ELSE -1 END"
+_ROWS = f"""SELECT h.page, {_NUMBER}, h.seen, h.value, h.signals, ifnull(s.seen, 0), ifnull(p.last_visit, -9e999)
+    FROM hints h JOIN pages p ON p.id = h.page LEFT JOIN sources s ON s.site = p.site AND s.kind = h.kind"""  # noqa: S608
+_TYPES = {"page": "i8", "kind": "i8", "seen": "f8", "value": "f8", "signals": "i8", "read": "f8", "last": "f8"}
+
+Floats = NDArray[np.float64]
+
+
+def hints_for(book: Book, repository: Repository, cycle: CycleRow, *, begin: bool) -> Hints:
+    """The hints that a cycle goes by; those that it began with while it is under way (see `needs`)."""
+    path = aside(repository)
+    kept = read_arrays(path)
+    if kept is not None and int(kept["cycle"]) == cycle.id:
+        kinds = tuple(str(kind) for kind in kept["kinds"])
+        return Hints(kinds, kept["signals"], kept["claimed"], kept["until"]).first(len(book))
+    hints = _spread(repository.store.columns(_ROWS, _TYPES), len(book), book.now)
+    if begin:
+        head: Arrays = {"cycle": np.array(cycle.id), "kinds": np.array(hints.kinds, "U16")}
+        columns: Arrays = {"signals": hints.signals, "claimed": hints.claimed, "until": hints.until}
+        write_arrays(path, {**head, **columns})
+    return hints
+
+
+def aside(repository: Repository) -> Path:
+    """Where the hints are that a cycle began with."""
+    return repository.folder / "models" / "hints-of-cycle.npz"
+
+
+def packed(store: Store, pages: Iterable[int], now: float) -> dict[int, int]:
+    """What the sources have said of pages since their last visits, for their visits' records; of most, nothing."""
+    among = "WHERE h.page IN (SELECT value FROM json_each(?))"
+    rows = store.columns(f"{_ROWS} {among}", _TYPES, (str([*pages]),))
+    page, kind, signals, until = _read(rows, now)
+    gap = np.clip(now - rows["last"][rows["kind"] >= 0], 1.0, 1e10)
+    share = np.ceil(_MOST * np.clip(1 - (now - until) / gap, 0, 1)).astype(np.int64)
+    bits = (np.minimum(signals, _MOST) + 16 * share) << (8 * kind)
+    found: dict[int, int] = {}
+    for number, value in zip(page.tolist(), bits.tolist(), strict=True):
+        found[number] = found.get(number, 0) | value
+    return found
+
+
+def unpacked(pages: NDArray[np.int64], bits: NDArray[np.int64], book: Book) -> Hints:
+    """The hints that visits took with them, on a book as it was before them."""
+    kinds = tuple(kind for place, kind in enumerate(KINDS) if ((bits >> (8 * place)) & 255).any())
+    hints = _nothing(kinds, len(book))
+    gap = np.clip(book.now - book.last_visit[pages], 1.0, 1e10)
+    for row, kind in enumerate(kinds):
+        byte = (bits >> (8 * KINDS.index(kind))) & 255
+        share = (byte >> 4) / _MOST
+        hints.signals[row, pages] = byte & _MOST
+        hints.until[row, pages] = np.where(share > 0, book.now - (1 - share) * gap, -np.inf)
+    return hints
+
+
+def _spread(rows: Columns, pages: int, now: float) -> Hints:
+    """Rows as a table, kind by page."""
+    page, kind, signals, until = _read(rows, now)
+    value = rows["value"][rows["kind"] >= 0]
+    inside = page < pages
+    there = np.unique(kind[inside])
+    place = np.searchsorted(there, kind[inside])
+    hints = _nothing(tuple(KINDS[number] for number in there.tolist()), pages)
+    at = place, page[inside]
+    hints.signals[at] = np.minimum(signals[inside], 1000)
+    hints.until[at] = until[inside]
+    promised = np.isin(kind[inside], [KINDS.index(name) for name in PROMISES])
+    hints.claimed[at] = np.where(promised, -np.inf, value[inside])
+    return hints
+
+
+def _read(rows: Columns, now: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Page, kind, signals, and until when silence means something, of the rows whose kind we know."""
+    known = rows["kind"] >= 0
+    page, kind, signals, last = (rows[name][known] for name in ("page", "kind", "signals", "last"))
+    promised = np.isin(kind, [KINDS.index(name) for name in PROMISES])
+    pushed = np.isin(kind, [KINDS.index(name) for name in PUSHES])
+    waited = np.clip(now - last, 0.0, 1e10)  # of a page never visited nobody asks
+    due = waited // np.maximum(rows["value"][known], 60.0)
+    signals = np.where(promised, np.minimum(due, _MOST), signals).astype(np.int64)
+    until = np.where(promised | pushed, now, np.maximum(rows["seen"], rows["read"])[known])
+    return page, kind, signals, np.minimum(until, now)
+
+
+def _nothing(kinds: tuple[str, ...], pages: int) -> Hints:
+    shape = (len(kinds), pages)
+    return Hints(kinds, np.zeros(shape, np.int16), np.full(shape, -np.inf), np.full(shape, -np.inf))

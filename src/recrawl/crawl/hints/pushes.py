@@ -1,0 +1,125 @@
+"""Pushes: somebody says that pages have changed (IndexNow, WebSub; spec H5). They are put down, and heard later.
+
+`accept` may be called at any time, while a crawl or a cycle is at work too: it only writes to a table of its own. The
+next cycle hears what waits there before it chooses (`heard`): a page that is known gets a signal, one that is not is
+looked at like any other address. Floods do no harm: each source may say so much an hour, the same address said twice
+is one, only so many may wait, and addresses of sites that the repository does not hold are not taken at all. Whether a
+push is believed is learned like that of any other hint, from what visits find; and a source that is mostly wrong is no
+longer preferred (`pushers`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from recrawl.crawl.hints.hint_codec import PUSHES
+from recrawl.crawl.hints.push_sources import doubted, note, settle
+from recrawl.crawl.visits.discovery import Discovery
+from recrawl.crawl.visits.recorder import Recorder
+from recrawl.discover.urls import canonical, key, origin
+from recrawl.errors import UsageError
+from recrawl.record.storage import Repository
+from recrawl.record.store import Store, Transaction
+
+PER_HOUR = 10_000
+"""Addresses that one source may name in an hour."""
+MOST_WAITING = 200_000
+"""Addresses that may wait to be heard, of all sources together."""
+_MOST_SOURCES = 1000
+_LONGEST = 2048
+_DELAY = 60.0
+"""What is said within a minute after a visit is taken to be about what the visit saw."""
+_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of the addresses of one push."""
+
+    taken: int = 0
+    repeated: int = 0
+    """Said before and not heard yet."""
+    bad: int = 0
+    """No addresses of web pages."""
+    foreign: int = 0
+    """Of sites that the repository does not hold."""
+    refused: int = 0
+    """Too many, from this source in this hour or altogether."""
+
+
+def accept(repository: Repository, urls: Iterable[str], kind: str, source: str, now: float) -> Accepted:
+    """Put down that pages have changed, as `source` says; `kind` is indexnow or websub."""
+    if kind not in PUSHES:
+        raise UsageError(f"a push is {' or '.join(sorted(PUSHES))}, not '{kind}'")
+    db, source = repository.store.db, source[:200]
+    sites = {row[0] for row in db.execute("SELECT origin FROM sites")}
+    counts = dict.fromkeys(("taken", "repeated", "bad", "foreign", "refused"), 0)
+    with Transaction(db):
+        room = _room(db, source, now)
+        for url in urls:
+            if room <= 0:
+                counts["refused"] += 1
+                continue
+            what = _put(db, url, kind, source, now, sites)
+            counts[what] += 1
+            room -= 1  # what is no use costs as much as what is
+        spent = sum(counts.values()) - counts["refused"]
+        db.execute(
+            "UPDATE pushers SET taken = taken + ?, refused = refused + ? WHERE source = ?",
+            (spent, counts["refused"], source),
+        )
+    return Accepted(**counts)
+
+
+def _put(db: sqlite3.Connection, url: str, kind: str, source: str, now: float, sites: set[str]) -> str:
+    clean = canonical(url) if len(url) <= _LONGEST else None
+    if clean is None:
+        return "bad"
+    if origin(clean) not in sites:
+        return "foreign"
+    row = (key(clean), kind, source, now, clean)
+    made = db.execute("INSERT OR IGNORE INTO pushes (key, kind, source, at, url) VALUES (?, ?, ?, ?, ?)", row)
+    return "taken" if made.rowcount else "repeated"
+
+
+def _room(db: sqlite3.Connection, source: str, now: float) -> int:
+    """How many addresses may still be taken from a source in this hour."""
+    hour = int(now // 3600)
+    db.execute("DELETE FROM pushers WHERE hour != ?", (hour,))  # a clock that was put back starts a new hour too
+    (many,) = db.execute("SELECT count(*) FROM pushers WHERE source != ?", (source,)).fetchone()
+    if many >= _MOST_SOURCES:
+        return 0
+    db.execute("INSERT OR IGNORE INTO pushers (source, hour, taken, refused) VALUES (?, ?, 0, 0)", (source, hour))
+    (taken,) = db.execute("SELECT taken FROM pushers WHERE source = ?", (source,)).fetchone()
+    (waiting,) = db.execute("SELECT count(*) FROM pushes").fetchone()
+    return int(min(PER_HOUR - taken, MOST_WAITING - waiting))
+
+
+def heard(store: Store, discovery: Discovery, recorder: Recorder, now: float) -> list[str]:
+    """Hear the pushes that wait: signals for pages that are known, others become known. What people should hear of."""
+    with Transaction(store.db):
+        told = settle(store.db, now)
+        unheeded = doubted(store.db)
+    sql = "SELECT key, kind, source, at, url FROM pushes ORDER BY at LIMIT ?"
+    rows = store.db.execute(sql, (_AT_ONCE,)).fetchall()
+    said: list[tuple[int, str, str, float]] = []
+    for _, kind, source, at, url in rows:
+        page, _ = discovery.add(url, parent=-1, depth=1, at=at, batch=recorder.batch)
+        if page >= 0:
+            said.append((page, source, kind, at))
+    recorder.commit()  # new pages must be in the store before anything is said of them
+    sites = store.sites_of({page for page, _, _, _ in said})
+    by_kind: dict[tuple[int, str], dict[int, float]] = {}
+    for page, source, kind, at in said:
+        if source not in unheeded:
+            by_kind.setdefault((sites[page], kind), {})[page] = at - _DELAY
+    for (site, kind), dates in by_kind.items():
+        recorder.claim(site, kind, dates, max(dates.values()) + _DELAY, whole=False)
+    recorder.commit()
+    # Only now: if we are stopped before, they are heard again and say the same.
+    with Transaction(store.db):
+        note(store.db, (row for row in said if row[1]))
+        store.db.executemany("DELETE FROM pushes WHERE key = ? AND kind = ? AND source = ?", (row[:3] for row in rows))
+    return told

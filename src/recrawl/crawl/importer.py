@@ -1,0 +1,162 @@
+"""Take in what was found or seen elsewhere: addresses, and whole histories of pages, as if we had visited them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from recrawl.compare.digest import of_payload
+from recrawl.crawl.options import Options
+from recrawl.crawl.visits import verdicts
+from recrawl.crawl.visits.discovery import Discovery
+from recrawl.crawl.visits.messages import ReaderConfig, Task
+from recrawl.crawl.visits.reader_process import Reader
+from recrawl.crawl.visits.recorder import Recorder
+from recrawl.crawl.visits.servers import Server, Servers, noise_table
+from recrawl.crawl.visits.stored_text import sniff
+from recrawl.crawl.visits.verdicts import Flight, Verdict
+from recrawl.discover.urls import canonical
+from recrawl.model import Answer, Failure, Outcome, State
+from recrawl.record.rows import CycleRow, PageState, unvisited
+from recrawl.record.storage import Repository
+
+History = Iterable[tuple[str, list[tuple[float, bytes | None]]]]
+"""Pages with their versions, oldest first; None is a removal."""
+
+
+class Importer:
+    """Records pages without downloading them."""
+
+    def __init__(self, repository: Repository, options: Options) -> None:
+        self._repository = repository
+        self._options = options
+        self._servers = Servers(repository.store, options, options.agent)
+        self._noises = noise_table(options)
+        self._recorder = Recorder(repository, options, self._servers, on_commit=lambda: None)
+        self._reader = Reader(ReaderConfig(options.rules, tuple(self._noises), want_text=options.index))
+        self._cycle = self._open()
+        self._discovery = Discovery(
+            repository.store, self._servers, options.scopes, cycle=self._cycle.id, now=options.clock()
+        )
+
+    def urls(self, urls: Iterable[str]) -> tuple[int, list[str]]:
+        """Make addresses known, whatever the scopes say: how many were new, and which are no addresses."""
+        new, bad = 0, []
+        for text in urls:
+            url = canonical(text.strip(), rules=self._options.rules)
+            if url is None:
+                bad.append(text.strip())
+                continue
+            new += self._discovery.admit(url, at=self._cycle.started, batch=self._recorder.batch)[1]
+        self._close()
+        return new, bad
+
+    def histories(self, histories: History, progress: Callable[[int], None] = lambda _: None) -> tuple[int, int]:
+        """Record whole histories of pages that are not known yet; returns pages and versions taken in."""
+        pages = versions = 0
+        for url, states in histories:
+            clean = canonical(url, rules=self._options.rules)
+            if clean is None:
+                continue
+            page, is_new = self._discovery.admit(clean, at=states[0][0], batch=self._recorder.batch)
+            if is_new:
+                pages += 1
+                versions += self._history(page, clean, states)
+            self._recorder.commit_if_due(self._options.timer())
+            progress(pages)
+        self._close()
+        return pages, versions
+
+    def _history(self, page: int, url: str, states: list[tuple[float, bytes | None]]) -> int:
+        server = self._servers.of_url(url)
+        state, count = unvisited(page), 0
+        place: tuple[str, int, int] | None = None
+        for at, body in states:
+            flight = Flight(page, url, server.id, 0, 0, state, None, None, ask=url)
+            if body is None:
+                verdict = self._removal(flight, at)
+                self._recorder.put(verdict)
+            else:
+                verdict = self._version(server, flight, at, body, place)
+                count += 1
+                self._recorder.commit()  # the next version is compared with this one, from the archive
+                place = self._recorder.place(verdict.state.version)
+            state = verdict.state
+        return count
+
+    def _version(
+        self, server: Server, flight: Flight, at: float, body: bytes, before: tuple[str, int, int] | None
+    ) -> Verdict:
+        headers = (("Content-Type", sniff(body)),)
+        flight.answer = Answer(flight.url, 200, headers, body, None, "", at, 0.0, 0, "")
+        flight.payload = of_payload(body)
+        reading = self._reader.read(
+            Task(
+                ticket=flight.page,
+                url=flight.url,
+                at=at,
+                ip="",
+                status=200,
+                headers=headers,
+                request=b"",
+                body=body,
+                payload=flight.payload,
+                noise=server.noise,
+                digest=flight.state.digest,
+                before=before,
+                same_noise=True,
+            )
+        )
+        targets, new = self._discovery.links(
+            self._discovery.look_up(np.frombuffer(reading.keys, np.int64)),
+            reading,
+            parent=flight.page,
+            depth=1,
+            at=at,
+            batch=self._recorder.batch,
+        )
+        verdict = verdicts.read(
+            flight,
+            self._recorder.next_visit(),
+            self._cycle.id,
+            reading,
+            self._noises[server.noise].fingerprint,
+            self._recorder.next_version(),
+            new,
+        )
+        self._recorder.page_read(flight, verdict, reading, targets, server.origin)
+        return verdict
+
+    def _removal(self, flight: Flight, at: float) -> Verdict:
+        """An archive that says a page was removed knows it; nothing has to be confirmed."""
+        verdict = verdicts.failed(flight, self._recorder.next_visit(), self._cycle.id, at, None, Failure.MISSING, "")
+        visit = verdict.visit._replace(outcome=int(Outcome.GONE), failure=None)
+        state: PageState = flight.state._replace(
+            state=int(State.GONE),
+            changes=flight.state.changes + 1,
+            last_try=at,
+            last_visit=at,
+            last_change=at,
+        )
+        return Verdict(visit, state)
+
+    def _open(self) -> CycleRow:
+        store = self._repository.store
+        row = CycleRow(
+            store.next_id("cycles"),
+            "import",
+            "",
+            0,
+            0,
+            self._options.clock(),
+            None,
+            store.next_id("visits"),
+            store.next_id("pages"),
+        )
+        store.open_cycle(row)
+        return row
+
+    def _close(self) -> None:
+        self._recorder.close()
+        self._repository.store.close_cycle(self._cycle.id, self._options.clock())

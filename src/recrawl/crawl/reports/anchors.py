@@ -1,0 +1,89 @@
+"""What a repository knows of its sites' anchors: the book with its links, and all that follows from them (spec A1, A2).
+
+Made for questions (`recrawl anchor`); a cycle that needs links gets its book from `memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.book import Book, Links
+from recrawl.choose.papers.anchor_depth import NAMED
+from recrawl.discover.urls import key
+from recrawl.learn.structure.anchor import Candidates, anchors, candidates
+from recrawl.learn.structure.depth import Layers, from_anchors, layers, recommend
+from recrawl.model import State
+from recrawl.record.store import Store
+
+_VISITABLE = (State.FOUND, State.LIVE, State.MISSING)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Anchors and depths of all sites at one time; arrays by site unless said otherwise."""
+
+    anchor: NDArray[np.int64]
+    """Pages, -1 for a site without any."""
+    named: NDArray[np.int64]
+    """The pages that the user named."""
+    found: Candidates
+    table: Layers
+    n: NDArray[np.int64]
+    """How deep the group that is visited often should go."""
+
+
+def survey(
+    book: Book, named: NDArray[np.int64], *, period: float, room: float, room_per_site: float | NDArray[np.float64]
+) -> Survey:
+    """Look at all sites; `period` is the wanted time between visits in seconds, rooms are visits in a period."""
+    chosen = anchors(book, named=named)
+    table = layers(book, from_anchors(book, chosen), period, room=room, room_per_site=room_per_site)
+    return Survey(chosen, named, candidates(book), table, recommend(table))
+
+
+def load(store: Store, now: float) -> Book:
+    """The book with the links of every page's newest version."""
+    columns: dict[str, Any] = {**store.book_columns()}
+    known = np.isin(columns.pop("state"), _VISITABLE)
+    del columns["cycle"]
+    book = Book(now=now, known=known, **columns)
+    book.links = links_of(store, len(book))
+    return book
+
+
+def links_of(store: Store, pages: int) -> Links:
+    """All links; one to a page that has moved leads to where it is now."""
+    lengths = np.zeros(pages, np.int64)
+    parts: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
+    for page, packed in store.db.execute("SELECT page, targets FROM links WHERE page < ? ORDER BY page", (pages,)):
+        parts.append(np.frombuffer(packed, "<i4"))
+        lengths[page] = len(parts[-1])
+    moved = np.arange(pages, dtype=np.int32)
+    sql = "SELECT id, target FROM pages WHERE state = ? AND target >= 0 AND id < ? AND target < ?"
+    for page, target in store.db.execute(sql, (int(State.MOVED), pages, pages)):
+        moved[page] = target
+    target = np.concatenate(parts).astype(np.int32)
+    # Links to pages that were found while we read are left out.
+    there = target < pages
+    row = np.repeat(np.arange(pages), lengths)[there]
+    return Links(np.concatenate(([0], np.cumsum(np.bincount(row, minlength=pages)))), moved[target[there]])
+
+
+def named_pages(store: Store, urls: Iterable[str]) -> NDArray[np.int64]:
+    """The pages that the user named as anchors, in order; those that the store does not know are left out."""
+    found = []
+    for url in urls:
+        row = store.db.execute("SELECT id FROM pages WHERE key = ?", (key(url),)).fetchone()
+        if row is not None:
+            found.append(int(row[0]))
+    return np.unique(np.array(found, np.int64))
+
+
+def told(store: Store, urls: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """What the policy `anchor-depth` has to know of the anchors that the user named (see `memory.ready_book`)."""
+    return {NAMED: named_pages(store, urls)}

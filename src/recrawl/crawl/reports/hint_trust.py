@@ -1,0 +1,71 @@
+"""How far each site's hints are believed, for people: what was read, what was ignored, what visits made of it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recrawl.book import Hints
+from recrawl.crawl.state.array_files import Arrays, read_part
+from recrawl.learn.hints.trust import Signals, Trust
+from recrawl.record.storage import Repository
+
+_NOW = "kept hints.now"
+
+
+def trust(repository: Repository) -> dict[str, list[dict[str, Any]]]:
+    """By origin, one row a kind of hint: signals, what was ignored and why; precision and recall once visits tell."""
+    db = repository.store.db
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone():
+        return {}  # a repository that no command of this version has written to
+    learned = {(row.site, row.kind): row for row in _learned(repository)}
+    found: dict[str, list[dict[str, Any]]] = {}
+    sql = """SELECT s.id, s.origin, h.kind, h.seen, h.signals, h.ignored, h.problem
+             FROM sources h JOIN sites s ON s.id = h.site ORDER BY s.id, h.kind"""
+    for site, origin, kind, seen, signals, ignored, problem in db.execute(sql):
+        row = learned.get((site, kind))
+        found.setdefault(origin, []).append(
+            {
+                "kind": kind,
+                "read": seen or None,
+                "signals": signals,
+                "ignored": ignored,
+                "problem": problem,
+                "precision": round(row.precision, 4) if row else None,
+                "recall": round(row.recall, 4) if row else None,
+                "visits": round(row.signalled + row.silent, 1) if row else 0,
+            }
+        )
+    return found
+
+
+def _learned(repository: Repository) -> list[Trust]:
+    """What the policy that worked last has learned of sources."""
+    files = sorted((path, path.stat().st_mtime_ns) for path in (repository.folder / "models").glob("*.npz"))
+    return _learned_from(tuple(files))
+
+
+@lru_cache(maxsize=4)
+def _learned_from(files: tuple[tuple[Path, int], ...]) -> list[Trust]:
+    """The same, from these files as they were written at these times."""
+    memory = _memory([path for path, _ in files])
+    if memory is None:
+        return []
+    kinds = tuple(sorted(name.split(".")[1] for name in memory if name.endswith(".counts")))
+    sites = max((len(memory[f"hints.{kind}.counts"]) for kind in kinds), default=0)
+    nothing = np.zeros((len(kinds), sites))
+    hints = Hints(kinds, nothing.astype(np.int16), nothing, nothing)
+    return Signals(hints, np.arange(sites, dtype=np.int32), np.zeros(sites), memory, float(memory["hints.now"])).trust()
+
+
+def _memory(files: list[Path]) -> Arrays | None:
+    """The newest memory of a policy that has to do with hints."""
+    best: Arrays | None = None
+    for path in files:
+        file = read_part(path, "kept hints.")
+        if file and _NOW in file and (best is None or file[_NOW] > best["hints.now"]):
+            best = {name.removeprefix("kept "): column for name, column in file.items()}
+    return best

@@ -1,0 +1,113 @@
+"""What the next cycle would do, found out without visiting anything or writing anything down.
+
+A policy that goes by what its visits find cannot say beforehand what it will do after the first of them. Its plan is
+made as if every page were found unchanged; `sure` says how many pages it asks for before it wants to know.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.book import Book
+from recrawl.choose import Policy
+from recrawl.choose.budget.allowance import Allowance
+from recrawl.crawl.cycles import budget_of
+from recrawl.crawl.options import Options
+from recrawl.crawl.reports.anchors import told
+from recrawl.crawl.state import limits
+from recrawl.crawl.state.book_columns import check_needs
+from recrawl.crawl.state.policy_memory import ready_book
+from recrawl.crawl.state.weights import weigh
+from recrawl.crawl.visits.servers import Servers
+from recrawl.loop import drive
+from recrawl.model import Outcome, Outcomes, Pages, Picks
+from recrawl.record.rows import CycleRow
+from recrawl.record.storage import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Pages in the order of their visits, and why."""
+
+    cycle: CycleRow
+    """The cycle as it would begin now."""
+    book: Book
+    allowance: Allowance
+    batches: list[Picks]
+    line: list[Picks]
+    """All pages that the policy would ask for if it could have any number, and nothing changed."""
+
+    @property
+    def pages(self) -> Pages:
+        """All pages, the first to be visited first."""
+        return np.concatenate([np.zeros(0, np.int64), *(picks.pages for picks in self.batches)])
+
+    @property
+    def score(self) -> NDArray[np.float64]:
+        """What each was worth to the policy."""
+        return np.concatenate([np.zeros(0), *(picks.score for picks in self.batches)])
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why each would be visited."""
+        return [picks.reason for picks in self.batches for _ in range(len(picks))]
+
+    @property
+    def sure(self) -> int:
+        """How many pages are chosen before anything has to be found out."""
+        return len(self.batches[0]) if self.batches else 0
+
+    def rank(self, page: int) -> tuple[int, float] | None:
+        """A page's place in line, from 1, and its score; None where the policy does not ask for it."""
+        before = 0
+        for picks in self.line:
+            place = np.flatnonzero(picks.pages == page)
+            if len(place):
+                return before + int(place[0]) + 1, float(picks.score[place[0]])
+            before += len(picks)
+        return None
+
+
+class _Unchanged:
+    """A world that is only imagined: nothing has changed, and it keeps what was asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[Picks] = []
+
+    def visit(self, picks: Picks) -> Outcomes:
+        self.asked.append(picks)
+        return Outcomes(picks.pages, np.full(len(picks), Outcome.UNCHANGED, np.int8))
+
+
+def next_plan(
+    repository: Repository,
+    options: Options,
+    policy: Policy,
+    budget: float,
+    seed: int,
+    *,
+    seconds: float = math.inf,
+    ranked: bool = False,
+) -> Plan:
+    """What a cycle would do that began now; `ranked` finds out what the policy thinks of all pages, too."""
+    check_needs(policy)
+    store, number = repository.store, repository.store.next_id("cycles")
+    visits = limits.within(budget_of(budget, store), options, seconds)
+    first = store.next_id("visits"), store.next_id("pages")
+    row = CycleRow(number, "cycle", policy.name, visits, seed * 1_000_003 + number, options.clock(), None, *first)
+    servers = Servers(store, options, options.agent)
+    book, _ = ready_book(repository, policy, row, servers.limits(), begin=False, told=told(store, options.anchors))
+    weigh(book, repository, row, options.weights, begin=False)
+    allowed, allowance = limits.allowed(repository, policy, row, book, servers, options, seconds, begin=False)
+    world = _Unchanged()
+    for _ in drive(allowed, world, book, visits, row.seed):
+        pass
+    everything = _Unchanged()
+    if ranked:
+        for _ in drive(policy, everything, book, len(book), row.seed):
+            pass
+    return Plan(row, book, allowance, world.asked, everything.asked)

@@ -1,0 +1,156 @@
+"""How likely a page of the repository has changed by now, and why: from the visits in the store alone.
+
+The visits of the page's site, the newest of them, are gone through once, as the policy `predicted` does while it
+crawls: what was known before each visit, and what it found, makes the rows of a model (`learn.pooled.model`). Then
+the page itself is asked about. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.crawl.state.load_book import turns
+from recrawl.learn.pooled import model as pooled
+from recrawl.learn.pooled.features import BASELINE, features, names
+from recrawl.learn.pooled.ledger import Ledger
+from recrawl.model import Outcome
+from recrawl.record.store import Store
+
+MOST_VISITS = 200_000
+"""Visits of a site that are looked at, the newest."""
+ENOUGH = 3
+"""Visits that could be compared, below which a page's own history says too little."""
+_SURE = 1.28
+"""Standard errors to either side: four times out of five the truth lies between."""
+
+Visits = NDArray[np.void]
+"""One row a visit: page, cycle, at, changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A page's own history."""
+
+    visits: int
+    """Those that said something, the first included."""
+    compared: int
+    changes: int
+    first: float | None
+    last: float | None
+    last_change: float | None
+    low: float
+    high: float
+    """Its change rate per visit lies in between, four times out of five."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """How likely it has changed by now."""
+
+    probability: float | None
+    """None for a page that was never downloaded."""
+    basis: str
+    """What it rests on: `model`, `history` (the page's own) or `site` (what is usual there)."""
+    rows: int
+    """Visits that the model was learned from."""
+    site_rate: float | None
+    """The share of visits to other pages of the site that found a change."""
+
+
+def site_visits(store: Store, site: int) -> Visits:
+    """The visits of a site's pages that said something, oldest first."""
+    kind = np.dtype([("page", "i8"), ("cycle", "i8"), ("at", "f8"), ("changed", "?")])
+    sql = """SELECT v.page, v.cycle, v.at, v.outcome IN (?, ?, ?) FROM visits v JOIN pages p ON p.id = v.page
+             WHERE p.site = ? AND v.outcome != ? ORDER BY v.id DESC LIMIT ?"""
+    found = (int(Outcome.CHANGED), int(Outcome.NEW), int(Outcome.GONE))
+    rows = store.db.execute(sql, (*found, site, int(Outcome.FAILED), MOST_VISITS))
+    return np.fromiter(rows, kind)[::-1]
+
+
+def own_history(visits: Visits, page: int) -> Own:
+    """What its own visits say."""
+    mine = visits[visits["page"] == page]
+    later = mine[1:]
+    changed = later["at"][later["changed"]]
+    low, high = between(int(later["changed"].sum()), len(later))
+    return Own(
+        visits=len(mine),
+        compared=len(later),
+        changes=len(changed),
+        first=float(mine["at"][0]) if len(mine) else None,
+        last=float(mine["at"][-1]) if len(mine) else None,
+        last_change=float(changed[-1]) if len(changed) else None,
+        low=low,
+        high=high,
+    )
+
+
+def chance_of(store: Store, visits: Visits, page: int, now: float) -> Chance:
+    """How likely a page has changed by now."""
+    numbers, place = np.unique(np.append(visits["page"], page), return_inverse=True)
+    folder = _folders(store, numbers)
+    ledger = Ledger.of(np.zeros(len(numbers), np.int64), folder)
+    rows, labels, when = _folded(ledger, visits, place[:-1])
+    mine = int(place[-1])
+    others = np.arange(len(numbers)) != mine
+    compared = int(ledger.compared[others].sum())
+    rate = float(ledger.changed[others].sum() / compared) if compared else None
+    if np.isnan(ledger.last[mine]):
+        return Chance(None, "nothing", 0, rate)
+    model = pooled.fit(rows, labels, when, names(depth=False).index(BASELINE), np.random.default_rng(1))
+    asked = features(ledger, np.array([mine]), max(now, float(ledger.last[mine])))
+    told = len(model.trees) > 0
+    basis = "model" if told else "history" if ledger.compared[mine] else "site"
+    return Chance(float(model.probability(asked)[0]), basis, len(labels) if told else 0, rate)
+
+
+def between(changed: int, of: int) -> tuple[float, float]:
+    """Where a share lies, given so many of so many (Wilson); everything is possible when nothing was seen.
+
+    >>> [round(value, 2) for value in between(0, 10)], between(0, 0)
+    ([0.0, 0.14], (0.0, 1.0))
+    """
+    if not of:
+        return 0.0, 1.0
+    share, extra = changed / of, _SURE**2 / of
+    middle = (share + extra / 2) / (1 + extra)
+    half = _SURE * math.sqrt(share * (1 - share) / of + extra / (4 * of)) / (1 + extra)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _folders(store: Store, pages: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A number for each page's directory."""
+    sql = "SELECT folder FROM pages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    raw = np.fromiter((row[0] for row in store.db.execute(sql, (str(pages.tolist()),))), np.int64)
+    return np.unique(raw, return_inverse=True)[1].reshape(-1)
+
+
+def _folded(
+    ledger: Ledger, visits: Visits, place: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float64]]:
+    """Go through the visits: the rows of features before each, what it found, and when."""
+    width = len(names(depth=False))
+    rows: list[NDArray[np.float32]] = [np.zeros((0, width), np.float32)]
+    labels: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
+    when: list[NDArray[np.float64]] = [np.zeros(0)]
+    for part in _runs(visits, place):
+        pages, at, changed = place[part], visits["at"][part], visits["changed"][part]
+        known = ~np.isnan(ledger.last[pages])
+        rows.append(features(ledger, pages[known], at[known]))
+        labels.append(changed[known])
+        when.append(at[known])
+        ledger.note(pages, at, changed)
+    return np.concatenate(rows), np.concatenate(labels), np.concatenate(when)
+
+
+def _runs(visits: Visits, place: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """The visits in order: those of a cycle together, of a page at most one at a time."""
+    cuts = np.flatnonzero(np.diff(visits["cycle"])) + 1
+    for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(visits)], strict=True):
+        for rows in turns(place[begin:end]):
+            yield rows + begin

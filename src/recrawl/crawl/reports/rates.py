@@ -1,0 +1,207 @@
+"""How often the pages of a repository change: its recorded visits as columns, and what estimators make of them.
+
+Where a server's Last-Modified is believed (spec C6), a change that it dates is taken to have happened then. The store
+has the Last-Modified of each page's newest version, so that of the last change; for a single page the headers in the
+archive tell those of earlier ones too. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.compare.validators import Trust, http_time
+from recrawl.learn.rates.comparison import estimate
+from recrawl.learn.rates.gaps import DAY, Floats, Gaps
+from recrawl.learn.rates.posteriors import Posterior, nested
+from recrawl.model import Outcome
+from recrawl.record import questions
+from recrawl.record.storage import Repository
+from recrawl.record.store import Store
+
+MOST_VISITS = 5_000_000
+"""Visits that are looked at, the newest."""
+MOST_VERSIONS = 200
+"""Versions of a single page whose headers are read, the newest."""
+_AMONG = "IN (SELECT value FROM json_each(?))"
+_MONTHS = "".join(
+    f" WHEN '{name}' THEN '{number:02d}'"
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+)
+# An HTTP date as servers write it, in seconds: 'Sun, 06 Nov 1994 08:49:37 GMT'. Any other spelling gives no time.
+_SECONDS = f"""strftime('%s', substr(modified, 13, 4) || '-' || CASE substr(modified, 9, 3){_MONTHS} END || '-'
+    || substr(modified, 6, 2) || 'T' || substr(modified, 18, 8))"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched:
+    """Pages that were visited, one row each, and what visits have said of them."""
+
+    page: NDArray[np.int64]
+    """Their numbers in the store, ascending."""
+    site: NDArray[np.int64]
+    folder: NDArray[np.int64]
+    """Groups from 0 up, as are sites."""
+    last_visit: Floats
+    gaps: Gaps
+    at: Floats
+    """One per row of `gaps`: when the visit was."""
+
+    @property
+    def levels(self) -> list[NDArray[np.int64]]:
+        """What pages lean on where they have seen little themselves."""
+        return [self.site, self.folder]
+
+    def row(self, page: int) -> int:
+        """The row of a page, -1 when it was never visited."""
+        place = int(np.searchsorted(self.page, page))
+        return place if place < len(self.page) and self.page[place] == page else -1
+
+
+def watched(store: Store, sites: list[int] | None = None) -> Watched:
+    """What is known of pages that were visited: of some sites, or of all."""
+    rows = _visits(store, sites)
+    facts = _facts(store, sites)  # after them, so that every page is there that was visited
+    page, first = np.unique(rows["page"], return_index=True)
+    owner = np.repeat(np.arange(len(page)), np.diff(np.append(first, len(rows))))
+    before = np.append(-np.inf, rows["at"][:-1])
+    later = np.ones(len(rows), bool)
+    later[first] = False  # a page's first visit has nothing to compare with
+    facts = facts[np.searchsorted(facts["id"], page)]
+    honest = trusted(store)
+    told = np.where(honest[facts["site"]] & (facts["told"] > 0), facts["told"], np.nan) if len(page) else np.zeros(0)
+    answers = rows[later]
+    last = _last_change(owner[later], answers["changed"], len(page))
+    quiet = _quiet(answers["at"], before[later], told[owner[later]], last)
+    gap = (answers["at"] - before[later]) / DAY
+    return Watched(
+        page=page,
+        site=np.unique(facts["site"], return_inverse=True)[1].reshape(-1).astype(np.int64),
+        folder=np.unique(facts["folder"], return_inverse=True)[1].reshape(-1).astype(np.int64),
+        last_visit=rows["at"][np.append(first[1:], len(rows)) - 1] if len(rows) else np.zeros(0),
+        gaps=Gaps.of(owner[later], gap, answers["changed"], pages=len(page), quiet=quiet),
+        at=np.ascontiguousarray(answers["at"]),
+    )
+
+
+def _visits(store: Store, sites: list[int] | None) -> NDArray[np.void]:
+    """Visits that said something, the newest; by page, and by time within each."""
+    kind = np.dtype([("page", "i8"), ("at", "f8"), ("changed", "?")])
+    join = "" if sites is None else f"JOIN pages p ON p.id = v.page AND p.site {_AMONG}"
+    sql = f"""SELECT v.page, v.at, v.outcome IN (?, ?, ?) FROM visits v {join}
+              WHERE v.outcome != ? ORDER BY v.id DESC LIMIT ?"""  # noqa: S608
+    found = (int(Outcome.CHANGED), int(Outcome.NEW), int(Outcome.GONE))
+    given = () if sites is None else (str(sites),)
+    rows = np.fromiter(store.db.execute(sql, (*found, *given, int(Outcome.FAILED), MOST_VISITS)), kind)[::-1]
+    return rows[np.argsort(rows["page"], kind="stable")]
+
+
+def _facts(store: Store, sites: list[int] | None) -> NDArray[np.void]:
+    """What is known of pages beside their visits; by page."""
+    kind = np.dtype([("id", "i8"), ("site", "i8"), ("folder", "i8"), ("told", "f8")])
+    where = "" if sites is None else f"WHERE site {_AMONG}"
+    sql = f"""SELECT id, site, folder, iif(modified = '', 0, ifnull({_SECONDS}, 0)) FROM pages {where} ORDER BY id"""  # noqa: S608
+    return np.fromiter(store.db.execute(sql, () if sites is None else (str(sites),)), kind)
+
+
+def trusted(store: Store) -> NDArray[np.bool_]:
+    """One per site: whether its Last-Modified has been right, and not been wrong too often."""
+    rows = store.sites()
+    honest = np.zeros(max((row.id for row in rows), default=-1) + 1, bool)
+    for row in rows:
+        trust = Trust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad)
+        honest[row.id] = row.lm_good > 0 and trust.last_modified
+    return honest
+
+
+def _last_change(owner: NDArray[np.int64], changed: NDArray[np.bool_], pages: int) -> NDArray[np.bool_]:
+    """Marks the last row of each page that found a change; rows are in order of time."""
+    last = np.full(pages, -1)
+    where = np.flatnonzero(changed)
+    last[owner[where]] = where  # of several, the last one stays
+    marked = np.zeros(len(owner), bool)
+    marked[last[last >= 0]] = True
+    return marked
+
+
+def _quiet(at: Floats, before: Floats, told: Floats, marked: NDArray[np.bool_]) -> Floats:
+    """Days from a dated change to the visit that found it; a date outside the gap says nothing."""
+    inside = marked & (told > before) & (told <= at)
+    return np.where(inside, (at - told) / DAY, np.nan)
+
+
+def with_headers(seen: Watched, repository: Repository, page: int, site: int) -> Watched:
+    """The same, with the dates of a single page's earlier changes from the archive, if its server is believed."""
+    row = seen.row(page)
+    honest = trusted(repository.store)
+    if row < 0 or site >= len(honest) or not honest[site]:
+        return seen
+    told = np.full(len(seen.at), np.nan)
+    mine = np.flatnonzero(seen.gaps.page == row)
+    for version in questions.versions(repository.store.db, page)[-MOST_VERSIONS:]:
+        date = next((value for name, value in repository.body(version)[1] if name.lower() == "last-modified"), "")
+        told[mine[np.abs(seen.at[mine] - version.at) < 1e-3]] = http_time(date) if date else np.nan
+    before = seen.at - seen.gaps.gap * DAY
+    quiet = _quiet(seen.at, before, told, seen.gaps.changed)
+    gaps = seen.gaps
+    known = np.where(np.isnan(quiet), gaps.quiet, quiet)
+    new = Gaps(gaps.page, gaps.gap, gaps.changed, gaps.pages, gaps.times, known)
+    return Watched(seen.page, seen.site, seen.folder, seen.last_visit, new, seen.at)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """What an estimator says, one row a page, or a group of pages."""
+
+    first: NDArray[np.int64]
+    """The row of the page, or of the first one of the group, in `Watched`."""
+    pages: NDArray[np.int64]
+    rate: Floats
+    """Changes a day of a page; not a number where the estimator has nothing to go by."""
+    low: Floats
+    high: Floats
+    """Between these the true rate lies; only `gamma` says so, others leave not a number."""
+    even: Floats
+    """Days after which a change is as likely as not."""
+    visits: Floats
+    """Visits that had an earlier one to be compared with."""
+    changes: Floats
+    days: Floats
+
+
+def rates_of(seen: Watched, estimator: str, group: NDArray[np.int64] | None = None, sure: float = 0.9) -> Rates:
+    """The rates of pages; with `group`, of groups: the mean of their pages."""
+    own = np.arange(len(seen.page)) if group is None else group
+    first, pages = np.unique(own, return_index=True)[1], np.bincount(own)
+    gaps = seen.gaps
+    believed = of_groups(nested(gaps, seen.levels), own)
+    if estimator == "gamma":
+        rate = believed.rate
+        low, high = believed.interval(sure)
+    else:
+        each = estimate(estimator, gaps)
+        some = ~np.isnan(each)
+        with np.errstate(invalid="ignore"):
+            rate = np.bincount(own[some], each[some], len(pages)) / np.bincount(own[some], minlength=len(pages))
+        low = high = np.full(len(pages), np.nan)
+    visits, changes, days = (
+        np.bincount(own, column).astype(np.float64) for column in (gaps.visits, gaps.changes, gaps.watched)
+    )
+    return Rates(first, pages, rate, low, high, believed.even(), visits, changes, days)
+
+
+def of_groups(pages: Posterior, group: NDArray[np.int64]) -> Posterior:
+    """The mean rate of each group's pages: the Gamma distribution that has its mean and its spread.
+
+    >>> both = of_groups(Posterior(np.array([2.0, 2.0, 1.0]), np.array([1.0, 1.0, 4.0])), np.array([0, 0, 1]))
+    >>> both.a.tolist(), both.b.tolist()
+    ([4.0, 1.0], [2.0, 4.0])
+    """
+    many = np.bincount(group)
+    mean = np.bincount(group, pages.a / pages.b) / many
+    spread = np.bincount(group, pages.a / pages.b**2) / many**2
+    return Posterior(mean**2 / spread, mean / spread)

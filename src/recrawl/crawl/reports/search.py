@@ -1,0 +1,45 @@
+"""Search with snippets: the index knows which pages there are for a query, the archive what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from recrawl.compare.noise.filters import Noise
+from recrawl.crawl.visits.stored_text import read_text
+from recrawl.discover.urls import origin
+from recrawl.errors import Unreadable
+from recrawl.record.index import Hit
+from recrawl.record.storage import Repository
+
+
+def search(
+    repository: Repository,
+    query: str,
+    noise: Callable[[str], Noise],
+    *,
+    limit: int = 10,
+    site: str = "",
+    offset: int = 0,
+    since: float | None = None,
+    until: float | None = None,
+) -> list[Hit]:
+    """The best pages for a query, each quoted; `noise` gives the noise filter of an origin."""
+
+    def text(page: int, at: float) -> str:
+        return _text(repository, page, at, noise)
+
+    index = repository.index
+    return index.search(query, limit=limit, site=site, offset=offset, since=since, until=until, text=text)
+
+
+def _text(repository: Repository, page: int, at: float, noise: Callable[[str], Noise]) -> str:
+    """What a page said at that time, as it was indexed; a page whose body cannot be read is found, but not quoted."""
+    version = repository.store.version_at(page, at)
+    if version is None or version.warc not in repository.archive.names:
+        return ""
+    url = repository.store.page(page)[0]
+    try:
+        _, headers, body = repository.body(version)
+        return read_text(body, headers, noise(origin(url)))
+    except (OSError, ValueError, Unreadable):
+        return ""

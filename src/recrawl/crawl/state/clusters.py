@@ -1,0 +1,169 @@
+"""Clusters of like pages (spec S4), live: built when a policy first asks for them, then kept up.
+
+    a cycle begins     pages downloaded since the last time, new or changed, are put where they belong; saved
+    it is resumed      the file names the cycle: what it began with is taken as it is
+    pages have doubled all is built anew, from the newest version of every page
+
+The file `models/clusters.npz` can always be made again. Where it is missing, damaged, of another program or not of
+this store, the clusters are built anew. A page that was never downloaded is in no cluster: nobody knows what it is
+like. To build is to read the text of every page, a millisecond each; to keep up, of those that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl import __version__
+from recrawl.book import Book, Clusters, Links
+from recrawl.compare.terms import hashed, hashed_addresses
+from recrawl.crawl.reports.anchors import links_of
+from recrawl.crawl.state.array_files import read_arrays, write_arrays
+from recrawl.crawl.state.load_book import mark
+from recrawl.crawl.visits.stored_text import read_page
+from recrawl.errors import Unreadable
+from recrawl.learn.structure.cluster_arrays import packed, unpacked
+from recrawl.learn.structure.clusters import PageClusters, cluster
+from recrawl.learn.structure.page_features import PageFacts, page_facts
+from recrawl.model import Outcome, State
+from recrawl.record.archive import Place
+from recrawl.record.rows import CycleRow
+from recrawl.record.storage import Repository
+from recrawl.record.store import Store
+from recrawl.record.warc import read_body
+
+_AGAIN = 2
+"""Built anew when there are so many times the pages that they were built from."""
+_NEVER_AGAIN = (State.GONE, State.MOVED, State.DROPPED)
+_HEAD = frozenset({"version", "cycle", "upto", "last", "from"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Clusters as they were when a cycle began."""
+
+    model: PageClusters
+    cycle: int
+    upto: int
+    """The first visit that they know nothing of."""
+    made_from: int
+    """Pages that they were built from."""
+
+
+class _Stored(NamedTuple):
+    """A page with its newest version."""
+
+    page: int
+    url: str
+    size: int
+    place: Place
+
+
+def clusters_for(book: Book, repository: Repository, cycle: CycleRow, *, begin: bool) -> Clusters:
+    """The clusters that a cycle begins with, or began with; saved when it really begins."""
+    kept = _saved(repository, cycle, len(book))
+    if kept is None or kept.cycle != cycle.id:
+        kept = _brought_up(kept, book, repository, cycle)
+        if begin:
+            _save(repository, kept)
+    of: NDArray[np.int32] = np.full(len(book), -1, np.int32)  # pages found since then are in none
+    of[: len(kept.model.page)] = kept.model.page
+    return Clusters(of, kept.model.clusters.nearest)
+
+
+def _brought_up(kept: _Kept | None, book: Book, repository: Repository, cycle: CycleRow) -> _Kept:
+    """Clusters for the pages of today."""
+    store = repository.store
+    stored = _stored(store, len(book))
+    if kept is None or len(stored) >= _AGAIN * max(1, kept.made_from):
+        pages = np.array([row.page for row in stored], np.int64)
+        built = cluster(_facts(repository, book, stored), np.random.default_rng(cycle.seed))
+        page: NDArray[np.int32] = np.full(len(book), -1, np.int32)
+        page[pages] = built.page
+        model = PageClusters(built.features, built.bisection, page)
+        return _Kept(model, cycle.id, cycle.first_visit, len(stored))
+    since = store.visits_between(kept.upto, cycle.first_visit)
+    other = set(since["page"][np.isin(since["outcome"], (Outcome.NEW, Outcome.CHANGED))].tolist())
+    changed = [row for row in stored if row.page in other]
+    model = kept.model
+    if changed:
+        model = model.updated(np.array([row.page for row in changed]), _facts(repository, book, changed))
+    return _Kept(model, cycle.id, cycle.first_visit, kept.made_from)
+
+
+def _saved(repository: Repository, cycle: CycleRow, pages: int) -> _Kept | None:
+    """What the file holds; None when it cannot be used."""
+    file = read_arrays(file_of(repository))
+    if file is None or not file.keys() >= _HEAD or str(file["version"]) != __version__:
+        return None
+    upto = int(file["upto"])
+    if upto > cycle.first_visit or not np.array_equal(file["last"], mark(repository.store, upto)):
+        return None
+    model = unpacked(file)
+    return _Kept(model, int(file["cycle"]), upto, int(file["from"])) if len(model.page) <= pages else None
+
+
+def _save(repository: Repository, kept: _Kept) -> None:
+    head = {
+        "version": np.array(__version__),
+        "cycle": np.array(kept.cycle),
+        "upto": np.array(kept.upto),
+        "last": mark(repository.store, kept.upto),
+        "from": np.array(kept.made_from),
+    }
+    write_arrays(file_of(repository), {**head, **packed(kept.model)})
+
+
+def file_of(repository: Repository) -> Path:
+    """Where the clusters are saved. They are of the pages, so all policies share them."""
+    return repository.folder / "models" / "clusters.npz"
+
+
+# -- what pages are like ------------------------------------------------------------------------------------------
+
+
+def _stored(store: Store, pages: int) -> list[_Stored]:
+    """The pages that can be read, in the order of their numbers."""
+    sql = f"""SELECT p.id, p.url, p.size, v.warc, v.start, v.length FROM pages p JOIN versions v ON v.id = p.version
+              WHERE p.id < ? AND p.state NOT IN ({", ".join(str(int(state)) for state in _NEVER_AGAIN)})
+              ORDER BY p.id"""  # noqa: S608
+    return [_Stored(row[0], row[1], row[2], Place(*row[3:])) for row in store.db.execute(sql, (pages,))]
+
+
+def _facts(repository: Repository, book: Book, rows: list[_Stored]) -> PageFacts:
+    """The facts of pages, from their newest versions."""
+    links: Links = links_of(repository.store, len(book)) if book.links is None else book.links
+    pages = np.array([row.page for row in rows], np.int64)
+    images: list[int] = []
+
+    def texts() -> Iterator[str]:
+        for row in rows:
+            text, pictures = _read(repository, row.place)
+            images.append(pictures)
+            yield text
+
+    urls = [row.url for row in rows]
+    words = hashed(texts())
+    return page_facts(
+        urls,
+        words,
+        hashed_addresses(urls),
+        images=np.array(images, np.int64),
+        in_links=np.bincount(links.target, minlength=len(book))[pages],
+        out_links=np.diff(links.start)[pages],
+        size=np.array([row.size for row in rows], np.int64),
+    )
+
+
+def _read(repository: Repository, place: Place) -> tuple[str, int]:
+    """Text and number of images; a body that cannot be read says nothing."""
+    try:
+        _, headers, body = read_body(repository.archive.read(place))
+        return read_page(body, headers)
+    except (OSError, ValueError, KeyError, Unreadable):
+        return "", 0

@@ -1,0 +1,215 @@
+"""What a policy remembers from cycle to cycle, live (see `recrawl.choose.protocol.Learner`).
+
+A policy's memory is a fold over the recorded visits, in the order of their numbers. The file in `models/` saves the
+trouble of folding all of them again: it says up to which visit it has come, and what was learned by then. Where it is
+missing, damaged, of another policy or program, or not of this store, the fold begins at the first visit; where it is
+behind, because a crawl or a cycle of another policy came in between, the fold goes on from there.
+
+    cycle begins      fold up to the cycle's first visit; the policy chooses by that
+    cycle crashes     nothing was saved: who resumes it folds up to the same visit
+    cycle finished    fold up to the cycle's last visit, save
+
+`learn` is told of one *run* of visits at a time: those of one cycle or crawl that follow one another. It sees the book
+as it was before the run, cut to the pages that had been found by then; what is known of a page is only whether it is
+gone, since what else barred pages in the past is not recorded. So the same visits make the same memory, whenever and
+in how many steps they are folded.
+
+What the user told the policy, such as the anchors that were named, is put into its memory before it learns: it counts
+from the next cycle on, whatever was saved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl import __version__
+from recrawl.book import Book, Clusters, Links
+from recrawl.choose import Policy, describe
+from recrawl.choose.protocol import Learner, needs_of
+from recrawl.crawl.hints.hint_codec import unpacked
+from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
+from recrawl.crawl.state.book_columns import equip
+from recrawl.crawl.state.load_book import load_book, mark, step_back, take_in, turns
+from recrawl.learn.structure.neighbours import fitted
+from recrawl.model import Outcomes
+from recrawl.record.rows import CycleRow
+from recrawl.record.storage import Repository
+from recrawl.record.store import Columns, Store
+
+_KEPT = "kept "
+"""Before the names of the policy's own arrays in the file."""
+_WHOLE = ("now", "folders", "links", "clusters", "form", "hints", "memory")
+_PER_PAGE = tuple(item.name for item in fields(Book) if item.name not in _WHOLE)
+
+
+@dataclass(slots=True)
+class Past:
+    """The book as it was before visit `upto`, with the policy's memory of that time. Of `pages` pages at most."""
+
+    book: Book
+    upto: int
+    pages: int
+
+
+def ready_book(
+    repository: Repository,
+    policy: Policy,
+    cycle: CycleRow,
+    limits: Mapping[int, int],
+    *,
+    begin: bool,
+    told: Mapping[str, NDArray[Any]] = MappingProxyType({}),
+) -> tuple[Book, Past | None]:
+    """The book for a cycle with all that the policy asks for, and the past to go on from when the cycle is over.
+
+    Without `begin` nothing is written: for questions about a cycle that is not to be run. `told` is what the user told
+    policies, by the name in their memory; each gets what is its own.
+    """
+    book = load_book(repository.store, cycle, limits)
+    equip(book, repository, cycle, needs_of(policy), begin=begin)
+    told = {name: column for name, column in told.items() if name.startswith(f"{policy.name}.")}
+    if not isinstance(policy, Learner):
+        book.memory.update(told)
+        return book, None
+    past = _saved(repository, policy, cycle, book) or _nothing(book)
+    past.book.memory.update(told)
+    _fold(repository.store, policy, past, cycle.first_visit)
+    book.memory = dict(past.book.memory)
+    return book, past
+
+
+def remember(repository: Repository, policy: Policy, cycle: CycleRow, past: Past | None) -> None:
+    """The cycle is finished: take in what came of it, and save."""
+    if past is None:
+        return
+    store = repository.store
+    # Not beyond its own last visit: what comes after it may be part of a crawl that goes on later.
+    sql = "SELECT ifnull(max(id) + 1, 0) FROM visits WHERE id >= ? AND cycle = ?"
+    _fold(store, policy, past, int(store.db.execute(sql, (cycle.first_visit, cycle.id)).fetchone()[0]))
+    head = {
+        "policy": np.array(describe(policy)),
+        "version": np.array(__version__),
+        "upto": np.array(past.upto),
+        "last": mark(store, past.upto),
+        "known": past.book.known[: past.pages],
+    }
+    kept = {_KEPT + name: column for name, column in past.book.memory.items()}
+    write_arrays(file_of(repository, policy), {**head, **kept})
+
+
+def file_of(repository: Repository, policy: Policy) -> Path:
+    """Where a policy's memory is saved; with other parameters it is another policy."""
+    mark = hashlib.blake2b(describe(policy).encode(), digest_size=6).hexdigest()
+    return repository.folder / "models" / f"{policy.name}-{mark}.npz"
+
+
+# -- where the fold begins --------------------------------------------------------------------------------------
+
+
+def _nothing(book: Book) -> Past:
+    """Before the first visit."""
+    past = Past(_copied(book), 0, 0)
+    past.book.forget(np.arange(len(book)))
+    return past
+
+
+def _saved(repository: Repository, policy: Policy, cycle: CycleRow, book: Book) -> Past | None:
+    """As far as the file has come; None when it cannot be used."""
+    file = read_arrays(file_of(repository, policy))
+    if file is None or not _fits(file, repository.store, policy, cycle, len(book)):
+        return None
+    past = Past(_copied(book), int(file["upto"]), len(file["known"]))
+    if past.upto < cycle.first_visit:
+        step_back(past.book, repository.store, past.upto)
+    past.book.known[:] = True
+    past.book.known[: past.pages] = file["known"]
+    past.book.memory = {name.removeprefix(_KEPT): file[name] for name in file if name.startswith(_KEPT)}
+    return past
+
+
+def _fits(file: Arrays, store: Store, policy: Policy, cycle: CycleRow, pages: int) -> bool:
+    """Whether a file is this policy's, of this store, and not ahead of the cycle."""
+    return (
+        {"policy", "version", "upto", "last", "known"} <= file.keys()
+        and str(file["policy"]) == describe(policy)
+        and str(file["version"]) == __version__
+        and int(file["upto"]) <= cycle.first_visit
+        and np.array_equal(file["last"], mark(store, int(file["upto"])))
+        and len(file["known"]) <= pages
+    )
+
+
+def _copied(book: Book) -> Book:
+    """The book with columns of its own, where visits change them."""
+    return replace(book, memory={}, **{name: getattr(book, name).copy() for name in _PER_PAGE})
+
+
+# -- the fold -----------------------------------------------------------------------------------------------------
+
+
+def _fold(store: Store, policy: Policy, past: Past, end: int) -> None:
+    """Take in all visits before a number."""
+    assert isinstance(policy, Learner)
+    if past.upto >= end:
+        return
+    cycles = {row.id: row for row in store.cycles()}
+    for visits in _runs(store, past.upto, end, sorted({row.first_visit for row in cycles.values()})):
+        cycle = cycles[int(visits["cycle"][0])]
+        past.pages = max(past.pages, cycle.known, int(visits["page"].max()) + 1)
+        view = _first_pages(past.book, past.pages, cycle.started)
+        for rows in turns(visits["page"]):  # only what was imported can hold a page more than once
+            pages = visits["page"][rows]
+            if "hints" in policy.needs:
+                view.hints = unpacked(pages, visits["hints"][rows], view)
+            policy.learn(view, Outcomes(pages, visits["outcome"][rows]), visits["at"][rows])
+            view.known[pages] = True  # they were visited, so they were known
+            take_in(view, visits, rows)
+    past.upto = end
+
+
+def _runs(store: Store, begin: int, end: int, firsts: list[int]) -> Iterator[Columns]:
+    """Visits in runs: cut where a cycle began, and where one went on that had been stopped.
+
+    A fold ends where a cycle begins, or behind the last visit of one that is finished. Both are such places, so the
+    runs are the same ones in however many steps they are taken.
+    """
+    cuts = [begin, *(first for first in firsts if begin < first < end), end]
+    for first, last in pairwise(cuts):
+        visits = store.visits_between(first, last)
+        other = np.flatnonzero(np.diff(visits["cycle"])) + 1
+        for start, stop in zip([0, *other], [*other, len(visits["cycle"])], strict=True):
+            if stop > start:
+                yield {name: column[start:stop] for name, column in visits.items()}
+
+
+def _first_pages(book: Book, pages: int, now: float) -> Book:
+    """The book of the first so many pages, on the same columns and the same memory."""
+    columns = {name: getattr(book, name)[:pages] for name in _PER_PAGE}
+    view = replace(book, now=now, **columns)
+    if book.links is not None:
+        view.links = _links_among(book.links, pages)
+    if book.clusters is not None:
+        view.clusters = Clusters(book.clusters.of[:pages], book.clusters.nearest)
+    if book.form is not None:
+        view.form = book.form[:pages]
+    view.hints = None  # a visit's record has those that it took with it
+    return view
+
+
+def _links_among(links: Links, pages: int) -> Links:
+    """The links between the first so many pages. They are those of today: what they were is not recorded."""
+    if pages >= len(links):
+        return fitted(links, pages)
+    start = links.start[: pages + 1]
+    inside = links.target[: start[-1]] < pages
+    before = np.concatenate(([0], np.cumsum(inside)))
+    return Links(before[start], links.target[: start[-1]][inside])

@@ -1,0 +1,92 @@
+"""What the user wants has changed: pages come into scope or leave it, before the next crawl or cycle begins.
+
+Pages that are no longer wanted are dropped (their versions stay), dropped ones that are wanted again come back, and
+where a scope has become wider the stored pages are read again for links that were refused before. Pages that the user
+named, by a seed or by an import, are not judged by patterns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+
+import numpy as np
+
+from recrawl.crawl.options import Options
+from recrawl.crawl.state.reindex import index_pages
+from recrawl.crawl.visits.discovery import Discovery
+from recrawl.crawl.visits.messages import ReaderConfig, Task
+from recrawl.crawl.visits.page_reader import PageReader
+from recrawl.discover.scope import Scopes
+from recrawl.errors import Unreadable
+from recrawl.model import State
+from recrawl.record.rows import Batch
+from recrawl.record.storage import Repository
+
+_META = "scopes"
+_AT_ONCE = 500
+
+
+def scopes_changed(repository: Repository, scopes: Scopes) -> bool:
+    """Whether the scopes are others than at the last crawl or cycle."""
+    return bool(repository.store.meta(_META, "") != _fingerprint(scopes))
+
+
+def forget_scopes(repository: Repository) -> None:
+    """Have the next crawl or cycle look at everything again."""
+    repository.store.set_meta(_META, "forgotten")
+
+
+def rescope(repository: Repository, options: Options, discovery: Discovery, take: Callable[[Batch], None]) -> None:
+    """Bring the pages in line with the scopes; new ones go to `take`, in batches."""
+    store = repository.store
+    before = store.meta(_META, "")
+    _drop_and_recall(repository, options)
+    if before:
+        _read_again(repository, options, discovery, take)
+    store.set_meta(_META, _fingerprint(options.scopes))
+
+
+def _fingerprint(scopes: Scopes) -> str:
+    return hashlib.blake2b(json.dumps(scopes.describe()).encode(), digest_size=16).hexdigest()
+
+
+def _drop_and_recall(repository: Repository, options: Options) -> None:
+    drop: list[int] = []
+    recall: list[int] = []
+    revive: list[int] = []
+    rows = repository.store.db.execute("SELECT id, url, depth, parent, state, payload NOT NULL FROM pages")
+    for page, url, depth, parent, state, downloaded in rows:
+        wanted = options.scopes.refuses(url, depth) is None
+        if state == State.DROPPED and wanted:
+            (recall if downloaded else revive).append(page)
+        elif state != State.DROPPED and not wanted and not (depth == 0 and parent < 0):
+            drop.append(page)
+    repository.store.set_states(State.DROPPED, drop)
+    repository.store.set_states(State.LIVE, recall)
+    repository.store.set_states(State.FOUND, revive)
+    index_pages(repository, options, drop + recall)
+
+
+def _read_again(repository: Repository, options: Options, discovery: Discovery, take: Callable[[Batch], None]) -> None:
+    reader = PageReader(ReaderConfig(options.rules, want_text=False))
+    batch = Batch()
+    rows = repository.store.db.execute("SELECT id, url, depth, version FROM pages WHERE state = 1 AND version >= 0")
+    for page, url, depth, number in rows.fetchall():
+        version = repository.store.version(number)
+        if version is None:
+            continue
+        status, headers, body = repository.body(version)
+        task = Task(page, url, version.at, "", status, headers, b"", body, version.payload, 0, None, None, True)
+        try:
+            reading = reader.understand(task)
+        except Unreadable:
+            continue
+        if reading.follow:
+            known = discovery.look_up(np.frombuffer(reading.keys, np.int64))
+            discovery.links(known, reading, parent=page, depth=depth + 1, at=options.clock(), batch=batch)
+        if len(batch.pages) >= _AT_ONCE:
+            take(batch)
+            batch = Batch()
+    take(batch)

@@ -1,0 +1,121 @@
+"""How much the pages of a repository matter, and what visits to them cost: put into the book before a policy sees it.
+
+Both can change while a cycle is under way, as files are edited and pages change in size; so what a cycle began with is
+put aside, and whoever resumes the cycle goes by it. Ranks are kept beside it: the next cycle's are found sooner from
+them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recrawl.book import Book
+from recrawl.crawl.reports.anchors import links_of
+from recrawl.crawl.state.array_files import read_arrays, write_arrays
+from recrawl.discover.urls import DEFAULT_RULES, UrlRules
+from recrawl.discover.weight_files import read_weights
+from recrawl.errors import UsageError
+from recrawl.learn.value.importance import Floats, costs, kind_of, matched, tempered
+from recrawl.record.rows import CycleRow
+from recrawl.record.storage import Repository
+from recrawl.record.store import Store
+
+_LATELY = 200_000
+"""Visits that tell how often a server answers without a page, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What the user says (see `recrawl.learn.value.importance`)."""
+
+    importance: str = "even"
+    cost: str = "visit"
+    rules: UrlRules = DEFAULT_RULES
+
+    @property
+    def even(self) -> bool:
+        """Whether all pages are alike."""
+        return self.importance == "even" and self.cost == "visit"
+
+
+EVEN = Weights()
+"""All pages alike."""
+
+
+def check_weights(repository: Repository, weights: Weights) -> None:
+    """Refuse weights that cannot be had; to be asked before a cycle is begun."""
+    kind, path = kind_of(weights.importance)
+    if path and not _file(repository, path).is_file():
+        raise UsageError(
+            f"the file that says how much pages matter, {path}, is not there: mend the setting 'importance' ({kind})"
+        )
+
+
+def weigh(book: Book, repository: Repository, cycle: CycleRow, weights: Weights, *, begin: bool) -> str:
+    """Set the book's weights and costs, as of the cycle's start; what of them was ignored, in words."""
+    if weights.even:
+        return ""
+    aside = repository.folder / "models" / "weights-of-cycle.npz"
+    kept = read_arrays(aside) or {}
+    if "cycle" in kept and int(kept["cycle"]) == cycle.id:
+        book.weight, book.cost = _fitted(kept["weight"], len(book)), _fitted(kept["cost"], len(book))
+        return ""
+    weight, ranks, ignored = _importance(book, repository, weights, kept.get("ranks"))
+    cost = np.ones(len(book))
+    if weights.cost == "bytes":
+        cost = costs(book.size, _cheap(repository.store, cycle)[book.site])
+    if begin:
+        write_arrays(aside, {"cycle": np.array(cycle.id), "weight": weight, "cost": cost, "ranks": ranks})
+    book.weight, book.cost = weight, cost
+    return ignored
+
+
+def _importance(
+    book: Book, repository: Repository, weights: Weights, ranks: Floats | None
+) -> tuple[Floats, Floats, str]:
+    """Weights, ranks to begin with next time, and what was ignored."""
+    kind, path = kind_of(weights.importance)
+    none = np.zeros(0)
+    if kind == "even":
+        return np.ones(len(book)), none, ""
+    if kind == "pagerank":
+        learn: Any = importlib.import_module("recrawl.learn.structure.pagerank")  # slow to load
+        found = learn.pagerank(links_of(repository.store, len(book)), start=ranks)
+        return tempered(found * len(found))[0], found, ""
+    said, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=kind == "clicks")
+    keys, page = repository.store.keys()
+    pages = np.zeros(len(book), np.int64)
+    inside = page < len(book)
+    pages[page[inside]] = keys[inside]
+    raw, unknown = matched(pages, said, weight, add=kind == "clicks", missing=1.0)
+    calm, ignored = tempered(raw)
+    told = str(replace(ignored, unreadable=ignored.unreadable + lost, unknown=unknown))
+    return calm, none, f"of the weights in {path}, {told}" if told else ""
+
+
+def _cheap(store: Store, cycle: CycleRow) -> Floats:
+    """One per site: the share of its answers that came without a page (304)."""
+    sql = """SELECT p.site, count(*), sum(v.status = 304) FROM visits v JOIN pages p ON p.id = v.page
+             WHERE v.id < ? AND v.id >= ? AND v.status > 0 GROUP BY p.site"""
+    rows = store.db.execute(sql, (cycle.first_visit, cycle.first_visit - _LATELY)).fetchall()
+    share = np.zeros(max((row.id for row in store.sites()), default=-1) + 1)
+    for site, answers, cheap in rows:
+        share[site] = cheap / answers
+    return share
+
+
+def _fitted(column: Floats, pages: int) -> Floats:
+    """As many values as there are pages; pages found since are like any other."""
+    whole = np.ones(pages)
+    whole[: len(column)] = column[:pages]
+    return whole
+
+
+def _file(repository: Repository, path: str) -> Path:
+    """Paths are meant from the repository."""
+    return repository.folder / path

@@ -1,0 +1,169 @@
+"""From addresses to pages: what is known already, what is new and wanted, what is refused and why not to ask again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.crawl.visits.messages import Reading
+from recrawl.crawl.visits.servers import Server, Servers
+from recrawl.discover import urls as addresses
+from recrawl.discover.known_urls import Known
+from recrawl.discover.scope import Scopes
+from recrawl.discover.traps import TrapGuard, TrapLimits
+from recrawl.model import State
+from recrawl.record.rows import Batch, NewPage
+from recrawl.record.store import Store
+
+_REMEMBER = 200_000
+"""Refused addresses that are remembered, so that a menu's outside links are not judged on every page."""
+_SAMPLE = 50_000
+"""Known addresses that the trap guard is shown at the start; of more pages, a sample."""
+
+
+class Fresh(NamedTuple):
+    """A page that was found in this run."""
+
+    url: str
+    site: int
+    depth: int
+
+
+def _ignore(_page: int, _fresh: Fresh) -> None:
+    pass
+
+
+class Discovery:
+    """The book of addresses. New pages go into the current batch and to `on_new`."""
+
+    def __init__(
+        self,
+        store: Store,
+        servers: Servers,
+        scopes: Scopes,
+        *,
+        cycle: int,
+        now: float,
+        traps: TrapLimits | None = None,
+        on_new: Callable[[int, Fresh], None] = _ignore,
+    ) -> None:
+        self._store = store
+        self._servers = servers
+        self._scopes = scopes
+        self._traps = traps or TrapLimits()
+        self._now = now
+        self._guard: TrapGuard | None = None
+        self._known = Known(*store.keys())
+        self._next = store.next_id("pages")
+        self._refused: set[int] = set()
+        self._cycle = cycle
+        self._on_new = on_new
+        self.fresh: dict[int, Fresh] = {}
+        self.refusals: Counter[str] = Counter()
+
+    def look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Page numbers of addresses by their keys, -1 for those not known yet."""
+        return self._known.find(keys)
+
+    def links(
+        self, pages: NDArray[np.int64], reading: Reading, *, parent: int, depth: int, at: float, batch: Batch
+    ) -> tuple[NDArray[np.int32], int]:
+        """Pages that a page links to, and how many of them were new; `pages` is what `look_up` knew of them."""
+        unknown = (pages < 0).nonzero()[0]
+        new = 0
+        if len(unknown):
+            lines, keys = reading.urls.split("\n"), np.frombuffer(reading.keys, np.int64)
+            for place, key in zip(unknown.tolist(), keys[unknown].tolist(), strict=True):
+                if key in self._refused:
+                    continue
+                page, is_new = self.add(lines[place], parent=parent, depth=depth, at=at, batch=batch)
+                pages[place] = page
+                new += is_new
+            pages = pages[pages >= 0]
+        return pages.astype(np.int32), new
+
+    def add(self, url: str, *, parent: int, depth: int, at: float, batch: Batch, listed: int = 0) -> tuple[int, bool]:
+        """The page of an address, -1 when it is refused; and whether it is new."""
+        origin = addresses.origin(url)
+        key = addresses.key(url)
+        if not self._scopes.knows(origin):
+            self._refuse(key, "other-site")
+            return -1, False
+        server = self._servers.of(origin)
+        usual = server.habits.apply(url)
+        if usual != url:
+            url, key = usual, addresses.key(usual)
+        page = self._known.get(key)
+        if page >= 0:
+            return page, False
+        reason = self._scopes.refuses(url, depth) or server.refuses_more() or self._trap_guard().admits(url)
+        if reason:
+            self._refuse(key, reason)
+            return -1, False
+        return self._make(url, key, server, parent=parent, depth=depth, at=at, batch=batch, listed=listed), True
+
+    def admit(self, url: str, *, at: float, batch: Batch) -> tuple[int, bool]:
+        """The page of an address that the user named; nothing is refused."""
+        key = addresses.key(url)
+        page = self._known.get(key)
+        if page >= 0:
+            return page, False
+        server = self._servers.of(addresses.origin(url))
+        return self._make(url, key, server, parent=-1, depth=0, at=at, batch=batch, listed=0), True
+
+    def _make(
+        self,
+        url: str,
+        key: int,
+        server: Server,
+        *,
+        parent: int,
+        depth: int,
+        at: float,
+        batch: Batch,
+        listed: int,
+    ) -> int:
+        page, self._next = self._next, self._next + 1
+        self._known.add(key, page)
+        server.pages += 1
+        batch.pages.append(
+            NewPage(
+                id=page,
+                key=key,
+                site=server.id,
+                folder=addresses.key(addresses.directory(url)),
+                depth=depth,
+                parent=parent,
+                found=at,
+                cycle=self._cycle,
+                state=int(State.FOUND),
+                listed=listed,
+                url=url,
+            )
+        )
+        fresh = self.fresh[page] = Fresh(url, server.id, depth)
+        self._on_new(page, fresh)
+        return page
+
+    def _trap_guard(self) -> TrapGuard:
+        """Made when the first new address comes: it has to see all known ones."""
+        if self._guard is None:
+            self._guard = TrapGuard(self._traps, now=self._now)
+            every = 1 + self._store.next_id("pages") // _SAMPLE
+            for url in self._store.urls(every):
+                self._guard.note(url, every)
+            for fresh in self.fresh.values():
+                self._guard.note(fresh.url)
+        return self._guard
+
+    def _refuse(self, key: int, reason: str) -> None:
+        self.refusals[reason] += 1
+        if reason == "too-deep":
+            return  # a shorter way to it may be found yet
+        if len(self._refused) >= _REMEMBER:
+            self._refused.clear()
+        self._refused.add(key)

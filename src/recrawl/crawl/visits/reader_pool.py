@@ -1,0 +1,152 @@
+"""Processes that read pages. A page that holds or kills its process costs itself only.
+
+Tasks travel in batches, since a message costs more than most pages. A process is given a batch only when it idles: it
+takes it off the pipe at once, so handing over never blocks on a page that holds the parser. When a batch is not back
+in time its process is killed, a new one is started, and its pages are tried again one by one: the guilty one is found
+and gives a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import deque
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+
+from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
+from recrawl.model import Failure
+
+BATCH = 32
+"""Most pages in a message."""
+BATCH_BYTES = 2_000_000
+START_SECONDS = 30.0
+"""How much longer the first batch of a process may take: it has to start."""
+
+_DETAIL = {
+    Failure.PARSE_TIMEOUT: "reading this page took too long",
+    Failure.PARSE_CRASH: "the reader process died of this page",
+}
+
+
+class _Process:
+    """One reader process and the batch that it is busy with."""
+
+    def __init__(self, config: ReaderConfig) -> None:
+        self.connection, theirs = Pipe()
+        fd = theirs.fileno()
+        self._child = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "recrawl.crawl.visits.reader_process", str(fd)],
+            pass_fds=[fd],
+            stdin=subprocess.DEVNULL,
+            process_group=0,  # Ctrl-C is ours to handle; a reader ends when its pipe does
+            env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # numpy's threads would cost more than its import
+        )
+        theirs.close()
+        self.connection.send(config)
+        self.batch: list[Task] = []
+        self._deadline = 0.0
+        self._fresh = True
+
+    def give(self, batch: list[Task], now: float, seconds: float) -> None:
+        self.batch = batch
+        self._deadline = now + seconds + (START_SECONDS if self._fresh else 0.0)
+        self.connection.send(batch)
+
+    def take(self) -> list[Reading]:
+        readings: list[Reading] = self.connection.recv()
+        self.batch, self._fresh = [], False
+        return readings
+
+    def left(self, now: float) -> float:
+        return self._deadline - now
+
+    def stop(self) -> None:
+        self.connection.close()
+        self._child.kill()
+        self._child.wait()
+
+
+class Readers:
+    """A pool of reader processes, started when first needed."""
+
+    def __init__(self, config: ReaderConfig, *, processes: int, seconds: float) -> None:
+        self._config = config
+        self._count = max(1, processes)
+        self._seconds = seconds
+        self._processes: list[_Process] = []
+        self._waiting: deque[Task] = deque()
+        self._suspects: deque[Task] = deque()
+        self.pending = 0
+        self.pending_bytes = 0
+
+    @property
+    def connections(self) -> list[Connection]:
+        """What becomes readable when a batch is back."""
+        return [process.connection for process in self._processes]
+
+    def submit(self, task: Task) -> None:
+        """Hand in a page."""
+        self._waiting.append(task)
+        self.pending += 1
+        self.pending_bytes += len(task.body)
+
+    def pump(self, now: float) -> None:
+        """Give what waits to processes that idle."""
+        if self.pending and not self._processes:
+            self._processes = [_Process(self._config) for _ in range(self._count)]
+        for process in self._processes:
+            if process.batch:
+                continue
+            if self._suspects:
+                process.give([self._suspects.popleft()], now, self._seconds)
+            elif self._waiting:
+                process.give(self._next_batch(), now, self._seconds)
+
+    def collect(self, now: float) -> list[Reading]:
+        """Readings that are back, and failures of pages whose time is up."""
+        readings: list[Reading] = []
+        for place, process in enumerate(self._processes):
+            if not process.batch:
+                continue
+            try:
+                if process.connection.poll():
+                    self.pending_bytes -= sum(len(task.body) for task in process.batch)
+                    readings += process.take()
+                elif process.left(now) <= 0:
+                    self._processes[place] = self._replace(process, Failure.PARSE_TIMEOUT, readings)
+            except (EOFError, OSError):
+                self._processes[place] = self._replace(process, Failure.PARSE_CRASH, readings)
+        self.pending -= len(readings)
+        return readings
+
+    def deadline(self, now: float) -> float | None:
+        """Seconds until a process must be looked after, None when all idle."""
+        left = [process.left(now) for process in self._processes if process.batch]
+        return max(0.0, min(left)) if left else None
+
+    def close(self) -> None:
+        """Stop all processes; what they had is lost."""
+        for process in self._processes:
+            process.stop()
+        self._processes = []
+
+    def _next_batch(self) -> list[Task]:
+        batch: list[Task] = []
+        size = 0
+        while self._waiting and len(batch) < BATCH and size < BATCH_BYTES:
+            batch.append(self._waiting.popleft())
+            size += len(batch[-1].body)
+        return batch
+
+    def _replace(self, process: _Process, failure: Failure, readings: list[Reading]) -> _Process:
+        """Kill a process; a page that was alone is guilty, others get another try one by one."""
+        process.stop()
+        if len(process.batch) == 1:
+            task = process.batch[0]
+            self.pending_bytes -= len(task.body)
+            readings.append(Reading(task.ticket, failure=failure.value, detail=_DETAIL[failure]))
+        else:
+            self._suspects.extend(process.batch)
+        return _Process(self._config)

@@ -1,0 +1,171 @@
+"""What is known of each server: robots.txt, trust in its validators, its redirect habits, how many pages it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from recrawl.compare.gone import vanishing
+from recrawl.compare.noise.filters import Noise
+from recrawl.compare.validators import Trust
+from recrawl.crawl.options import Options, SiteOptions
+from recrawl.discover.redirect_habits import Habits
+from recrawl.discover.scope import site
+from recrawl.discover.urls import origin
+from recrawl.fetch.robots import Robots
+from recrawl.model import State
+from recrawl.record.rows import SiteRow
+from recrawl.record.store import Store
+
+_SPARE = 1000
+
+
+@dataclass(slots=True)
+class Server:
+    """One server; changes are written with the next commit when `dirty`."""
+
+    id: int
+    origin: str
+    robots: Robots | None
+    trust: Trust
+    habits: Habits
+    options: SiteOptions
+    noise: int
+    sitemap_at: float = 0.0
+    held_until: float = 0.0
+    """It asked us to stay away until then."""
+    refused: str = ""
+    """Why its address may not be connected to, once that was tried."""
+    pages: int = 0
+    live: int = 0
+    boarding: int = 0
+    """Pages asked for the first time that are not recorded yet; they count towards the site's limit."""
+    missing: int = 0
+    dirty: bool = False
+
+    def refuses_more(self) -> str | None:
+        """A site that may have only so many pages need not have many more found: some will fail, most will not."""
+        limit = self.options.limit
+        return "site-limit" if limit is not None and self.pages >= 2 * limit + _SPARE else None
+
+    def vanishing(self) -> bool:
+        """Whether its pages seem to disappear together (spec C5)."""
+        return vanishing(self.live, self.missing)
+
+    def row(self) -> SiteRow:
+        """As it is stored."""
+        robots = self.robots
+        return SiteRow(
+            id=self.id,
+            origin=self.origin,
+            robots_status=robots.status if robots else -1,
+            robots_body=robots.body if robots else b"",
+            robots_at=robots.fetched if robots else 0.0,
+            robots_held=robots.held_since if robots else 0.0,
+            sitemap_at=self.sitemap_at,
+            held_until=self.held_until,
+            lm_good=self.trust.lm_good,
+            lm_bad=self.trust.lm_bad,
+            etag_good=self.trust.etag_good,
+            etag_bad=self.trust.etag_bad,
+            habits=self.habits.dump(),
+        )
+
+
+class Servers:
+    """All servers, by number and by origin."""
+
+    def __init__(self, store: Store, options: Options, agent: str) -> None:
+        self._options = options
+        self._agent = agent
+        self._noise_places = {noise: place for place, noise in enumerate(noise_table(options))}
+        self._by_origin: dict[str, Server] = {}
+        self._by_id: list[Server] = []
+        for row in store.sites():
+            self._add(self._load(row))
+        counts = "SELECT site, state, count(*) FROM pages GROUP BY site, state"
+        for number, state, count in store.db.execute(counts):
+            self[number].pages += count
+            if state == State.LIVE:
+                self[number].live = count
+            elif state == State.MISSING:
+                self[number].missing = count
+
+    def __getitem__(self, number: int) -> Server:
+        return self._by_id[number]
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Server]:
+        return iter(self._by_id)
+
+    def limits(self) -> dict[int, int]:
+        """How many pages a site may have, where that is limited."""
+        return {server.id: server.options.limit for server in self if server.options.limit is not None}
+
+    def of(self, origin: str) -> Server:
+        """The server of an origin, made when it is new."""
+        server = self._by_origin.get(origin)
+        if server is None:
+            blank = SiteRow(len(self._by_id), origin, -1, b"", 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, "")
+            server = self._load(blank)
+            server.dirty = True
+            self._add(server)
+        return server
+
+    def of_url(self, url: str) -> Server:
+        """The server of an address."""
+        return self.of(origin(url))
+
+    def take_dirty(self) -> list[SiteRow]:
+        """Rows to be written, once."""
+        dirty = [server for server in self._by_id if server.dirty]
+        for server in dirty:
+            server.dirty = False
+        return [server.row() for server in dirty]
+
+    def _add(self, server: Server) -> None:
+        self._by_id.append(server)
+        self._by_origin[server.origin] = server
+
+    def _options_of(self, origin: str) -> SiteOptions:
+        """What the user said about a server, or about the one whose place it has taken; but no leave to be private."""
+        said = self._options.sites.get(origin)
+        if said is not None:
+            return said
+        former = self._options.scopes.aliases.get(site(origin + "/"), "")
+        for scheme in ("https", "http"):
+            said = self._options.sites.get(f"{scheme}://{former}")
+            if said is not None:
+                return replace(said, allow_private=self._options.allow_private)
+        return SiteOptions(allow_private=self._options.allow_private)
+
+    def _load(self, row: SiteRow) -> Server:
+        robots = None
+        if row.robots_status >= 0:
+            robots = Robots.from_answer(
+                row.robots_status,
+                row.robots_body,
+                row.robots_at,
+                agent=self._agent,
+                max_age=self._options.robots_age,
+                failure=row.robots_status == 0,
+                held_since=row.robots_held,
+            )
+        return Server(
+            id=row.id,
+            origin=row.origin,
+            robots=robots,
+            trust=Trust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad),
+            habits=Habits.load(row.habits),
+            options=self._options_of(row.origin),
+            noise=self._noise_places[self._options.noise(row.origin)],
+            sitemap_at=row.sitemap_at,
+            held_until=row.held_until,
+        )
+
+
+def noise_table(options: Options) -> list[Noise]:
+    """The different noise filters in use; servers and reader processes name them by their place here."""
+    return list(dict.fromkeys([options.noise(""), *options.noises.values()]))

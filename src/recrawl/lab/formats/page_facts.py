@@ -1,0 +1,309 @@
+"""What a replay needs of an archive file, read out of its pages once and kept.
+
+Reading the text and links of a page takes a good part of a millisecond, and histories hold millions of versions: so
+each file is read once, on all cores, and the columns are kept in a cache under a name made of the file's content.
+Equal bytes of one page are read once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, fields
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from recrawl.compare import digest, text
+from recrawl.compare.document import parse
+from recrawl.compare.encoding import decode
+from recrawl.compare.terms import hashed
+from recrawl.compare.words import words
+from recrawl.discover.links import LinkReader
+from recrawl.discover.urls import key
+from recrawl.errors import BadArchive, Unreadable
+from recrawl.lab.formats.archive import SCHEMA, checked, files_of
+
+_FORM = "facts 4"
+"""Part of every name in the cache: another number when what is read changes."""
+_BATCH = 256
+_NAMES = "names of columns"
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, zlib.error)
+"""What reading a damaged file of the cache can come to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """Columns over the rows of one file, in its order."""
+
+    url: NDArray[Any]
+    time: NDArray[np.int64]
+    raw: NDArray[np.int64]
+    """A digest of the bytes; 0 for a removal."""
+    text: NDArray[np.int64]
+    """A digest of the text left when the markup is stripped (spec C1); 0 for a removal."""
+    size: NDArray[np.int64]
+    words: NDArray[np.int32]
+    images: NDArray[np.int32]
+    shape: NDArray[np.int64]
+    """A digest of the page's outline: pages made by one template have the same, mostly."""
+    links: NDArray[np.int32]
+    """The row's list of links."""
+    link_start: NDArray[np.int64]
+    """Where each list begins in `link_key`; the end of the last at the end."""
+    link_key: NDArray[np.int64]
+    """Keys of addresses (`discover.urls.key`)."""
+    word_start: NDArray[np.int64]
+    """Per row, where its words begin in `word`: only a page's first version in the file has any."""
+    word: NDArray[np.int32]
+    word_count: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+_Row = tuple[str, int, int, int, int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One version as read."""
+
+    text: int
+    words: int
+    images: int
+    shape: int
+    links: tuple[int, ...]
+
+
+def facts_of(
+    paths: Iterable[Path], cache: Path | None, progress: Callable[[int, int], None] = lambda *_: None
+) -> list[Facts]:
+    """The facts of every file; `progress` is told how many rows of how many are done."""
+    files = [file for path in paths for file in files_of(path)]
+    names = [cache / f"{file_name(file, _FORM)}.npz" if cache else None for file in files]
+    total = sum(_rows(file) for file in files)
+    done = 0
+    found: list[Facts] = []
+    with ProcessPoolExecutor(os.cpu_count() or 1, get_context("spawn")) as pool:
+        for file, name in zip(files, names, strict=True):
+            kept = from_cache(name)
+            if kept is not None:
+                facts = Facts(**kept)
+            else:
+                parts = []
+                for part in pool.map(_read_group, *zip(*_groups(file), strict=True)):
+                    parts.append(part)
+                    progress(done + sum(map(len, parts)), total)
+                facts = _joined(parts)
+                to_cache(name, {item.name: getattr(facts, item.name) for item in fields(Facts)})
+            done += len(facts)
+            progress(done, total)
+            found.append(facts)
+    return found
+
+
+def _groups(file: Path) -> Iterator[tuple[Path, int]]:
+    for group in range(pq.ParquetFile(file).num_row_groups):
+        yield file, group
+
+
+def _rows(file: Path) -> int:
+    """How many rows a file has; one that is no archive is refused."""
+    try:
+        opened = pq.ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        raise BadArchive(f"{file} cannot be read as Parquet: {error}") from error
+    checked(opened.schema_arrow.empty_table(), str(file))
+    return int(opened.metadata.num_rows)
+
+
+def _versions(file: Path, group: int) -> Iterator[tuple[str, int, bytes | None]]:
+    """The rows of a row group: address, time and body."""
+    try:
+        for batch in pq.ParquetFile(file).iter_batches(_BATCH, row_groups=[group], columns=list(SCHEMA.names)):
+            for url, at, html in zip(*(batch.column(name).to_pylist() for name in SCHEMA.names), strict=True):
+                if url is None or at is None:
+                    raise BadArchive(f"{file} has rows without an address or a time")
+                yield url, at, html.encode() if isinstance(html, str) else html
+    except (pa.ArrowException, OSError) as error:
+        raise BadArchive(f"{file} is damaged: {error}") from error
+
+
+def file_name(file: Path, form: str) -> str:
+    """A name made of a file's content, and of the form that is kept of it."""
+    seal = hashlib.blake2b(form.encode(), digest_size=16)
+    with file.open("rb") as handle:
+        while block := handle.read(1 << 22):
+            seal.update(block)
+    return seal.hexdigest()
+
+
+def from_cache(name: Path | None) -> dict[str, NDArray[Any]] | None:
+    """Columns that were kept; None where there are none, or they are damaged."""
+    if name is None or not name.is_file():
+        return None
+    try:
+        # Opened here: of a damaged file numpy would leave its own handle open.
+        with name.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            columns = {key: kept[key] for key in kept.files}
+            # Damage to the list of contents can hide columns without any error.
+            return columns if columns.pop(_NAMES).tolist() == list(columns) else None
+    except _DAMAGED:
+        return None
+
+
+def to_cache(name: Path | None, columns: dict[str, NDArray[Any]]) -> None:
+    """Keep columns; the file appears only when it is whole."""
+    if name is None:
+        return
+    name.parent.mkdir(parents=True, exist_ok=True)
+    part = name.with_name(f"{name.stem}.{os.getpid()}.part.npz")
+    np.savez_compressed(part, **columns, **{_NAMES: np.array(list(columns))})  # type: ignore[arg-type]  # they are arrays, whatever their names
+    part.replace(name)
+
+
+def _read_group(file: Path, group: int) -> Facts:
+    """The facts of one row group."""
+    reader = PageReader()
+    columns: list[_Row] = []
+    lists: dict[tuple[int, ...], int] = {}
+    bags: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+    last_url = ""
+    for url, at, body in _versions(file, group):
+        raw, read = reader.read(url, body)
+        new = url != last_url and body is not None
+        bags.append(reader.bag() if new else _NO_WORDS)
+        last_url = url if new else last_url
+        place = lists.setdefault(read.links, len(lists))
+        columns.append((url, at, raw, read.text, len(body or b""), read.words, read.images, read.shape, place))
+    return _columns(columns, lists, bags)
+
+
+_NO_WORDS = (np.zeros(0, np.int32), np.zeros(0, np.int32))
+_NOTHING = Read(0, 0, 0, 0, ())
+_OUTLINE = 40
+"""Elements that make a page's outline."""
+_OUTLINE_DEPTH = 3
+
+
+class PageReader:
+    """Reads versions; the same bytes of the same page are read once."""
+
+    def __init__(self) -> None:
+        self._links = LinkReader()
+        self._url = ""
+        self._known: dict[int, Read] = {}
+        self._text = ""
+
+    def read(self, url: str, body: bytes | None) -> tuple[int, Read]:
+        """A digest of the bytes, and what they say."""
+        if url != self._url:
+            self._url, self._known = url, {}
+        if body is None:
+            return 0, _NOTHING
+        raw = _number(hashlib.blake2b(body, digest_size=8).digest())
+        if raw not in self._known:
+            self._known[raw] = self._understand(url, body, raw)
+        return raw, self._known[raw]
+
+    def bag(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The hashed words of the version that was read last, and how often each is there."""
+        bag = hashed([self._text])
+        return bag.indices.astype(np.int32), bag.data.astype(np.int32)
+
+    def _understand(self, url: str, body: bytes, raw: int) -> Read:
+        try:
+            tree = parse(decode(body).text)
+        except Unreadable:
+            self._text = ""
+            return Read(raw, 0, 0, 0, ())
+        links = tuple(sorted({key(link) for link in self._links.read(tree, url).urls}))
+        images = len(tree.css("img"))
+        shape = _number(hashlib.blake2b(outline(tree).encode("utf-8", "replace"), digest_size=8).digest())
+        self._text = text.visible(tree)
+        return Read(_number(digest.of_text(self._text)[:8]), len(words(self._text)), images, shape, links)
+
+
+def outline(tree: LexborHTMLParser) -> str:
+    """The uppermost elements of a page with their classes: what its template gives it, not its content.
+
+    >>> outline(parse("<body class=a><div class=b><p>x</div><p>y"))
+    'body.a/0 div.b/1 p/2 p/1'
+    """
+    found: list[str] = []
+    waiting = [(tree.body, 0)] if tree.body else []
+    while waiting and len(found) < _OUTLINE:
+        node, depth = waiting.pop()
+        kind = node.attributes.get("class") or ""
+        found.append(f"{node.tag}{'.' if kind else ''}{kind}/{depth}")
+        if depth < _OUTLINE_DEPTH:
+            below: list[tuple[LexborNode, int]] = []
+            child = node.child
+            while child is not None and len(below) < _OUTLINE:
+                if child.is_element_node:
+                    below.append((child, depth + 1))
+                child = child.next
+            waiting.extend(reversed(below))
+    return " ".join(found)
+
+
+def _number(seal: bytes) -> int:
+    """A positive number from a digest; 0 is kept for removals."""
+    return (int.from_bytes(seal[:8], "big") >> 1) or 1
+
+
+def _columns(
+    rows: list[_Row],
+    lists: dict[tuple[int, ...], int],
+    bags: list[tuple[NDArray[np.int32], NDArray[np.int32]]],
+) -> Facts:
+    url, time, raw, text_, size, count, images, shape, place = zip(*rows, strict=True) if rows else ((),) * 9
+    lengths = np.array([len(links) for links in lists], np.int64)
+    return Facts(
+        url=np.array(url, np.str_),
+        time=np.array(time, np.int64),
+        raw=np.array(raw, np.int64),
+        text=np.array(text_, np.int64),
+        size=np.array(size, np.int64),
+        words=np.array(count, np.int32),
+        images=np.array(images, np.int32),
+        shape=np.array(shape, np.int64),
+        links=np.array(place, np.int32),
+        link_start=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
+        link_key=np.array([target for links in lists for target in links], np.int64),
+        word_start=np.concatenate(([0], np.cumsum([len(found) for found, _ in bags]))).astype(np.int64),
+        word=np.concatenate([_NO_WORDS[0], *(found for found, _ in bags)]),
+        word_count=np.concatenate([_NO_WORDS[1], *(counts for _, counts in bags)]),
+    )
+
+
+def _joined(parts: list[Facts]) -> Facts:
+    """One after another; lists are renumbered. Word bags and lists keep their order, so only starts move."""
+    if not parts:
+        return _columns([], {}, [])
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    def starts(name: str) -> NDArray[np.int64]:
+        lengths = np.concatenate([np.diff(getattr(part, name)) for part in parts])
+        return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+
+    before = np.cumsum([0, *(len(part.link_start) - 1 for part in parts[:-1])])
+    moved = [part.links + np.int32(shift) for part, shift in zip(parts, before, strict=True)]
+    plain = {item.name: joined(item.name) for item in fields(Facts) if not item.name.endswith("_start")}
+    return Facts(
+        **plain
+        | {"links": np.concatenate(moved), "link_start": starts("link_start"), "word_start": starts("word_start")}
+    )

@@ -1,0 +1,160 @@
+"""Days of a made world whose relations are known: what expert selection must find, and what it must not.
+
+Pages come in groups of the same kind, each group with words of its own:
+
+copies      some pages change together by a coin; the others show the same words `lag` days later
+common      all follow one cause that nobody sees: it is on or off for some days, and while it is on they change often
+none        every page changes by its own coin
+
+`noise` is the chance that a page changes on a day for no reason. Members of every group link to their leader, so
+links tell who belongs together, but not whether that helps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from recrawl.compare.terms import BUCKETS
+from recrawl.lab.histories.history import LinkLists
+from recrawl.lab.predict.days import DAY, Days, observed
+
+KINDS = ("copies", "common", "none")
+_TOPIC = 30
+_OWN = 15
+_MOVED = 8
+"""Words of the topic whose counts change with the page."""
+_START = 1_700_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """How a world is made."""
+
+    groups: int = 12
+    size: int = 6
+    leaders: int = 1
+    """How many pages of a group of copies lead the others."""
+    days: int = 120
+    lag: int = 1
+    noise: float = 0.05
+    rate: float = 0.5
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """Days, and what is true of them."""
+
+    days: Days
+    kind: NDArray[np.int64]
+    """One per page: the place of its kind in `KINDS`."""
+    leader: NDArray[np.int64]
+    """One per page: the first page of its group."""
+
+
+def planted(how: Planted = Planted()) -> World:
+    """A world.
+
+    >>> world = planted(Planted(groups=3, size=3, days=40, noise=0.0, lag=2))
+    >>> copy, leader = world.days.changed[1], world.days.changed[0]
+    >>> bool((copy[3:] == leader[1:-2]).all()), world.leader.tolist()
+    (True, [0, 0, 0, 3, 3, 3, 6, 6, 6])
+    """
+    rng = np.random.default_rng(how.seed)
+    pages = how.groups * how.size
+    group = np.repeat(np.arange(how.groups), how.size)
+    topics = np.zeros((pages, how.days, _TOPIC), np.int64)
+    for number in range(how.groups):
+        members = slice(number * how.size, (number + 1) * how.size)
+        topics[members] = _group(how, KINDS[number % len(KINDS)], rng)
+    text, bags = _texts(topics, group, rng)
+    starts = np.arange(pages + 1)
+    leader = group * how.size
+    days = observed(
+        [f"https://group{g}.example/{n}" for n, g in enumerate(group.tolist())],
+        _START + DAY * np.arange(how.days),
+        text.astype(np.int64),
+        np.ones((pages, how.days), np.bool_),
+        label="planted",
+        text=text,
+        bags=bags,
+        lists=np.broadcast_to(np.arange(pages, dtype=np.int32)[:, None], text.shape).copy(),
+        links=LinkLists(np.zeros(0, np.int32), starts, leader.astype(np.int32)),
+    )
+    return World(days, group % len(KINDS), leader)
+
+
+def _group(how: Planted, kind: str, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Page by day by word: counts of the topic's words."""
+    if kind == "copies":
+        # Days before the first are made too, so that copies have something to show.
+        leader = _walk(rng.random(how.days + how.lag) < how.rate, rng)
+        shown = [leader[how.lag :]] * how.leaders + [leader[: how.days]] * (how.size - how.leaders)
+    elif kind == "common":
+        cause = _switch(how.days, rng)
+        news = _walk(np.ones(how.days, np.bool_), rng)
+        shown = [_taken(news, rng.random(how.days) < np.where(cause, 0.9, 0.1)) for _ in range(how.size)]
+    else:
+        shown = [_walk(rng.random(how.days) < how.rate, rng) for _ in range(how.size)]
+    return np.array([_noisy(page, how.noise, rng) for page in shown])
+
+
+def _walk(changes: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Day by word: counts, some of which are drawn anew on every change."""
+    counts = np.empty((len(changes), _TOPIC), np.int64)
+    now = rng.integers(0, 6, _TOPIC)
+    for day, change in enumerate(changes.tolist()):
+        if change:
+            now = now.copy()
+            words = rng.choice(_TOPIC, _MOVED, replace=False)
+            now[words] = (now[words] + rng.integers(1, 6, _MOVED)) % 6
+        counts[day] = now
+    return counts
+
+
+def _switch(days: int, rng: np.random.Generator, stays: float = 0.8) -> NDArray[np.bool_]:
+    """On or off, each for some days."""
+    turns = rng.random(days) > stays
+    on: NDArray[np.bool_] = np.cumsum(turns) % 2 == 1
+    return on
+
+
+def _taken(news: NDArray[np.int64], changes: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """A page that shows the news of the day on which it changed last."""
+    last = np.maximum.accumulate(np.where(changes, np.arange(len(changes)), 0))
+    return news[last]
+
+
+def _noisy(counts: NDArray[np.int64], noise: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The same page with changes for no reason: one word more, for that day."""
+    counts = counts.copy()
+    on = rng.random(len(counts)) < noise
+    counts[on, rng.integers(_TOPIC, size=int(on.sum()))] += 1
+    return counts
+
+
+def _texts(
+    topics: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[NDArray[np.int32], sparse.csr_array]:
+    """Page by day: its text; and the texts: the topic's words and some of the page's own that never change."""
+    pages, days, _ = topics.shape
+    new = np.ones((pages, days), np.bool_)
+    new[:, 1:] = (topics[:, 1:] != topics[:, :-1]).any(axis=2)
+    text = (np.cumsum(new) - 1).reshape(pages, days).astype(np.int32)
+    own = rng.integers(1, 4, (pages, _OWN))
+    page, day = np.nonzero(new)
+    counts = np.concatenate((topics[page, day], own[page]), axis=1)
+    topic_words = group[page][:, None] * _TOPIC + np.arange(_TOPIC)
+    own_words = (group.max() + 1) * _TOPIC + page[:, None] * _OWN + np.arange(_OWN)
+    words = np.concatenate((topic_words, own_words), axis=1)
+    row = np.repeat(np.arange(len(page)), counts.shape[1])
+    some = counts.ravel() > 0
+    matrix = sparse.csr_array(
+        (counts.ravel()[some].astype(np.uint16), (row[some], words.ravel()[some])), shape=(len(page), BUCKETS)
+    )
+    matrix.sort_indices()
+    return text, matrix

@@ -1,0 +1,164 @@
+"""What a web server adds to its pages: robots.txt, a sitemap, a feed; and pages to start from.
+
+They follow from the rows in force at a time, so they are made anew only when a row of the site has come into
+force since.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.lab.formats.archive import Archive
+from recrawl.lab.timelapse.addresses import Addresses, Host
+from recrawl.lab.timelapse.bodies import Content, content
+from recrawl.lab.timelapse.sitemap_dates import Dates
+
+SITEMAP_URLS = 50_000
+START_LINKS = 500
+FEED_ENTRIES = 20
+
+_XML = b"application/xml; charset=utf-8"
+_HTML = b"text/html; charset=utf-8"
+_DECLARED = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_SITEMAPS = "http://www.sitemaps.org/schemas/sitemap/0.9"
+_TITLE = re.compile(rb"<title[^>]{0,200}>([^<]{0,300})", re.IGNORECASE)
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SITEMAP_PART = re.compile(r"/sitemap-([1-9]\d{0,5})\.xml\Z")
+_START_PART = re.compile(r"/-/pages/([1-9]\d{0,5})\Z")
+
+_Maker = Callable[[int, Host, NDArray[np.int64], float], str | None]
+
+
+class Documents:
+    """The generated documents of every site."""
+
+    def __init__(self, archive: Archive, addresses: Addresses, dates: Dates | None = None) -> None:
+        self._archive = archive
+        self._addresses = addresses
+        self._dates = dates or Dates(archive, "honest")
+        site_of_row = archive.site_of[archive.page_of]
+        self._site_times = [np.sort(archive.times[site_of_row == site]) for site in range(len(archive.sites))]
+        self._kept: dict[tuple[int, str, str], tuple[tuple[int, int], Content | None]] = {}
+
+    def find(self, path: str, host: Host, now: float) -> Content | None:
+        """The document at a path, None when there is none."""
+        assert host.site is not None
+        if path == "/robots.txt":
+            return robots(host)
+        maker, part, kind = self._maker(path)
+        if maker is None:
+            return None
+        begun = int(np.searchsorted(self._site_times[host.site], now, side="right"))
+        state = (begun, int(now) if self._dates.moves and kind is _XML else 0)
+        key = host.site, path, host.base
+        kept = self._kept.get(key)
+        if kept is None or kept[0] != state:
+            text = maker(part, host, self._live(host.site, now), now)
+            modified = int(self._site_times[host.site][max(begun - 1, 0)])
+            kept = state, None if text is None else content(text.encode(), kind, modified)
+            # Paths that name no document must not fill the memory.
+            if text is not None:
+                self._kept[key] = kept
+        return kept[1]
+
+    def start(self, host: Host, now: float) -> Content:
+        """A page that leads to every page alive, for sites without a front page."""
+        found = self.find("/-/pages/1", host, now)
+        assert found is not None
+        return found
+
+    def _maker(self, path: str) -> tuple[_Maker | None, int, bytes]:
+        if path == "/sitemap.xml":
+            return self._sitemap, 0, _XML
+        if path == "/feed.xml":
+            return self._feed, 0, b"application/atom+xml; charset=utf-8"
+        if part := _SITEMAP_PART.match(path):
+            return self._sitemap, int(part[1]), _XML
+        if part := _START_PART.match(path):
+            return self._start, int(part[1]), _HTML
+        return None, 0, b""
+
+    def _live(self, site: int, now: float) -> NDArray[np.int64]:
+        """The rows in force of the site's live pages."""
+        pages = self._archive.pages_at(now)
+        mine: NDArray[np.int64] = self._archive.rows_at(now)[pages[self._archive.site_of[pages] == site]]
+        return mine
+
+    def _addresses_of(self, rows: NDArray[np.int64], host: Host) -> list[str]:
+        pages = np.searchsorted(self._archive.first, rows, side="right") - 1
+        paths = self._addresses.paths
+        return [html.escape(host.base + paths[page]) for page in pages.tolist()]
+
+    def _sitemap(self, part: int, host: Host, rows: NDArray[np.int64], now: float) -> str | None:
+        """Part 0 is the sitemap or, above 50,000 pages, the index of its parts (spec H2)."""
+        parts = -(-len(rows) // SITEMAP_URLS)
+        if part == 0 and parts > 1:
+            listed = "".join(
+                f"<sitemap><loc>{html.escape(host.base)}/sitemap-{i + 1}.xml</loc></sitemap>\n" for i in range(parts)
+            )
+            return f'{_DECLARED}<sitemapindex xmlns="{_SITEMAPS}">\n{listed}</sitemapindex>\n'
+        if part > max(parts, 1):
+            return None
+        rows = rows[SITEMAP_URLS * max(part - 1, 0) :][:SITEMAP_URLS]
+        listed = "".join(
+            f"<url><loc>{address}</loc>{f'<lastmod>{date}</lastmod>' if date else ''}</url>\n"
+            for address, date in zip(self._addresses_of(rows, host), self._dates.of(rows, now), strict=True)
+        )
+        return f'{_DECLARED}<urlset xmlns="{_SITEMAPS}">\n{listed}</urlset>\n'
+
+    def _feed(self, part: int, host: Host, rows: NDArray[np.int64], now: float) -> str:
+        """The newest changes (spec H3)."""
+        del part, now
+        newest = rows[np.argsort(-self._archive.times[rows], kind="stable")[:FEED_ENTRIES]]
+        times = self._times(newest)
+        base = html.escape(host.base)
+        entries = "".join(
+            f'<entry><title>{_title(self._archive.html(row)) or address}</title><link href="{address}"/>'
+            f"<id>{address}</id><updated>{time}</updated></entry>\n"
+            for row, address, time in zip(newest.tolist(), self._addresses_of(newest, host), times, strict=True)
+        )
+        return (
+            f'{_DECLARED}<feed xmlns="http://www.w3.org/2005/Atom">\n'
+            f'<title>{base}</title><id>{base}/</id><link href="{base}/"/>'
+            f"<author><name>{base}</name></author>"
+            f"<updated>{times[0] if times else '1970-01-01T00:00:00Z'}</updated>\n{entries}</feed>\n"
+        )
+
+    def _start(self, part: int, host: Host, rows: NDArray[np.int64], now: float) -> str | None:
+        del now
+        parts = -(-len(rows) // START_LINKS)
+        if part > max(parts, 1):
+            return None
+        shown = self._addresses_of(rows[START_LINKS * (part - 1) :][:START_LINKS], host)
+        links = [*shown, *(f"/-/pages/{i}" for i in range(2, parts + 1))]
+        return link_page(f"Pages, part {part}", [(link, link) for link in links])
+
+    def _times(self, rows: NDArray[np.int64]) -> list[str]:
+        stamps = np.datetime_as_string(self._archive.times[rows].astype("datetime64[s]"))
+        return [f"{stamp}Z" for stamp in stamps.tolist()]
+
+
+def robots(host: Host) -> Content:
+    """All may be visited."""
+    sitemap = f"Sitemap: {host.base}/sitemap.xml\n" if host.site is not None else ""
+    return content(f"User-agent: *\nAllow: /\n{sitemap}".encode(), b"text/plain; charset=utf-8", 0)
+
+
+def link_page(title: str, links: list[tuple[str, str]]) -> str:
+    """A page of links; addresses and names are escaped already."""
+    items = "".join(f'<li><a href="{address}">{name}</a></li>\n' for address, name in links)
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{title}</title></head>\n'
+        f"<body><h1>{title}</h1>\n<ul>\n{items}</ul>\n</body>\n</html>\n"
+    )
+
+
+def _title(body: bytes) -> str:
+    found = _TITLE.search(body, 0, 8192)
+    text = html.unescape(found[1].decode("utf-8", "replace")) if found else ""
+    return html.escape(_NOT_XML.sub("", text).strip())

@@ -1,0 +1,192 @@
+"""A repository with its settings: read, turned into the engine's options, held for writing.
+
+This is where settings become plain values; nothing below reads them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from recrawl import __version__, settings
+from recrawl.compare.noise.filters import Noise
+from recrawl.crawl.options import Options, SiteOptions, Spending
+from recrawl.crawl.state.reindex import mend_index
+from recrawl.crawl.state.weights import Weights
+from recrawl.discover.scope import Scope, Scopes
+from recrawl.discover.traps import TrapLimits
+from recrawl.discover.urls import UrlRules, canonical, origin
+from recrawl.errors import UsageError
+from recrawl.fetch.http import Limits
+from recrawl.record import storage
+from recrawl.record.storage import Repository
+from recrawl.settings import Seed, Settings
+
+_LONGEST_DELAY = 86400.0
+
+
+def load(folder: Path) -> Settings:
+    """A repository's settings."""
+    return settings.load(folder / storage.SETTINGS)
+
+
+@contextmanager
+def held(
+    folder: Path,
+    what: str,
+    options: Options,
+    values: Settings,
+    *,
+    wait: Callable[[str], bool] = lambda _: False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Iterator[Repository]:
+    """The repository, for one writer at a time; mended if the last writer crashed.
+
+    `wait` is asked between tries, with who holds it; `tell` is given what people may want to know.
+    """
+    gc.freeze()  # what is loaded by now stays; and a crawl makes many objects, but hardly a cycle of them
+    gc.set_threshold(50_000, 20, 100)
+    with Repository(folder) as open_repository:
+        open_repository.writing(
+            what,
+            wait,
+            roll_bytes=int(values["warc_megabytes"]) * 1_000_000,
+            software=f"recrawl/{__version__}",
+        )
+        mended = mend_index(open_repository, options)
+        if mended:
+            tell(f"brought the index up to date with {mended:,} pages")
+        yield open_repository
+
+
+def options_of(values: Settings, *, allow_private: bool = False, delay: float | None = None) -> Options:
+    """Options for the engine. What a command says counts for this run, over what is kept for a site."""
+    if delay is not None and not 0 <= delay <= _LONGEST_DELAY:
+        raise UsageError(f"--delay is from 0 to {_LONGEST_DELAY:g} seconds, not {delay:g}")
+    rules = UrlRules(tracking=tuple(values["tracking"]))
+    scopes = Scopes([_scope(seed, rules) for seed in values.seeds])
+    sites: dict[str, SiteOptions] = {}
+    for seed in values.seeds:
+        where = origin(seed_url(seed.url, rules))
+        before = sites.get(where, SiteOptions())
+        sites[where] = SiteOptions(
+            allow_private=before.allow_private or seed.allow_private or allow_private,
+            delay=delay if delay is not None else seed.delay if seed.delay is not None else before.delay,
+            limit=_sum(before.limit if where in sites else 0, seed.limit),
+        )
+    contact = f" (+{values['contact']})" if values["contact"] else ""
+    return Options(
+        clock=time.time,
+        timer=time.time,
+        agent=f"recrawl/{__version__}{contact}",
+        scopes=scopes,
+        sites=sites,
+        noises=_noises(values),
+        rules=rules,
+        limits=Limits(
+            max_bytes=values["max_bytes"],
+            connect_seconds=values["connect_timeout"],
+            total_seconds=values["timeout"],
+            stall_seconds=values["stall"],
+        ),
+        traps=TrapLimits(queries=values["max_queries"], children=values["max_folder"]),
+        allow_private=allow_private,
+        spending=_spending(values, rules),
+        delay=values["delay"] if delay is None else delay,
+        max_delay=values["max_delay"],
+        per_server=max(1, values["per_server"]),
+        per_second=values["per_second"],
+        depth_first=values["order"] == "depth",
+        content_types=tuple(values["content_types"]),
+        robots_age=values["robots_hours"] * 3600,
+        sitemaps=values["sitemaps"],
+        sitemap_age=values["sitemap_hours"] * 3600,
+        feed_age=values["feed_hours"] * 3600,
+        redirects=values["redirects"],
+        retries=values["retries"],
+        patience=values["patience"],
+        confirm_seconds=values["gone_hours"] * 3600,
+        anchors=tuple(values["anchors"]),
+        weights=Weights(values["importance"], values["cost"], rules),
+        readers=values["readers"] or max(1, (os.cpu_count() or 2) - 1),
+        parse_seconds=values["parse_seconds"],
+        index=values["index"],
+    )
+
+
+def with_bytes(options: Options, said: str) -> Options:
+    """The options with as many bytes for a cycle as a command says; as they are when it says nothing."""
+    return replace(options, spending=replace(options.spending, bytes=settings.size(said))) if said else options
+
+
+def _spending(values: Settings, rules: UrlRules) -> Spending:
+    shares = {origin(seed_url(share.site, rules)): share for share in values.shares}
+    if len(shares) < len(values.shares):
+        raise UsageError("a site has more than one [[share]] in recrawl.toml")
+    for site, share in shares.items():
+        if 0 < share.at_most < share.at_least and (share.at_most < 1) == (share.at_least < 1):
+            raise UsageError(f"the [[share]] of {site} asks for at least {share.at_least:g}, at most {share.at_most:g}")
+    kept = sum(share.at_least for share in values.shares if share.at_least < 1)
+    if kept + values["reserve_new"] + values["reserve_pushed"] > 1 + 1e-9:
+        raise UsageError("reserve_new, reserve_pushed and the shares of sites (at_least) are more than the budget")
+    return Spending(
+        bytes=settings.size(values["bytes"]),
+        site_share=values["site_share"],
+        least={site: share.at_least for site, share in shares.items() if share.at_least},
+        most={site: share.at_most for site, share in shares.items() if share.at_most},
+        reserve_new=values["reserve_new"],
+        reserve_pushed=values["reserve_pushed"],
+    )
+
+
+def seed_url(text: str, rules: UrlRules | None = None) -> str:
+    """The address of a seed, as people write it: `example.org` is `https://example.org/`.
+
+    >>> seed_url("example.org/docs"), seed_url("localhost:8000")
+    ('https://example.org/docs', 'https://localhost:8000/')
+    """
+    written = text.strip()
+    if "://" not in written:
+        host = written.partition("/")[0]
+        name, _, port = host.rpartition(":") if ":" in host else (host, "", "")
+        plausible = "." in name or name in ("localhost", "") or name.startswith("[")
+        written = f"https://{written}" if host and plausible and (not port or port.isdigit()) and name else ""
+    url = canonical(written, rules=rules or UrlRules()) if written else None
+    if url is None:
+        raise UsageError(f"'{text}' is no address of a web page: write https://example.org/page")
+    return url
+
+
+def _scope(seed: Seed, rules: UrlRules) -> Scope:
+    return Scope(
+        seed=seed_url(seed.url, rules),
+        depth=seed.depth,
+        limit=seed.limit,
+        include=seed.include,
+        exclude=seed.exclude,
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+def _noises(values: Settings) -> dict[str, Noise]:
+    """One filter an origin: the rules for all sites, and its own."""
+    everywhere = [rule for rule in values.filters if not rule.site]
+    origins = {origin(seed_url(rule.site)) for rule in values.filters if rule.site}
+    table = {}
+    for where in ["", *sorted(origins)]:
+        rules = everywhere + [r for r in values.filters if r.site and origin(seed_url(r.site)) == where]
+        noise = Noise(
+            tuple(selector for rule in rules for selector in rule.selectors),
+            tuple(pattern for rule in rules for pattern in rule.patterns),
+        )
+        noise.check()
+        table[where] = noise
+    return table

@@ -1,0 +1,87 @@
+"""Alerts: who is told of what, and what became of the last of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recrawl.errors import UsageError
+from recrawl.serve.alerts.outbox import listed
+from recrawl.serve.alerts.rules import OUTCOMES, check
+from recrawl.serve.api.alerts import put_alert, remove_alert
+from recrawl.serve.dashboard.forms import Form
+from recrawl.serve.dashboard.settings import saved, shown
+from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.queries.sites import names
+from recrawl.settings import Alert
+
+_TEXTS = ("name", "target", "site", "path", "selector", "text", "digest", "secret")
+_SENT = 20
+_PATH = "/settings/alerts"
+
+
+def alerts(desk: Desk, request: Request) -> Response:
+    """The rules that there are, what they found last, and a form for another."""
+    return _alerts(desk, request, Form({"target": "feed"}, (*_TEXTS, "least")), {"outcomes": []})
+
+
+def put(desk: Desk, request: Request, given: FormData) -> Response:
+    """Make a rule, or put another in the place of the one of that name."""
+    form = Form(given, (*_TEXTS, "least"))
+    chosen = {
+        "outcomes": [name for name in OUTCOMES if name in given.getlist("outcomes")],
+        "significant": bool(given.get("significant")),
+        "hold": bool(given.get("hold")),
+    }
+    rule = {name: form[name].strip() for name in _TEXTS}
+    rule["secret"] = rule["secret"] or None  # type: ignore[assignment]
+    share = form.real("least", most=100.0)
+    _complain(form, rule)
+    if not form.errors:
+        try:
+            put_alert(desk.context, {**rule, **chosen, "divergence": (share or 0.0) / 100})
+        except UsageError as error:
+            form.errors["name"] = str(error)
+        else:
+            return saved(_PATH)
+    return _alerts(desk, request, form, chosen)
+
+
+def remove(desk: Desk, request: Request, given: FormData) -> Response:
+    """Take a rule away."""
+    del request
+    remove_alert(desk.context, {"name": str(given.get("name", ""))})
+    return saved(_PATH)
+
+
+def _complain(form: Form, rule: dict[str, Any]) -> None:
+    """Try each field by itself, so that a complaint stands next to the one it is about."""
+    for name in _TEXTS:
+        if name == "secret" or (not rule[name] and name not in ("name", "target")):
+            continue
+        try:
+            check(Alert(**{"name": "any", "target": "feed", name: rule[name]}))
+        except UsageError as error:
+            form.errors[name] = str(error)
+
+
+def _alerts(desk: Desk, request: Request, form: Form, chosen: dict[str, Any]) -> Response:
+    with desk.reading() as repository:
+        sent = listed(repository.store.db, _SENT)
+        sites = names(repository.store.db)
+    return shown(
+        desk,
+        request,
+        "settings_alerts.html",
+        status=400 if form.errors else 200,
+        alerts=desk.settings().alerts,
+        sent=sent,
+        sites=sites,
+        outcomes=OUTCOMES,
+        form=form.values,
+        chosen={"significant": False, "hold": False, **chosen},
+        errors=form.errors,
+    )

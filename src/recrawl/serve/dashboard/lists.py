@@ -1,0 +1,141 @@
+"""Changes, search, and why a page was not visited: lists and forms that only ask."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recrawl.crawl.reports.search import search
+from recrawl.errors import UsageError
+from recrawl.repository.lookup import page_of
+from recrawl.serve.dashboard.forms import Form
+from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.jobs import subprocess_queries
+from recrawl.serve.queries import changes as reading
+from recrawl.serve.queries.sites import names
+
+_FED = 50
+_HITS = 20
+_MOST_HITS = 1000
+
+
+def changes(desk: Desk, request: Request) -> Response:
+    """The stream of updates."""
+    form, wanted = _wanted(desk, request)
+    after = form.read("after", reading.Cursor.read)
+    with desk.reading() as repository:
+        found = reading.changes(repository.store.db, wanted, after=after) if not form.errors else None
+        sites = names(repository.store.db)
+    given = {name: form[name] for name in form.values if form[name] and name != "after"}
+    older = f"?{urlencode({**given, 'after': str(found.older)})}" if found and found.older else ""
+    return desk.show(
+        request,
+        "changes.html",
+        status=400 if form.errors else 200,
+        rows=found.rows if found else [],
+        looked_through=bool(found and found.looked_through),
+        older=older,
+        filtered=bool(given),
+        query=f"?{urlencode(given)}" if given else "",
+        form=form.values,
+        errors=form.errors,
+        sites=sites,
+        outcomes=reading.OUTCOMES,
+    )
+
+
+def feed(desk: Desk, request: Request) -> Response:
+    """The same as an Atom feed, through the same filters."""
+    form, wanted = _wanted(desk, request)
+    if form.errors:
+        name, text = next(iter(form.errors.items()))
+        raise UsageError(f"{name}: {text}")
+    with desk.reading() as repository:
+        found = reading.changes(repository.store.db, wanted, limit=_FED)
+    rows = [{**row, "title": _printable(row["title"] or row["url"])} for row in found.rows]
+    root = str(request.base_url).rstrip("/")
+    updated = rows[0]["at"] if rows else desk.now()
+    text = desk.text("feed.xml", root=root, own=str(request.url), rows=rows, updated=updated)
+    return Response(text, media_type="application/atom+xml")
+
+
+def _wanted(desk: Desk, request: Request) -> tuple[Form, reading.Filters]:
+    """The filters that a form asks for."""
+    form = Form(request.query_params, ("site", "path", "since", "until", "least", "what", "significant", "after"))
+    now = desk.now()
+    return form, reading.Filters(
+        site=form.number("site", most=1 << 31),
+        path=form["path"],
+        since=form.moment("since", now),
+        until=form.moment("until", now),
+        divergence=(form.real("least", most=100.0) or 0.0) / 100,
+        significant=bool(form["significant"]),
+        outcome=form["what"] if form["what"] in reading.OUTCOMES else "",
+    )
+
+
+def _printable(text: str) -> str:
+    """Text that XML can hold.
+
+    >>> _printable("a\\x00b")
+    'a b'
+    """
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def searching(desk: Desk, request: Request) -> Response:
+    """Full text, with snippets."""
+    form = Form(request.query_params, ("q", "site", "since", "until", "from"))
+    now = desk.now()
+    since, until = form.moment("since", now), form.moment("until", now)
+    begin = form.number("from", most=_MOST_HITS) or 0
+    hits = []
+    with desk.reading() as repository:
+        sites = names(repository.store.db)
+        if form["q"].strip() and not form.errors:
+            try:
+                hits = search(
+                    repository,
+                    form["q"],
+                    desk.noise(),
+                    limit=_HITS + 1,
+                    site=form["site"],
+                    offset=begin,
+                    since=since,
+                    until=until,
+                )
+            except UsageError as error:
+                form.errors["q"] = str(error)
+    given = {name: form[name] for name in ("q", "site", "since", "until") if form[name]}
+    return desk.show(
+        request,
+        "search.html",
+        status=400 if form.errors else 200,
+        hits=hits[:_HITS],
+        older=f"?{urlencode({**given, 'from': begin + _HITS})}" if len(hits) > _HITS else "",
+        newer=f"?{urlencode({**given, 'from': max(0, begin - _HITS)})}" if begin else "",
+        form=form.values,
+        errors=form.errors,
+        sites=sites,
+    )
+
+
+def why(desk: Desk, request: Request) -> Response:
+    """Why a page is, or is not, visited."""
+    form = Form(request.query_params, ("url",))
+    sentences: list[str] = []
+    with desk.reading() as repository:
+        page = form.read("url", lambda text: page_of(repository, text))
+    if page is not None:
+        sentences, _ = subprocess_queries.why(desk.context, page)
+    return desk.show(
+        request,
+        "why.html",
+        status=400 if form.errors else 200,
+        page=page,
+        sentences=sentences,
+        form=form.values,
+        errors=form.errors,
+    )

@@ -1,0 +1,267 @@
+"""Settings: forms that show what is set, take what people write, and change all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from recrawl.choose import POLICIES, describe, make_policy, parameters
+from recrawl.errors import UnknownName, UsageError
+from recrawl.learn.value.objectives import OBJECTIVES
+from recrawl.repository.opening import options_of, seed_url
+from recrawl.repository.seeds import with_seeds, without_seeds
+from recrawl.repository.turns import period_of
+from recrawl.serve.api.settings import WRITING
+from recrawl.serve.dashboard.forms import Errors, Form
+from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.jobs.job_specs import within
+from recrawl.settings import SETTINGS, Seed, Setting, Settings, parse_value, write_seeds, write_values
+
+_TABS = (
+    ("/settings", "Sites"),
+    ("/settings/policy", "Policy and budget"),
+    ("/settings/limits", "Limits"),
+    ("/settings/noise", "Noise"),
+    ("/settings/alerts", "Alerts"),
+)
+_OBJECTIVE = "objective"
+_CHOOSING = ("policy", "budget", "every", "seed")
+"""Settings that say what is visited and when."""
+_LATER = frozenset({"anchors"})
+"""Settings with a page of their own."""
+_FOLLOW = ("url", "limit", "depth", "include", "exclude")
+_TABLE = {setting.name: setting for setting in SETTINGS}
+
+
+def shown(desk: Desk, request: Request, template: str, **values: Any) -> Response:
+    """A page of the settings."""
+    tabs = [(path, name, path == request.url.path) for path, name in _TABS]
+    notice = "Saved. The next cycle takes it up." if request.query_params.get("saved") else ""
+    return desk.show(request, template, tabs=tabs, notice=notice, **{"errors": Errors(), **values})
+
+
+def saved(path: str) -> Response:
+    """Back to the form, which then says so."""
+    return RedirectResponse(f"{path}?saved=1", 303)
+
+
+# -- sites -----------------------------------------------------------------------------------------------------------
+
+
+def seeds(desk: Desk, request: Request) -> Response:
+    """What is followed, and a form to follow more."""
+    return _seeds(desk, request, Form({}, _FOLLOW))
+
+
+def follow(desk: Desk, request: Request, given: FormData) -> Response:
+    """Follow another site, or change what was said about one."""
+    form = Form(given, _FOLLOW)
+    url = form.read("url", seed_url)
+    if url is None and not form.errors:
+        form.errors["url"] = "say where to begin"
+    limit, depth = form.number("limit", most=10**9), form.number("depth", most=10**6)
+    include, exclude = lines(form["include"]), lines(form["exclude"])
+    if url is not None and not form.errors:
+        try:
+            with WRITING:
+                before = desk.settings()
+                old = next((seed for seed in before.seeds if seed.url == url), Seed(url))
+                added = Seed(url, depth, limit, include, exclude, old.allow_private, old.delay)
+                write_seeds(desk.context.settings_file, with_seeds(before, [added]).seeds)
+        except UsageError as error:
+            form.errors["include" if include else "exclude" if exclude else "url"] = str(error)
+        else:
+            desk.context.scheduler.wake()
+            return saved("/settings")
+    return _seeds(desk, request, form)
+
+
+def unfollow(desk: Desk, request: Request, given: FormData) -> Response:
+    """Follow a site no longer."""
+    del request
+    with WRITING:
+        after, _ = without_seeds(desk.settings(), [str(given.get("url", ""))])
+        write_seeds(desk.context.settings_file, after.seeds)
+    desk.context.scheduler.wake()
+    return saved("/settings")
+
+
+def _seeds(desk: Desk, request: Request, form: Form) -> Response:
+    return shown(
+        desk,
+        request,
+        "settings_seeds.html",
+        status=400 if form.errors else 200,
+        seeds=desk.settings().seeds,
+        form=form.values,
+        errors=form.errors,
+    )
+
+
+# -- single values ---------------------------------------------------------------------------------------------------
+
+
+def policy(desk: Desk, request: Request) -> Response:
+    """What is visited, and when."""
+    return _values(desk, request, _choosing(), None)
+
+
+def limits(desk: Desk, request: Request) -> Response:
+    """Everything else."""
+    return _values(desk, request, _limits(), None)
+
+
+def set_policy(desk: Desk, request: Request, given: FormData) -> Response:
+    """Change what is visited, and when."""
+    text, wanted = str(given.get("policy", "")), str(given.get(_OBJECTIVE, ""))
+    errors = {}
+    try:
+        text = aimed(text, wanted)
+    except UsageError as error:
+        errors[_OBJECTIVE] = str(error)
+    return _set(desk, request, _choosing(), {**given, "policy": text}, errors)
+
+
+def set_limits(desk: Desk, request: Request, given: FormData) -> Response:
+    """Change the limits."""
+    return _set(desk, request, _limits(), given)
+
+
+def _choosing() -> list[Setting]:
+    return [_TABLE[name] for name in _CHOOSING]
+
+
+def _limits() -> list[Setting]:
+    return [setting for setting in SETTINGS if setting.name not in _LATER and setting.name not in _CHOOSING]
+
+
+def aimed(text: str, objective: str) -> str:
+    """A policy with another objective; one that cannot be read is left for others to complain about.
+
+    >>> aimed("shock(batches=12)", "age"), aimed("shock(objective=age)", ""), aimed("round-robin", "")
+    ('shock(objective=age, batches=12)', 'shock(objective=age)', 'round-robin')
+    """
+    if not objective:
+        return text
+    if objective not in OBJECTIVES:
+        raise UnknownName("objective", objective, OBJECTIVES)
+    try:
+        policy = make_policy(text)
+    except UsageError:
+        return text
+    known = parameters(policy.name)
+    if _OBJECTIVE not in known:
+        able = ", ".join(name for name in sorted(POLICIES) if _OBJECTIVE in parameters(name))
+        raise UsageError(f"{policy.name} has no objective to choose; {able} has")
+    values = {name: getattr(policy, name) for name in known} | {_OBJECTIVE: objective}
+    return describe(POLICIES[policy.name](**values))
+
+
+def _set(
+    desk: Desk,
+    request: Request,
+    settings: list[Setting],
+    given: Mapping[str, object],
+    errors: Mapping[str, str] = MappingProxyType({}),
+) -> Response:
+    form = Form(given, (setting.name for setting in settings))
+    form.errors.update(errors)
+    with WRITING:
+        before = desk.settings()
+        changed: dict[str, Any] = {}
+        for setting in settings:
+            value = form.read(setting.name, partial(_read, desk, setting.name), empty=True)
+            if setting.name not in form.errors and value != before[setting.name]:
+                changed[setting.name] = value
+        if not form.errors:
+            try:
+                after = Settings({**before.values, **changed}, before.seeds, before.filters)
+                options_of(after)
+                period_of(after)
+            except UsageError as error:
+                form.errors[next(iter(changed), settings[0].name)] = str(error)
+        if not form.errors:
+            write_values(desk.context.settings_file, changed)
+    if form.errors:
+        return _values(desk, request, settings, form)
+    desk.context.scheduler.wake()
+    return saved(request.url.path)
+
+
+def _read(desk: Desk, name: str, text: str) -> Any:
+    value = parse_value(name, text)
+    if name == "importance":
+        within(desk.context.folder, value)
+    if name == "policy":
+        make_policy(value)  # complains when it is none
+    return value
+
+
+def _values(desk: Desk, request: Request, settings: list[Setting], form: Form | None) -> Response:
+    values = desk.settings()
+    choosing = settings[0].name in _CHOOSING
+    fields = [_field(setting, form[setting.name] if form else written(values[setting.name])) for setting in settings]
+    if choosing:
+        fields.insert(1, _objective(values["policy"]))
+    return shown(
+        desk,
+        request,
+        "settings_values.html",
+        status=400 if form is not None else 200,
+        fields=fields,
+        errors=form.errors if form else Errors(),
+        action=request.url.path,
+        head="What is visited, and when" if choosing else "Limits",
+        text=(
+            "A policy may have parameters: shock(objective=freshness). 'recrawl policies' and the Lab tell more."
+            if choosing
+            else "How fast, how much and how long; each server may ask for less in its robots.txt."
+        ),
+        policies=sorted(POLICIES) if choosing else [],
+    )
+
+
+def _field(setting: Setting, value: str) -> dict[str, Any]:
+    kind = "switch" if isinstance(setting.default, bool) else "policy" if setting.name == "policy" else "text"
+    return {
+        "name": setting.name,
+        "label": setting.name.replace("_", " "),
+        "help": setting.help,
+        "kind": kind,
+        "value": value,
+    }
+
+
+def _objective(policy: str) -> dict[str, Any]:
+    """What visits are for; chosen here or written as a parameter of the policy."""
+    now = getattr(make_policy(policy), _OBJECTIVE, "") or "its own"
+    return {
+        "name": _OBJECTIVE,
+        "label": _OBJECTIVE,
+        "help": "What a visit is for: changes found, pages fresh, little time out of date, new links.",
+        "kind": "choice",
+        "value": "",
+        "choices": [("", f"as the policy says ({now})"), *((name, name) for name in OBJECTIVES)],
+    }
+
+
+def written(value: object) -> str:
+    """A setting's value as it can be given back.
+
+    >>> written(["a", "b"]), written(True), written(0.5)
+    ('a, b', 'true', '0.5')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ", ".join(value) if isinstance(value, list) else f"{value}"
+
+
+def lines(text: str) -> tuple[str, ...]:
+    """One entry a line; empty ones say nothing."""
+    return tuple(line.strip() for line in text.splitlines() if line.strip())

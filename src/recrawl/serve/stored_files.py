@@ -1,0 +1,64 @@
+"""Stored pages as files. They are somebody else's: never shown as live markup under our own name.
+
+They are sent as attachments of no particular type, and with a policy that would let them do nothing if a browser showed
+them all the same.
+"""
+
+from __future__ import annotations
+
+import re
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recrawl.record.rows import VersionRow
+from recrawl.serve.context import Context
+from recrawl.serve.problems import Problem
+from recrawl.serve.queries import pages as reading
+
+SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+async def download(context: Context, request: Request, page: int, version: int | None) -> Response:
+    """A version of a page as a file."""
+    del request
+    url, row, body = await run_in_threadpool(_read, context, page, version)
+    return attachment(url, row, body)
+
+
+def attachment(url: str, row: VersionRow, body: bytes, **headers: str) -> Response:
+    """A body as a file to keep."""
+    return Response(
+        body,
+        headers={
+            "content-disposition": f'attachment; filename="{file_name(url, row)}"',
+            "content-security-policy": SANDBOX,
+            "x-original-content-type": row.mime if row.mime.isascii() and row.mime.isprintable() else "",
+            **headers,
+        },
+        media_type="application/octet-stream",
+    )
+
+
+def file_name(url: str, row: VersionRow) -> str:
+    """A name that no system takes for anything but a name.
+
+    >>> row = VersionRow(7, 0, 0.0, 1, None, None, 0, 1, 0, 0, 0, 0, b"", b"", "", "text/html", "")
+    >>> file_name('https://h.example/a/../"b".html?x=<script>', row)
+    'h.example-a-..-b-.html-x-script-7.txt'
+    """
+    words = _ODD.sub("-", url.partition("://")[2]).strip("-.")
+    return f"{words[:100]}-{row.id}.txt"
+
+
+def _read(context: Context, page: int, version: int | None) -> tuple[str, VersionRow, bytes]:
+    with context.reading() as repository:
+        known = reading.page(repository.store.db, page)
+        row = reading.version(repository.store.db, known["id"], version)
+        try:
+            _, _, body = repository.body(row)
+        except (OSError, ValueError, KeyError) as error:
+            raise Problem(503, f"This version cannot be read: {error}.") from error
+    return known["url"], row, body
