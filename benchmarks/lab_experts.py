@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from recrawl.lab.predict.days import DAY, Days, observed
-from recrawl.lab.predict.methods import Setting, chosen_experts, judge_of
+from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, judge_of
 from recrawl.learn.experts.features import Diary, Shape, own
 
 PAGES = 54_816
@@ -44,7 +44,7 @@ def experts(pages: int = PAGES, days: int = DAYS, workers: int = 2) -> dict[str,
     On a machine that others use the seconds of both cores (`cpu`) tell more; half of them is what two free cores need.
     """
     world, leader = _world(pages, days)
-    setting = Setting("3d", k=K, train=TRAIN)
+    setting = PredictionSetting("3d", k=K, train=TRAIN)
     began, worked = time.perf_counter(), time.process_time()
     chosen = chosen_experts(world, setting, days - 1)
     select, select_cpu = time.perf_counter() - began, time.process_time() - worked
@@ -82,7 +82,7 @@ def common(pages: int = PAGES, days: int = DAYS) -> dict[str, float]:
     found: dict[str, float] = {"pages": pages, "days": days}
     for kind in ("xcorr", "content"):
         worked = time.process_time()
-        chosen = chosen_experts(world, Setting("3d", experts=kind, k=K, train=TRAIN), days - 1)
+        chosen = chosen_experts(world, PredictionSetting("3d", experts=kind, k=K, train=TRAIN), days - 1)
         same = (leader[np.maximum(chosen.page[:, :5], 0)] == leader[:, None]) & (chosen.page[:, :5] >= 0)
         found[f"{kind}_cpu_seconds"] = round(time.process_time() - worked, 1)
         found[f"{kind}_same_group_of_first_five"] = round(float(same.mean()), 3)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from recrawl.book import Links
+from recrawl.book import LinkGraph
 from recrawl.learn.structure.pagerank import pagerank as ranked
 
 PAGES = 1_000_000
@@ -28,18 +28,18 @@ def pagerank(pages: int = PAGES, links: int = LINKS) -> dict[str, float]:
     moved = rng.integers(0, len(target), int(CHANGED * len(target)))
     target[moved] = rng.integers(0, pages, len(moved))
     began = time.process_time()
-    ranked(Links(graph.start, target), start=ranks)
+    ranked(LinkGraph(graph.start, target), start=ranks)
     return {"pages": pages, "links": links, "seconds": whole, "update_seconds": time.process_time() - began}
 
 
-def _web(pages: int, links: int, rng: np.random.Generator) -> Links:
+def _web(pages: int, links: int, rng: np.random.Generator) -> LinkGraph:
     """Sites of equal size whose front pages are linked most; nine links in ten stay on their site."""
     size = max(1, pages // SITES)
     source = np.sort(rng.integers(0, pages, links))
     site = np.where(rng.random(links) < 0.9, source // size, rng.integers(0, -(-pages // size), links))
     inside = (size * rng.random(links) ** 3).astype(np.int64)
     target = np.minimum(site * size + inside, pages - 1).astype(np.int32)
-    return Links(np.concatenate(([0], np.cumsum(np.bincount(source, minlength=pages)))), target)
+    return LinkGraph(np.concatenate(([0], np.cumsum(np.bincount(source, minlength=pages)))), target)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from recrawl.lab.predict.days import Days, observed
-from recrawl.lab.predict.pooled_predictor import Rows
+from recrawl.lab.predict.pooled_predictor import FeatureRows
 
 PAGES, DAYS = 54_816, 184
 PER_SITE = 260
@@ -36,7 +36,7 @@ def pooled(pages: int = PAGES, days: int = DAYS) -> dict[str, float]:
     last = days - 1
     share = min(1.0, ROWS / max(1, int(world.labelled[:, :last].sum())))
     began, cpu = time.perf_counter(), time.process_time()
-    rows = Rows(world, 0)
+    rows = FeatureRows(world, 0)
     for day in range(last):
         rows.take(day, share, rng)
     gone_through = time.perf_counter()

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Folders
+from recrawl.book import Directories
 from recrawl.choose import make_policy
 from recrawl.lab.experiments.tan2007.world import TWorld
 from recrawl.lab.histories.history import History, LinkLists
@@ -75,7 +75,7 @@ def copied(history: History, times: int) -> History:
         sites=history.sites * times,
         site=again(history.site, len(history.sites)),
         folder=again(history.folder, len(tree.parent)),
-        folders=Folders(parent, np.tile(tree.level, times)),
+        folders=Directories(parent, np.tile(tree.level, times)),
         form=again(history.form, int(history.form.max()) + 1),
         first=np.append(again(history.first[:-1], len(history.time)), len(history.time) * times),
         time=np.tile(history.time, times),

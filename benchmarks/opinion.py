@@ -26,7 +26,7 @@ from sklearn.neural_network import MLPClassifier
 
 from recrawl.choose.shock.plan import Plan
 from recrawl.choose.shock.policy import Shock
-from recrawl.choose.top_k import least
+from recrawl.choose.top_k import top_k
 from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.histories.slicing import excerpt
@@ -52,7 +52,7 @@ class Noting(Plan):
     def take(self, seen):
         if self.notes.rng.random() < 0.5:
             open_, rng = np.flatnonzero(self.open), self.notes.rng
-            best = open_[least(-self.chance[open_], 60)]
+            best = open_[top_k(-self.chance[open_], 60)]
             pages = np.unique(
                 np.concatenate(
                     [rng.choice(some, min(30, len(some)), replace=False) for some in (best, open_)]
@@ -147,7 +147,7 @@ def belief(seen):
 
 def together(history, halves, by, cycles, seeds) -> None:
     """Replay all sites together by two networks, each on the half that it was not fitted on."""
-    by_one = change_model.Opinion.chance
+    by_one = change_model.ChangeModel.chance
 
     def chance(self, pages):
         chances = np.empty(len(pages), np.float32)
@@ -156,7 +156,7 @@ def together(history, halves, by, cycles, seeds) -> None:
             chances[here] = by_one(self, pages[here])
         return chances
 
-    change_model.Opinion.chance = chance
+    change_model.ChangeModel.chance = chance
     for budget in BUDGETS:
         visits, bound = clairvoyant(history, budget, cycles)
         setups = [Setup(budget=visits, cycle=DAY, cycles=cycles, seed=seed) for seed in range(1, seeds + 1)]

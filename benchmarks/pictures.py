@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 from tests.living import live
 
 from recrawl.record.store import Store
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.service import Service, ServiceConfig
 
 _ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 _PICTURES = (("overview.png", "/", "light"), ("site.png", "/sites/0", "dark"))
@@ -35,7 +35,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="recrawl-pictures-") as scratch:
         living = live(Path(scratch) / "news", sites=5, pages=90, days=given.days, budget=0.3)
         _as_if_running(living.folder)
-        with Service(living.folder, Plan()) as service, sync_playwright() as driver:
+        with Service(living.folder, ServiceConfig()) as service, sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=chromium, args=list(_ARGUMENTS))
             for name, path, scheme in _PICTURES:
                 context = browser.new_context(viewport={"width": 1280, "height": 860}, color_scheme=scheme)

@@ -25,11 +25,11 @@ from unittest import mock
 
 from recrawl.cli import run as command
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, write
-from recrawl.lab.timelapse import Clock, Server, app
+from recrawl.lab.synth import SyntheticWorld, write
+from recrawl.lab.timelapse import Clock, TimeLapseServer, app
 from recrawl.record.store import Store
 from recrawl.repository.turns import Turn, summary_of, take
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.service import Service, ServiceConfig
 from recrawl.serve.turn_process import Ended, Message
 from recrawl.settings import Alert, Seed, write_alerts, write_seeds
 
@@ -118,12 +118,14 @@ def prepare(folder: Path, urls: list[str]) -> None:
 
 def week(work: Path, *, days: float = 7.0, sites: int = 3, pages: int = 60, seed: int = 1) -> Week:
     """Run it."""
-    world = World.of({"seed": str(seed), "sites": str(sites), "pages": str(pages), "days": str(int(days) + 10)})
+    world = SyntheticWorld.of(
+        {"seed": str(seed), "sites": str(sites), "pages": str(pages), "days": str(int(days) + 10)}
+    )
     write(world, work / "world.parquet", lambda _done, _rows: None)
     archive = Archive.open([work / "world.parquet"])
     clock = Clock(archive.start + 8 * 86400, 0.0, time.monotonic)
     folder, now, came = work / "repo", Time(), Week()
-    with Server(app(archive, clock)) as server:
+    with TimeLapseServer(app(archive, clock)) as server:
         prepare(folder, [server.url_of(f"https://{site}/") for site in archive.sites])
         runner = Here(folder, now)
         turns = int(days * 4)
@@ -131,7 +133,7 @@ def week(work: Path, *, days: float = 7.0, sites: int = 3, pages: int = 60, seed
         whole = False
         while done < turns:
             runner.cut_after = 0 if came.restarts % 2 else None
-            with Service(folder, Plan(clock=now, runner=runner)) as service:
+            with Service(folder, ServiceConfig(clock=now, runner=runner)) as service:
                 for _ in range(3):
                     if whole:  # else the turn that was stopped is due at once
                         now.ahead += 6 * 3600
@@ -150,7 +152,7 @@ def week(work: Path, *, days: float = 7.0, sites: int = 3, pages: int = 60, seed
                 whole = runner.ended.get()
                 done, came.turns, came.cut = done + whole, came.turns + 1, came.cut + (not whole)
             came.restarts += 1
-        with Service(folder, Plan(clock=now, schedule=False)) as service:
+        with Service(folder, ServiceConfig(clock=now, schedule=False)) as service:
             settle(folder, service)
     judge(folder, came)
     return came

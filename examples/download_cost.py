@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from recrawl.fetch.http import Client, Request
-from recrawl.lab.synth import World, write
+from recrawl.lab.synth import SyntheticWorld, write
 
 
 def cost(address: str, downloads: int) -> float:
@@ -38,7 +38,7 @@ def main(downloads: int) -> None:
     """Serve a page, and fetch it many times."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "web.parquet"
-        write(World(sites=1, pages=20, days=1), file)
+        write(SyntheticWorld(sites=1, pages=20, days=1), file)
         command = [sys.executable, "-m", "recrawl", "lab", "serve", str(file), "--port", "0", "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
             assert server.stdout is not None

@@ -16,7 +16,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.choose import make_policy
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, write
+from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.loop import drive
 from recrawl.model import Outcome, Outcomes, Picks
 
@@ -68,7 +68,7 @@ def main() -> None:
     """One web of 300 pages, forty days, forty visits a day."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "web.parquet"
-        write(World(sites=3, pages=100, days=40, seed=7), file)
+        write(SyntheticWorld(sites=3, pages=100, days=40, seed=7), file)
         archive = Archive.open([file])
         for name in ("round-robin", "random", "fixed-interval(days=14)"):
             visits, found = replay(archive, name, days=40)

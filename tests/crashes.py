@@ -33,15 +33,15 @@ from recrawl.cli import cycle as cycle_verb
 from recrawl.cli import run as command
 from recrawl.cli.session import load, options_of, writing
 from recrawl.crawl import cycles
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.timelapse import Clock, Server
-from recrawl.lab.timelapse.app import Options as Manners
-from recrawl.lab.timelapse.app import Request, TimeLapse
+from recrawl.lab.timelapse import Clock, TimeLapseServer
+from recrawl.lab.timelapse.app import ServedRequest, TimeLapse
+from recrawl.lab.timelapse.app import ServerOptions as Manners
 from recrawl.model import State
 from recrawl.record import storage
 from recrawl.record.rows import SiteRow, VersionRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.settings import TEMPLATE, Seed, write_seeds, write_value
 
 _NOINDEX = re.compile(rb"<meta[^>]*[\"' ]robots[^>]*(noindex|[\"' ]none)", re.IGNORECASE)
@@ -70,7 +70,7 @@ class Bench:
         self.archive = archive
         self.clock = Clock(archive.start, 0.0, time.monotonic)
         self.app = Spied(archive, self.clock, manners or Manners())
-        self.server = Server(self.app)
+        self.server = TimeLapseServer(self.app)
 
     def __enter__(self) -> Self:
         self.server.__enter__()
@@ -93,12 +93,12 @@ class Bench:
             write_value(path, name, value)
         return folder
 
-    def options(self, folder: Path, **changes: Any) -> Options:
+    def options(self, folder: Path, **changes: Any) -> CrawlOptions:
         """A repository's options, under the bench's clock."""
         return replace(options_of(load(folder)), clock=self.clock.now, **changes)
 
     @contextmanager
-    def opened(self, folder: Path, **changes: Any) -> Iterator[tuple[Repository, Options]]:
+    def opened(self, folder: Path, **changes: Any) -> Iterator[tuple[Storage, CrawlOptions]]:
         """A repository, for writing."""
         options = self.options(folder, **changes)
         with writing(folder, "test", options, load(folder)) as open_one:
@@ -125,7 +125,7 @@ class Bench:
         """Status and body that the server gives for an address at a time, without asking it over the wire."""
         host, _, rest = url.partition("://")[2].partition("/")
         path, _, query = rest.partition("?")
-        reply = self.app.answer(Request("GET", host, self.server.port, "/" + unquote(path), query, {}), at)
+        reply = self.app.answer(ServedRequest("GET", host, self.server.port, "/" + unquote(path), query, {}), at)
         return reply.status, reply.body
 
 
@@ -162,7 +162,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
 def main() -> None:
     """The command as it is, but for the size of its commits."""
 
-    def smaller(*given: Any, **named: Any) -> Options:
+    def smaller(*given: Any, **named: Any) -> CrawlOptions:
         return replace(options_of(*given, **named), **SMALL)
 
     for verb in (crawl_verb, cycle_verb):
@@ -184,7 +184,7 @@ def judge(folder: Path) -> None:
     assert ask(folder, "PRAGMA integrity_check") == [("ok",)]
     _judge_visits(folder)
     _judge_archive(folder)
-    with Repository(folder) as open_one:
+    with Storage(folder) as open_one:
         _judge_versions(open_one)
         _judge_index(open_one)
 
@@ -232,7 +232,7 @@ def _record_ids(file: BinaryIO, kinds: Counter[str]) -> Iterator[str]:
         yield record.rec_headers.get_header("WARC-Record-ID")
 
 
-def _judge_versions(open_one: Repository) -> None:
+def _judge_versions(open_one: Storage) -> None:
     db = open_one.store.db
     before: dict[int, bytes] = {}
     for row in db.execute("SELECT * FROM versions ORDER BY id").fetchall():
@@ -251,7 +251,7 @@ def _judge_versions(open_one: Repository) -> None:
     assert db.execute(orphans).fetchall() == []
 
 
-def _judge_index(open_one: Repository) -> None:
+def _judge_index(open_one: Storage) -> None:
     """What is searchable is what the store holds: these pages, with their newest titles and texts."""
     live = f"state IN ({State.LIVE:d}, {State.MISSING:d}) AND version >= 0"
     sql = f"""SELECT p.id, p.url, v.title FROM pages p JOIN versions v ON v.id =
@@ -263,7 +263,7 @@ def _judge_index(open_one: Repository) -> None:
     assert found == wanted
 
 
-def _hides(open_one: Repository, page: int) -> bool:
+def _hides(open_one: Storage, page: int) -> bool:
     """Whether a page asks not to be found."""
     version = open_one.store.version(open_one.store.page(page)[4].version)
     assert version is not None

@@ -14,8 +14,8 @@ from pathlib import Path
 from recrawl.choose import make_policy
 from recrawl.crawl import cycles
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, write
-from recrawl.lab.timelapse import Clock, Server
+from recrawl.lab.synth import SyntheticWorld, write
+from recrawl.lab.timelapse import Clock, TimeLapseServer
 from recrawl.lab.timelapse import app as timelapse
 from recrawl.record import storage
 from recrawl.repository.opening import held, load, options_of
@@ -51,11 +51,11 @@ def live(
     scratch = folder.with_name(f"{folder.name}-web")
     scratch.mkdir()
     start = int((time.time() if ending is None else ending) - (days + 1.2) * DAY)
-    world = World(seed=3, start=start, sites=sites, pages=pages, days=days + 3.0, births=0.03, removals=0.004)
+    world = SyntheticWorld(seed=3, start=start, sites=sites, pages=pages, days=days + 3.0, births=0.03, removals=0.004)
     write(world, scratch / "world.parquet")
     archive = Archive.open([scratch / "world.parquet"])
     clock = Clock(archive.start + DAY, 0.0, time.monotonic)
-    with Server(timelapse(archive, clock)) as server, Site() as hostile:
+    with TimeLapseServer(timelapse(archive, clock)) as server, Site() as hostile:
         starts = [server.url_of(f"https://{host}/") for host in archive.sites]
         trap = hostile.url("/")
         _turn(hostile, 0)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from recrawl.book import Book
 from recrawl.choose import make_policy
 from recrawl.choose.budget.allowance import Allowance, Purse
-from recrawl.choose.budget.budgeted import Allowed
-from recrawl.lab.replays.small_worlds import Still
+from recrawl.choose.budget.budgeted import Budgeted
+from recrawl.lab.replays.small_worlds import NeverChanged
 from recrawl.loop import Resumed, drive
 from recrawl.model import Outcome, Outcomes, Picks, Unvisited
 from tests.test_policies import TEXTS, Watched, books
@@ -41,7 +41,7 @@ class Sites:
 def spent(text: str, book: Book, budget: int, allowance: Allowance, world: Any = None, **columns: Any) -> list[int]:
     """The pages that were visited, in order."""
     watched = Watched(world or Sites(book))
-    for _ in drive(Allowed(make_policy(text), allowance, **columns), watched, book, budget, 1):
+    for _ in drive(Budgeted(make_policy(text), allowance, **columns), watched, book, budget, 1):
         pass
     return [page for page in watched.pages if watched.said[page] <= Outcome.FAILED]
 
@@ -78,7 +78,7 @@ def limits(draw: Callable[..., Any]) -> Allowance:
 def test_without_limits_nothing_changes(text: str, book: Book, budget: int) -> None:
     plain, under = Watched(Sites(book)), Watched(Sites(book))
     list(drive(make_policy(text), plain, book, budget, 1))
-    list(drive(Allowed(make_policy(text), Allowance()), under, book, budget, 1))
+    list(drive(Budgeted(make_policy(text), Allowance()), under, book, budget, 1))
     assert [picks.pages.tolist() for picks in under.picks] == [picks.pages.tolist() for picks in plain.picks]
 
 
@@ -152,11 +152,11 @@ def test_a_cycle_that_was_cut_makes_the_same_choices(
     text: str, book: Book, budget: int, allowance: Allowance, cut: int
 ) -> None:
     whole, dead = Watched(Sites(book, frozenset({1}))), frozenset({1})
-    list(drive(Allowed(make_policy(text), allowance), whole, book, budget, 1))
+    list(drive(Budgeted(make_policy(text), allowance), whole, book, budget, 1))
     first = Watched(Sites(book, dead), most=cut)
-    list(drive(Allowed(make_policy(text), allowance), first, book, budget, 1))
+    list(drive(Budgeted(make_policy(text), allowance), first, book, budget, 1))
     second = Watched(Resumed(Sites(book, dead), dict(first.said), dict.fromkeys(first.said, 1000)))
-    list(drive(Allowed(make_policy(text), allowance), second, book, budget, 1))
+    list(drive(Budgeted(make_policy(text), allowance), second, book, budget, 1))
     assert second.pages == whole.pages
 
 
@@ -167,15 +167,15 @@ def test_what_fits_is_filled_up_before_anything_is_visited() -> None:
     """Else a limited time would be over before the second batch."""
     book = Book.blank(100)
     book.site[80:] = 1
-    watched = Watched(Still())
-    list(drive(Allowed(make_policy("round-robin"), Allowance(site_most=10)), watched, book, 20, 1))
+    watched = Watched(NeverChanged())
+    list(drive(Budgeted(make_policy("round-robin"), Allowance(site_most=10)), watched, book, 20, 1))
     assert [len(picks) for picks in watched.picks] == [20]
 
 
 def test_a_page_that_is_too_large_does_not_stop_smaller_ones() -> None:
     book = Book.blank(4)
     book.size[:] = [500, 5000, 400, 300]
-    assert spent("round-robin", book, 4, Allowance(bytes=1000.0), Still()) == [0, 2]
+    assert spent("round-robin", book, 4, Allowance(bytes=1000.0), NeverChanged()) == [0, 2]
 
 
 def test_a_site_gets_its_share_of_the_bytes() -> None:

@@ -21,7 +21,7 @@ from recrawl.choose.crawlers.nutch import Nutch
 from recrawl.choose.crawlers.stormcrawler import StormCrawler
 from recrawl.choose.protocol import Learner
 from recrawl.errors import UsageError
-from recrawl.lab.replays.small_worlds import Busy, Still
+from recrawl.lab.replays.small_worlds import AlwaysChanged, NeverChanged
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 
@@ -104,7 +104,7 @@ def test_nutch_errors_and_gone_pages() -> None:
 def test_nutch_does_not_believe_times_beyond_the_cap() -> None:
     rule, book = Nutch(), Book.blank(2, now=100 * DAY)
     book.memory["nutch.due"] = np.array([191 * DAY, 189 * DAY])
-    assert [seen.pages.tolist() for seen in drive(rule, Still(), book, 2, 1)] == [[0]]
+    assert [seen.pages.tolist() for seen in drive(rule, NeverChanged(), book, 2, 1)] == [[0]]
 
 
 def test_nutch_stays_within_its_bounds_and_whole_seconds() -> None:
@@ -150,7 +150,7 @@ def test_stormcrawler_begins_anew_after_a_failure_and_gives_up_after_three() -> 
 def test_a_page_that_is_never_due_is_not_even_taken_to_fill_the_budget() -> None:
     rule, book = StormCrawler(fill=True), Book.blank(2, now=1e9)
     rule.learn(book, Outcomes(np.array([0, 1]), np.array([GONE, NEW], np.int8)), np.full(2, 1e9))
-    assert [seen.pages.tolist() for seen in drive(rule, Still(), book, 2, 1)] == [[1]]
+    assert [seen.pages.tolist() for seen in drive(rule, NeverChanged(), book, 2, 1)] == [[1]]
 
 
 # -- Heritrix 1, ManifoldCF ------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_manifoldcf_forgets_a_page_that_went() -> None:
 def test_norconex_lets_everything_through_by_default() -> None:
     book = Book.blank(4, now=1e9)
     book.last_try[:3] = [1e9, 1e9 - 1, 1e9 - DAY]
-    chosen = [seen.pages.tolist() for seen in drive(make_policy("norconex"), Still(), book, 9, 1)]
+    chosen = [seen.pages.tolist() for seen in drive(make_policy("norconex"), NeverChanged(), book, 9, 1)]
     assert chosen == [[3, 2, 1, 0]]
 
 
@@ -194,7 +194,7 @@ def test_norconex_waits_for_more_than_its_least_interval(word: str, seconds: flo
     for since, passed in ((seconds - 1, seconds == 0), (seconds, seconds == 0), (seconds + 1, seconds < np.inf)):
         book = Book.blank(1, now=1.7e9)
         book.last_try[0] = book.now - min(since, 1e12) if since > 0 else book.now
-        assert bool(list(drive(policy, Still(), book, 1, 1))) == passed, (word, since)
+        assert bool(list(drive(policy, NeverChanged(), book, 1, 1))) == passed, (word, since)
 
 
 def test_norconex_heeds_sitemaps_where_the_book_has_what_they_say() -> None:
@@ -202,9 +202,9 @@ def test_norconex_heeds_sitemaps_where_the_book_has_what_they_say() -> None:
     book.last_try[:] = [990 * DAY, 990 * DAY, 990 * DAY, 990 * DAY, -np.inf]
     book.memory["hints.lastmod"] = np.array([989 * DAY, 991 * DAY, np.nan, np.nan, 1 * DAY])
     book.memory["hints.changefreq"] = np.array([0.0, np.inf, PERIODS["monthly"], PERIODS["weekly"], np.inf])
-    chosen = [seen.pages.tolist() for seen in drive(make_policy("norconex"), Still(), book, 9, 1)]
+    chosen = [seen.pages.tolist() for seen in drive(make_policy("norconex"), NeverChanged(), book, 9, 1)]
     assert chosen == [[4, 1, 3]]
-    deaf = [seen.pages.tolist() for seen in drive(make_policy("norconex(sitemap=false)"), Still(), book, 9, 1)]
+    deaf = [seen.pages.tolist() for seen in drive(make_policy("norconex(sitemap=false)"), NeverChanged(), book, 9, 1)]
     assert sorted(deaf[0]) == [0, 1, 2, 3, 4]
 
 
@@ -249,19 +249,19 @@ def old_book(sites: list[int]) -> Book:
 
 def test_marginalia_visits_small_sites_whole() -> None:
     book = old_book([26, 3, 20])
-    assert sorted(visited(Marginalia(), book, Still(), 100)) == list(range(49))
+    assert sorted(visited(Marginalia(), book, NeverChanged(), 100)) == list(range(49))
 
 
 @pytest.mark.parametrize(("changed", "low", "high"), [(0.0, 0.5, 0.5), (0.7, 0.7, 0.7), (1.0, 1.0, 1.0)])
 def test_marginalia_passes_over_as_many_as_were_unchanged(changed: float, low: float, high: float) -> None:
     book = old_book([1000] * 20)
-    share = len(visited(Marginalia(), book, Busy(4, changed=changed, failed=0.0), 10**6)) / len(book)
+    share = len(visited(Marginalia(), book, AlwaysChanged(4, changed=changed, failed=0.0), 10**6)) / len(book)
     assert low - 0.02 < share < high + 0.03
 
 
 def test_marginalia_passes_over_most_of_a_large_still_site() -> None:
     book = old_book([100_000])
-    found = np.array(visited(Marginalia(), book, Still(), 10**6))
+    found = np.array(visited(Marginalia(), book, NeverChanged(), 10**6))
     assert (found < 26).sum() == 26
     parts = [(26, 1000, 0.5), (1001, 10_000, 0.25), (10_001, 100_000, 0.01)]
     for begin, end, share in parts:
@@ -272,7 +272,7 @@ def test_marginalia_passes_over_most_of_a_large_still_site() -> None:
 def test_marginalia_takes_new_pages_whatever_the_site() -> None:
     book = old_book([3000, 40])
     book.forget(np.arange(500, 900))
-    assert set(range(500, 900)) <= set(visited(Marginalia(), book, Still(), 10**6))
+    assert set(range(500, 900)) <= set(visited(Marginalia(), book, NeverChanged(), 10**6))
 
 
 def test_marginalia_leaves_a_site_that_fails() -> None:
@@ -293,7 +293,7 @@ def test_marginalia_goes_on_where_the_budget_ended() -> None:
     seen: list[int] = []
     for _ in range(6):
         book.now += DAY
-        now = visited(Marginalia(), book, Still(), 5)
+        now = visited(Marginalia(), book, NeverChanged(), 5)
         book.note(Outcomes(np.array(now), np.full(len(now), SAME, np.int8)), book.now)
         seen += now
     assert sorted(seen) == list(range(30))
@@ -320,11 +320,11 @@ def test_only_due_pages_are_visited_unless_the_budget_is_filled(
     assert isinstance(lean, IntervalRule)
     assert isinstance(lean, Learner)
     book = Book.blank(30)
-    world = Busy(seed, failed=0.2)
+    world = AlwaysChanged(seed, failed=0.2)
     for _ in range(cycles):
         book.now += step * DAY
         due = lean.when(lean.remembered(book), book.now)
-        chosen = np.concatenate([np.zeros(0, int), *(s.pages for s in drive(lean, Still(), book, budget, seed))])
+        chosen = np.concatenate([np.zeros(0, int), *(s.pages for s in drive(lean, NeverChanged(), book, budget, seed))])
         assert len(chosen) == min(budget, int((book.known & (due <= book.now)).sum()))
         assert (due[chosen] <= book.now).all()
         assert (np.sort(due[chosen]) == due[chosen]).all()

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from recrawl.book import Book, Folders
+from recrawl.book import Book, Directories
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History, assemble
@@ -31,7 +31,7 @@ class Coins:
 
 def book_of(pages: int) -> Book:
     book = Book.blank(pages, now=1.7e9)
-    book.folders = Folders(np.array([-1]), np.zeros(1, np.int32))
+    book.folders = Directories(np.array([-1]), np.zeros(1, np.int32))
     book.visits[:] = book.changes[:] = 1
     book.last_visit[:] = book.last_try[:] = book.last_change[:] = book.now
     return book

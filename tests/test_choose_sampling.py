@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.book import Book, Clusters, Folders, Links
+from recrawl.book import Book, Clusters, Directories, LinkGraph
 from recrawl.choose import make_policy
 from recrawl.choose.papers import sampling
 from recrawl.errors import UsageError
@@ -128,7 +128,7 @@ def test_a_fixed_phi_does_not_ask_what_the_sample_found(phi: str) -> None:
 def test_where_the_budget_ends_the_nearest_come_first() -> None:
     book = Book.blank(9)
     book.folder[:] = [0, 0, 0, 0, 0, 1, 1, 1, 1]
-    book.folders = Folders(np.array([-1, 0]), np.array([0, 1], np.int32))
+    book.folders = Directories(np.array([-1, 0]), np.array([0, 1], np.int32))
     for seed in range(40):
         world = run("sampling(phi=1, d=1)", book, np.zeros(9), 5, seed)
         if world.pages()[0] >= 5:
@@ -148,7 +148,7 @@ def test_at_equal_distance_chance_decides_who_is_left_out() -> None:
 @pytest.mark.parametrize(("neighbours", "near"), [("links", {1, 2}), ("clusters", {3, 4})])
 def test_links_and_clusters_lead_too(neighbours: str, near: set[int]) -> None:
     book = Book.blank(6)
-    book.links = Links(np.array([0, 2, 2, 2, 2, 2, 2]), np.array([1, 2], np.int32))
+    book.links = LinkGraph(np.array([0, 2, 2, 2, 2, 2, 2]), np.array([1, 2], np.int32))
     book.clusters = Clusters(np.array([0, 1, 1, 0, 0, -1], np.int32), np.array([[0, 1], [1, 0]], np.int32))
     changed = np.arange(6) == 0
     d = 1 if neighbours == "links" else 0
@@ -236,9 +236,9 @@ def test_the_creation_of_a_page_is_no_change(phi: str) -> None:
         assert run(f"sampling(d=0, phi={phi})", book, np.ones(10), 6, seed).pages("is near to a sample") == []
 
 
-def star(pages: int) -> Links:
+def star(pages: int) -> LinkGraph:
     """All pages link to page 0."""
-    return Links(np.arange(pages + 1), np.zeros(pages, np.int32))
+    return LinkGraph(np.arange(pages + 1), np.zeros(pages, np.int32))
 
 
 def test_popular_pages_lead_always_and_others_seldom() -> None:
@@ -256,14 +256,14 @@ def test_ranks_are_reckoned_again_only_when_links_changed(monkeypatch: pytest.Mo
     policy, book, reckoned = make_policy("sampling(d=0, phi=pra)"), two_directories(), []
     book.links = star(10)
 
-    def counted(links: Links, start: np.ndarray | None = None) -> np.ndarray:
+    def counted(links: LinkGraph, start: np.ndarray | None = None) -> np.ndarray:
         reckoned.append(start)
         return pagerank(links, start=start)
 
     monkeypatch.setattr(sampling, "pagerank", counted)
     for cycle in range(4):
         if cycle == 3:
-            book.links = Links(np.arange(11), np.ones(10, np.int32))
+            book.links = LinkGraph(np.arange(11), np.ones(10, np.int32))
         seen = list(drive(policy, Changed(np.zeros(10)), book, 3, cycle))
         if cycle == 0:
             assert book.memory == {}, "a cycle that may crash has not written"

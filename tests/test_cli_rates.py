@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from recrawl.crawl.reports.rates import rates_of, trusted, watched, with_headers
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from tests.complaints import complaint
 from tests.world import Page, Reply, Repo, Site, page
 
@@ -98,7 +98,7 @@ def test_a_server_that_dates_its_changes_rightly_is_believed(past: Past) -> None
     (told,) = past.repo.json("rates", past.url("/dated/news"))
     assert told["dated_changes"] == DAYS
     assert told["estimates"]["modified"] == pytest.approx((DAYS - 1) / (DAYS * 2 / 24), rel=0.02)
-    with Repository(past.repo.folder) as repository:
+    with Storage(past.repo.folder) as repository:
         seen = watched(repository.store)
         assert trusted(repository.store).all()
         dated = seen.gaps.page[~np.isnan(seen.gaps.quiet)]
@@ -106,7 +106,7 @@ def test_a_server_that_dates_its_changes_rightly_is_believed(past: Past) -> None
 
 
 def test_a_server_that_is_not_believed_dates_nothing(past: Past) -> None:
-    with Repository(past.repo.folder) as repository:
+    with Storage(past.repo.folder) as repository:
         db = repository.store.db
         db.execute("BEGIN")
         db.execute("UPDATE sites SET lm_bad = 100")
@@ -117,7 +117,7 @@ def test_a_server_that_is_not_believed_dates_nothing(past: Past) -> None:
 
 
 def test_dates_that_cannot_be_are_passed_over(past: Past) -> None:
-    with Repository(past.repo.folder) as repository:
+    with Storage(past.repo.folder) as repository:
         db = repository.store.db
         for date in ("Sun, 06 Nov 1994 08:49:37 GMT", "Fri, 01 Jan 2999 00:00:00 GMT", "soon", "Sun, 99 Zzz 2024 xx"):
             db.execute("BEGIN")
@@ -162,7 +162,7 @@ def test_what_was_never_visited_and_what_is_not_known(past: Past, tmp_path: Any)
 
 
 def test_rates_of_nothing(past: Past) -> None:
-    with Repository(past.repo.folder) as repository:
+    with Storage(past.repo.folder) as repository:
         seen = watched(repository.store, [])
     assert len(rates_of(seen, "gamma").rate) == len(rates_of(seen, "naive", seen.site).rate) == 0
     assert seen.row(0) == -1

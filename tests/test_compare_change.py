@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
-from recrawl.compare.diff import Hunk, Row, diff, unified
+from recrawl.compare.diff import DiffRow, Hunk, diff, unified
 from recrawl.compare.divergence import divergence
 from recrawl.compare.edits import matches
 from recrawl.compare.significance import significant, significant_many
@@ -172,7 +172,7 @@ def test_marks_are_the_changed_words():
     assert hunk == Hunk(
         1,
         1,
-        (Row("out", "open Monday to Friday", ((15, 21),)), Row("in", "open Monday to Saturday", ((15, 23),))),
+        (DiffRow("out", "open Monday to Friday", ((15, 21),)), DiffRow("in", "open Monday to Saturday", ((15, 23),))),
     )
     assert unified([hunk]) == "@@ -1 +1 @@\n-open Monday to [-Friday-]\n+open Monday to {+Saturday+}"
 

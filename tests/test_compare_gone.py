@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.compare.gone import CONFIRM_SECONDS, Evidence, Standing, evidence, step, vanishing
-from recrawl.compare.validators import Trust, http_time, learn, usable
+from recrawl.compare.validators import ValidatorTrust, http_time, learn, usable
 from recrawl.model import State, Validators
 
 DAY = 86_400.0
@@ -100,14 +100,14 @@ NONE = Validators("", "")
 
 
 def told(
-    trust: Trust = Trust(),
+    trust: ValidatorTrust = ValidatorTrust(),
     before: Validators = NONE,
     after: Validators = NONE,
     changed: bool = False,
     status: int = 200,
     at: float = 0.0,
     date: str = NOW,
-) -> Trust:
+) -> ValidatorTrust:
     return learn(
         trust,
         before=before,
@@ -122,15 +122,15 @@ def told(
 @pytest.mark.parametrize(
     ("before", "after", "changed", "want"),
     [
-        (('"a"', OLD), ('"a"', OLD), False, Trust(1, 0, 1, 0)),
-        (('"a"', OLD), ('"a"', OLD), True, Trust(0, 1, 0, 1)),
-        (('"a"', OLD), ('"b"', NEW), True, Trust(1, 0, 1, 0)),
-        (('"a"', OLD), ('"b"', NEW), False, Trust()),
-        (("", ""), ('"b"', NEW), True, Trust()),
-        (("", OLD), ("", NOW), True, Trust(0, 1, 0, 0)),
-        (("", ""), ("", NOW), False, Trust(0, 1, 0, 0)),
-        (("", ""), ("", "Wed, 03 Jan 2024 11:59:58 GMT"), False, Trust(0, 1, 0, 0)),
-        (("", ""), ("", "Wed, 03 Jan 2024 11:59:57 GMT"), False, Trust()),
+        (('"a"', OLD), ('"a"', OLD), False, ValidatorTrust(1, 0, 1, 0)),
+        (('"a"', OLD), ('"a"', OLD), True, ValidatorTrust(0, 1, 0, 1)),
+        (('"a"', OLD), ('"b"', NEW), True, ValidatorTrust(1, 0, 1, 0)),
+        (('"a"', OLD), ('"b"', NEW), False, ValidatorTrust()),
+        (("", ""), ('"b"', NEW), True, ValidatorTrust()),
+        (("", OLD), ("", NOW), True, ValidatorTrust(0, 1, 0, 0)),
+        (("", ""), ("", NOW), False, ValidatorTrust(0, 1, 0, 0)),
+        (("", ""), ("", "Wed, 03 Jan 2024 11:59:58 GMT"), False, ValidatorTrust(0, 1, 0, 0)),
+        (("", ""), ("", "Wed, 03 Jan 2024 11:59:57 GMT"), False, ValidatorTrust()),
     ],
 )
 def test_what_is_learned(before, after, changed, want):
@@ -140,32 +140,32 @@ def test_what_is_learned(before, after, changed, want):
 def test_own_clock_when_the_server_shows_none():
     now = http_time(NOW)
     assert now is not None
-    assert told(after=Validators("", NOW), date="", at=now + 1) == Trust(0, 1, 0, 0)
-    assert told(after=Validators("", NOW), date="nonsense", at=now + 60) == Trust()
+    assert told(after=Validators("", NOW), date="", at=now + 1) == ValidatorTrust(0, 1, 0, 0)
+    assert told(after=Validators("", NOW), date="nonsense", at=now + 60) == ValidatorTrust()
 
 
 def test_only_an_answer_with_text_teaches():
     same = Validators('"a"', OLD)
     for status in (0, 206, 304, 404, 500):
-        assert told(before=same, after=same, changed=True, status=status) == Trust()
+        assert told(before=same, after=same, changed=True, status=status) == ValidatorTrust()
 
 
 def test_a_server_is_disbelieved_by_two_strikes_over_a_tenth():
     both = Validators('"a"', OLD)
-    assert usable(both, Trust(lm_bad=1, etag_bad=1), 0) == both
-    assert usable(both, Trust(lm_bad=2), 0) == Validators('"a"', "")
-    assert usable(both, Trust(etag_bad=2), 0) == Validators("", OLD)
-    assert usable(both, Trust(lm_good=18, lm_bad=2, etag_good=17, etag_bad=2), 0) == Validators("", OLD)
+    assert usable(both, ValidatorTrust(lm_bad=1, etag_bad=1), 0) == both
+    assert usable(both, ValidatorTrust(lm_bad=2), 0) == Validators('"a"', "")
+    assert usable(both, ValidatorTrust(etag_bad=2), 0) == Validators("", OLD)
+    assert usable(both, ValidatorTrust(lm_good=18, lm_bad=2, etag_good=17, etag_bad=2), 0) == Validators("", OLD)
 
 
 def test_every_tenth_304_is_audited():
     both = Validators('"a"', OLD)
-    silent = [n for n in range(31) if not usable(both, Trust(), n)]
+    silent = [n for n in range(31) if not usable(both, ValidatorTrust(), n)]
     assert silent == [10, 20, 30]
 
 
 def test_a_server_that_always_says_304_is_found_out():
-    trust, same = Trust(), Validators('"a"', OLD)
+    trust, same = ValidatorTrust(), Validators('"a"', OLD)
     for _ in range(2):
         trust = told(trust, before=same, after=same, changed=True)
     assert not usable(same, trust, 0)

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, write
-from recrawl.lab.timelapse.app import Options as Manners
+from recrawl.lab.synth import SyntheticWorld, write
+from recrawl.lab.timelapse.app import ServerOptions as Manners
 from tests.crashes import Bench, ask, choices, contents, image, judge, start
 
 _DAY = 86400.0
@@ -33,7 +33,9 @@ _CYCLE = ("cycle", "--budget", "100", "--policy", "random")
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     path = tmp_path_factory.mktemp("world") / "world.parquet"
-    write(World(seed=8, sites=2, pages=60, days=4, size_min=1000, size_max=4000, links=10, change_rate=0.5), path)
+    write(
+        SyntheticWorld(seed=8, sites=2, pages=60, days=4, size_min=1000, size_max=4000, links=10, change_rate=0.5), path
+    )
     with Bench(Archive.open([path]), Manners(latency=0.02)) as made:
         yield made
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from recrawl.discover import known_urls as known_module
-from recrawl.discover.known_urls import Known
+from recrawl.discover.known_urls import KnownUrls
 
 # Few enough to meet again, with the ends of the range among them.
 KEYS = st.one_of(st.integers(-8, 8), st.sampled_from([-(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1))
@@ -31,7 +31,7 @@ class AsDict(RuleBasedStateMachine):
     @initialize(pairs=st.lists(st.tuples(KEYS, PAGES), max_size=30))
     def start(self, pairs):
         self.plain = dict(pairs)
-        self.known = Known(array(key for key, _ in pairs), array(page for _, page in pairs))
+        self.known = KnownUrls(array(key for key, _ in pairs), array(page for _, page in pairs))
 
     @rule(pairs=st.lists(st.tuples(KEYS, PAGES), max_size=10))
     def add(self, pairs):
@@ -57,12 +57,12 @@ TestAsDict = AsDict.TestCase
 
 @given(st.lists(KEYS, min_size=1, max_size=50))
 def test_the_last_of_equal_keys_counts(keys):
-    known = Known(array(keys), array(range(len(keys))))
+    known = KnownUrls(array(keys), array(range(len(keys))))
     assert known.find(array(keys)).tolist() == [{key: i for i, key in enumerate(keys)}[key] for key in keys]
 
 
 def test_nothing_is_known_at_first():
-    known = Known(array([]), array([]))
+    known = KnownUrls(array([]), array([]))
     assert len(known) == 0
     assert known.get(5) == -1
     assert known.find(array([1, 2])).tolist() == [-1, -1]
@@ -71,7 +71,7 @@ def test_nothing_is_known_at_first():
 
 def test_the_arrays_given_are_not_changed():
     keys, pages = array([3, 1, 2]), array([0, 1, 2])
-    known = Known(keys, pages)
+    known = KnownUrls(keys, pages)
     known.add(3, 9)
     assert keys.tolist() == [3, 1, 2]
     assert pages.tolist() == [0, 1, 2]
@@ -80,11 +80,11 @@ def test_the_arrays_given_are_not_changed():
 
 def test_keys_and_pages_go_together():
     with pytest.raises(ValueError, match="2 keys for 1 pages"):
-        Known(array([1, 2]), array([1]))
+        KnownUrls(array([1, 2]), array([1]))
 
 
 def test_a_page_takes_sixteen_bytes_once_merged():
-    known = Known(array([]), array([]))
+    known = KnownUrls(array([]), array([]))
     for i in range(20_000):
         known.add(i * 7919, i)
     assert len(known._recent) <= max(known_module._SMALLEST, len(known._keys) // 8)

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.discover import links as links_module
-from recrawl.discover.links import MAX_LINKS, LinkReader, Links
+from recrawl.discover.links import MAX_LINKS, LinkReader, PageLinks
 from recrawl.discover.urls import UrlRules, canonical
 
 SITES = Path(__file__).parents[1].parent / "shared" / "data" / "sites"
 PAGE = "https://a.example/dir/page.html"
 
 
-def read(html: str, url: str = PAGE, reader: LinkReader | None = None) -> Links:
+def read(html: str, url: str = PAGE, reader: LinkReader | None = None) -> PageLinks:
     return (reader or LinkReader()).read(LexborHTMLParser(html), url)
 
 

@@ -26,8 +26,8 @@ import pytest
 from recrawl.choose import POLICIES
 from recrawl.cli import VERBS, reference
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import PARAMETERS, World, write
-from recrawl.lab.timelapse import Clock, Server, app
+from recrawl.lab.synth import PARAMETERS, SyntheticWorld, write
+from recrawl.lab.timelapse import Clock, TimeLapseServer, app
 from recrawl.model import Failure, Outcome, State
 from recrawl.record.migrations import migrate
 from recrawl.settings import SETTINGS, load
@@ -173,14 +173,17 @@ def test_every_example_file_is_mentioned() -> None:
 def living(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     """A small site, on whose front page something happens every day."""
     file = tmp_path_factory.mktemp("web") / "world.parquet"
-    write(World(sites=1, kinds="news", pages=20, days=90, births=0.05, removals=0.02, noise=0.3, rhythm=0.0), file)
+    write(
+        SyntheticWorld(sites=1, kinds="news", pages=20, days=90, births=0.05, removals=0.02, noise=0.3, rhythm=0.0),
+        file,
+    )
     return Archive.open([file])
 
 
 @pytest.fixture
 def example_org(living: Archive) -> Iterator[str]:
     """Where that site is served; two days pass in a second, for three quarters of a minute."""
-    with Server(app(living, Clock(living.start + DAY, 2 * DAY, time.monotonic))) as server:
+    with TimeLapseServer(app(living, Clock(living.start + DAY, 2 * DAY, time.monotonic))) as server:
         yield server.url_of("https://news1.example/").rstrip("/")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.crawl.visits.prefetch import Ahead
+from recrawl.crawl.visits.prefetch import Prefetch
 from recrawl.fetch.lanes import Lanes
 from recrawl.record.rows import Batch, NewPage
 from recrawl.record.store import Store
@@ -29,7 +29,7 @@ def test_rows_come_as_the_store_has_them_and_few_questions_are_asked(store: Stor
     lanes = Lanes(delay=0.0, order=order)  # type: ignore[arg-type]
     for page in range(_PAGES):
         lanes.push(page % 2, page)
-    ahead = Ahead(store, lanes, lambda: 0.0)
+    ahead = Prefetch(store, lanes, lambda: 0.0)
     expected = {page: store.page(page) for page in range(_PAGES)}
     asked: list[str] = []
     store.db.set_trace_callback(asked.append)
@@ -46,7 +46,7 @@ def test_rows_come_as_the_store_has_them_and_few_questions_are_asked(store: Stor
 def test_what_was_looked_up_can_be_forgotten(store: Store) -> None:
     lanes = Lanes(delay=0.0)
     lanes.push(0, 2)
-    ahead = Ahead(store, lanes, lambda: 0.0)
+    ahead = Prefetch(store, lanes, lambda: 0.0)
     assert ahead.take(0, 0)[0][3] == 0
     store.commit(Batch(listed=[(1, 2)]), [])
     ahead.forget()
@@ -54,4 +54,4 @@ def test_what_was_looked_up_can_be_forgotten(store: Store) -> None:
 
 
 def test_a_page_that_no_lane_knows_is_looked_up_alone(store: Store) -> None:
-    assert Ahead(store, Lanes(delay=0.0), lambda: 0.0).take(7, 1) == (store.page(7), 0)
+    assert Prefetch(store, Lanes(delay=0.0), lambda: 0.0).take(7, 1) == (store.page(7), 0)

@@ -13,11 +13,11 @@ from recrawl.choose import make_policy
 from recrawl.crawl import cycles
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.crawl.state.policy_memory import ready_book
-from recrawl.crawl.tally import Tally
+from recrawl.crawl.tally import RunCounts
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, write
+from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.record.rows import CycleRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from tests.crashes import SMALL, Bench, ask, choices, image, judge
 from tests.world import Repo
 
@@ -28,7 +28,9 @@ _POLICY = "sampling(neighbours=clusters, d=0, phi=1)"
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     path = tmp_path_factory.mktemp("world") / "world.parquet"
-    world = World(seed=6, sites=2, pages=25, days=8, size_min=1000, size_max=1500, links=6, change_rate=0.6, births=0.3)
+    world = SyntheticWorld(
+        seed=6, sites=2, pages=25, days=8, size_min=1000, size_max=1500, links=6, change_rate=0.6, births=0.3
+    )
     write(world, path)
     with Bench(Archive.open([path])) as made:
         yield made
@@ -49,7 +51,7 @@ def cycled(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def asked(folder: Path, now: float = 1e10) -> Clusters:
     """The clusters of a cycle that would begin now."""
-    with Repository(folder) as open_one:
+    with Storage(folder) as open_one:
         store = open_one.store
         numbers = [store.next_id(table) for table in ("cycles", "visits", "pages")]
         row = CycleRow(numbers[0], "cycle", "", 0, 7, now, None, numbers[1], numbers[2])
@@ -115,7 +117,7 @@ def test_a_cycle_that_crashed_finds_the_clusters_it_began_with(bench: Bench, cyc
     bench.clock.set(bench.archive.start + 4 * _DAY)
     images: dict[int, Path] = {}
 
-    def snapshot(tally: Tally) -> None:
+    def snapshot(tally: RunCounts) -> None:
         if tally.visits // 10 not in images and tally.visits < 30:
             images[tally.visits // 10] = image(folder, tmp_path / f"image-{len(images)}")
 

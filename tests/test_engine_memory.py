@@ -21,15 +21,15 @@ from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import add_folders
 from recrawl.crawl.state.load_book import load_book
 from recrawl.crawl.state.policy_memory import file_of, ready_book, remember
-from recrawl.crawl.tally import Tally
+from recrawl.crawl.tally import RunCounts
 from recrawl.discover.urls import directory, key
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, write
+from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.learn.structure.directories import places
 from recrawl.model import Outcome, Outcomes, Picks
 from recrawl.record.rows import Batch, CycleRow, NewPage, VisitRow
-from recrawl.record.storage import Repository, create
+from recrawl.record.storage import Storage, create
 from recrawl.settings import TEMPLATE
 from tests.crashes import SMALL, Bench, ask, choices, image, judge
 
@@ -82,7 +82,9 @@ def _registered() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     path = tmp_path_factory.mktemp("world") / "world.parquet"
-    world = World(seed=6, sites=2, pages=25, days=8, size_min=1000, size_max=1500, links=6, change_rate=0.6, births=0.3)
+    world = SyntheticWorld(
+        seed=6, sites=2, pages=25, days=8, size_min=1000, size_max=1500, links=6, change_rate=0.6, births=0.3
+    )
     write(world, path)
     with Bench(Archive.open([path])) as made:
         yield made
@@ -105,7 +107,7 @@ def later(bench: Bench, folder: Path, policy: str, days: list[int]) -> None:
         bench.crawl(folder)
 
 
-def row_now(open_one: Repository, now: float) -> CycleRow:
+def row_now(open_one: Storage, now: float) -> CycleRow:
     """The cycle that would come next."""
     store = open_one.store
     numbers = [store.next_id(table) for table in ("cycles", "visits", "pages")]
@@ -114,13 +116,13 @@ def row_now(open_one: Repository, now: float) -> CycleRow:
 
 def memory(bench: Bench, folder: Path, policy: str) -> dict[str, np.ndarray]:
     """What the policy would remember in a cycle that began now."""
-    with Repository(folder) as open_one:
+    with Storage(folder) as open_one:
         row = row_now(open_one, bench.clock.now())
         return ready_book(open_one, make_policy(policy), row, {}, begin=False)[0].memory
 
 
 def saved(folder: Path, policy: str) -> dict[str, np.ndarray]:
-    with Repository(folder) as open_one:
+    with Storage(folder) as open_one:
         found = read_arrays(file_of(open_one, make_policy(policy)))
     assert found is not None
     return found
@@ -298,7 +300,7 @@ def test_a_cycle_that_crashed_remembers_what_it_did(bench: Bench, crawled: Path,
     bench.clock.set(bench.archive.start + 4 * _DAY)
     images: dict[int, Path] = {}
 
-    def snapshot(tally: Tally) -> None:
+    def snapshot(tally: RunCounts) -> None:
         if tally.visits // 10 not in images and tally.visits < 30:
             images[tally.visits // 10] = image(folder, tmp_path / f"image-{len(images)}")
 
@@ -327,7 +329,7 @@ def test_a_crash_before_the_memory_was_saved(bench: Bench, crawled: Path, tmp_pa
 def stop_after(visits: int) -> cycles.Controls:
     made = 0
 
-    def progress(tally: Tally) -> None:
+    def progress(tally: RunCounts) -> None:
         nonlocal made
         made = tally.visits
 
@@ -355,7 +357,7 @@ class Script:
 
     def __init__(self, folder: Path, seed: int) -> None:
         create(folder, TEMPLATE)
-        self.open = Repository(folder)
+        self.open = Storage(folder)
         self.rng = np.random.default_rng(seed)
         self.policy = make_policy("wary")
         self.rows: dict[int, CycleRow] = {}
@@ -490,7 +492,7 @@ def test_held_off_visits_are_not_noted_as_failures(tmp_path: Path) -> None:
 
 
 def test_the_directories_are_those_of_the_addresses(bench: Bench, crawled: Path) -> None:
-    with Repository(crawled) as open_one:
+    with Storage(crawled) as open_one:
         book = load_book(open_one.store, row_now(open_one, bench.clock.now()), {})
         add_folders(book, open_one.store)
         _, _, folder, folders = places(list(open_one.store.urls()))
@@ -502,7 +504,7 @@ def test_the_directories_are_those_of_the_addresses(bench: Bench, crawled: Path)
 
 
 def test_links_are_those_of_the_newest_versions(bench: Bench, crawled: Path) -> None:
-    with Repository(crawled) as open_one:
+    with Storage(crawled) as open_one:
         row = row_now(open_one, bench.clock.now())
         book, _ = ready_book(open_one, make_policy("wary"), row, {}, begin=False)
     assert book.links is not None
@@ -525,7 +527,7 @@ def test_what_a_repository_does_not_have_is_refused_before_the_cycle_begins(
 
 def test_a_book_of_no_pages(tmp_path: Path, bench: Bench) -> None:
     folder = bench.create(tmp_path / "repo")
-    with Repository(folder) as open_one:
+    with Storage(folder) as open_one:
         row = row_now(open_one, 0.0)
         book, past = ready_book(open_one, make_policy("wary"), row, {}, begin=False)
     assert len(book) == 0

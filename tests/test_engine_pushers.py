@@ -10,19 +10,19 @@ import pytest
 from recrawl.crawl.hints import pushes
 from recrawl.crawl.hints.push_sources import doubted, note, pushers, settle, troubles
 from recrawl.model import Outcome
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from tests.world import Repo, Site, page
 
 DAY = 86400.0
 
 
 @pytest.fixture
-def opened(repo: Repo) -> Iterator[Repository]:
-    with Repository(repo.folder) as found:
+def opened(repo: Repo) -> Iterator[Storage]:
+    with Storage(repo.folder) as found:
         yield found
 
 
-def visited(opened: Repository, page_number: int, at: float, outcome: Outcome) -> None:
+def visited(opened: Storage, page_number: int, at: float, outcome: Outcome) -> None:
     opened.store.db.execute(
         """INSERT INTO visits
            (page, cycle, at, outcome, status, received, seconds, version, score, why, failure, detail, hints)
@@ -31,7 +31,7 @@ def visited(opened: Repository, page_number: int, at: float, outcome: Outcome) -
     )
 
 
-def rounds(opened: Repository, source: str, right: int, wrong: int, begin: float = 0.0) -> list[str]:
+def rounds(opened: Storage, source: str, right: int, wrong: int, begin: float = 0.0) -> list[str]:
     """Pushes of as many pages, each visited a little later; what is told of it."""
     many = right + wrong
     note(opened.store.db, [(number, source, "indexnow", begin) for number in range(many)])
@@ -40,7 +40,7 @@ def rounds(opened: Repository, source: str, right: int, wrong: int, begin: float
     return settle(opened.store.db, begin + 100)
 
 
-def test_a_source_that_is_mostly_wrong_loses_its_privilege_and_can_get_it_back(opened: Repository) -> None:
+def test_a_source_that_is_mostly_wrong_loses_its_privilege_and_can_get_it_back(opened: Storage) -> None:
     db = opened.store.db
     assert rounds(opened, "good", 20, 10) == []
     (told,) = rounds(opened, "bad", 2, 30, 1000.0)
@@ -54,19 +54,19 @@ def test_a_source_that_is_mostly_wrong_loses_its_privilege_and_can_get_it_back(o
     assert doubted(db) == set()
 
 
-def test_a_few_visits_settle_nothing(opened: Repository) -> None:
+def test_a_few_visits_settle_nothing(opened: Storage) -> None:
     assert rounds(opened, "new", 0, 19) == []
     assert doubted(opened.store.db) == set()
 
 
-def test_what_is_long_ago_fades(opened: Repository) -> None:
+def test_what_is_long_ago_fades(opened: Storage) -> None:
     rounds(opened, "old friend", 100, 0)
     rounds(opened, "old friend", 0, 100, 1000.0)
     (told,) = rounds(opened, "old friend", 0, 150, 2000.0)
     assert "no longer" in told
 
 
-def test_only_the_visit_that_followed_tells(opened: Repository) -> None:
+def test_only_the_visit_that_followed_tells(opened: Storage) -> None:
     db = opened.store.db
     visited(opened, 1, 50.0, Outcome.CHANGED)  # before the push
     note(
@@ -89,7 +89,7 @@ def test_pages_of_a_doubted_source_are_ordinary_in_a_cycle(repo: Repo) -> None:
     with Site({"/": page("Start", *(f"/p{number}" for number in range(4))), "/p1": b"a", "/p2": b"b"}) as site:
         repo.crawl(site.url())
         repo.later(days=2)
-        with Repository(repo.folder) as opened:
+        with Storage(repo.folder) as opened:
             opened.store.db.execute("INSERT INTO push_sources VALUES ('liar', 'indexnow', 30, 0, 30, 0, 0)")
             for name, path in (("liar", "/p1"), ("friend", "/p2")):
                 pushes.accept(opened, [site.url(path)], "indexnow", name, now + 2 * DAY)
@@ -99,7 +99,7 @@ def test_pages_of_a_doubted_source_are_ordinary_in_a_cycle(repo: Repo) -> None:
     assert sorted(repo.sql("SELECT source, heard FROM push_sources")) == [("friend", 1), ("liar", 31)]
 
 
-def test_a_doubted_source_does_not_get_in_the_way_of_another(opened: Repository, repo: Repo) -> None:
+def test_a_doubted_source_does_not_get_in_the_way_of_another(opened: Storage, repo: Repo) -> None:
     opened.store.db.execute("INSERT INTO sites (id, origin) VALUES (0, 'https://a.example')")
     for source in ("liar", "friend"):
         assert pushes.accept(opened, ["https://a.example/x"], "indexnow", source, 5.0).taken == 1

@@ -14,12 +14,12 @@ import pytest
 
 from recrawl.crawl import cycles
 from recrawl.crawl.state.load_book import load_book
-from recrawl.crawl.tally import Tally
+from recrawl.crawl.tally import RunCounts
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, write
-from recrawl.lab.timelapse.app import Options as Manners
+from recrawl.lab.synth import SyntheticWorld, write
+from recrawl.lab.timelapse.app import ServerOptions as Manners
 from recrawl.model import Outcome
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from tests.crashes import SMALL, Bench, archive_of, ask, choices, contents, image, judge
 
 _DAY = 86400.0
@@ -29,7 +29,9 @@ _RANDOM = "random"
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     path = tmp_path_factory.mktemp("world") / "world.parquet"
-    world = World(seed=5, sites=2, pages=40, days=6, size_min=1000, size_max=3000, links=8, change_rate=0.6, births=0.2)
+    world = SyntheticWorld(
+        seed=5, sites=2, pages=40, days=6, size_min=1000, size_max=3000, links=8, change_rate=0.6, births=0.2
+    )
     write(world, path)
     with Bench(Archive.open([path])) as made:
         yield made
@@ -52,7 +54,7 @@ class Snapshots:
         self.reports = 0
         self.images: list[Path] = []
 
-    def __call__(self, _tally: Tally) -> None:
+    def __call__(self, _tally: RunCounts) -> None:
         self.reports += 1
         if self.reports % self.every == 0:
             self.images.append(image(self.folder, self.target / f"image-{len(self.images)}"))
@@ -67,7 +69,7 @@ def stop_after(visits: int) -> cycles.Controls:
     """Stop, politely, once so many visits were made."""
     made = 0
 
-    def progress(tally: Tally) -> None:
+    def progress(tally: RunCounts) -> None:
         nonlocal made
         made = tally.visits
 
@@ -113,7 +115,7 @@ def test_the_index_never_claims_more_than_it_holds(bench: Bench, tmp_path: Path)
     """The mark `indexed` must not run ahead of the store: what is behind it is never looked at again."""
     ahead: list[tuple[int, int]] = []
 
-    def look(_tally: Tally) -> None:
+    def look(_tally: RunCounts) -> None:
         mark = ask(folder, "SELECT ifnull((SELECT value FROM meta WHERE name = 'indexed'), -1)")[0][0]
         last = ask(folder, "SELECT ifnull(max(id), -1) FROM visits")[0][0]
         if mark > last:
@@ -136,10 +138,10 @@ def test_a_page_that_asks_not_to_be_indexed_is_not_after_a_crash_either(tmp_path
     with Bench(archive_of(rows)) as bench:
         folder = bench.create(tmp_path / "repo")
         bench.crawl(folder)
-        with Repository(folder) as open_one:
+        with Storage(folder) as open_one:
             assert [hit.title for hit in open_one.index.search("words")] == ["Home"]
         crashed = image(folder, tmp_path / "crashed")
-        with Repository(crashed) as open_one:
+        with Storage(crashed) as open_one:
             open_one.store.set_meta("indexed", -1)  # as after a crash before the first commit of the index
         with bench.opened(crashed) as (open_one, _):
             assert [hit.title for hit in open_one.index.search("words")] == ["Home"]
@@ -153,7 +155,7 @@ def test_after_a_run_that_ended_well_there_is_nothing_to_mend(tmp_path: Path) ->
         folder = bench.create(tmp_path / "repo")
         for work in (bench.crawl, bench.cycle, bench.cycle):
             work(folder)
-            with Repository(folder) as open_one:
+            with Storage(folder) as open_one:
                 assert open_one.unindexed() == []
             bench.clock.advance(2 * _DAY)
     assert ask(folder, "SELECT count(*) FROM visits WHERE outcome = 4")[0][0] > 1
@@ -213,7 +215,7 @@ def books_equal(one: Path, other: Path, number: int) -> None:
     """Both repositories give the same book for a cycle."""
     loaded = []
     for folder in (one, other):
-        with Repository(folder) as open_one:
+        with Storage(folder) as open_one:
             (row,) = [row for row in open_one.store.cycles() if row.id == number]
             loaded.append(load_book(open_one.store, row, {}))
     before, after = loaded

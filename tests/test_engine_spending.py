@@ -15,9 +15,9 @@ from recrawl.book import Book
 from recrawl.crawl import cycles
 from recrawl.crawl.options import Spending
 from recrawl.crawl.state.limits import expected_bytes, part
-from recrawl.crawl.visits.byte_budget import ByteCount
+from recrawl.crawl.visits.byte_budget import ByteBudget
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, write
+from recrawl.lab.synth import SyntheticWorld, write
 from tests.crashes import SMALL, Bench, choices, judge
 from tests.test_engine_resume import Snapshots
 from tests.world import Reply, Repo, Site, page, text
@@ -150,7 +150,7 @@ def test_what_is_received_is_counted_with_redirects(repo: Repo, site: Start) -> 
 
 
 def test_a_count_of_bytes_goes_on_where_it_was() -> None:
-    count = ByteCount(100, 50, [(1, 30), (2, 40)])
+    count = ByteBudget(100, 50, [(1, 30), (2, 40)])
     assert not count.used_up
     count.add(1, 20)
     assert (count.closed(1), count.closed(2)) == (True, False)
@@ -255,7 +255,7 @@ def test_what_makes_no_sense_is_named(repo: Repo, said: str, complaint: str) -> 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    world = World(seed=5, sites=2, pages=30, days=6, size_min=1000, size_max=3000, links=8, change_rate=0.6)
+    world = SyntheticWorld(seed=5, sites=2, pages=30, days=6, size_min=1000, size_max=3000, links=8, change_rate=0.6)
     write(world, tmp_path / "world.parquet")
     with Bench(Archive.open([tmp_path / "world.parquet"])) as made:
         yield made

@@ -22,12 +22,12 @@ from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays.clairvoyant_bound import most
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.replays.runner import policy_for
-from recrawl.lab.synth import World, write
+from recrawl.lab.synth import SyntheticWorld, write
 from tests.test_policies import TEXTS
 
 FILE = Path(__file__).with_name("golden.json")
 RENEW = "python -m tests.test_golden"
-WORLD = World(
+WORLD = SyntheticWorld(
     seed=1, sites=4, pages=40, days=40, size_min=1500, size_max=4000, links=10,
     change_rate=0.05, template_changes=0.5, sidebar_days=40, noise=0.01,
 )  # fmt: skip

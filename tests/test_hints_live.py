@@ -20,7 +20,7 @@ from recrawl.crawl.state.array_files import read_arrays
 from recrawl.crawl.state.policy_memory import file_of
 from recrawl.discover import meta_updates
 from recrawl.errors import UsageError
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from tests.world import Reply, Repo, Site, page
 
 DAY = 86400.0
@@ -96,7 +96,7 @@ def test_what_was_learned_can_be_learned_again_from_visits(site: Site, repo: Rep
         dates[f"/p{turn}"] = now(repo) - 60
         site["/sitemap.xml"] = dated(site, dates)
         repo.cycle(3)
-    with Repository(repo.folder) as opened:
+    with Storage(repo.folder) as opened:
         file = file_of(opened, make_policy("ncis"))
     before = read_arrays(file)
     assert before is not None
@@ -174,7 +174,7 @@ def test_the_tag_and_the_header_are_kept(site: Site, repo: Repo) -> None:
     rows = repo.sql("SELECT kind, value FROM hints ORDER BY kind")
     assert rows == [("modified", 1698919200.0), ("updates", 7 * DAY)]
     repo.later(days=15)
-    with Repository(repo.folder) as opened:
+    with Storage(repo.folder) as opened:
         (bits,) = packed(opened.store, range(20), now(repo)).values()
     assert bits >> (8 * KINDS.index("updates")) == 2 + 16 * 15, "two periods have gone by"
 
@@ -184,7 +184,7 @@ def test_pushes_are_bounded_and_heard(site: Site, repo: Repo) -> None:
     repo.later(days=3)
     known, new = site.url("/p7"), site.url("/pushed")
     site["/p7"], site["/pushed"] = page("changed"), page("new")
-    with Repository(repo.folder) as opened:
+    with Storage(repo.folder) as opened:
         said = [known, known + "#part", new, "no address", "http://elsewhere.example/"]
         got = pushes.accept(opened, said, "indexnow", "somebody", now(repo))
         assert got == pushes.Accepted(taken=2, repeated=1, bad=1, foreign=1)
@@ -205,7 +205,7 @@ def test_pushes_are_bounded_and_heard(site: Site, repo: Repo) -> None:
 
 def test_a_push_about_what_a_visit_has_just_seen_says_nothing(site: Site, repo: Repo) -> None:
     repo.crawl(site.url("/"))
-    with Repository(repo.folder) as opened:
+    with Storage(repo.folder) as opened:
         pushes.accept(opened, [site.url("/p7")], "websub", "hub", now(repo) + 20)
     repo.cycle(1)
     assert not any(signals(repo, "websub").values())

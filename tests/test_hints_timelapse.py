@@ -10,16 +10,18 @@ import pytest
 
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.replays.simulated_hints import HOWS
-from recrawl.lab.synth import World, write
+from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, app
-from recrawl.lab.timelapse import Options as Manners
-from recrawl.lab.timelapse.app import Request
+from recrawl.lab.timelapse import ServerOptions as Manners
+from recrawl.lab.timelapse.app import ServedRequest
 from recrawl.model import Outcome
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from tests.crashes import Bench
 
 DAY = 86400.0
-WORLD = World(seed=3, sites=1, pages=100, days=20, size_min=1500, size_max=3000, links=8, change_rate=0.15, births=0.0)
+WORLD = SyntheticWorld(
+    seed=3, sites=1, pages=100, days=20, size_min=1500, size_max=3000, links=8, change_rate=0.15, births=0.0
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def found(archive: Archive, folder: Path, how: str) -> tuple[int, int]:
         for day in range(2, 12):
             bench.clock.set(archive.start + day * DAY)
             changed += bench.cycle(folder, "ncis", 3).tally.outcomes[Outcome.CHANGED]
-    with Repository(folder) as opened:
+    with Storage(folder) as opened:
         (signals,) = opened.store.db.execute("SELECT ifnull(sum(signals), 0) FROM sources").fetchone()
     return changed, int(signals)
 
@@ -62,7 +64,7 @@ def test_each_manner_can_be_served(archive: Archive, how: str) -> None:
     served = app(archive, clock, Manners(sitemap=how))
     first, later = (
         re.findall(
-            rb"<lastmod>([^<]+)<", served.answer(Request("GET", "localhost", 1, "/sitemap.xml", "", {}), at).body
+            rb"<lastmod>([^<]+)<", served.answer(ServedRequest("GET", "localhost", 1, "/sitemap.xml", "", {}), at).body
         )
         for at in (archive.start + 10 * DAY, archive.start + 11 * DAY)
     )

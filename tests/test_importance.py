@@ -24,11 +24,11 @@ from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.histories.weights import told_weights
 from recrawl.lab.replays.replay import Setup, Web, check, replay
-from recrawl.lab.synth import World as Made
+from recrawl.lab.synth import SyntheticWorld as Made
 from recrawl.lab.synth import write
 from recrawl.learn.value.importance import MOST, costs, kind_of, matched, tempered
 from recrawl.loop import drive, note
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from tests.complaints import complaint
 from tests.world import Repo, Site, page
 
@@ -247,7 +247,7 @@ def test_a_file_that_is_not_there_is_told_before_the_cycle_begins(live: tuple[Re
         repo.crawl(site.url())
         repo.config(importance="file:none.csv")
         complaint(repo.run("cycle", code=None), "none.csv", "setting 'importance'")
-        with Repository(repo.folder) as repository:
+        with Storage(repo.folder) as repository:
             assert [row.kind for row in repository.store.cycles()] == ["crawl"]
         complaint(repo.run("config", "importance", "love", code=None), "importance is even")
         complaint(repo.run("config", "cost", "love", code=None), "visit or bytes")
@@ -261,7 +261,7 @@ def test_a_cycle_that_is_resumed_goes_by_what_it_began_with(live: tuple[Repo, Si
         repo.config(importance="file:weights.csv", cost="bytes")
         repo.later(days=1)
         repo.cycle(1)
-        with Repository(repo.folder) as repository:
+        with Storage(repo.folder) as repository:
             last = repository.store.cycles(1)[0]
             columns = []
             for lines in (None, f"{site.url('/p1')},7\n"):
@@ -277,7 +277,7 @@ def test_a_cycle_that_is_resumed_goes_by_what_it_began_with(live: tuple[Repo, Si
             assert not np.array_equal(book.weight, columns[0][0])
 
 
-def _book(repository: Repository) -> Book:
+def _book(repository: Storage) -> Book:
     return load(repository.store, 0.0)
 
 
@@ -315,7 +315,7 @@ def test_live_pages_that_bring_links_are_known(live: tuple[Repo, Site]) -> None:
             repo.cycle(20)
         repo.later(days=1)
         repo.run("cycle", "--policy", "shock(objective=links)", "--budget", 3)
-        with Repository(repo.folder) as repository:
+        with Storage(repo.folder) as repository:
             book = _book(repository)
             add_arrivals(book, repository.store, repository.store.cycles(1)[0])
             numbers = dict(repository.store.db.execute("SELECT url, id FROM pages"))

@@ -9,14 +9,14 @@ from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.replays.runner import policy_for
-from recrawl.lab.synth import World, write
+from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.settings import size
 
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     file = tmp_path_factory.mktemp("web") / "world.parquet"
-    write(World(seed=2, sites=2, pages=30, days=10, size_min=1000, size_max=9000, links=5), file)
+    write(SyntheticWorld(seed=2, sites=2, pages=30, days=10, size_min=1000, size_max=9000, links=5), file)
     return open_history([file])
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.choose import make_policy
-from recrawl.lab.experiments import EXPERIMENTS, Options, report
+from recrawl.lab.experiments import EXPERIMENTS, ExperimentOptions, report
 from recrawl.lab.experiments.result import Claim, Experiment, Result, Verdict
 from recrawl.lab.experiments.tan2007 import claims as t_claims
 from recrawl.lab.experiments.tan2007 import figures, layout
@@ -24,7 +24,7 @@ from recrawl.lab.histories.history import History
 from recrawl.lab.replays.replay import Setup, replay
 from tests.world import Repo
 
-SMALL = Options(scale=600 / PAGES, seeds=1)
+SMALL = ExperimentOptions(scale=600 / PAGES, seeds=1)
 KEYS = {
     "t-table1": {"domain", "pages", "sites", "T: pages"},
     "t-fig4": {"world", "domain", "depth", "share"},
@@ -255,9 +255,9 @@ def test_the_example_gives_exactly_48_and_56() -> None:
 
 
 def test_archives_are_a_world_of_their_own(tmp_path: Path) -> None:
-    from recrawl.lab.synth import World, write
+    from recrawl.lab.synth import SyntheticWorld, write
 
-    write(World(sites=2, pages=12, days=40, seed=3), tmp_path / "a.parquet", lambda *_: None)
+    write(SyntheticWorld(sites=2, pages=12, days=40, seed=3), tmp_path / "a.parquet", lambda *_: None)
     options = replace(SMALL, archives=(tmp_path / "a.parquet",))
     for name in ("t-fig6", "q-fig4.2"):
         result = EXPERIMENTS[name].run(options)

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.book import Book, Folders
+from recrawl.book import Book, Directories
 from recrawl.compare.terms import hashed
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats import page_facts as module
 from recrawl.lab.formats.archive import SCHEMA
-from recrawl.lab.formats.page_facts import Facts, PageReader, facts_of, from_cache, to_cache
+from recrawl.lab.formats.page_facts import FactReader, Facts, facts_of, from_cache, to_cache
 from recrawl.lab.histories import opening
 from recrawl.lab.histories.history import ABSENT, History, assemble
 from recrawl.lab.histories.opening import history_of, open_history
@@ -112,7 +112,7 @@ def test_one_row_group_or_many(tmp_path: Path) -> None:
     ids=lambda body: repr(body[:9]),
 )
 def test_broken_html_is_a_version_like_any_other(body: bytes) -> None:
-    reader = PageReader()
+    reader = FactReader()
     raw, read = reader.read(A, body)
     assert raw > 0
     assert read.text > 0
@@ -123,7 +123,7 @@ def test_broken_html_is_a_version_like_any_other(body: bytes) -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=60))
 def test_no_bytes_can_stop_the_reader(body: bytes) -> None:
-    raw, read = PageReader().read(A, body)
+    raw, read = FactReader().read(A, body)
     assert raw > 0
     assert read.text > 0
 
@@ -516,7 +516,7 @@ def test_groups_without_a_tree_are_sites() -> None:
     book = Book.blank(3)
     book.site[:] = [4, 2, 4]
     assert directories(book).tolist() == [1, 0, 1]
-    book.folders = Folders(np.array([-1]), np.array([0], np.int32))
+    book.folders = Directories(np.array([-1]), np.array([0], np.int32))
     assert directories(book).tolist() == [0, 0, 0]
 
 

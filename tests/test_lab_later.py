@@ -13,7 +13,7 @@ from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
 from recrawl.lab.histories.slicing import later
 from recrawl.lab.replays.replay import Setup, replay
-from recrawl.lab.replays.timeline import Tape
+from recrawl.lab.replays.timeline import Timeline
 from tests.test_lab_replay import Page, Plain, Row, history_of, plains
 
 Shown = dict[str, tuple[int, int, frozenset[str]]]
@@ -21,7 +21,7 @@ Shown = dict[str, tuple[int, int, frozenset[str]]]
 
 def shown(history: History, at: float) -> Shown:
     """What is there at a time: version, size and links, by address."""
-    tape = Tape(history)
+    tape = Timeline(history)
     tape.advance(at)
     assert history.links is not None
     there = np.flatnonzero(tape.there & (tape.row >= 0) & (tape.version >= 0))

@@ -16,8 +16,17 @@ from numpy.typing import NDArray
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats.archive import SCHEMA
 from recrawl.lab.predict.days import DAY, Days, days_of, labels
-from recrawl.lab.predict.methods import EXPERTS, METHODS, Predicted, Setting, frequency, observations, predict, sampled
-from recrawl.lab.predict.planted_world import Planted, World, planted
+from recrawl.lab.predict.methods import (
+    EXPERTS,
+    METHODS,
+    Predictions,
+    PredictionSetting,
+    frequency,
+    observations,
+    predict,
+    sampled,
+)
+from recrawl.lab.predict.planted_world import Planted, PlantedWorld, planted
 from recrawl.lab.predict.protocol import flipping, last_days, outcome, run
 from recrawl.lab.predict.scores import auc, calibration, paired, scored
 from tests.complaints import complaint
@@ -30,7 +39,7 @@ START = 1_700_006_400
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
+def world() -> PlantedWorld:
     return planted(Planted(groups=6, size=5, leaders=3, days=60, noise=0.02))
 
 
@@ -116,7 +125,7 @@ def test_what_is_no_label_is_refused(tmp_path: Path, label: str) -> None:
         days_of([archive(tmp_path, PAGES)], label)
 
 
-def test_visits_are_all_that_is_known(world: World) -> None:
+def test_visits_are_all_that_is_known(world: PlantedWorld) -> None:
     where = observations(world.days, 0.5, seed=1)
     known = world.days.visited(where)
     assert known.seen.mean() == pytest.approx(0.5, abs=0.05)
@@ -131,7 +140,7 @@ def test_visits_are_all_that_is_known(world: World) -> None:
 # -- methods -------------------------------------------------------------------------------------------
 
 
-def test_frequency_is_the_share_in_the_window(world: World) -> None:
+def test_frequency_is_the_share_in_the_window(world: PlantedWorld) -> None:
     found = frequency(world.days, 20, range(30, 32))
     assert found[:, 0] == pytest.approx(world.days.changed[:, 10:30].mean(axis=1))
     assert found[:, 1] == pytest.approx(world.days.changed[:, 11:31].mean(axis=1))
@@ -139,10 +148,10 @@ def test_frequency_is_the_share_in_the_window(world: World) -> None:
 
 @pytest.mark.parametrize("method", ["frequency", *LEARNING])
 @pytest.mark.parametrize("observe", [1.0, 0.6])
-def test_the_future_does_not_change_a_prediction(world: World, method: str, observe: float) -> None:
+def test_the_future_does_not_change_a_prediction(world: PlantedWorld, method: str, observe: float) -> None:
     """Days from the test day on are put in another order, pages and all: predictions for it stay as they are."""
     days = world.days if observe == 1 else world.days.visited(observations(world.days, observe, 3))
-    setting = Setting(method, k=4, train=25)
+    setting = PredictionSetting(method, k=4, train=25)
     other = scrambled(days, 40, np.random.default_rng(1))
     assert (other.changed[:, 40:] != days.changed[:, 40:]).any()
     now, then = (predict(it, setting, range(39, 41)) for it in (days, other))
@@ -165,26 +174,26 @@ def scrambled(days: Days, start: int, rng: np.random.Generator) -> Days:
     return replace(days, lists=mixed(days.lists), **columns)
 
 
-def test_related_pages_help_where_they_lead(world: World) -> None:
+def test_related_pages_help_where_they_lead(world: PlantedWorld) -> None:
     followers = (world.kind == 0) & (np.arange(len(world.kind)) - world.leader >= 3)
     over = range(45, 60)
     score = {
-        method: np.nanmean(run(world.days, Setting(method, k=4, train=40), over).by_page()[followers])
+        method: np.nanmean(run(world.days, PredictionSetting(method, k=4, train=40), over).by_page()[followers])
         for method in ("frequency", "2d", "3d", "union")
     }
     assert score["3d"] > max(score["frequency"], score["2d"]) + 0.2
     assert score["union"] > 0.85
 
 
-def test_chances_are_calibrated(world: World) -> None:
-    found = run(world.days, Setting("union", k=4, train=30), range(35, 60)).summary()
+def test_chances_are_calibrated(world: PlantedWorld) -> None:
+    found = run(world.days, PredictionSetting("union", k=4, train=30), range(35, 60)).summary()
     assert found["calibration_error"] < 0.1
     assert found["brier"] < 0.25
     assert found["auc"] > 0.6
 
 
 @pytest.mark.parametrize("method", METHODS[:-1])
-def test_bad_pages_are_predicted_or_counted(world: World, method: str) -> None:
+def test_bad_pages_are_predicted_or_counted(world: PlantedWorld, method: str) -> None:
     """One class only, empty texts, a page never seen, one seen twice, missing days: no crash, no silent half."""
     days = world.days
     seen = days.seen.copy()
@@ -203,7 +212,7 @@ def test_bad_pages_are_predicted_or_counted(world: World, method: str) -> None:
     bad = replace(days, seen=seen, version=version, text=np.where(seen, text, -1).astype(np.int32), bags=bags,
                   changed=changed, labelled=labelled)  # fmt: skip
     over = range(40, 44)
-    found = predict(bad, Setting(method, k=4, train=25), over)
+    found = predict(bad, PredictionSetting(method, k=4, train=25), over)
     assert np.isnan(found.chance[0]).all()
     assert np.isnan(found.chance[1]).all()
     assert np.isfinite(found.chance[2:]).all()
@@ -215,27 +224,27 @@ def test_bad_pages_are_predicted_or_counted(world: World, method: str) -> None:
     assert outcome(days, found, over).unknown == 8
 
 
-def test_a_page_that_was_not_seen_yesterday_falls_back_to_its_frequency(world: World) -> None:
+def test_a_page_that_was_not_seen_yesterday_falls_back_to_its_frequency(world: PlantedWorld) -> None:
     where = np.ones(world.days.seen.shape, bool)
     where[7, 39] = False
-    found = predict(world.days.visited(where), Setting("2d", train=25), range(40, 41))
+    found = predict(world.days.visited(where), PredictionSetting("2d", train=25), range(40, 41))
     assert found.fallback[:, 0].tolist() == [page == 7 for page in range(len(where))]
     changes = world.days.visited(where).changed[7, 15:40].sum()
     assert found.chance[7, 0] == pytest.approx((changes + 1) / (24 + 2))  # Laplace's rule
 
 
-def test_settings_that_cannot_be_are_refused(world: World) -> None:
+def test_settings_that_cannot_be_are_refused(world: PlantedWorld) -> None:
     for wrong in ({"method": "4d"}, {"experts": "friends"}, {"k": 0}, {"train": 0}, {"window": 0}):
         with pytest.raises(UsageError):
-            Setting(**wrong)
+            PredictionSetting(**wrong)
     with pytest.raises(UsageError, match="52 days of history"):
-        predict(world.days, Setting("2d", train=50), range(40, 41))
+        predict(world.days, PredictionSetting("2d", train=50), range(40, 41))
     with pytest.raises(UsageError, match="one after another"):
-        predict(world.days, Setting("2d", train=20), range(50, 70))
+        predict(world.days, PredictionSetting("2d", train=20), range(50, 70))
     with pytest.raises(UsageError, match="not enough history"):
-        last_days(world.days, Setting(train=80), None)
+        last_days(world.days, PredictionSetting(train=80), None)
     with pytest.raises(UsageError, match="share of observed"):
-        run(world.days, Setting("frequency", train=5), range(50, 60), observe=0)
+        run(world.days, PredictionSetting("frequency", train=5), range(50, 60), observe=0)
 
 
 # -- scores --------------------------------------------------------------------------------------------
@@ -277,19 +286,19 @@ def test_pages_that_flip() -> None:
     assert flipping(days).tolist() == [False, True, False]
 
 
-def test_middling_pages_stand_apart(world: World) -> None:
+def test_middling_pages_stand_apart(world: PlantedWorld) -> None:
     days = world.days
     version = days.version.copy()
     version[:10] = 1
     calm = replace(days, version=version, changed=labels(version, days.seen)[0])
     never = np.zeros((len(days), 2))
-    found = outcome(calm, Predicted(never, never > 0, never > 0), range(50, 52)).summary()
+    found = outcome(calm, Predictions(never, never > 0, never > 0), range(50, 52)).summary()
     assert found["pages"] == 30
     assert found["middling"]["pages"] == 20
     assert found["accuracy"] > found["middling"]["accuracy"]
 
 
-def test_a_sample_is_of_the_pages(world: World) -> None:
+def test_a_sample_is_of_the_pages(world: PlantedWorld) -> None:
     some = sampled(world.days, 7, seed=1)
     assert len(some) == 7
     assert set(some.urls) < set(world.days.urls)
@@ -324,6 +333,6 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("experts", EXPERTS)
 def test_a_real_archive_is_predicted(experts: str) -> None:
     days = sampled(days_of([DATA / "news-fronts-2024.parquet"], cache=Path.home() / ".cache/recrawl/facts"), 25, 1)
-    found = run(days, Setting("3d", experts=experts, k=5), last_days(days, Setting(), 3)).summary()
+    found = run(days, PredictionSetting("3d", experts=experts, k=5), last_days(days, PredictionSetting(), 3)).summary()
     assert found["accuracy"] > 0.6
     assert found["brier"] < 0.25

@@ -18,17 +18,19 @@ from typer.testing import CliRunner
 from recrawl.cli.lab import app
 from recrawl.errors import UnknownName, UsageError
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import KINDS, PARAMETERS, World, generate, hosts, write
+from recrawl.lab.synth import KINDS, PARAMETERS, SyntheticWorld, generate, hosts, write
 
 DAY = 86400
-SMALL = World(sites=5, pages=90, days=30, births=0.03, removals=0.01, noise=0.1, template_changes=24, size_max=9000)
-QUIET = World(
+SMALL = SyntheticWorld(
+    sites=5, pages=90, days=30, births=0.03, removals=0.01, noise=0.1, template_changes=24, size_max=9000
+)
+QUIET = SyntheticWorld(
     sites=1, kinds="docs", days=60, births=0, removals=0, noise=0, template_changes=0, folder_updates=0, never=0,
     rate_shape=1e6, rhythm=0, size_min=1000, size_max=1500, links=0,
 )  # fmt: skip
 
 
-def made(world: World) -> Archive:
+def made(world: SyntheticWorld) -> Archive:
     return Archive.of(pa.Table.from_batches(generate(world)))
 
 
@@ -208,7 +210,7 @@ def test_people_work_by_day_and_on_weekdays():
 
 
 def test_sizes_and_links_are_as_asked():
-    archive = made(World(sites=5, pages=150, days=1, births=0, removals=0))
+    archive = made(SyntheticWorld(sites=5, pages=150, days=1, births=0, removals=0))
     pages = articles(archive)
     sizes = np.array([len(archive.html(int(archive.first[p]))) for p in pages])
     assert np.percentile(sizes, 1) > 4000
@@ -220,7 +222,7 @@ def test_sizes_and_links_are_as_asked():
 
 def test_the_front_page_of_a_news_site_is_its_anchor():
     """An article is linked from the front page from the second of its birth (spec A1)."""
-    archive = made(World(sites=1, kinds="news", pages=80, days=10, removals=0, size_max=8000))
+    archive = made(SyntheticWorld(sites=1, kinds="news", pages=80, days=10, removals=0, size_max=8000))
     front = archive.find("https://news1.example/")
     assert front is not None
     pages = articles(archive)
@@ -244,20 +246,20 @@ def test_depths_are_mostly_two_to_four(small):
 
 
 def test_the_kinds_follow_their_weights():
-    kinds = [kind.name for _, kind in hosts(World(sites=200, kinds="news=3,blog=1"))]
+    kinds = [kind.name for _, kind in hosts(SyntheticWorld(sites=200, kinds="news=3,blog=1"))]
     assert kinds.count("news") == pytest.approx(150, abs=3)
-    assert sorted(kind.name for _, kind in hosts(World(sites=5))) == sorted(KINDS)
+    assert sorted(kind.name for _, kind in hosts(SyntheticWorld(sites=5))) == sorted(KINDS)
 
 
 def test_the_smallest_world_and_a_long_one_work():
-    assert len(made(World(sites=1, pages=10, days=0.01))) == pytest.approx(10, abs=2)
+    assert len(made(SyntheticWorld(sites=1, pages=10, days=0.01))) == pytest.approx(10, abs=2)
     long = made(replace(QUIET, pages=30, days=40, kinds="news", births=0.3, removals=0.02, change_rate=0))
     assert any("/older-" in url for url in long.urls)
 
 
 def test_the_table_names_every_parameter():
     assert [p.name for p in PARAMETERS][:3] == ["seed", "start", "days"]
-    assert World.of({p.name: str(p.default) for p in PARAMETERS}) == World()
+    assert SyntheticWorld.of({p.name: str(p.default) for p in PARAMETERS}) == SyntheticWorld()
     assert all(p.help for p in PARAMETERS)
 
 
@@ -276,7 +278,7 @@ def test_the_table_names_every_parameter():
 )
 def test_worlds_that_cannot_be_are_refused(given, error):
     with pytest.raises(error):
-        World.of(given)
+        SyntheticWorld.of(given)
 
 
 def test_write_makes_an_archive_and_tells_its_progress(tmp_path):

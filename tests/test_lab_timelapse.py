@@ -22,9 +22,9 @@ import pytest
 
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, generate, write
-from recrawl.lab.timelapse import Clock, Options, Server, app, site_documents
-from recrawl.lab.timelapse.app import Request
+from recrawl.lab.synth import SyntheticWorld, generate, write
+from recrawl.lab.timelapse import Clock, ServerOptions, TimeLapseServer, app, site_documents
+from recrawl.lab.timelapse.app import ServedRequest
 from recrawl.lab.timelapse.bodies import Bodies
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
@@ -41,7 +41,7 @@ class Got(NamedTuple):
 class Asker:
     """A client that names the host itself, since not every resolver knows *.localhost."""
 
-    def __init__(self, server: Server, clock: Clock) -> None:
+    def __init__(self, server: TimeLapseServer, clock: Clock) -> None:
         self.server, self.clock = server, clock
         self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
 
@@ -60,9 +60,9 @@ class Asker:
 
 
 @contextmanager
-def asking(archive: Archive, options: Options | None = None) -> Iterator[Asker]:
+def asking(archive: Archive, options: ServerOptions | None = None) -> Iterator[Asker]:
     clock = Clock(archive.start, 0.0, lambda: 0.0)
-    with Server(app(archive, clock, options)) as server:
+    with TimeLapseServer(app(archive, clock, options)) as server:
         asker = Asker(server, clock)
         try:
             yield asker
@@ -125,7 +125,9 @@ def test_the_clock_runs_stops_and_is_turned():
 
 def test_every_page_is_what_the_archive_says_at_every_time():
     archive = Archive.of(
-        pa.Table.from_batches(generate(World(sites=3, pages=25, days=20, removals=0.02, births=0.02, size_max=6000)))
+        pa.Table.from_batches(
+            generate(SyntheticWorld(sites=3, pages=25, days=20, removals=0.02, births=0.02, size_max=6000))
+        )
     )
     with asking(archive) as asker:
         served = {site: asker.server.url_of(f"https://{site}/").rstrip("/").encode() for site in archive.sites}
@@ -324,18 +326,18 @@ def test_the_clock_over_http():
 
 def test_only_this_machine_turns_the_clock():
     served = app(ONE, Clock(1000.0, 0.0, lambda: 0.0))
-    request = Request("POST", "localhost", 80, "/-/clock", "", {})
+    request = ServedRequest("POST", "localhost", 80, "/-/clock", "", {})
     assert served._control(request, b'{"now": 5}', allowed=False).status == 403
     assert served.clock.now() == 1000.0
 
 
 def test_servers_that_misbehave():
-    with asking(ONE, Options(lying_lastmod=True)) as asker:
+    with asking(ONE, ServerOptions(lying_lastmod=True)) as asker:
         asker.clock.set(1700)
         got = asker.page(f"{A}/index.html", If_Modified_Since=formatdate(1700, usegmt=True))
         assert (got.status, got.headers["ETag"]) == (200, None)
         assert got.headers["Last-Modified"] == formatdate(1700, usegmt=True)
-    with asking(ONE, Options(no_validators=True)) as asker:
+    with asking(ONE, ServerOptions(no_validators=True)) as asker:
         got = asker.page(f"{A}/index.html", If_None_Match="*")
         assert (got.status, got.headers["ETag"], got.headers["Last-Modified"]) == (200, None, None)
 
@@ -365,11 +367,11 @@ def test_libcurl_finds_every_site_by_its_name():
 
 def test_a_taken_port_is_said():
     with asking(ONE) as asker, pytest.raises(UsageError, match="cannot listen"):
-        Server(app(ONE, asker.clock), asker.server.port)
+        TimeLapseServer(app(ONE, asker.clock), asker.server.port)
 
 
 def test_the_command_serves_until_it_is_told_to_stop(tmp_path):
-    write(World(sites=1, pages=12, days=1), tmp_path / "w.parquet")
+    write(SyntheticWorld(sites=1, pages=12, days=1), tmp_path / "w.parquet")
     code = "from recrawl.cli.lab import app; app()"
     arguments = [
         "serve",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from recrawl import cli
-from recrawl.book import Folders
+from recrawl.book import Directories
 from recrawl.errors import UsageError
 from recrawl.lab.comparison_chart import compared
 from recrawl.lab.histories.history import History
@@ -23,7 +23,7 @@ from recrawl.lab.replays import runner as module
 from recrawl.lab.replays.clairvoyant_bound import most
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.replays.runner import Trial, name_of, needs_of, over_seeds, policy_for, run_all, run_one
-from recrawl.lab.synth import World, write
+from recrawl.lab.synth import SyntheticWorld, write
 from tests.complaints import complaint, usage
 from tests.test_lab_replay import LIVELY
 from tests.world import Result
@@ -113,7 +113,7 @@ def other(history: History, **columns: Any) -> History:
         lambda history: other(history, weight=np.ones(len(history))),
         lambda history: other(history, clusters=None),
         lambda history: other(history, links=None),
-        lambda history: other(history, folders=Folders(history.folders.parent * 0 - 1, history.folders.level)),
+        lambda history: other(history, folders=Directories(history.folders.parent * 0 - 1, history.folders.level)),
     ],
     ids=["change", "version", "time", "size", "weight", "clusters", "links", "folders"],
 )
@@ -256,7 +256,10 @@ def test_figures_that_nobody_has() -> None:
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two small sites for a week."""
     file = tmp_path_factory.mktemp("trials") / "world.parquet"
-    write(World(sites=2, pages=15, days=7, size_min=1500, size_max=3000, links=5, births=0.05, change_rate=0.5), file)
+    write(
+        SyntheticWorld(sites=2, pages=15, days=7, size_min=1500, size_max=3000, links=5, births=0.05, change_rate=0.5),
+        file,
+    )
     return file
 
 
@@ -355,7 +358,7 @@ def test_budgets(lab: Lab, archive: Path) -> None:
 @pytest.mark.parametrize("policy", ["round-robin", "random", "clairvoyant", "greedy", "sampling"])
 def test_with_room_for_all_every_page_is_visited_in_every_cycle(lab: Lab, tmp_path: Path, policy: str) -> None:
     file = tmp_path / "still.parquet"
-    write(World(sites=1, pages=12, days=4, births=0, removals=0, size_min=1500, size_max=3000, links=5), file)
+    write(SyntheticWorld(sites=1, pages=12, days=4, births=0, removals=0, size_min=1500, size_max=3000, links=5), file)
     pages = len(open_history([file]))
     (row,) = told(lab("run", file, "--policy", policy, "--budget", 1000, "--json"))
     assert row["visits"] == pages * row["cycles"] > pages

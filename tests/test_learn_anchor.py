@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.book import Book, Links
+from recrawl.book import Book, LinkGraph
 from recrawl.choose.papers.anchor_depth import NAMED, AnchorDepth
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.discover.links import LinkReader
 from recrawl.lab.experiments.barbosa2003 import published
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.replays.small_worlds import Still
+from recrawl.lab.replays.small_worlds import NeverChanged
 from recrawl.learn.structure.anchor import EVIDENCE, NEAR, anchors, candidates, roots, why
 from recrawl.learn.structure.depth import DEEPEST, UNREACHED, Layers, depths, from_anchors, hops, layers, recommend
 from recrawl.loop import drive
@@ -76,9 +76,9 @@ class Town:
         return self.names[int(anchors(self.book())[0])]
 
 
-def csr(rows: list[list[int]]) -> Links:
+def csr(rows: list[list[int]]) -> LinkGraph:
     flat = [target for row in rows for target in row]
-    return Links(np.cumsum([0, *map(len, rows)]), np.array(flat, np.int32))
+    return LinkGraph(np.cumsum([0, *map(len, rows)]), np.array(flat, np.int32))
 
 
 def told(day: int, step: int = 3, shown: int = 10) -> list[str]:
@@ -414,7 +414,7 @@ def test_sites_do_not_meddle_with_each_other(book: Book) -> None:
         assert anchors(alone)[site] == chosen[site]
 
 
-def walked(links: Links, sources: Iterable[int], site: list[int]) -> list[int]:
+def walked(links: LinkGraph, sources: Iterable[int], site: list[int]) -> list[int]:
     """Breadth first, the plain way."""
     depth = [UNREACHED] * len(links)
     queue = deque(sources)
@@ -443,7 +443,7 @@ def test_depths_of_many_pages() -> None:
     rng = np.random.default_rng(1)
     pages, degree = 300_000, 4
     start = np.arange(pages + 1, dtype=np.int64) * degree
-    links = Links(start, rng.integers(0, pages, pages * degree).astype(np.int32))
+    links = LinkGraph(start, rng.integers(0, pages, pages * degree).astype(np.int32))
     depth = depths(links, np.array([0]), np.zeros(pages, np.int32))
     assert (depth >= 0).mean() > 0.95
     row, target = hops(links, np.flatnonzero(depth == 1))
@@ -509,7 +509,7 @@ def test_the_papers_figures_give_the_papers_n() -> None:
 
 
 def visited(policy: AnchorDepth, book: Book, budget: int) -> list[list[int]]:
-    return [seen.pages.tolist() for seen in drive(policy, Still(), book, budget, 1)]
+    return [seen.pages.tolist() for seen in drive(policy, NeverChanged(), book, budget, 1)]
 
 
 def chain() -> Book:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
-from recrawl.book import Clusters, Links
+from recrawl.book import Clusters, LinkGraph
 from recrawl.compare.terms import BUCKETS, hashed, hashed_addresses, stacked
 from recrawl.errors import UsageError
 from recrawl.lab.histories.clustering import clusters_of
@@ -61,10 +61,10 @@ def alike(pages: int) -> PageFacts:
 
 
 def text_facts(
-    urls: list[str], pages: list[tuple[str, int]], size: np.ndarray, links: Links | None = None
+    urls: list[str], pages: list[tuple[str, int]], size: np.ndarray, links: LinkGraph | None = None
 ) -> PageFacts:
     """The facts of pages from their texts, each with its number of images."""
-    links = links or Links(np.zeros(len(urls) + 1, np.int64), np.zeros(0, np.int32))
+    links = links or LinkGraph(np.zeros(len(urls) + 1, np.int64), np.zeros(0, np.int32))
     return page_facts(
         urls,
         hashed(text for text, _ in pages),
@@ -334,7 +334,7 @@ def test_facts_of_addresses_and_links() -> None:
         "http://127.0.0.1/a%2Fb",
         "http://localhost/",
     ]
-    links = Links(np.array([0, 2, 3, 3, 3, 3]), np.array([1, 2, 2], np.int32))
+    links = LinkGraph(np.array([0, 2, 3, 3, 3, 3]), np.array([1, 2, 2], np.int32))
     facts = text_facts(urls, [("a b a", 2)] + [("", 0)] * 4, np.arange(5), links)
     assert facts.depth.tolist() == [3, 1, 0, 1, 1]
     assert facts.tld[1] == facts.tld[2] != facts.tld[0]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.book import Book, Clusters, Links
+from recrawl.book import Book, Clusters, LinkGraph
 from recrawl.choose import make_policy
 from recrawl.choose.shock.plan import Plan
 from recrawl.choose.shock.policy import Shock
 from recrawl.errors import UsageError
-from recrawl.learn.rates.poisson import Steady
-from recrawl.learn.shocks.mixture import EXPERTS, NEEDS, Council
+from recrawl.learn.rates.poisson import PoissonRate
+from recrawl.learn.shocks.mixture import EXPERTS, NEEDS, Mixture
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 
@@ -68,10 +68,10 @@ def crawled(days: int) -> Book:
 
 def test_each_site_believes_who_is_right_about_it() -> None:
     book = crawled(days=150)
-    council = Council.of(book, ["alone"])
+    council = Mixture.of(book, ["alone"])
     assert not council.shared(np.arange(EACH)).any(), "here every page changes by itself"
     assert council.shared(np.arange(EACH, 2 * EACH)).all(), "here all change at once"
-    alone = Steady(book).chance(np.arange(EACH))
+    alone = PoissonRate(book).chance(np.arange(EACH))
     np.testing.assert_allclose(council.chance(np.arange(EACH)), alone, atol=0.05)
     together = council.opinion.chance(np.arange(EACH, 2 * EACH))
     np.testing.assert_allclose(council.chance(np.arange(EACH, 2 * EACH)), together, atol=0.05)
@@ -79,7 +79,7 @@ def test_each_site_believes_who_is_right_about_it() -> None:
 
 def test_nobody_is_believed_on_a_short_record() -> None:
     book = crawled(days=3)
-    council = Council.of(book, ["alone", "directory"])
+    council = Mixture.of(book, ["alone", "directory"])
     pages = np.arange(2 * EACH)
     np.testing.assert_array_equal(council.chance(pages), council.opinion.chance(pages))
 
@@ -111,8 +111,8 @@ def test_what_an_expert_is_worth_is_counted_from_what_was_known_before_each_visi
     note(Shock(), book, one, np.array([book.now]))
     fresh = Planted(1).book()
     fresh.now = 5 * DAY
-    council = Council.of(fresh, ["alone"])
-    alone, shared = Steady(fresh).chance(one.pages)[0], council.opinion.chance(one.pages)[0]
+    council = Mixture.of(fresh, ["alone"])
+    alone, shared = PoissonRate(fresh).chance(one.pages)[0], council.opinion.chance(one.pages)[0]
     assert book.memory["shock.lead"][0].tolist() == pytest.approx([0.0, np.log(alone / shared)], rel=1e-4)
 
 
@@ -121,13 +121,15 @@ def test_all_experts_can_be_heard_at_once() -> None:
     world = Planted(2)
     book = world.book()
     pages = np.arange(2 * EACH, dtype=np.int32)
-    book.links = Links(np.arange(2 * EACH + 1) * 10, np.repeat(pages // 10 * 10, 10) + np.tile(np.arange(10), 2 * EACH))
+    book.links = LinkGraph(
+        np.arange(2 * EACH + 1) * 10, np.repeat(pages // 10 * 10, 10) + np.tile(np.arange(10), 2 * EACH)
+    )
     book.clusters = Clusters(pages % 7, np.zeros((7, 7), np.int32))
     for day in range(1, 9):
         assert len(np.unique(cycle(policy, world, book, day, budget=30).pages)) == 30
     assert book.memory["shock.lead"].shape == (len(EXPERTS), 2)
     assert np.isfinite(book.memory["shock.lead"]).all()
-    chance = Council.of(book, tuple(EXPERTS)).chance(np.arange(2 * EACH))
+    chance = Mixture.of(book, tuple(EXPERTS)).chance(np.arange(2 * EACH))
     assert ((chance > 0) & (chance < 1)).all()
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.book import Clusters, Folders, Links
+from recrawl.book import Clusters, Directories, LinkGraph
 from recrawl.learn.structure.directories import places
 from recrawl.learn.structure.distance import directory_distance, link_distance, url_distance
 from recrawl.learn.structure.neighbours import ByCluster, ByDirectory, ByLink, within
@@ -32,17 +32,17 @@ def taken(distance: float, d: int) -> bool:
 
 
 @st.composite
-def graphs(draw: Any) -> Links:
+def graphs(draw: Any) -> LinkGraph:
     pages = draw(st.integers(1, 12))
     pairs = draw(st.lists(st.tuples(st.integers(0, pages - 1), st.integers(0, pages - 1)), max_size=30))
     return graph(pages, pairs)
 
 
-def graph(pages: int, pairs: list[tuple[int, int]]) -> Links:
+def graph(pages: int, pairs: list[tuple[int, int]]) -> LinkGraph:
     pairs = sorted(pairs)
     degree = np.bincount(np.array([source for source, _ in pairs], np.int64), minlength=pages)
     target = np.array([target for _, target in pairs], np.int32)
-    return Links(np.concatenate(([0], np.cumsum(degree))), target)
+    return LinkGraph(np.concatenate(([0], np.cumsum(degree))), target)
 
 
 # -- directories -------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_siblings_are_at_zero_though_a_link_leads_to_them_and_the_shortest_path_
 
 
 @given(graphs())
-def test_against_the_links_is_along_the_turned_links(links: Links) -> None:
+def test_against_the_links_is_along_the_turned_links(links: LinkGraph) -> None:
     back = links.turned()
     for one in range(len(links)):
         for two in range(len(links)):
@@ -195,7 +195,7 @@ def test_against_the_links_is_along_the_turned_links(links: Links) -> None:
 
 
 @given(graphs(), st.integers(-6, 6), st.data())
-def test_the_finder_takes_the_links_that_the_distance_says(links: Links, d: int, data: Any) -> None:
+def test_the_finder_takes_the_links_that_the_distance_says(links: LinkGraph, d: int, data: Any) -> None:
     pages = len(links)
     seeds = np.array(sorted(data.draw(st.sets(st.integers(0, pages - 1), min_size=1, max_size=3))))
     near = [
@@ -208,7 +208,7 @@ def test_the_finder_takes_the_links_that_the_distance_says(links: Links, d: int,
 
 
 @given(graphs(), st.integers(-6, 6), st.permutations(range(12)))
-def test_what_a_finder_remembers_hides_nothing_that_is_still_free(links: Links, d: int, order: list[int]) -> None:
+def test_what_a_finder_remembers_hides_nothing_that_is_still_free(links: LinkGraph, d: int, order: list[int]) -> None:
     """Batch after batch of seeds brings the same pages as all seeds at once."""
     pages = len(links)
     batches = [np.array([page]) for page in order if page < pages][: pages // 2]
@@ -254,7 +254,7 @@ def test_clusters_come_by_the_rank_of_their_centroids(d: int, near: list[int]) -
 def test_large_sites_are_searched_in_stretches() -> None:
     """A star of directories: every page's neighbours in one go, 200,000 pages."""
     pages = 200_000
-    tree = Folders(np.r_[-1, np.zeros(999, np.int64)], np.r_[0, np.ones(999)].astype(np.int32))
+    tree = Directories(np.r_[-1, np.zeros(999, np.int64)], np.r_[0, np.ones(999)].astype(np.int32))
     folder = np.arange(pages) % 1000
     seeds = np.arange(0, 500)
     assert len(within(ByDirectory(folder, tree, 2), seeds, pages)) == pages - 500

@@ -103,7 +103,7 @@ def test_calibration_finds_the_curve() -> None:
     curve = platt.fit(score, rng.random(20_000) < 1 / (1 + np.exp(-(2 * score - 1))))
     assert curve.slope == pytest.approx(2, abs=0.15)
     assert curve.shift == pytest.approx(-1, abs=0.1)
-    assert platt.fit(np.array([np.nan]), np.array([True])) == platt.Curve()
+    assert platt.fit(np.array([np.nan]), np.array([True])) == platt.PlattCurve()
     sure = platt.fit(np.ones(50), np.ones(50, bool))(np.array([1.0]))[0]
     assert 0.9 < sure < 1
 

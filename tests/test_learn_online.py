@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.lab.predict.methods import Setting, predict, words_before
+from recrawl.lab.predict.methods import PredictionSetting, predict, words_before
 from recrawl.lab.predict.online import sketched, weights
 from recrawl.lab.predict.planted_world import Planted, planted
 from recrawl.lab.predict.protocol import run
@@ -87,7 +87,7 @@ def test_related_pages_help_those_that_go_on_learning() -> None:
     followers = (world.kind == 0) & (np.arange(len(world.kind)) - world.leader >= 3)
     over = range(85, 100)
     score = {
-        method: np.nanmean(run(world.days, Setting(method, k=4, train=80), over).by_page()[followers])
+        method: np.nanmean(run(world.days, PredictionSetting(method, k=4, train=80), over).by_page()[followers])
         for method in ("online-2d", "online-3d")
     }
     assert score["online-3d"] > score["online-2d"] + 0.15
@@ -96,6 +96,6 @@ def test_related_pages_help_those_that_go_on_learning() -> None:
 def test_a_day_more_is_a_day_more() -> None:
     """Asked about one day after the other, it says what it says when asked about all at once."""
     days = planted(Planted(groups=3, size=4, days=40)).days
-    setting = Setting("online-2d", train=20)
+    setting = PredictionSetting("online-2d", train=20)
     together = predict(days, setting, range(30, 34)).says
     assert (predict(days.between(0, 33), setting, range(30, 33)).says == together[:, :3]).all()

@@ -10,23 +10,23 @@ import scipy.sparse  # noqa: F401  # or the first test that loads it misses its 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.book import Links
+from recrawl.book import LinkGraph
 from recrawl.learn.structure.pagerank import log_scale, pagerank
 
 
 @st.composite
-def graphs(draw: Any, most: int = 15) -> Links:
+def graphs(draw: Any, most: int = 15) -> LinkGraph:
     pages = draw(st.integers(1, most))
     rows = draw(st.lists(st.lists(st.integers(0, pages - 1), max_size=5), min_size=pages, max_size=pages))
     return linked(rows)
 
 
-def linked(rows: list[list[int]]) -> Links:
+def linked(rows: list[list[int]]) -> LinkGraph:
     start = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
-    return Links(start, np.array([page for row in rows for page in row], np.int32))
+    return LinkGraph(start, np.array([page for row in rows for page in row], np.int32))
 
 
-def solved(links: Links, damping: float) -> np.ndarray:
+def solved(links: LinkGraph, damping: float) -> np.ndarray:
     """The ranks by solving T eq. 9 as linear equations."""
     pages = len(links)
     follow = np.full((pages, pages), 1.0 / pages)
@@ -39,14 +39,14 @@ def solved(links: Links, damping: float) -> np.ndarray:
 
 
 @given(graphs(), st.sampled_from([0.0, 0.5, 0.85, 0.99]))
-def test_it_solves_the_equation_and_sums_to_one(links: Links, damping: float) -> None:
+def test_it_solves_the_equation_and_sums_to_one(links: LinkGraph, damping: float) -> None:
     ranks = pagerank(links, damping=damping, tolerance=1e-13, most=10_000)
     assert ranks.sum() == pytest.approx(1.0, abs=1e-12)
     np.testing.assert_allclose(ranks, solved(links, damping), atol=1e-10)
 
 
 @given(graphs(), st.data())
-def test_a_warm_start_ends_at_the_same_ranks(links: Links, data: Any) -> None:
+def test_a_warm_start_ends_at_the_same_ranks(links: LinkGraph, data: Any) -> None:
     start = np.array(data.draw(st.lists(st.floats(0.001, 1), max_size=len(links))))
     np.testing.assert_allclose(
         pagerank(links, start=start, tolerance=1e-13), pagerank(links, tolerance=1e-13), atol=1e-11

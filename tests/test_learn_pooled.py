@@ -169,7 +169,7 @@ def test_a_model_survives_as_arrays() -> None:
     rng = np.random.default_rng(1)
     table = rng.random((3000, 3)).astype(np.float32)
     model = pooled.fit(table, table[:, 1] > table[:, 2], np.arange(3000.0), 0, rng)
-    again = pooled.Pooled.restored(model.arrays())
+    again = pooled.PooledModel.restored(model.arrays())
     np.testing.assert_array_equal(again.probability(table), model.probability(table))
     assert len(model.trees) > 5
 

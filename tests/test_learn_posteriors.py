@@ -14,7 +14,7 @@ from scipy import integrate
 from recrawl.book import Book
 from recrawl.learn.rates.censored import balanced, waiting
 from recrawl.learn.rates.comparison import ESTIMATORS, estimate
-from recrawl.learn.rates.gaps import DAY, LEAST, MOST, Gaps, Tally
+from recrawl.learn.rates.gaps import DAY, LEAST, MOST, Gaps, GapSums
 from recrawl.learn.rates.posteriors import FIRST_RATE, Posterior, nested, posterior
 from recrawl.model import Outcomes
 
@@ -223,7 +223,7 @@ def test_a_tally_of_regular_visits_is_as_good_as_the_visits() -> None:
     rng = np.random.default_rng(1)
     book, rows = Book.blank(20, now=0.0), []
     book.visits[:], book.last_visit[:] = 1, 0.0
-    tally = Tally.kept(book, "mine")
+    tally = GapSums.kept(book, "mine")
     for day in range(1, 30):
         what = (rng.random(20) < 0.3).astype(np.int8)
         seen, at = Outcomes(np.arange(20), what), np.full(20, day * DAY)
@@ -233,14 +233,14 @@ def test_a_tally_of_regular_visits_is_as_good_as_the_visits() -> None:
     tally.keep(book, "mine")
     whole = Gaps.of(np.tile(np.arange(20), 29), np.ones(580), np.concatenate(rows), pages=20)
     for name in ESTIMATORS:
-        np.testing.assert_allclose(estimate(name, Tally.kept(book, "mine").gaps()), estimate(name, whole))
+        np.testing.assert_allclose(estimate(name, GapSums.kept(book, "mine").gaps()), estimate(name, whole))
 
 
 def test_a_tally_of_odd_visits_is_nearly_as_good_as_the_visits() -> None:
     rng = np.random.default_rng(3)
     rate = rng.gamma(1.0, 0.3, 500) + 1e-3
     gaps = planted(rate, 20, 2)
-    tally = Tally(
+    tally = GapSums(
         gaps.changes,
         gaps.sums(gaps.gap * gaps.changed),
         gaps.visits - gaps.changes,
@@ -253,7 +253,7 @@ def test_a_tally_of_odd_visits_is_nearly_as_good_as_the_visits() -> None:
 def test_failures_and_first_visits_say_nothing() -> None:
     book = Book.blank(3, now=DAY)
     book.visits[:], book.last_visit[:] = [0, 1, 1], [-np.inf, 0.0, 2 * DAY]
-    tally = Tally.kept(book, "mine")
+    tally = GapSums.kept(book, "mine")
     tally.add(book, Outcomes(np.arange(3), np.array([2, 4, 1], np.int8)), np.full(3, DAY))
     assert tally.changed.tolist() == [0, 0, 1]
     assert tally.changed_days.tolist() == pytest.approx([0, 0, LEAST]), "a clock that stepped back"

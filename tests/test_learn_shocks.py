@@ -13,8 +13,8 @@ from recrawl.choose.shock.plan import FEW, Objective, Plan, _first_of, _largest
 from recrawl.choose.shock.policy import Shock
 from recrawl.learn.chunks import Column, Pages, where
 from recrawl.learn.shocks import model
-from recrawl.learn.shocks.change_model import LEVELS, NAMES, Opinion, network
-from recrawl.learn.shocks.group_tallies import FIRST_SHARE, Groups, Tally
+from recrawl.learn.shocks.change_model import LEVELS, NAMES, ChangeModel, network
+from recrawl.learn.shocks.group_tallies import FIRST_SHARE, Groups, GroupTally
 from recrawl.learn.shocks.model import DAY, Shocks
 from recrawl.learn.shocks.time_bins import MOST, Bins
 from recrawl.loop import drive, note
@@ -99,7 +99,7 @@ def test_a_tally_counts_since_any_bin(data: st.DataObject) -> None:
     log: list[tuple[int, int, bool]] = []
     for day in range(data.draw(st.integers(1, 6))):
         bins, step = bins.up_to(day + 1.0)
-        tally = Tally.of(book, ["t"], (groups,), step, len(bins))
+        tally = GroupTally.of(book, ["t"], (groups,), step, len(bins))
         seen = data.draw(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=6))
         tally.observe(np.array([page for page, _ in seen], np.int64), np.array([hit for _, hit in seen], bool))
         log += [(day, page // 5, hit) for page, hit in seen]
@@ -115,17 +115,17 @@ def test_learning_is_the_same_whether_kept_or_not() -> None:
     """What a cycle believes in its middle is what the memory holds when it was learned as a whole."""
     book = watched()
     seen = outcomes([3, 4, 30], changed=True)
-    opinion = Opinion.of(book)
+    opinion = ChangeModel.of(book)
     opinion.observe(seen.pages, seen.changed)
     note(Shock(), book, seen, np.full(3, book.now))
-    again = Opinion.of(book)
+    again = ChangeModel.of(book)
     np.testing.assert_allclose(again.belief.events, opinion.belief.events, rtol=1e-6)
     np.testing.assert_allclose(again.tally.today, opinion.tally.today)
 
 
 def test_chances_are_chances_and_rise_with_evidence() -> None:
     book = watched()
-    opinion = Opinion.of(book)
+    opinion = ChangeModel.of(book)
     others = np.arange(10, 20)
     before = opinion.chance(others)
     opinion.observe(np.arange(8), np.ones(8, bool))
@@ -147,7 +147,7 @@ def sites_of_two_forms(sites: int) -> Book:
 @given(st.data())
 def test_what_is_seen_of_groups_is_renewed_where_visits_have_moved_it(data: st.DataObject) -> None:
     book = sites_of_two_forms(3)
-    opinion, pages = Opinion.of(book), np.arange(len(book))
+    opinion, pages = ChangeModel.of(book), np.arange(len(book))
     opinion.chance(pages)
     for _ in range(data.draw(st.integers(1, 3))):
         some = np.array(data.draw(st.lists(st.sampled_from(pages.tolist()), unique=True, max_size=5)), np.int64)
@@ -161,17 +161,17 @@ def test_what_is_seen_of_groups_is_renewed_where_visits_have_moved_it(data: st.D
 def test_an_update_costs_what_was_visited_not_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
     totals: list[int] = []
-    evidence = Opinion.evidence
+    evidence = ChangeModel.evidence
 
-    def counting(self: Opinion, pages: Pages) -> NDArray[np.float32]:
+    def counting(self: ChangeModel, pages: Pages) -> NDArray[np.float32]:
         if looked:
             looked[-1] += len(pages)
         return evidence(self, pages)
 
-    monkeypatch.setattr(Opinion, "evidence", counting)
+    monkeypatch.setattr(ChangeModel, "evidence", counting)
     for sites in (2, 50):
         book = sites_of_two_forms(sites)
-        opinion = Opinion.of(book)
+        opinion = ChangeModel.of(book)
         page = np.array([40])
         assert opinion.belief.observe(page, opinion.place(page), np.array([True])).tolist() == [2, 3]  # its site's
         assert len(opinion.tally.observe(page, np.array([True]))) == len(LEVELS)
@@ -188,13 +188,13 @@ def test_a_memory_of_longer_numbers_is_read() -> None:
     book = sites_of_two_forms(2)
     note(Shock(), book, outcomes([3, 4, 30], changed=True), np.full(3, book.now))
     book.now += DAY
-    expected = Opinion.of(book).chance(np.arange(80))
+    expected = ChangeModel.of(book).chance(np.arange(80))
     for name, column in book.memory.items():
         if column.dtype == np.float32:
             book.memory[name] = column.astype(np.float64)
         if name.endswith(("form.lately", "folder.lately", "site.lately")):
             book.memory[name] = np.where(column == FIRST_SHARE, np.nan, column)
-    np.testing.assert_array_equal(Opinion.of(book).chance(np.arange(80)), expected)
+    np.testing.assert_array_equal(ChangeModel.of(book).chance(np.arange(80)), expected)
 
 
 def test_many_groups_are_summed_up_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_many_groups_are_summed_up_few_at_a_time(monkeypatch: pytest.MonkeyPatch
     for many in (1 << 12, 1):
         monkeypatch.setattr(model, "_GROUPS", many)
         monkeypatch.setattr(model, "_SITES", many)
-        opinion = Opinion.of(book)
+        opinion = ChangeModel.of(book)
         moved = opinion.belief.observe(pages, opinion.place(pages), pages % 2 == 0)
         assert sorted(moved) == list(range(10))
         believed.append(opinion.exposure(np.arange(200)))
@@ -215,17 +215,17 @@ def test_counts_of_any_size_are_kept() -> None:
     groups = Groups(np.zeros(70_000, np.int32), np.array([1]), np.array([0]))
     bins, step = Bins(np.array([0.0])).up_to(1.0)
     for visits in (3, 300, 70_000):
-        tally = Tally.of(Book.blank(70_000), ["t"], (groups,), step, len(bins))
+        tally = GroupTally.of(Book.blank(70_000), ["t"], (groups,), step, len(bins))
         tally.observe(np.arange(visits), np.zeros(visits, bool))
         tally.keep(book, ["t"])
-        again = Tally.of(book, ["t"], (groups,), bins.up_to(1.0)[1], len(bins))
+        again = GroupTally.of(book, ["t"], (groups,), bins.up_to(1.0)[1], len(bins))
         assert again.since(np.array([0]), 0).tolist() == [[visits], [0]]
 
 
 def test_a_grouping_may_come_when_old_bins_are_joined() -> None:
     bins, step = Bins(np.arange(MOST + 1.0)).up_to(MOST + 1.0)
     groups = Groups(np.zeros(3, np.int32), np.array([1]), np.array([0]))
-    tally = Tally.of(Book.blank(3), ["new"], (groups,), step, len(bins))
+    tally = GroupTally.of(Book.blank(3), ["new"], (groups,), step, len(bins))
     tally.observe(np.array([1]), np.array([True]))
     assert step.joined
     assert tally.since(np.array([0]), 0).tolist() == [[1.0], [1.0]]
@@ -243,7 +243,7 @@ def test_nothing_odd_in_the_book_makes_a_chance_odd(odd: float) -> None:
     book = watched()
     book.found[:] = odd
     book.last_visit[3] = book.now + 5 * DAY  # a clock that has stepped back
-    chance = Opinion.of(book).chance(np.arange(40))
+    chance = ChangeModel.of(book).chance(np.arange(40))
     assert np.isfinite(chance).all()
     assert ((chance >= 0) & (chance <= 1)).all()
 

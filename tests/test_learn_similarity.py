@@ -12,12 +12,12 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy import sparse
 
-from recrawl.book import Links
-from recrawl.lab.predict.planted_world import Planted, World, planted
+from recrawl.book import LinkGraph
+from recrawl.lab.predict.planted_world import Planted, PlantedWorld, planted
 from recrawl.learn.experts import selection
 from recrawl.learn.experts.correlation import Running, lagged, nearest, reduced, unit
 from recrawl.learn.experts.dtw import likeness, warped
-from recrawl.learn.experts.incremental import Following
+from recrawl.learn.experts.incremental import IncrementalRelations
 from recrawl.learn.experts.selection import NOBODY, Experts, by_content, by_graph, by_time, sharing
 from recrawl.learn.experts.word_dynamics import Dynamics, dynamics
 
@@ -157,16 +157,16 @@ def test_nothing_gives_no_dynamics() -> None:
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
+def world() -> PlantedWorld:
     return planted(Planted(groups=9, size=5, days=90, lag=3, noise=0.02))
 
 
-def chosen(world: World, how: str, **more: int) -> Experts:
+def chosen(world: PlantedWorld, how: str, **more: int) -> Experts:
     return by_time(dynamics(world.days.bags, world.days.text), 4, how, **more)
 
 
 @pytest.mark.parametrize("how", ["xcorr", "dtw"])
-def test_planted_relations_are_found(world: World, how: str) -> None:
+def test_planted_relations_are_found(world: PlantedWorld, how: str) -> None:
     """Copies and pages with a common cause find each other before anybody else."""
     experts = chosen(world, how)
     related = world.kind != 2
@@ -175,7 +175,7 @@ def test_planted_relations_are_found(world: World, how: str) -> None:
     assert (experts.page != np.arange(len(world.kind))[:, None]).all()
 
 
-def test_the_lag_of_copies_is_found_and_named(world: World) -> None:
+def test_the_lag_of_copies_is_found_and_named(world: PlantedWorld) -> None:
     experts = chosen(world, "xcorr")
     for page in np.flatnonzero((world.kind == 0) & (world.leader != np.arange(len(world.kind)))):
         told = {row["page"]: row for row in experts.of(int(page))}
@@ -188,14 +188,14 @@ def test_the_lag_of_copies_is_found_and_named(world: World) -> None:
         )
 
 
-def test_where_nothing_is_planted_relations_are_weak(world: World) -> None:
+def test_where_nothing_is_planted_relations_are_weak(world: PlantedWorld) -> None:
     experts = chosen(world, "xcorr")
     related = (world.kind == 0) & (world.leader != np.arange(len(world.kind)))
     assert experts.weight[world.kind == 2].max() < 0.6 < experts.weight[related, 0].min()
 
 
 @pytest.mark.parametrize("how", ["xcorr", "dtw"])
-def test_the_index_loses_nothing(world: World, how: str) -> None:
+def test_the_index_loses_nothing(world: PlantedWorld, how: str) -> None:
     """Pages that share no word are none's experts, so those that do are all that count."""
     whole, found = chosen(world, how, candidates=len(world.kind)), chosen(world, how, candidates=8)
     assert (found.page == whole.page).all()
@@ -213,7 +213,7 @@ def test_the_index_is_not_asked_where_all_share_words() -> None:
     assert sharing(Dynamics(0, page[:0], word[:0], np.ones(0, np.float32), same[:0]), 3) is not None
 
 
-def test_candidates_lose_little(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidates_lose_little(world: PlantedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """With few candidates out of the fast search the best experts are those of all pairs."""
     whole = chosen(world, "xcorr")
     monkeypatch.setattr(selection, "_SHARED", 0)
@@ -224,7 +224,9 @@ def test_candidates_lose_little(world: World, monkeypatch: pytest.MonkeyPatch) -
     assert few.weight[copies, 0] == pytest.approx(whole.weight[copies, 0], abs=0.05)
 
 
-def test_a_page_that_never_varies_is_nobodys_expert_and_has_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_never_varies_is_nobodys_expert_and_has_none(
+    world: PlantedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = world.days.text.copy()
     text[7] = text[7, 0]
     monkeypatch.setattr(selection, "_SHARED", 0)
@@ -233,7 +235,7 @@ def test_a_page_that_never_varies_is_nobodys_expert_and_has_none(world: World, m
     assert not (found.page == 7).any()
 
 
-def test_the_distance_is_that_of_the_paper(world: World) -> None:
+def test_the_distance_is_that_of_the_paper(world: PlantedWorld) -> None:
     """Σ ω(w)·Q(Dyn(w, p), Dyn(w, e)), written out."""
     dyn = dynamics(world.days.bags, world.days.text)
     experts = by_time(dyn, 4, lags=5)
@@ -248,12 +250,12 @@ def test_the_distance_is_that_of_the_paper(world: World) -> None:
         assert experts.weight[page, 1] == pytest.approx(total, abs=1e-4)
 
 
-def test_relations_kept_online_are_those_of_all_days(world: World) -> None:
+def test_relations_kept_online_are_those_of_all_days(world: PlantedWorld) -> None:
     days = world.days
     words = dynamics(days.bags, days.text)
     pages = len(days)
     a, b = (x.ravel() for x in np.nonzero(~np.eye(pages, dtype=bool)))
-    following = Following(words, a, b, lags=5)
+    following = IncrementalRelations(words, a, b, lags=5)
     for day in range(days.seen.shape[1]):
         following.add(days.counts(day))
     online, whole = following.experts(4), by_time(words, 4, lags=5)
@@ -268,7 +270,7 @@ def test_relations_kept_online_are_those_of_all_days(world: World) -> None:
 def test_pages_that_were_not_seen_keep_their_words_online() -> None:
     bags = sparse.csr_array(np.array([[1, 4], [3, 0]], np.uint16))
     words = dynamics(bags, np.array([[0, 1, 0, 0], [0, 1, 1, 0]], np.int32))
-    following = Following(words, np.array([0]), np.array([1]), lags=1)
+    following = IncrementalRelations(words, np.array([0]), np.array([1]), lags=1)
     for rows, seen in (([0, 0], [1, 1]), ([1, 1], [1, 1]), ([0, 0], [1, 0]), ([0, 0], [1, 1])):
         following.add(bags[rows].astype(np.float32), np.array(seen) > 0)
     whole = by_time(words, 1, lags=1)
@@ -276,7 +278,7 @@ def test_pages_that_were_not_seen_keep_their_words_online() -> None:
 
 
 def test_graph_is_one_step_in_either_direction() -> None:
-    links = Links(np.array([0, 2, 2, 3, 3, 4]), np.array([1, 0, 1, 4], np.int32))  # 0 and 4 link to themselves too
+    links = LinkGraph(np.array([0, 2, 2, 3, 3, 4]), np.array([1, 0, 1, 4], np.int32))  # 0 and 4 link to themselves too
     experts = by_graph(links, 20)
     assert [set(row) - {NOBODY} for row in experts.page.tolist()] == [{1}, {0, 2}, {1}, set(), set()]
     assert experts.weight.sum() == (experts.page != NOBODY).sum()

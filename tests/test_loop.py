@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recrawl.book import Book
 from recrawl.choose import Choice
 from recrawl.errors import PolicyError
-from recrawl.lab.replays.small_worlds import Busy, Still
+from recrawl.lab.replays.small_worlds import AlwaysChanged, NeverChanged
 from recrawl.loop import Resumed, drive
 from recrawl.model import Outcome, Outcomes, Picks
 
@@ -58,8 +58,8 @@ class Chasing(_Test):
 class Recording:
     """A world that keeps what it was asked for and what it said; stops after `most` visits."""
 
-    def __init__(self, world: Busy | Still | Told | None = None, most: int = 1 << 30) -> None:
-        self.world = world or Still()
+    def __init__(self, world: AlwaysChanged | NeverChanged | Told | None = None, most: int = 1 << 30) -> None:
+        self.world = world or NeverChanged()
         self.most = most
         self.asked: list[list[int]] = []
         self.said: dict[int, int] = {}
@@ -95,7 +95,7 @@ def all_of(*batches: list[int], budget: int = 100, pages: int = 10, world: Recor
 
 
 def test_a_policy_is_sent_what_came_of_its_pages() -> None:
-    policy, world = Scripted([3, 1], [2]), Recording(Busy(4, changed=0.5))
+    policy, world = Scripted([3, 1], [2]), Recording(AlwaysChanged(4, changed=0.5))
     seen = list(drive(policy, world, Book.blank(5), 10, 1))
     assert [one.pages.tolist() for one in seen] == [[3, 1], [2]]
     assert [one.pages.tolist() for one in policy.sent] == [[3, 1], [2]]
@@ -168,7 +168,7 @@ def test_every_page_must_have_a_score() -> None:
             yield Picks(np.arange(3), np.ones(2), "because")
 
     with pytest.raises(PolicyError, match="one score"):
-        list(drive(Scoreless(), Still(), Book.blank(10), 100, 1))
+        list(drive(Scoreless(), NeverChanged(), Book.blank(10), 100, 1))
 
 
 def test_a_policy_that_never_ends_and_never_asks_is_refused() -> None:
@@ -179,7 +179,7 @@ def test_a_policy_that_never_ends_and_never_asks_is_refused() -> None:
             raise AssertionError("nobody stopped it")
 
     with pytest.raises(PolicyError):
-        for _ in drive(Idle(), Still(), Book.blank(10), 100, 1):
+        for _ in drive(Idle(), NeverChanged(), Book.blank(10), 100, 1):
             pass
 
 
@@ -187,7 +187,7 @@ def test_a_policy_that_never_ends_and_never_asks_is_refused() -> None:
 
 
 def test_recorded_visits_are_answered_from_the_record_in_the_order_asked_for() -> None:
-    world = Recording(Busy(1, changed=1.0, failed=0.0))
+    world = Recording(AlwaysChanged(1, changed=1.0, failed=0.0))
     resumed = Resumed(world, {5: int(Outcome.FAILED), 2: int(Outcome.UNCHANGED)})
     seen = resumed.visit(picks([1, 5, 3, 2]))
     assert seen.pages.tolist() == [1, 5, 3, 2]
@@ -204,7 +204,7 @@ def test_when_all_is_recorded_the_world_is_not_asked() -> None:
 def test_scores_go_with_their_pages() -> None:
     asked = []
 
-    class Seen(Still):
+    class Seen(NeverChanged):
         def visit(self, picks: Picks) -> Outcomes:
             asked.append((picks.pages.tolist(), picks.score.tolist(), picks.reason))
             return super().visit(picks)
@@ -230,7 +230,7 @@ def test_a_cycle_that_was_cut_makes_the_same_choices(
 ) -> None:
     """The first run ends after some visits; of its last batch only some were recorded."""
     book = Book.blank(pages)
-    whole = Recording(Busy(seed))
+    whole = Recording(AlwaysChanged(seed))
     list(drive(Chasing(), whole, book, budget, seed))
     first = Recording(Told(whole.said), most=cut)
     list(drive(Chasing(), first, book, budget, seed))

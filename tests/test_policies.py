@@ -20,11 +20,11 @@ import scipy.sparse  # noqa: F401  # or the first policy that loads it misses it
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.book import Book, Clusters, Folders, Hints, Links
+from recrawl.book import Book, Clusters, Directories, Hints, LinkGraph
 from recrawl.choose import POLICIES, describe, make_policy, parameters
-from recrawl.choose.top_k import least
+from recrawl.choose.top_k import top_k
 from recrawl.errors import UnknownName, UsageError
-from recrawl.lab.replays.small_worlds import Busy, Still
+from recrawl.lab.replays.small_worlds import AlwaysChanged, NeverChanged
 from recrawl.loop import Resumed, drive, note
 from recrawl.model import Outcomes, Picks
 
@@ -125,7 +125,7 @@ def hinted(rng: np.random.Generator, pages: int, now: float) -> Hints:
     return Hints(("lastmod", "feed"), signals, claimed, now - rng.choice([0.0, 1e5, np.inf], shape))
 
 
-def surroundings(rng: np.random.Generator, pages: int, sites: int) -> tuple[Folders, Links, Clusters]:
+def surroundings(rng: np.random.Generator, pages: int, sites: int) -> tuple[Directories, LinkGraph, Clusters]:
     """What policies may `need`: a tree of directories, links, clusters; any that fit so many pages."""
     parent, level = np.full(sites * PER_SITE, -1, np.int64), np.zeros(sites * PER_SITE, np.int32)
     for folder in range(sites * PER_SITE):
@@ -138,8 +138,8 @@ def surroundings(rng: np.random.Generator, pages: int, sites: int) -> tuple[Fold
     nearest = np.array([[own, *rng.permutation(np.delete(np.arange(many), own))] for own in range(many)], np.int32)
     of = rng.integers(-1, many, pages).astype(np.int32)
     return (
-        Folders(parent, level),
-        Links(np.concatenate(([0], np.cumsum(degree))).astype(np.int64), target),
+        Directories(parent, level),
+        LinkGraph(np.concatenate(([0], np.cumsum(degree))).astype(np.int64), target),
         Clusters(of, nearest),
     )
 
@@ -178,7 +178,7 @@ class Told:
 
 
 def driven(text: str, book: Book, budget: int, seed: int) -> Watched:
-    world = Watched(Busy(seed))
+    world = Watched(AlwaysChanged(seed))
     for _ in drive(make_policy(text), world, book, budget, seed):
         pass
     return world
@@ -230,7 +230,7 @@ def test_nothing_is_kept_from_cycle_to_cycle_but_the_book(text: str, book: Book,
     policy = make_policy(text)
     pages = []
     for _ in range(2):
-        world = Watched(Busy(3))
+        world = Watched(AlwaysChanged(3))
         list(drive(policy, world, book, budget, 3))
         pages.append(world.pages)
     assert pages[0] == pages[1]
@@ -394,7 +394,7 @@ def test_another_seed_makes_other_choices_where_chance_decides(text: str) -> Non
 @given(pages=st.integers(1, 30), budget=st.integers(1, 12), passes=st.integers(1, 3))
 def test_round_robin_visits_every_page_once_per_pass(order: str, pages: int, budget: int, passes: int) -> None:
     book = Book.blank(pages, now=1.7e9)
-    policy, world = make_policy(f"round-robin(order={order})"), Watched(Busy(5, failed=0.3))
+    policy, world = make_policy(f"round-robin(order={order})"), Watched(AlwaysChanged(5, failed=0.3))
     visits: list[int] = []
     while len(visits) < passes * pages:
         book.now += 60.0
@@ -423,7 +423,7 @@ def test_round_robin_goes_on_when_a_page_is_born() -> None:
         book.now += DAY
         if turn == 1:
             book.known[3], book.found[3] = True, book.now
-        for seen in drive(policy, Still(), book, 1, 1):
+        for seen in drive(policy, NeverChanged(), book, 1, 1):
             book.note(seen, book.now)
             order += seen.pages.tolist()
     assert sorted(order[:4]) == [0, 1, 2, 3]
@@ -457,4 +457,4 @@ def test_random_draws_every_page_equally_often(seed: int) -> None:
 @given(st.lists(st.integers(0, 3), max_size=30), st.integers(0, 35))
 def test_least_is_what_sorting_all_would_give(places: list[int], count: int) -> None:
     place = np.array(places, np.float32)
-    assert least(place, count).tolist() == np.argsort(place, kind="stable")[:count].tolist()
+    assert top_k(place, count).tolist() == np.argsort(place, kind="stable")[:count].tolist()

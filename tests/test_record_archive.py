@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recrawl.errors import RepositoryError
 from recrawl.record import warc
-from recrawl.record.archive import Archive, Place
+from recrawl.record.archive import Place, WarcArchive
 
 _AT = 1_700_000_000.0
 
@@ -23,15 +23,17 @@ def blob(number: int, size: int = 100) -> bytes:
     return warc.revisit(f"https://a.example/{number}", _AT, "", bytes(20), _AT, (200, (("X-Pad", body.hex()),)))
 
 
-def opened(folder: Path, stored: dict[int, tuple[str, int]], *, roll_bytes: int = 1 << 30) -> Archive:
+def opened(folder: Path, stored: dict[int, tuple[str, int]], *, roll_bytes: int = 1 << 30) -> WarcArchive:
     """An archive as a repository opens it: from what the store knows."""
     folder.mkdir(exist_ok=True)
-    archive = Archive(folder, {n: name for n, (name, _) in stored.items()}, roll_bytes=roll_bytes, software="recrawl")
+    archive = WarcArchive(
+        folder, {n: name for n, (name, _) in stored.items()}, roll_bytes=roll_bytes, software="recrawl"
+    )
     archive.mend({n: length for n, (_, length) in stored.items()})
     return archive
 
 
-def committed(archive: Archive, stored: dict[int, tuple[str, int]]) -> None:
+def committed(archive: WarcArchive, stored: dict[int, tuple[str, int]]) -> None:
     """What a commit of the store notes."""
     stored.update({number: (name, length) for number, name, length in archive.sync()})
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.errors import Busy
+from recrawl.errors import RepositoryBusy
 from recrawl.record.lock import Lock
 
 _HOLDER = """
@@ -43,7 +43,7 @@ def never(_holder: str) -> bool:
 
 def test_a_lock_that_another_process_holds_names_it(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with holder(path) as process, pytest.raises(Busy) as caught:
+    with holder(path) as process, pytest.raises(RepositoryBusy) as caught:
         Lock(path, "cycle", never)
     sentence = str(caught.value)
     assert f"recrawl crawl (process {process.pid}) is working on this repository" in sentence
@@ -76,7 +76,7 @@ def test_whoever_waits_is_told_who_holds_it_and_gets_it(tmp_path: Path) -> None:
 
 def test_waiting_can_be_given_up(tmp_path: Path) -> None:
     answers = iter([True, True, False])
-    with Lock(tmp_path / "lock", "crawl", never), pytest.raises(Busy):
+    with Lock(tmp_path / "lock", "crawl", never), pytest.raises(RepositoryBusy):
         Lock(tmp_path / "lock", "cycle", lambda _: next(answers))
     assert list(answers) == []
 

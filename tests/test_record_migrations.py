@@ -10,7 +10,7 @@ import pytest
 
 from recrawl.errors import NewerRepository
 from recrawl.record import migrations, storage
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
 
@@ -74,7 +74,7 @@ def test_a_newer_repository_is_refused_with_a_sentence(tmp_path: Path) -> None:
         db.commit()
     before = (folder / "recrawl.db").read_bytes()
     with pytest.raises(NewerRepository, match=r"made by a newer recrawl \(it has '9999-y'\): install that version"):
-        Repository(folder)
+        Storage(folder)
     with pytest.raises(NewerRepository):
         Store(folder / "recrawl.db", create=True)
     assert (folder / "recrawl.db").read_bytes() == before

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.crawl.options import Options
-from recrawl.crawl.state.reindex import mend_index
+from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.state.reindex import reindex
 from recrawl.discover.scope import Scopes
-from recrawl.errors import Busy, NoRepository, RepositoryError
+from recrawl.errors import NoRepository, RepositoryBusy, RepositoryError
 from recrawl.model import Outcome, State
 from recrawl.record import storage, warc
 from recrawl.record.index import Document
 from recrawl.record.rows import Batch, NewPage, VersionRow, VisitRow, unvisited
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from tests.crashes import image, judge, site_row
 from tests.test_record_index import old_index
 
-_OPTIONS = Options(clock=lambda: 0.0, timer=lambda: 0.0, agent="recrawl", scopes=Scopes([]))
+_OPTIONS = CrawlOptions(clock=lambda: 0.0, timer=lambda: 0.0, agent="recrawl", scopes=Scopes([]))
 _SITE = site_row(0, "https://a.example")
 _HEADERS = (("Content-Type", "text/html; charset=utf-8"),)
 
@@ -34,13 +34,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def writing(folder: Path, *, roll_bytes: int = 1 << 30) -> Iterator[Repository]:
-    with Repository(folder) as made:
+def writing(folder: Path, *, roll_bytes: int = 1 << 30) -> Iterator[Storage]:
+    with Storage(folder) as made:
         made.writing("test", lambda _: False, roll_bytes=roll_bytes, software="recrawl")
         yield made
 
 
-def put(made: Repository, page: int, words: str) -> bytes:
+def put(made: Storage, page: int, words: str) -> bytes:
     """Record the first version of a page, as the engine does it; its body."""
     url, at = f"https://a.example/{page}", 1000.0 + page
     body = f"<title>T{page}</title><p>{words}".encode()
@@ -62,7 +62,7 @@ def put(made: Repository, page: int, words: str) -> bytes:
     return body
 
 
-def found(made: Repository, word: str) -> set[int]:
+def found(made: Storage, word: str) -> set[int]:
     return {hit.page for hit in made.index.search(word)}
 
 
@@ -93,16 +93,16 @@ def test_making_one_that_was_interrupted_can_be_repeated(folder: Path) -> None:
 def test_one_writer_at_a_time_but_readers_always(folder: Path) -> None:
     with writing(folder) as writer:
         body = put(writer, 0, "word")
-        with Repository(folder) as reader:
+        with Storage(folder) as reader:
             version = reader.store.version(0)
             assert version is not None
             assert reader.body(version) == (200, (*_HEADERS, ("Content-Length", str(len(body)))), body)
-            with pytest.raises(Busy, match=r"recrawl test \(process \d+\) is working on this repository"):
+            with pytest.raises(RepositoryBusy, match=r"recrawl test \(process \d+\) is working on this repository"):
                 reader.writing("crawl", lambda _: False, roll_bytes=1, software="")
 
 
 def test_after_a_refused_attempt_to_write_it_can_be_written(folder: Path) -> None:
-    with writing(folder), Repository(folder) as second, pytest.raises(Busy):
+    with writing(folder), Storage(folder) as second, pytest.raises(RepositoryBusy):
         second.writing("crawl", lambda _: False, roll_bytes=1, software="")
     with writing(folder) as third:
         put(third, 0, "word")
@@ -116,7 +116,7 @@ def test_what_was_committed_is_there_when_it_is_opened_again(folder: Path) -> No
         bodies = [put(made, page, f"word{page} " * 50) for page in range(4)]
         made.commit_index(3)
     judge_without_cycles(folder)
-    with Repository(folder) as made:
+    with Storage(folder) as made:
         assert len(made.archive.names) > 1
         for page, body in enumerate(bodies):
             version = made.store.version(page)
@@ -128,7 +128,7 @@ def test_what_was_committed_is_there_when_it_is_opened_again(folder: Path) -> No
 
 def judge_without_cycles(folder: Path) -> None:
     """These visits were made by hand, so give them the cycle that they name."""
-    with Repository(folder) as made:
+    with Storage(folder) as made:
         made.store.db.execute("INSERT OR IGNORE INTO cycles VALUES (0, 'crawl', '', 0, 0, 0, 0, 0, 0, '')")
     judge(folder)
 
@@ -154,7 +154,7 @@ def test_a_crash_between_archive_and_store_leaves_no_trace(folder: Path, tmp_pat
         crashed = image(folder, tmp_path / "crashed")
     assert len(list((crashed / "archive").iterdir())) > 1
     with writing(crashed) as made:
-        mend_index(made, _OPTIONS)
+        reindex(made, _OPTIONS)
         version = made.store.version(0)
         assert version is not None
         assert b"word" in made.body(version)[2]
@@ -173,10 +173,10 @@ def test_pages_are_indexed_again_after_a_crash_between_store_and_index(folder: P
     with writing(crashed) as made:
         assert found(made, "second") == set()
         assert sorted(made.unindexed()) == [1, 2]
-        assert mend_index(made, _OPTIONS) == 2
+        assert reindex(made, _OPTIONS) == 2
         assert [found(made, word) for word in ("first", "second", "third")] == [{0}, {1}, {2}]
         assert made.unindexed() == []
-        assert mend_index(made, _OPTIONS) == 0
+        assert reindex(made, _OPTIONS) == 0
     judge_without_cycles(crashed)
 
 
@@ -187,7 +187,7 @@ def test_an_index_that_was_deleted_is_made_again(folder: Path) -> None:
         made.commit_index(1)
     shutil.rmtree(folder / "index")
     with writing(folder) as made:
-        assert mend_index(made, _OPTIONS) == 2
+        assert reindex(made, _OPTIONS) == 2
         assert found(made, "word") == {0, 1}
 
 
@@ -196,10 +196,10 @@ def test_an_index_that_was_deleted_is_made_again_even_after_a_search(folder: Pat
         put(made, 0, "word")
         made.commit_index(0)
     shutil.rmtree(folder / "index")
-    with Repository(folder) as reader:
+    with Storage(folder) as reader:
         assert found(reader, "word") == set()
     with writing(folder) as made:
-        assert mend_index(made, _OPTIONS) == 1
+        assert reindex(made, _OPTIONS) == 1
         assert found(made, "word") == {0}
 
 
@@ -213,7 +213,7 @@ def test_an_index_that_was_being_made_again_when_a_crash_came_is_made_again(fold
         crashed = image(folder, tmp_path / "crashed")
     assert (crashed / "index").is_dir()
     with writing(crashed) as made:
-        assert mend_index(made, _OPTIONS) == 1
+        assert reindex(made, _OPTIONS) == 1
         assert found(made, "word") == {0}
 
 
@@ -224,15 +224,15 @@ def test_an_index_of_an_earlier_shape_is_made_again_by_whoever_writes(folder: Pa
         made.commit_index(1)
     shutil.rmtree(folder / "index")
     old_index(folder / "index", Document(0, "https://a.example/0", _SITE.origin, "T0", "word", 1000.0))
-    with Repository(folder) as reader:
+    with Storage(folder) as reader:
         assert found(reader, "word") == {0}
         assert reader.unindexed() == []
     with writing(folder) as made:
-        assert mend_index(made, _OPTIONS) == 2
+        assert reindex(made, _OPTIONS) == 2
         assert made.index.current
         assert found(made, "word") == {0, 1}
     with writing(folder) as made:
-        assert mend_index(made, _OPTIONS) == 0
+        assert reindex(made, _OPTIONS) == 0
 
 
 def test_a_shortened_archive_is_refused_and_left_as_it_is(folder: Path) -> None:

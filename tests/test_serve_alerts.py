@@ -15,12 +15,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from recrawl.errors import UsageError
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.serve.alerts.delivery import NotSent, send, signature
 from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.alerts.outbox import Outbox, Parcel, listed
 from recrawl.serve.alerts.rules import check
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Alert, load, write_alerts
 from tests.serving import Asker
 from tests.world import Repo, Site, page
@@ -83,7 +83,7 @@ class Bench:
     def restart(self) -> None:
         """As after a crash: nothing is remembered but what the store has."""
         self.alerts = Alerts(self.repo.folder, lambda: self.now)
-        with Repository(self.repo.folder) as repository:
+        with Storage(self.repo.folder) as repository:
             Outbox(repository.store.db).mark(repository.store.next_id("visits") - 1)
 
     def rules(self, *rules: Alert) -> None:
@@ -96,12 +96,12 @@ class Bench:
         self.repo.cycle()
 
     def round(self) -> None:
-        with Repository(self.repo.folder) as repository:
+        with Storage(self.repo.folder) as repository:
             self.alerts.round(repository)
         assert self.alerts.error == ""
 
     def states(self) -> list[str]:
-        with Repository(self.repo.folder) as repository:
+        with Storage(self.repo.folder) as repository:
             return [row["state"] for row in reversed(listed(repository.store.db, 100))]
 
 
@@ -139,7 +139,7 @@ def test_a_receiver_that_fails_gets_it_later_under_the_same_key(bench: Bench, re
     for _ in range(3):
         bench.round()
         bench.round()  # not before its time
-        with Repository(bench.repo.folder) as repository:
+        with Storage(bench.repo.folder) as repository:
             due = Outbox(repository.store.db).next_due()
         assert due is not None
         waits.append(due - bench.now)
@@ -276,7 +276,7 @@ def test_apprise_addresses_need_apprise(bench: Bench) -> None:
     bench.rules(Alert("all", "nonsense://nobody"))
     bench.visit(a=b"<p>changed")
     bench.round()
-    with Repository(bench.repo.folder) as repository:
+    with Storage(bench.repo.folder) as repository:
         (row,) = listed(repository.store.db, 1)
     assert "pprise" in row["error"]
     with pytest.raises(NotSent):
@@ -287,7 +287,7 @@ def test_a_hostile_page_does_not_hold_up_alerts(bench: Bench) -> None:
     bench.rules(Alert("slow", "feed", text="re:(a+)+$"), Alert("quick", "feed", text="re:aaaa!"))
     bench.visit(a=b"<p>" + b"a" * 100_000 + b"!")
     bench.round()
-    with Repository(bench.repo.folder) as repository:
+    with Storage(bench.repo.folder) as repository:
         assert [row["alert"] for row in listed(repository.store.db, 5)] == ["quick"]
 
 
@@ -305,7 +305,7 @@ def test_apprise_delivers(bench: Bench, receiver: Receiver) -> None:
     bench.visit(a=b"<title>News</title><p>something else")
     bench.round()
     assert bench.states() == ["sent", "waiting"]
-    with Repository(bench.repo.folder) as repository:
+    with Storage(bench.repo.folder) as repository:
         assert listed(repository.store.db, 1)[0]["error"] == "Apprise could not deliver it"
     bench.now += 60
     bench.round()
@@ -330,7 +330,7 @@ def test_rules_through_the_api_and_the_feed(repo: Repo, site: Callable[..., Site
     hostile = "<script>alert(1)</script>"
     web = site({"/": page("Start", "/a"), "/a": b"<p>one"})
     repo.crawl(web.url())
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         ask = Asker(service)
         made = ask.ask("PUT", "/api/v1/alerts/mine", {"target": "feed", "secret": "s", "outcomes": ["changed"]})
         assert (made.status, made.json["secret"]) == (200, True)
@@ -361,7 +361,7 @@ def test_the_outbox_survives_a_store_that_is_busy(bench: Bench, receiver: Receiv
     bench.visit(a=b"<p>changed")
     with contextlib.closing(sqlite3.connect(bench.repo.folder / "recrawl.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with Repository(bench.repo.folder) as repository:
+        with Storage(bench.repo.folder) as repository:
             repository.store.db.execute("PRAGMA busy_timeout = 10")
             with pytest.raises(sqlite3.OperationalError):
                 bench.alerts.round(repository)

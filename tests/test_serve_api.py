@@ -19,8 +19,8 @@ from schemathesis.specs.openapi.checks import (
 
 from recrawl.serve.api import OPERATIONS
 from recrawl.serve.api.openapi import document
-from recrawl.serve.context import Limits
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.context import ServiceLimits
+from recrawl.serve.service import Service, ServiceConfig
 from recrawl.serve.turn_process import Ended
 from tests.serving import Asker
 from tests.world import Repo, Site, page
@@ -49,7 +49,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Repo, Ser
         repo.later(days=1)
         site["/a"] = f"<title>{HOSTILE.replace('<', '&lt;')}</title><p>oranges".encode()
         repo.cycle()
-        plan = Plan(schedule=False, runner=Idle(), limits=Limits(per_minute=1e9, burst=1e9, streams=2))
+        plan = ServiceConfig(schedule=False, runner=Idle(), limits=ServiceLimits(per_minute=1e9, burst=1e9, streams=2))
         with Service(repo.folder, plan) as service:
             yield repo, service, site
 

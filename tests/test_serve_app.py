@@ -16,49 +16,49 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.errors import Busy, UsageError
+from recrawl.errors import RepositoryBusy, UsageError
 from recrawl.serve import dashboard
 from recrawl.serve.dashboard import page_cache
-from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
-from recrawl.serve.jobs.priority import step_back
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.jobs.priority import lower_priority
+from recrawl.serve.service import Service, ServiceConfig
 from tests.serving import TOKEN, Asker, Got
 from tests.world import Repo, Site, page
 
 
 def test_it_answers_and_ends(repo: Repo) -> None:
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         assert Asker(service).get("/healthz").text == "ok\n"
     with pytest.raises(ConnectionRefusedError):
         http.client.HTTPConnection("127.0.0.1", service.port, timeout=1).request("GET", "/")
 
 
 def test_one_to_a_repository(repo: Repo) -> None:
-    with Service(repo.folder, Plan(schedule=False)), pytest.raises(Busy, match="recrawl serve"):
-        Service(repo.folder, Plan(schedule=False))
-    with Service(repo.folder, Plan(schedule=False)):
+    with Service(repo.folder, ServiceConfig(schedule=False)), pytest.raises(RepositoryBusy, match="recrawl serve"):
+        Service(repo.folder, ServiceConfig(schedule=False))
+    with Service(repo.folder, ServiceConfig(schedule=False)):
         pass
 
 
 def test_a_port_that_is_taken_lets_the_repository_go(repo: Repo, tmp_path: Path) -> None:
     other = Repo.create(tmp_path / "other")
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         with pytest.raises(UsageError, match="cannot listen"):
-            Service(other.folder, Plan(port=service.port))
-        with Service(other.folder, Plan(schedule=False)):
+            Service(other.folder, ServiceConfig(port=service.port))
+        with Service(other.folder, ServiceConfig(schedule=False)):
             pass
 
 
 def test_beyond_loopback_needs_a_token(repo: Repo) -> None:
     with pytest.raises(UsageError, match="a token is needed"):
-        Service(repo.folder, Plan(host="0.0.0.0"))
+        Service(repo.folder, ServiceConfig(host="0.0.0.0"))
     with pytest.raises(UsageError, match="at least 16"):
-        Service(repo.folder, Plan(host="0.0.0.0", token="short"))
+        Service(repo.folder, ServiceConfig(host="0.0.0.0", token="short"))
 
 
 def test_what_is_not_there_is_a_problem_document(repo: Repo) -> None:
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         found = Asker(service).get("/api/v1/<script>")
     assert found.status == 404
     assert found.headers["content-type"] == "application/problem+json"
@@ -66,7 +66,7 @@ def test_what_is_not_there_is_a_problem_document(repo: Repo) -> None:
 
 
 def test_what_is_not_there_looks_like_the_rest_to_people(repo: Repo) -> None:
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         ask = Asker(service)
         for path in ("/nowhere", "/nowhere/<script>", "/sites/x"):
             found = ask.get(path, Accept="text/html")
@@ -129,7 +129,7 @@ def test_where_there_are_many_pages_another_process_is_asked(
     told = []
     for large in (50_000, 0):
         monkeypatch.setattr(subprocess_queries, "LARGE", large)
-        with Service(repo.folder, Plan(schedule=False)) as service:
+        with Service(repo.folder, ServiceConfig(schedule=False)) as service:
             ask = Asker(service)
             why, predicted = ask.get("/api/v1/pages/0/why").json, ask.get("/api/v1/pages/0/predict").json
             outlook = ask.get("/pages/0/outlook", Accept="text/html")
@@ -143,7 +143,7 @@ def test_where_there_are_many_pages_another_process_is_asked(
 def test_a_page_that_many_ask_for_is_made_once(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     made, enough, go = [], threading.Event(), threading.Event()
 
-    def slow(desk: Desk, request: Request) -> Response:
+    def slow(desk: Views, request: Request) -> Response:
         made.append(request.url.path)
         enough.set()
         assert go.wait(120)
@@ -151,7 +151,7 @@ def test_a_page_that_many_ask_for_is_made_once(repo: Repo, monkeypatch: pytest.M
 
     monkeypatch.setattr(dashboard, "_VIEWS", (("/", slow),))
     monkeypatch.setattr(page_cache, "_LASTS", 3600.0)  # however busy the machine is
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         answers: list[Got] = []
         threads = [threading.Thread(target=lambda: answers.append(Asker(service).get("/"))) for _ in range(6)]
         threads[0].start()
@@ -169,11 +169,11 @@ def test_work_in_the_background_steps_back() -> None:
     words = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as process:
         before = os.getpriority(os.PRIO_PROCESS, 0)
-        step_back(process.pid, 3)
+        lower_priority(process.pid, 3)
         after = os.getpriority(os.PRIO_PROCESS, process.pid), os.getpriority(os.PRIO_PROCESS, 0)
         assert after == (min(19, before + 3), before)
         ours, its = (Path(f"/proc/{name}/autogroup") for name in ("self", process.pid))
         if its.exists() and its.read_text():  # empty for a process that is in no group
             numbers = [int(group.read_text().rpartition(" ")[2] or 0) for group in (ours, its)]
             assert numbers[1] == min(19, numbers[0] + 3)
-    step_back(process.pid, 3)  # one that has ended is no problem
+    lower_priority(process.pid, 3)  # one that has ended is no problem

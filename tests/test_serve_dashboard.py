@@ -20,7 +20,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from recrawl.serve.jobs import filter_preview
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Filter, load
 from tests.living import Living, live
 
@@ -105,7 +105,7 @@ def living(tmp_path_factory: pytest.TempPathFactory) -> Living:
 
 @pytest.fixture(scope="module")
 def service(living: Living) -> Iterator[Service]:
-    with Service(living.folder, Plan(schedule=False)) as started:
+    with Service(living.folder, ServiceConfig(schedule=False)) as started:
         yield started
 
 
@@ -178,7 +178,7 @@ def test_an_empty_repository_says_what_to_do(browser: Browser, tmp_path: Path) -
     from recrawl.settings import TEMPLATE
 
     create(tmp_path / "empty", TEMPLATE)
-    with Service(tmp_path / "empty", Plan(schedule=False)) as service:
+    with Service(tmp_path / "empty", ServiceConfig(schedule=False)) as service:
         context, watched = tab(browser, service)
         expect(watched.go("/").get_by_text("Nothing crawled yet")).to_be_visible()
         watched.check()

@@ -16,10 +16,10 @@ import pytest
 from recrawl.cli import VERBS
 from recrawl.errors import NotKnown, UsageError
 from recrawl.serve.api import NOT_OVER_HTTP, OPERATIONS
-from recrawl.serve.context import Limits
-from recrawl.serve.jobs.queue import Jobs, Step, Work
-from recrawl.serve.jobs.uploads import Shelf
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.context import ServiceLimits
+from recrawl.serve.jobs.queue import Jobs, JobStep, Work
+from recrawl.serve.jobs.uploads import Uploads
+from recrawl.serve.service import Service, ServiceConfig
 from tests.serving import Asker, Got
 from tests.world import Repo, Site, page
 
@@ -35,8 +35,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Repo, Ser
         repo.later(days=1)
         site["/a"] = b"<title>One</title><p>oranges"
         repo.cycle()
-        limits = Limits(per_minute=1e9, burst=1e9, body_bytes=5_000, upload_bytes=20_000, shelf_bytes=100_000)
-        with Service(repo.folder, Plan(schedule=False, limits=limits)) as service:
+        limits = ServiceLimits(per_minute=1e9, burst=1e9, body_bytes=5_000, upload_bytes=20_000, shelf_bytes=100_000)
+        with Service(repo.folder, ServiceConfig(schedule=False, limits=limits)) as service:
             yield repo, service
 
 
@@ -119,7 +119,7 @@ def test_a_link_on_the_shelf_is_not_followed(served: tuple[Repo, Service], ask: 
 
 
 def test_files_are_bounded_one_by_one_and_together(ask: Asker, served: tuple[Repo, Service]) -> None:
-    shelf = Shelf(served[0].folder)
+    shelf = Uploads(served[0].folder)
     assert put(ask, "large.bin", b"x" * 20_001).status == 413
     told = iter([b"x" * 15_000, b"x" * 15_000])  # sent in pieces, its length is not known before
     assert (
@@ -139,7 +139,7 @@ def test_other_requests_keep_their_own_bound(ask: Asker) -> None:
 
 
 def test_what_never_became_whole_is_tidied_away(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = Uploads(tmp_path)
     part = shelf.part("a.txt")
     part.write_text("half")
     shelf.tidy()
@@ -149,7 +149,7 @@ def test_what_never_became_whole_is_tidied_away(tmp_path: Path) -> None:
 
 
 def test_folders_on_the_shelf_are_their_owners(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = Uploads(tmp_path)
     (tmp_path / "files" / "site").mkdir(parents=True)
     assert shelf.find("site").is_dir()
     for what in (shelf.place, shelf.remove):
@@ -247,10 +247,10 @@ def test_settings_name_no_file_outside_the_repository(ask: Asker) -> None:
 def endless(name: str = "x", makes: str = "") -> Work:
     """A job that serves an archive that is never asked for, so that only its end ends it."""
 
-    def steps(scratch: Path) -> list[Step]:
+    def steps(scratch: Path) -> list[JobStep]:
         world = scratch / "world.parquet"
         synth = ("lab", "synth", "--sites=1", "--pages=10", "--days=2", "--json", "--", str(world))
-        return [Step("making", synth), Step("serving", ("lab", "serve", "--port=0", "--", str(world)))]
+        return [JobStep("making", synth), JobStep("serving", ("lab", "serve", "--port=0", "--", str(world)))]
 
     return Work(name, {}, steps, makes)
 
@@ -263,7 +263,7 @@ def test_a_job_is_cancelled_and_the_next_one_begins(tmp_path: Path) -> None:
         told.append((kind, data))
         ended.set()
 
-    jobs = Jobs(Shelf(tmp_path), tell, clock=lambda: 5.0)
+    jobs = Jobs(Uploads(tmp_path), tell, clock=lambda: 5.0)
     try:
         begun = jobs.begin(endless(makes="made.txt"))
         assert begun is not None
@@ -271,9 +271,9 @@ def test_a_job_is_cancelled_and_the_next_one_begins(tmp_path: Path) -> None:
         assert jobs.cancel(begun.number).state == "cancelled"
         assert ended.wait(60)
         assert told == [("job", {"name": "x", "number": 1, "state": "cancelled"})]
-        assert Shelf(tmp_path).listed() == []
+        assert Uploads(tmp_path).listed() == []
         ended.clear()
-        again = jobs.begin(Work("export", {}, lambda _: [Step("", ("policies", "--json"))]))
+        again = jobs.begin(Work("export", {}, lambda _: [JobStep("", ("policies", "--json"))]))
         assert again is not None
         assert again.number == 2
         assert ended.wait(60)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.service import Service, ServiceConfig
 from tests.serving import Asker
 from tests.world import Repo, Site
 
@@ -48,7 +48,7 @@ def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
         site["/"] = f"<title>{ESCAPED}</title><p>{ESCAPED} two</p><p>more</p>".encode()
         repo.later(days=1)
         repo.cycle()
-    with Service(folder, Plan(schedule=False)) as service:
+    with Service(folder, ServiceConfig(schedule=False)) as service:
         yield Asker(service, accept="text/html")
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from recrawl.crawl.state.array_files import write_arrays
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.opening import load, options_of
-from recrawl.serve.push.indexnow_keys import Claim, check
+from recrawl.serve.push.indexnow_keys import KeyClaim, check
 from recrawl.serve.push.websub import LEASE, PART, Renewals, confirm, denied, find, listed, renew, subscribe, troubles
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import write_value
 from tests.serving import Asker, Hub
 from tests.world import Reply, Repo, Site, page
@@ -31,12 +31,12 @@ def hub() -> Iterator[Hub]:
 
 
 @pytest.fixture
-def opened(repo: Repo) -> Iterator[Repository]:
-    with Repository(repo.folder) as found:
+def opened(repo: Repo) -> Iterator[Storage]:
+    with Storage(repo.folder) as found:
         yield found
 
 
-def only(opened: Repository) -> dict[str, Any]:
+def only(opened: Storage) -> dict[str, Any]:
     (row,) = listed(opened.store.db)
     return row
 
@@ -44,7 +44,7 @@ def only(opened: Repository) -> dict[str, Any]:
 # -- leases --------------------------------------------------------------------------------------------------
 
 
-def test_a_lease_is_renewed_before_it_ends(opened: Repository, hub: Hub) -> None:
+def test_a_lease_is_renewed_before_it_ends(opened: Storage, hub: Hub) -> None:
     db = opened.store.db
     name = subscribe(db, TOPIC, hub.url, "http://us.example/", 1000.0)["name"]
     confirm(db, name, 1000.0, LEASE)
@@ -62,7 +62,7 @@ def test_a_lease_is_renewed_before_it_ends(opened: Repository, hub: Hub) -> None
     assert troubles(db, later) == []
 
 
-def test_a_hub_that_refuses_is_asked_less_and_less_and_people_are_told(opened: Repository, hub: Hub) -> None:
+def test_a_hub_that_refuses_is_asked_less_and_less_and_people_are_told(opened: Storage, hub: Hub) -> None:
     db = opened.store.db
     name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
     confirm(db, name, 0.0, LEASE)
@@ -85,7 +85,7 @@ def test_a_hub_that_refuses_is_asked_less_and_less_and_people_are_told(opened: R
     assert troubles(db, now) == []
 
 
-def test_a_hub_that_agrees_but_never_confirms_is_told_of(opened: Repository, hub: Hub) -> None:
+def test_a_hub_that_agrees_but_never_confirms_is_told_of(opened: Storage, hub: Hub) -> None:
     db = opened.store.db
     subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)
     renew(db, 300.0)
@@ -94,7 +94,7 @@ def test_a_hub_that_agrees_but_never_confirms_is_told_of(opened: Repository, hub
     assert "it has not confirmed it" in troubles(db, 900.0)[0]
 
 
-def test_a_hub_that_says_no_is_left_alone(opened: Repository, hub: Hub) -> None:
+def test_a_hub_that_says_no_is_left_alone(opened: Storage, hub: Hub) -> None:
     db = opened.store.db
     name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
     denied(db, name)
@@ -102,14 +102,14 @@ def test_a_hub_that_says_no_is_left_alone(opened: Repository, hub: Hub) -> None:
     assert "has refused" in troubles(db, 1.0)[0]
 
 
-def test_however_short_a_lease_a_hub_is_not_flooded(opened: Repository, hub: Hub) -> None:
+def test_however_short_a_lease_a_hub_is_not_flooded(opened: Storage, hub: Hub) -> None:
     db = opened.store.db
     name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
     confirm(db, name, 0.0, 0)
     assert renew(db, 59.0) == 0
 
 
-def test_a_subscription_that_fails_leaves_what_was_there(opened: Repository, hub: Hub) -> None:
+def test_a_subscription_that_fails_leaves_what_was_there(opened: Storage, hub: Hub) -> None:
     db = opened.store.db
     name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
     confirm(db, name, 0.0, LEASE)
@@ -125,7 +125,7 @@ def test_a_subscription_that_fails_leaves_what_was_there(opened: Repository, hub
 
 def test_renewals_survive_a_restart(repo: Repo, hub: Hub) -> None:
     moment = [1_800_000_000.0]
-    plan = Plan(schedule=False, clock=lambda: moment[0])
+    plan = ServiceConfig(schedule=False, clock=lambda: moment[0])
     with Service(repo.folder, plan) as service:
         ask = Asker(service)
         made = ask.post("/api/v1/subscriptions", {"topic": TOPIC, "hub": hub.url}).json
@@ -171,7 +171,7 @@ def asked_for(site: Site, path: str) -> int:
 def test_a_key_that_the_host_does_not_have_is_refused(kept: tuple[Repo, Site]) -> None:
     repo, site = kept
     moment = [1_800_000_000.0]
-    with Service(repo.folder, Plan(schedule=False, clock=lambda: moment[0])) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False, clock=lambda: moment[0])) as service:
         ask = Asker(service)
         assert push(ask, site) == 403  # there is no such file
         site[f"/{KEY}.txt"] = b"another-key-123"
@@ -195,7 +195,7 @@ def test_a_key_elsewhere_speaks_for_its_folder(kept: tuple[Repo, Site]) -> None:
     repo, site = kept
     site["/news/key.txt"] = KEY.encode()
     where = site.url("/news/key.txt")
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         ask = Asker(service)
         assert push(ask, site, "/news/a", keyLocation=where) == 202
         assert push(ask, site, "/other", keyLocation=where) == 422
@@ -211,7 +211,7 @@ def test_a_redirect_or_a_large_file_proves_nothing(kept: tuple[Repo, Site]) -> N
     site["/elsewhere"] = KEY.encode()
     site[f"/{KEY}.txt"] = Reply(status=302, headers={"Location": "/elsewhere"})
     site["/large.txt"] = KEY.encode() + b" " * 10_000
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         ask = Asker(service)
         assert push(ask, site) == 403
         assert push(ask, site, keyLocation=site.url("/large.txt")) == 403
@@ -220,7 +220,7 @@ def test_a_redirect_or_a_large_file_proves_nothing(kept: tuple[Repo, Site]) -> N
 
 def test_few_files_are_asked_for_in_an_hour(kept: tuple[Repo, Site]) -> None:
     repo, site = kept
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         ask = Asker(service)
         found = [push(ask, site, keyLocation=site.url(f"/{number}.txt")) for number in range(12)]
     assert found == [403] * 10 + [429] * 2
@@ -231,7 +231,7 @@ def test_inner_addresses_are_not_asked_unless_the_site_is_allowed_to_be_one(kept
     site[f"/{KEY}.txt"] = KEY.encode()
     file = repo.folder / "recrawl.toml"
     file.write_text(file.read_text().replace("allow_private = true", "allow_private = false"))
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         assert push(Asker(service), site) == 403
     assert asked_for(site, f"/{KEY}.txt") == 0
 
@@ -239,9 +239,9 @@ def test_inner_addresses_are_not_asked_unless_the_site_is_allowed_to_be_one(kept
 def test_a_server_that_wants_to_be_left_alone_is(kept: tuple[Repo, Site]) -> None:
     repo, site = kept
     site[f"/{KEY}.txt"] = KEY.encode()
-    with Repository(repo.folder) as opened:
+    with Storage(repo.folder) as opened:
         opened.store.db.execute("UPDATE sites SET held_until = ?", (time.time_ns() / 1e9 + 5000,))
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         assert push(Asker(service), site) == 503
     assert asked_for(site, f"/{KEY}.txt") == 0
 
@@ -250,8 +250,8 @@ def test_one_proven_scheme_does_not_speak_for_the_other(kept: tuple[Repo, Site])
     """The first address is of a server that is not kept, and so not looked at; the second one still is."""
     repo, site = kept
     host = site.url().removeprefix("http://").rstrip("/")
-    claim = Claim(host, KEY, [f"https://{host}/x", site.url("/news/a")])
-    with Repository(repo.folder) as opened, pytest.raises(Exception, match="does not have this key"):
+    claim = KeyClaim(host, KEY, [f"https://{host}/x", site.url("/news/a")])
+    with Storage(repo.folder) as opened, pytest.raises(Exception, match="does not have this key"):
         check(opened.store.db, claim, options_of(load(repo.folder)), 1000.0)
 
 
@@ -263,11 +263,11 @@ def test_how_hints_and_senders_proved_is_shown(kept: tuple[Repo, Site]) -> None:
     logs, counts = np.zeros((1, 87), np.float32), np.array([[20.0, 15.0, 30.0, 2.0]], np.float32)
     memory = {"kept hints.now": np.array(5.0), "kept hints.lastmod.logs": logs, "kept hints.lastmod.counts": counts}
     write_arrays(repo.folder / "models" / "ncis-1.npz", memory)
-    with Repository(repo.folder) as opened:
+    with Storage(repo.folder) as opened:
         db = opened.store.db
         db.execute("INSERT OR REPLACE INTO sources VALUES (0, 'lastmod', 5, 35, 0, '')")
         db.execute("INSERT INTO push_sources VALUES ('<b>liar</b>', 'indexnow', 40, 2, 38, 5, 0)")
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         ask = Asker(service)
         (row,) = ask.get("/api/v1/sites").json["items"]
         (hint,) = row["hints"]

@@ -10,7 +10,7 @@ import pytest
 
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.errors import UsageError
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository import noise
 from recrawl.serve.queries import changes, directory_tree, heat_map, overview, pages, sites
 from recrawl.serve.queries.changes import Cursor, Filters
@@ -25,7 +25,7 @@ def body(title: str, *lines: str, links: tuple[str, ...] = ()) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repository]:
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
     """Four pages in two directories, refreshed three times; /a/one changes every day, /b/three goes."""
     folder: Path = tmp_path_factory.mktemp("reading") / "repo"
     repo = Repo.create(folder)
@@ -42,12 +42,12 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repository]
                 del site["/b/three"]
             repo.later(days=1)
             repo.cycle()
-    with Repository(folder) as opened:
+    with Storage(folder) as opened:
         yield opened
 
 
 @pytest.fixture
-def db(repository: Repository) -> sqlite3.Connection:
+def db(repository: Storage) -> sqlite3.Connection:
     return repository.store.db
 
 
@@ -113,7 +113,7 @@ def test_an_unknown_kind_of_update_is_refused(db: sqlite3.Connection) -> None:
 # -- pages ---------------------------------------------------------------------------------------------
 
 
-def test_a_page_with_its_versions(repository: Repository, db: sqlite3.Connection) -> None:
+def test_a_page_with_its_versions(repository: Storage, db: sqlite3.Connection) -> None:
     one = number(db, "/a/one")
     told = pages.page(db, one)
     assert (told["state"], told["title"], told["parent_url"].rpartition("/")[2]) == ("live", "One", "")
@@ -140,7 +140,7 @@ def test_versions_of_other_pages_are_refused(db: sqlite3.Connection) -> None:
         pages.page(db, 10**30)
 
 
-def test_a_difference_inline_and_side_by_side(repository: Repository, db: sqlite3.Connection) -> None:
+def test_a_difference_inline_and_side_by_side(repository: Storage, db: sqlite3.Connection) -> None:
     new, old, *_ = pages.versions(db, number(db, "/a/one"))
     found = pages.difference(repository, old, new, NO_NOISE)
     assert found.share is not None
@@ -152,7 +152,7 @@ def test_a_difference_inline_and_side_by_side(repository: Repository, db: sqlite
     assert pages.difference(repository, new, new, NO_NOISE).hunks == []
 
 
-def test_a_long_text_is_cut(repository: Repository, db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_cut(repository: Storage, db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "_MOST_CHARACTERS", 5)
     text = pages.text_of(repository, pages.versions(db, number(db, "/a/one"))[0], NO_NOISE)
     assert text.cut
@@ -245,7 +245,7 @@ def test_a_site_that_is_not_well_says_why() -> None:
 
 def test_nothing_yet(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "empty")
-    with Repository(repo.folder) as opened:
+    with Storage(repo.folder) as opened:
         db = opened.store.db
         assert overview.whole(db, 0.0) is None
         assert not overview.begun(db)
@@ -254,7 +254,7 @@ def test_nothing_yet(tmp_path: Path) -> None:
         assert changes.changes(db, Filters()).rows == []
 
 
-def test_a_noise_filter_is_tried_on_what_was_seen(repository: Repository) -> None:
+def test_a_noise_filter_is_tried_on_what_was_seen(repository: Storage) -> None:
     found = noise.preview(repository, "", NO_NOISE, Noise(patterns=(r"day \d", r"^\d|\b\d\b")))
     assert (found.hides, found.of, found.pages) == (3, 3, 1)
     assert found.example.startswith("day")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from recrawl.serve.scheduler import Scheduler
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.service import Service, ServiceConfig
 from recrawl.serve.turn_process import Ended, Message, ProcessRunner
 from tests.serving import Asker
 from tests.world import Reply, Repo, Site, page
@@ -226,7 +226,7 @@ def test_a_service_that_is_killed_goes_on_where_it_was(repo: Repo, site: Callabl
     begun = _until(repo, "SELECT count(*) FROM visits WHERE cycle > 0", lambda count: count >= 1)
     os.kill(first.pid, signal.SIGKILL)
     repo.wait(first)
-    with Service(repo.folder, Plan()) as service:
+    with Service(repo.folder, ServiceConfig()) as service:
         _until(repo, "SELECT count(*) FROM cycles WHERE kind = 'cycle' AND finished NOT NULL", lambda count: count == 1)
         assert Asker(service).get("/healthz").status == 200
     assert begun >= 1

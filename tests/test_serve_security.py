@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from recrawl.serve.context import Limits
+from recrawl.serve.context import ServiceLimits
 from recrawl.serve.security import Paces
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.service import Service, ServiceConfig
 from recrawl.serve.sessions import new_session, opened, sealed
 from tests.serving import TOKEN, Asker
 from tests.world import Repo
@@ -21,7 +21,7 @@ HTML = {"Accept": "text/html"}
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     repo = Repo.create(tmp_path_factory.mktemp("guarded") / "repo")
-    plan = Plan(schedule=False, token=TOKEN, limits=Limits(logins_per_minute=1000.0))
+    plan = ServiceConfig(schedule=False, token=TOKEN, limits=ServiceLimits(logins_per_minute=1000.0))
     with Service(repo.folder, plan) as service:
         yield service
 
@@ -29,7 +29,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     repo = Repo.create(tmp_path_factory.mktemp("local") / "repo")
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         yield service
 
 
@@ -53,7 +53,7 @@ def test_our_names_do(local: Service, host: str) -> None:
 
 
 def test_a_name_can_be_allowed(repo: Repo) -> None:
-    with Service(repo.folder, Plan(schedule=False, names=("Crawler.Example.org",))) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False, names=("Crawler.Example.org",))) as service:
         assert Asker(service, Host="crawler.example.org").get("/healthz").status == 200
 
 
@@ -127,7 +127,7 @@ def test_a_session_cannot_be_made_up_or_outlive_its_time() -> None:
 
 
 def test_wrong_tokens_are_counted(repo: Repo) -> None:
-    plan = Plan(schedule=False, token=TOKEN, limits=Limits(logins_per_minute=3.0))
+    plan = ServiceConfig(schedule=False, token=TOKEN, limits=ServiceLimits(logins_per_minute=3.0))
     with Service(repo.folder, plan) as service:
         answers = [Asker(service, Authorization="Bearer wrong").get("/api/v1/status").status for _ in range(5)]
         assert answers == [401, 401, 401, 429, 429]
@@ -169,7 +169,7 @@ def test_pace() -> None:
 
 
 def test_too_many_requests_are_told_when_to_come_again(repo: Repo) -> None:
-    plan = Plan(schedule=False, limits=Limits(per_minute=1.0, burst=2.0))
+    plan = ServiceConfig(schedule=False, limits=ServiceLimits(per_minute=1.0, burst=2.0))
     with Service(repo.folder, plan) as service:
         answers = [Asker(service).get("/healthz") for _ in range(3)]
     assert [answer.status for answer in answers] == [200, 200, 429]
@@ -177,7 +177,7 @@ def test_too_many_requests_are_told_when_to_come_again(repo: Repo) -> None:
 
 
 def test_large_bodies_are_refused(repo: Repo) -> None:
-    plan = Plan(schedule=False, limits=Limits(body_bytes=1000))
+    plan = ServiceConfig(schedule=False, limits=ServiceLimits(body_bytes=1000))
     with Service(repo.folder, plan) as service:
         asked = Asker(service, **{"Content-Type": "application/x-www-form-urlencoded"})
         assert asked.post("/login", b"x" * 1001).status == 413
@@ -188,7 +188,7 @@ def test_large_bodies_are_refused(repo: Repo) -> None:
 
 def test_who_asks_for_a_long_address_hears_that_it_is_too_long(repo: Repo) -> None:
     """However it arrives: a server that gave up half-way through it would close on who still sends."""
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         asked = Asker(service)
         assert asked.get("/api/v1/search?q=" + "x" * 32_000).status == 400, "the address is not, the word is"
         for many in (33_000, 200_000):
@@ -201,7 +201,7 @@ def test_who_asks_for_a_long_address_hears_that_it_is_too_long(repo: Repo) -> No
 
 def test_who_is_still_sending_hears_why_it_is_refused(repo: Repo) -> None:
     """Far more than fits into the buffers between the two; a body that never ends is waited for in vain."""
-    plan = Plan(schedule=False, limits=Limits(body_bytes=1000))
+    plan = ServiceConfig(schedule=False, limits=ServiceLimits(body_bytes=1000))
     with Service(repo.folder, plan) as service:
         asked = Asker(service, **{"Content-Type": "application/x-www-form-urlencoded"})
         for body in (b"x" * 3_000_000, (b"x" * 1_000_000 for _ in range(3))):

@@ -10,7 +10,7 @@ from email.utils import format_datetime, parsedate_to_datetime
 
 import pytest
 
-from recrawl.serve.service import Plan, Service
+from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import write_value
 from tests.serving import TOKEN, Asker, Hub
 from tests.world import Repo, Site, page
@@ -30,7 +30,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         site["/a?x=1"] = b"<script>alert(2)</script><p>second"
         repo.cycle()
         write_value(repo.folder / "recrawl.toml", "indexnow_keys", [KEY])
-        with Service(repo.folder, Plan(schedule=False, token=TOKEN)) as service:
+        with Service(repo.folder, ServiceConfig(schedule=False, token=TOKEN)) as service:
             yield repo, service, site
 
 
@@ -61,7 +61,7 @@ def test_metrics(ask: Asker) -> None:
 
 
 def test_metrics_of_an_empty_repository(repo: Repo) -> None:
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         found = Asker(service).get("/metrics")
     assert found.status == 200
     assert "recrawl_freshness " not in found.text
@@ -150,7 +150,7 @@ def test_indexnow_refuses(served: Served) -> None:
 
 
 def test_without_keys_nobody_may(repo: Repo) -> None:
-    with Service(repo.folder, Plan(schedule=False)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         assert Asker(service).get("/indexnow?url=https://x.example/&key=").status == 403
 
 

@@ -14,7 +14,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, write
+from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.model import Outcome, State
 from tests.crashes import Bench, ask, judge
 
@@ -126,7 +126,7 @@ def follow(archive: Archive, folder: Path, steps: int) -> Counter[str]:
 
 def test_a_generated_world_is_followed_exactly(tmp_path: Path) -> None:
     path = tmp_path / "world.parquet"
-    world = World(
+    world = SyntheticWorld(
         seed=11,
         sites=2,
         pages=50,

@@ -22,7 +22,7 @@ from recrawl.model import Outcome, Outcomes
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
+class Directories:
     """The tree of directories; `book.folder` holds numbers of it."""
 
     parent: NDArray[np.int64]
@@ -32,7 +32,7 @@ class Folders:
 
 
 @dataclass(frozen=True)
-class Links:
+class LinkGraph:
     """Links between pages in rows: page p links to `target[start[p] : start[p + 1]]`."""
 
     start: NDArray[np.int64]
@@ -42,23 +42,23 @@ class Links:
         """The pages that a page links to."""
         return self.target[self.start[page] : self.start[page + 1]]
 
-    def turned(self) -> Links:
+    def turned(self) -> LinkGraph:
         """The same links from their targets' side: who links to a page.
 
-        >>> links = Links(np.array([0, 2, 3, 3]), np.array([1, 2, 2], np.int32))
+        >>> links = LinkGraph(np.array([0, 2, 3, 3]), np.array([1, 2, 2], np.int32))
         >>> links.turned().of(2).tolist()
         [0, 1]
         """
         return self._turned
 
     @cached_property
-    def _turned(self) -> Links:
+    def _turned(self) -> LinkGraph:
         # Sorting numbers of 16 bits takes linear time, sorting larger ones does not: the low half first, then the high.
         low = np.argsort(self.target.astype(np.uint16), kind="stable")
         order = low[np.argsort((self.target >> 16).astype(np.uint16)[low], kind="stable")]
         sources = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.start))
         counts = np.bincount(self.target, minlength=len(self))
-        return Links(np.concatenate(([0], np.cumsum(counts))), sources[order])
+        return LinkGraph(np.concatenate(([0], np.cumsum(counts))), sources[order])
 
     def __len__(self) -> int:
         """How many pages there are."""
@@ -122,8 +122,8 @@ class Book:
     """What a visit costs against others, over zero; all 1 where a visit is a visit."""
     arrivals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     """How many new links a change of the page brings, as far as was seen; all 1 where nobody has counted."""
-    folders: Folders | None = None
-    links: Links | None = None
+    folders: Directories | None = None
+    links: LinkGraph | None = None
     clusters: Clusters | None = None
     form: NDArray[np.int64] | None = None
     """A number for the form of the page's address: equal numbers, same form (see `learn.forms`)."""

@@ -69,7 +69,7 @@ class NewerRepository(RepositoryError):
     """The repository was made by a newer version of recrawl."""
 
 
-class Busy(RepositoryError):
+class RepositoryBusy(RepositoryError):
     """Another process is working on the repository."""
 
 

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def least(place: NDArray[Any], count: int, tie: NDArray[Any] | None = None) -> NDArray[np.int64]:
+def top_k(place: NDArray[Any], count: int, tie: NDArray[Any] | None = None) -> NDArray[np.int64]:
     """Positions of the `count` least places, least first, without sorting all of them.
 
     `tie` decides among equal places, the lower first; where that does not, the position does.
 
-    >>> least(np.array([3.0, 1.0, 2.0, 1.0]), 3).tolist()
+    >>> top_k(np.array([3.0, 1.0, 2.0, 1.0]), 3).tolist()
     [1, 3, 2]
-    >>> least(np.array([3.0, 1.0, 2.0, 1.0]), 3, tie=np.array([0, 9, 0, 8])).tolist()
+    >>> top_k(np.array([3.0, 1.0, 2.0, 1.0]), 3, tie=np.array([0, 9, 0, 8])).tolist()
     [3, 1, 2]
     """
     if 0 < count < len(place):

@@ -21,16 +21,16 @@ from recrawl.cli.watch_run import news_of, watched
 from recrawl.compare.diff import diff, unified
 from recrawl.compare.noise.filters import NO_NOISE
 from recrawl.crawl import cycles
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.stored_text import read_lines
 from recrawl.discover.urls import key
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.synth import World, write
-from recrawl.lab.timelapse import Clock, Server
+from recrawl.lab.synth import SyntheticWorld, write
+from recrawl.lab.timelapse import Clock, TimeLapseServer
 from recrawl.lab.timelapse import app as timelapse
 from recrawl.record import questions, storage
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.times import iso, stamp
 from recrawl.repository.turns import summary_of
 from recrawl.settings import TEMPLATE, Seed, write_seeds
@@ -48,9 +48,9 @@ class _Stage:
 
     archive: Archive
     clock: Clock
-    server: Server
-    repository: Repository
-    options: Options
+    server: TimeLapseServer
+    repository: Storage
+    options: CrawlOptions
     quiet: bool
 
 
@@ -72,14 +72,14 @@ def command(
     if not budget > 0:
         raise UsageError(f"a budget must be more than zero, not {budget:g}")
     with tempfile.TemporaryDirectory(prefix="recrawl-demo-") as scratch:
-        world = World(seed=seed, sites=5, pages=120, days=count + 3.0, births=0.03, removals=0.004)
+        world = SyntheticWorld(seed=seed, sites=5, pages=120, days=count + 3.0, births=0.03, removals=0.004)
         with _waiting("generating a living web ...", quiet=json):
             write(world, Path(scratch) / "world.parquet")
             archive = Archive.open([Path(scratch) / "world.parquet"])
         clock = Clock(archive.start + _DAY, 0.0, time.monotonic)
         folder = keep or Path(scratch) / "repository"
         with (
-            Server(timelapse(archive, clock)) as server,
+            TimeLapseServer(timelapse(archive, clock)) as server,
             _opened(folder, archive, clock, server) as (open_one, options),
         ):
             stage = _Stage(archive, clock, server, open_one, options, json)
@@ -92,7 +92,9 @@ def command(
 
 
 @contextmanager
-def _opened(folder: Path, archive: Archive, clock: Clock, server: Server) -> Iterator[tuple[Repository, Options]]:
+def _opened(
+    folder: Path, archive: Archive, clock: Clock, server: TimeLapseServer
+) -> Iterator[tuple[Storage, CrawlOptions]]:
     storage.create(folder, TEMPLATE)
     starts = [server.url_of(f"https://{host}/") for host in archive.sites]
     write_seeds(folder / storage.SETTINGS, tuple(Seed(url, allow_private=True, delay=0.0) for url in starts))
@@ -166,7 +168,7 @@ def _finale(stage: _Stage) -> dict[str, Any]:
     return {"versions": totals["versions"], "pages": totals["pages"], "visits": totals["visits"], "found": len(hits)}
 
 
-def _difference(open_one: Repository, url: str) -> str:
+def _difference(open_one: Storage, url: str) -> str:
     page = questions.find_page(open_one.store.db, key(url), url)
     bodies = [open_one.body(version) for version in questions.versions(open_one.store.db, page["id"])[-2:]]
     old, new = (read_lines(body, headers, NO_NOISE) for _, headers, body in bodies)

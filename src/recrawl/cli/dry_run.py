@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from recrawl.cli.output import as_json, count, say, table
-from recrawl.crawl.reports.next_plan import Plan
-from recrawl.record.storage import Repository
+from recrawl.crawl.reports.next_plan import CyclePlan
+from recrawl.record.storage import Storage
 
 _SHOWN = 20
 
 
-def show_plan(repository: Repository, plan: Plan, json: bool) -> None:
+def show_plan(repository: Storage, plan: CyclePlan, json: bool) -> None:
     """What would be visited, by site and page."""
     pages, sites = _pages(repository, plan), _sites(repository, plan)
     if json:
@@ -40,7 +40,7 @@ def show_plan(repository: Repository, plan: Plan, json: bool) -> None:
         say(f"... and {len(pages) - _SHOWN:,} more; --json lists all")
 
 
-def _pages(repository: Repository, plan: Plan) -> list[dict[str, Any]]:
+def _pages(repository: Storage, plan: CyclePlan) -> list[dict[str, Any]]:
     rows = repository.store.pages(plan.pages.tolist())
     told = zip(plan.pages.tolist(), plan.score.tolist(), plan.reasons, strict=True)
     return [
@@ -49,7 +49,7 @@ def _pages(repository: Repository, plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _sites(repository: Repository, plan: Plan) -> list[dict[str, Any]]:
+def _sites(repository: Storage, plan: CyclePlan) -> list[dict[str, Any]]:
     """Where the visits would go, most of them first; the limit is given where there is one."""
     origins = [row.origin for row in repository.store.sites()]
     visits = np.bincount(plan.book.site[plan.pages], minlength=len(origins))

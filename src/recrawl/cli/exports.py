@@ -16,7 +16,7 @@ from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import SCHEMA, write_batches
 from recrawl.model import Outcome
 from recrawl.record import questions
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 
 EXAMPLE = "Example: recrawl export history.parquet"
 _ROWS = 256
@@ -47,12 +47,12 @@ def command(
         note(f"wrote {rows:,} rows to {file}")
 
 
-def _live(repository: Repository) -> Iterator[str]:
+def _live(repository: Storage) -> Iterator[str]:
     for (url,) in repository.store.db.execute("SELECT url FROM pages WHERE state IN (0, 1, 2) ORDER BY url"):
         yield url
 
 
-def _batches(repository: Repository) -> Iterator[pa.RecordBatch]:
+def _batches(repository: Storage) -> Iterator[pa.RecordBatch]:
     """All versions and removals, by address and time, a few at a time."""
     db = repository.store.db
     rows: list[tuple[str, int, bytes | None]] = []

@@ -18,8 +18,8 @@ from recrawl.cli.progress import progress
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.replays.simulated_hints import HOWS
-from recrawl.lab.synth import KINDS, PARAMETERS, World, hosts, write
-from recrawl.lab.timelapse import Clock, Options, serve
+from recrawl.lab.synth import KINDS, PARAMETERS, SyntheticWorld, hosts, write
+from recrawl.lab.timelapse import Clock, ServerOptions, serve
 from recrawl.lab.timelapse import app as timelapse
 from recrawl.lab.timelapse.server import listen
 from recrawl.repository.times import iso, moment, stamp
@@ -35,7 +35,7 @@ app.command(
 app.command(epilog="Example: recrawl lab reproduce q-example")(reproduce)
 app.command("predict", epilog="Example: recrawl lab predict daily.parquet --method 2d --days 10")(predict_command)
 
-_DEFAULT = World()
+_DEFAULT = SyntheticWorld()
 _SHOWN_SITES = 20
 _SET = "Any parameter, as NAME=VALUE; repeatable. --parameters lists them."
 
@@ -66,7 +66,7 @@ def synth(
     """Generate a living web: pages that are born, change and go, as an archive."""
     del parameters
     given = {"seed": str(seed), "sites": str(sites), "pages": str(pages), "days": str(days), "kinds": kinds}
-    world = World.of(given | _pairs(changed or []))
+    world = SyntheticWorld.of(given | _pairs(changed or []))
     if not out.parent.is_dir():
         raise UsageError(f"the folder {out.parent} does not exist")
     begun = time.monotonic()
@@ -97,7 +97,7 @@ def _pairs(changed: list[str]) -> dict[str, str]:
     return pairs
 
 
-def _write(world: World, out: Path) -> int:
+def _write(world: SyntheticWorld, out: Path) -> int:
     columns = (
         TextColumn("{task.description} {task.fields[told]}"),
         TimeElapsedColumn(),
@@ -139,7 +139,7 @@ def serve_command(
     archive = Archive.open(archives)
     begin = archive.start if at is None else moment(at, archive.end)
     clock = Clock(begin, speed, time.monotonic)
-    served = timelapse(archive, clock, Options(lying_lastmod, no_validators, latency, sitemap))
+    served = timelapse(archive, clock, ServerOptions(lying_lastmod, no_validators, latency, sitemap))
     bound = listen(port)
     number: int = bound.getsockname()[1]
     names = [served.addresses.base(site, number) + "/" for site in range(len(archive.sites))]

@@ -19,7 +19,7 @@ from recrawl.discover.urls import directory, origin
 from recrawl.errors import UnknownName, UsageError
 from recrawl.learn.rates.comparison import ESTIMATORS, estimate
 from recrawl.learn.rates.posteriors import nested
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of, page_of
 from recrawl.repository.times import iso, moment, span, stamp
 
@@ -83,7 +83,7 @@ def command(
     table(rows, shown | ({"even_chance_by": "even chance by"} if by is By.PAGE else {"together": ">together"}))
 
 
-def _named(repository: Repository, names: list[str]) -> tuple[list[int], list[dict[str, Any]]]:
+def _named(repository: Storage, names: list[str]) -> tuple[list[int], list[dict[str, Any]]]:
     """Sites and pages by their names. A name without a path is a site."""
     sites, pages = [], []
     numbers = {row.origin: row.id for row in repository.store.sites()}
@@ -96,7 +96,7 @@ def _named(repository: Repository, names: list[str]) -> tuple[list[int], list[di
 
 
 def _rows(
-    repository: Repository, sites: list[int], pages: list[dict[str, Any]], by: By, estimator: str, limit: int
+    repository: Storage, sites: list[int], pages: list[dict[str, Any]], by: By, estimator: str, limit: int
 ) -> list[dict[str, Any]]:
     engine = importlib.import_module("recrawl.crawl.reports.rates")  # loads slowly: a wrong address is told at once
     seen = engine.watched(repository.store, sorted({*sites, *(page["site"] for page in pages)}) or None)
@@ -125,7 +125,7 @@ def _row(told: Any, row: int, by: By, last_visit: float) -> dict[str, Any]:
     return {**cells, "even_chance_by": iso(last_visit + days * 86400) if days < _FARTHEST else None}
 
 
-def _addresses(repository: Repository, pages: NDArray[np.int64], by: By) -> list[str]:
+def _addresses(repository: Storage, pages: NDArray[np.int64], by: By) -> list[str]:
     """What rows are called: the page, or the directory or site that it stands for."""
     sql = "SELECT id, url FROM pages WHERE id IN (SELECT value FROM json_each(?))"
     urls = dict(repository.store.db.execute(sql, (str(pages.tolist()),)))
@@ -135,7 +135,7 @@ def _addresses(repository: Repository, pages: NDArray[np.int64], by: By) -> list
     return [directory(url) if by is By.DIRECTORY else f"{origin(url)}/" for url in named]
 
 
-def _one(repository: Repository, page: dict[str, Any], estimator: str, now: float) -> dict[str, Any]:
+def _one(repository: Storage, page: dict[str, Any], estimator: str, now: float) -> dict[str, Any]:
     """Everything about one page."""
     engine = importlib.import_module("recrawl.crawl.reports.rates")
     seen = engine.with_headers(engine.watched(repository.store, [page["site"]]), repository, page["id"], page["site"])

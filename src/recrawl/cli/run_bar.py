@@ -16,13 +16,13 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from recrawl.crawl.tally import Tally
+from recrawl.crawl.tally import RunCounts
 
 _EVERY = 0.2
 
 
 @contextmanager
-def bar(title: str, total: int | None, news_of: Callable[[Tally], str]) -> Iterator[Callable[[Tally], None]]:
+def bar(title: str, total: int | None, news_of: Callable[[RunCounts], str]) -> Iterator[Callable[[RunCounts], None]]:
     """A line that moves as the engine reports."""
     columns = [
         SpinnerColumn(),
@@ -36,7 +36,7 @@ def bar(title: str, total: int | None, news_of: Callable[[Tally], str]) -> Itera
         task = line.add_task(title, total=total, news="")
         last = 0.0
 
-        def report(tally: Tally) -> None:
+        def report(tally: RunCounts) -> None:
             nonlocal last
             now = time.monotonic()
             if now - last >= _EVERY:

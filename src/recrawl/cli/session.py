@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.output import note
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.record import storage
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 from recrawl.repository.opening import held, load, options_of, seed_url, with_bytes
 from recrawl.settings import Settings
@@ -58,14 +58,16 @@ def folder_of(ctx: typer.Context) -> Path:
 
 
 @contextmanager
-def reading(ctx: typer.Context) -> Iterator[Repository]:
+def reading(ctx: typer.Context) -> Iterator[Storage]:
     """The repository, for questions; never blocks, never blocked."""
-    with Repository(folder_of(ctx)) as open_repository:
+    with Storage(folder_of(ctx)) as open_repository:
         yield open_repository
 
 
 @contextmanager
-def writing(folder: Path, what: str, options: Options, values: Settings, *, wait: bool = False) -> Iterator[Repository]:
+def writing(
+    folder: Path, what: str, options: CrawlOptions, values: Settings, *, wait: bool = False
+) -> Iterator[Storage]:
     """The repository, for one writer at a time; mended if the last writer crashed."""
     with held(folder, what, options, values, wait=patience(wait), tell=note) as open_repository:
         yield open_repository

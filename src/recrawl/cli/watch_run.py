@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from recrawl.cli.output import count, note, say
 from recrawl.crawl.cycles import Summary
-from recrawl.crawl.tally import Tally
+from recrawl.crawl.tally import RunCounts
 from recrawl.model import Outcome
 from recrawl.repository.times import span
 
@@ -18,7 +18,7 @@ _WARNINGS = 10
 
 
 @contextmanager
-def watched(title: str, total: int | None, *, quiet: bool) -> Iterator[Callable[[Tally], None]]:
+def watched(title: str, total: int | None, *, quiet: bool) -> Iterator[Callable[[RunCounts], None]]:
     """A function for the engine to report to."""
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
@@ -29,7 +29,7 @@ def watched(title: str, total: int | None, *, quiet: bool) -> Iterator[Callable[
         yield report
 
 
-def news_of(tally: Tally) -> str:
+def news_of(tally: RunCounts) -> str:
     """Counts in a few words."""
     words = ("new", "changed", "gone", "unchanged", "failed")
     parts = [(tally.outcomes[Outcome[word.upper()]], word) for word in words]

@@ -25,7 +25,7 @@ Marks = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DiffRow:
     """A line, and where in it the changed words are. A changed line without marks changed as a whole."""
 
     kind: Literal["same", "out", "in"]
@@ -39,7 +39,7 @@ class Hunk:
 
     old_start: int
     new_start: int
-    rows: tuple[Row, ...]
+    rows: tuple[DiffRow, ...]
 
 
 def diff(old: Sequence[str], new: Sequence[str], context: int = 2) -> list[Hunk]:
@@ -49,7 +49,7 @@ def diff(old: Sequence[str], new: Sequence[str], context: int = 2) -> list[Hunk]
     """
     old, new = old[:_MOST_LINES], new[:_MOST_LINES]
     hunks: list[Hunk] = []
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     start = (0, 0)
     a = b = 0
     for x, y, n in [*matches(old, new), (len(old), len(new), 0)]:
@@ -57,14 +57,14 @@ def diff(old: Sequence[str], new: Sequence[str], context: int = 2) -> list[Hunk]
         a, b = x + n, y + n
         changed = any(row.kind != "same" for row in rows)
         if changed and n > 2 * context:
-            rows += [Row("same", line) for line in old[x : x + context]]
+            rows += [DiffRow("same", line) for line in old[x : x + context]]
             hunks.append(Hunk(start[0] + 1, start[1] + 1, tuple(rows)))
             changed, rows = False, []
         if not changed:
             keep = min(n, context)
-            start, rows = (a - keep, b - keep), [Row("same", line) for line in old[a - keep : a]]
+            start, rows = (a - keep, b - keep), [DiffRow("same", line) for line in old[a - keep : a]]
         else:
-            rows += [Row("same", line) for line in old[x:a]]
+            rows += [DiffRow("same", line) for line in old[x:a]]
     if any(row.kind != "same" for row in rows):
         hunks.append(Hunk(start[0] + 1, start[1] + 1, _trimmed(rows, context)))
     return hunks
@@ -86,22 +86,22 @@ def unified(hunks: Sequence[Hunk]) -> str:
     return "\n".join(out)
 
 
-def _trimmed(rows: list[Row], context: int) -> tuple[Row, ...]:
+def _trimmed(rows: list[DiffRow], context: int) -> tuple[DiffRow, ...]:
     """The rows without more unchanged ones at the end than wanted."""
     last = max(i for i, row in enumerate(rows) if row.kind != "same")
     return tuple(rows[: last + 1 + context])
 
 
-def _changed(out: Sequence[str], into: Sequence[str]) -> list[Row]:
+def _changed(out: Sequence[str], into: Sequence[str]) -> list[DiffRow]:
     """The rows of one replaced stretch: what went, then what came, words marked line against line."""
-    gone: list[Row] = []
-    came: list[Row] = []
+    gone: list[DiffRow] = []
+    came: list[DiffRow] = []
     for before, after in zip_longest(out, into):
         marks = _word_marks(before, after) if before is not None and after is not None else ((), ())
         if before is not None:
-            gone.append(Row("out", before, marks[0]))
+            gone.append(DiffRow("out", before, marks[0]))
         if after is not None:
-            came.append(Row("in", after, marks[1]))
+            came.append(DiffRow("in", after, marks[1]))
     return gone + came
 
 
@@ -131,7 +131,7 @@ def _gaps(tokens: list[str], kept: list[tuple[int, int]]) -> Marks:
     return tuple(marks)
 
 
-def _marked(row: Row) -> str:
+def _marked(row: DiffRow) -> str:
     left, right = ("[-", "-]") if row.kind == "out" else ("{+", "+}")
     pieces = []
     at = 0

@@ -21,7 +21,7 @@ _NOTHING = Validators("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class ValidatorTrust:
     """How often a server's Last-Modified and ETag agreed with the text, and how often they did not."""
 
     lm_good: int = 0
@@ -40,13 +40,15 @@ class Trust:
         return _believed(self.etag_good, self.etag_bad)
 
 
-def usable(validators: Validators, trust: Trust, unchanged_in_a_row: int) -> Validators:
+def usable(validators: Validators, trust: ValidatorTrust, unchanged_in_a_row: int) -> Validators:
     """Which validators to send: those believed, and none at all after every tenth 304 in a row.
 
-    >>> usable(Validators('"a"', ""), Trust(), 3)
+    >>> usable(Validators('"a"', ""), ValidatorTrust(), 3)
     Validators(etag='"a"', last_modified='')
-    >>> usable(Validators('"a"', ""), Trust(), 10), usable(Validators('"a"', ""), Trust(etag_bad=2), 3)
-    (Validators(etag='', last_modified=''), Validators(etag='', last_modified=''))
+    >>> usable(Validators('"a"', ""), ValidatorTrust(), 10)
+    Validators(etag='', last_modified='')
+    >>> usable(Validators('"a"', ""), ValidatorTrust(etag_bad=2), 3)
+    Validators(etag='', last_modified='')
     """
     if unchanged_in_a_row > 0 and unchanged_in_a_row % _AUDIT_EVERY == 0:
         return _NOTHING
@@ -54,7 +56,7 @@ def usable(validators: Validators, trust: Trust, unchanged_in_a_row: int) -> Val
 
 
 def learn(
-    trust: Trust,
+    trust: ValidatorTrust,
     *,
     before: Validators,
     after: Validators,
@@ -62,7 +64,7 @@ def learn(
     server_date: str,
     text_changed: bool,
     status: int,
-) -> Trust:
+) -> ValidatorTrust:
     """What one more answer adds to the trust in its server. Only an answer with a text can be judged.
 
     The same validator with another text is a strike; so is a Last-Modified that is simply the time of the
@@ -75,7 +77,7 @@ def learn(
     if after.last_modified and _is_now(after.last_modified, server_date, answered_at):
         lm = -1
     etag = _verdict(before.etag, after.etag, text_changed)
-    return Trust(
+    return ValidatorTrust(
         trust.lm_good + (lm > 0),
         trust.lm_bad + (lm < 0),
         trust.etag_good + (etag > 0),

@@ -1,4 +1,4 @@
-"""Begin, resume and end a crawl or a cycle: the frame around `Live` and `drive`."""
+"""Begin, resume and end a crawl or a cycle: the frame around `LiveWeb` and `drive`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from recrawl.choose import Policy, describe, make_policy
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import told
 from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import limits
@@ -14,14 +14,14 @@ from recrawl.crawl.state.book_columns import check_needs, put_away
 from recrawl.crawl.state.policy_memory import ready_book, remember
 from recrawl.crawl.state.rescope import rescope, scopes_changed
 from recrawl.crawl.state.weights import check_weights, weigh
-from recrawl.crawl.tally import Tally
-from recrawl.crawl.visits.byte_budget import ByteCount
-from recrawl.crawl.visits.live_web import Live
+from recrawl.crawl.tally import RunCounts
+from recrawl.crawl.visits.byte_budget import ByteBudget
+from recrawl.crawl.visits.live_web import LiveWeb
 from recrawl.discover.urls import canonical
 from recrawl.errors import UsageError
 from recrawl.loop import Resumed, drive
 from recrawl.record.rows import Batch, CycleRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
 _MOST_VISITS = 1e15
@@ -34,7 +34,7 @@ class Summary:
     """What a crawl or a cycle has come to."""
 
     cycle: CycleRow
-    tally: Tally
+    tally: RunCounts
     resumed: bool
     finished: bool
     seconds: float
@@ -47,7 +47,7 @@ class Controls:
     """How a run can be watched and ended."""
 
     stop: Callable[[], bool] = lambda: False
-    progress: Callable[[Tally], None] = lambda _: None
+    progress: Callable[[RunCounts], None] = lambda _: None
     seconds: float = float("inf")
     """After so long it ends."""
     period: float = float("inf")
@@ -72,7 +72,7 @@ def spread(visits: int, at_start: float, begin: float, period: float) -> Callabl
 
 
 def crawl(
-    repository: Repository, options: Options, seeds: Iterable[str], controls: Controls, *, only_rested: bool = False
+    repository: Storage, options: CrawlOptions, seeds: Iterable[str], controls: Controls, *, only_rested: bool = False
 ) -> Summary:
     """Discover and download what is new; goes on with a crawl that was interrupted."""
     cycle, resumed = _begin(repository.store, options, "crawl", "explore", 0, 0)
@@ -91,7 +91,7 @@ def crawl(
 
 
 def cycle(
-    repository: Repository, options: Options, policy: Policy, budget: float, seed: int, controls: Controls
+    repository: Storage, options: CrawlOptions, policy: Policy, budget: float, seed: int, controls: Controls
 ) -> Summary:
     """One refresh cycle; goes on with one that was interrupted, with its policy and budget."""
     check_needs(policy)
@@ -111,7 +111,7 @@ def cycle(
         book, past = ready_book(repository, policy, row, live.servers.limits(), begin=True, told=named)
         ignored = weigh(book, repository, row, options.weights, begin=True)
         allowed, allowance = limits.allowed(repository, policy, row, book, live.servers, options, seconds, begin=True)
-        live.bytes = ByteCount(allowance.bytes, allowance.site_bytes, repository.store.received_of_cycle(row))
+        live.bytes = ByteBudget(allowance.bytes, allowance.site_bytes, repository.store.received_of_cycle(row))
         for _ in drive(allowed, _with_recorded(live, repository.store, row), book, row.budget, row.seed):
             if controls.stop():
                 break
@@ -144,7 +144,9 @@ def unfinished(store: Store, kind: str) -> CycleRow | None:
     return None
 
 
-def _begin(store: Store, options: Options, kind: str, policy: str, budget: int, seed: int) -> tuple[CycleRow, bool]:
+def _begin(
+    store: Store, options: CrawlOptions, kind: str, policy: str, budget: int, seed: int
+) -> tuple[CycleRow, bool]:
     open_one = unfinished(store, kind)
     if open_one is not None:
         return open_one, True
@@ -164,8 +166,8 @@ def _begin(store: Store, options: Options, kind: str, policy: str, budget: int, 
     return row, False
 
 
-def _live(repository: Repository, options: Options, row: CycleRow, controls: Controls, started: float) -> Live:
-    return Live(
+def _live(repository: Storage, options: CrawlOptions, row: CycleRow, controls: Controls, started: float) -> LiveWeb:
+    return LiveWeb(
         repository,
         options,
         row,
@@ -176,7 +178,7 @@ def _live(repository: Repository, options: Options, row: CycleRow, controls: Con
     )
 
 
-def _with_recorded(live: Live, store: Store, row: CycleRow) -> Resumed:
+def _with_recorded(live: LiveWeb, store: Store, row: CycleRow) -> Resumed:
     """The web, but for the visits of this cycle that were made before it was interrupted."""
     visited = store.visits_of_cycle(row)
     pages = visited["page"].tolist()
@@ -184,7 +186,7 @@ def _with_recorded(live: Live, store: Store, row: CycleRow) -> Resumed:
     return Resumed(live, outcomes, dict(zip(pages, visited["received"].tolist(), strict=True)))
 
 
-def _plant(live: Live, options: Options, seeds: Iterable[str], row: CycleRow) -> None:
+def _plant(live: LiveWeb, options: CrawlOptions, seeds: Iterable[str], row: CycleRow) -> None:
     """Make sure that the seeds' own pages are known."""
     batch = Batch()
     for seed in seeds:
@@ -194,7 +196,7 @@ def _plant(live: Live, options: Options, seeds: Iterable[str], row: CycleRow) ->
     live.take(batch)
 
 
-def _finish(repository: Repository, options: Options, live: Live, row: CycleRow, controls: Controls) -> bool:
+def _finish(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow, controls: Controls) -> bool:
     """Close what ran to its end, then do what may only be done between cycles; False when it was stopped."""
     if controls.stop():
         return False

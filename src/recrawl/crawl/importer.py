@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from recrawl.compare.digest import of_payload
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits import verdicts
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.messages import ReaderConfig, Task
@@ -15,11 +15,11 @@ from recrawl.crawl.visits.reader_process import Reader
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.servers import Server, Servers, noise_table
 from recrawl.crawl.visits.stored_text import sniff
-from recrawl.crawl.visits.verdicts import Flight, Verdict
+from recrawl.crawl.visits.verdicts import Flight, VisitResult
 from recrawl.discover.urls import canonical
 from recrawl.model import Answer, Failure, Outcome, State
 from recrawl.record.rows import CycleRow, PageState, unvisited
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 
 History = Iterable[tuple[str, list[tuple[float, bytes | None]]]]
 """Pages with their versions, oldest first; None is a removal."""
@@ -28,7 +28,7 @@ History = Iterable[tuple[str, list[tuple[float, bytes | None]]]]
 class Importer:
     """Records pages without downloading them."""
 
-    def __init__(self, repository: Repository, options: Options) -> None:
+    def __init__(self, repository: Storage, options: CrawlOptions) -> None:
         self._repository = repository
         self._options = options
         self._servers = Servers(repository.store, options, options.agent)
@@ -87,7 +87,7 @@ class Importer:
 
     def _version(
         self, server: Server, flight: Flight, at: float, body: bytes, before: tuple[str, int, int] | None
-    ) -> Verdict:
+    ) -> VisitResult:
         headers = (("Content-Type", sniff(body)),)
         flight.answer = Answer(flight.url, 200, headers, body, None, "", at, 0.0, 0, "")
         flight.payload = of_payload(body)
@@ -128,7 +128,7 @@ class Importer:
         self._recorder.page_read(flight, verdict, reading, targets, server.origin)
         return verdict
 
-    def _removal(self, flight: Flight, at: float) -> Verdict:
+    def _removal(self, flight: Flight, at: float) -> VisitResult:
         """An archive that says a page was removed knows it; nothing has to be confirmed."""
         verdict = verdicts.failed(flight, self._recorder.next_visit(), self._cycle.id, at, None, Failure.MISSING, "")
         visit = verdict.visit._replace(outcome=int(Outcome.GONE), failure=None)
@@ -139,7 +139,7 @@ class Importer:
             last_visit=at,
             last_change=at,
         )
-        return Verdict(visit, state)
+        return VisitResult(visit, state)
 
     def _open(self) -> CycleRow:
         store = self._repository.store

@@ -11,7 +11,7 @@ from recrawl.crawl.state.weights import EVEN, Weights
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
-from recrawl.fetch.http import Limits
+from recrawl.fetch.http import FetchLimits
 
 ACCEPTED = ("text/*", "application/xhtml+xml", "application/xml", "application/json", "application/*+xml")
 
@@ -42,7 +42,7 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class CrawlOptions:
     """Values for one run of the engine."""
 
     clock: Callable[[], float]
@@ -56,7 +56,7 @@ class Options:
     noises: Mapping[str, Noise] = field(default_factory=dict)
     """By origin; '' for every other one."""
     rules: UrlRules = DEFAULT_RULES
-    limits: Limits = field(default_factory=Limits)
+    limits: FetchLimits = field(default_factory=FetchLimits)
     traps: TrapLimits = field(default_factory=TrapLimits)
     allow_private: bool = False
     delay: float = 1.0

@@ -9,7 +9,7 @@ from recrawl.model import Outcome
 
 
 @dataclass(slots=True)
-class Tally:
+class RunCounts:
     """Counts of one crawl or one cycle."""
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)

@@ -17,10 +17,10 @@ _SHARE = 8
 Ints = NDArray[np.int64]
 
 
-class Known:
+class KnownUrls:
     """Address key -> page number. Of two entries with one key the later counts, as in a dict.
 
-    >>> known = Known(np.array([30, -10]), np.array([0, 1]))
+    >>> known = KnownUrls(np.array([30, -10]), np.array([0, 1]))
     >>> known.add(20, 2)
     >>> known.find(np.array([-10, 20, 99])).tolist()
     [1, 2, -1]

@@ -49,7 +49,7 @@ _Seen = dict[str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class PageLinks:
     """What one page points to: canonical addresses, each once, in document order, never the page itself."""
 
     urls: list[str]
@@ -89,12 +89,12 @@ class LinkReader:
         self._cache: dict[str, _Seen] = {}
         self._room = _CACHE_ENTRIES
 
-    def read(self, tree: LexborHTMLParser, url: str) -> Links:
+    def read(self, tree: LexborHTMLParser, url: str) -> PageLinks:
         """The links of the page at `url`. An address that cannot be crawled has none."""
         head = _read_head(tree)
         page = prepare(url, self._rules)
         if page is None:
-            return Links([], [], None, head.follow, head.index, head.updates)
+            return PageLinks([], [], None, head.follow, head.index, head.updates)
         base = page
         if head.base and (named := join(head.base, page, self._rules)):
             base = prepare(named, self._rules) or page
@@ -106,7 +106,7 @@ class LinkReader:
         feeds = filter(None, (join(href, base, self._rules) for href in head.feeds))
         said = join(head.canonical, base, self._rules) if head.canonical else None
         unique = list(dict.fromkeys(feeds))
-        return Links(list(found)[:MAX_LINKS], unique, said, head.follow, head.index, head.updates)
+        return PageLinks(list(found)[:MAX_LINKS], unique, said, head.follow, head.index, head.updates)
 
     def _body(self, tree: LexborHTMLParser, base: Base, page: Base) -> list[str]:
         """What `a`, `area` and frames point to, empty strings for what is no page.

@@ -33,13 +33,13 @@ def kind_of(source: str, target: str) -> str:
 
 
 @dataclass(slots=True)
-class Habits:
+class RedirectHabits:
     """How often each habit was seen; -1 once it was contradicted."""
 
     seen: dict[str, int]
 
     @classmethod
-    def load(cls, text: str) -> Habits:
+    def load(cls, text: str) -> RedirectHabits:
         """From what `dump` gave.
 
         >>> Habits.load("add-slash=3").apply("https://a.example/x")

@@ -59,7 +59,7 @@ _FAILURES: dict[int, Failure] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FetchLimits:
     """How much one download may cost."""
 
     max_bytes: int = 10_000_000
@@ -166,11 +166,11 @@ class Client:
         self,
         *,
         agent: str,
-        limits: Limits | None = None,
+        limits: FetchLimits | None = None,
         room: int = 128,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits or FetchLimits()
         self.clock = clock
         self._agent = agent
         # Plain poll(2): sockets come and go with every download, and here that is two entries in a table.

@@ -25,7 +25,7 @@ class Place:
     length: int
 
 
-class Archive:
+class WarcArchive:
     """The folder of WARC files; file numbers are those of the store's table `warcs`."""
 
     def __init__(self, folder: Path, names: dict[int, str], *, roll_bytes: int, software: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from recrawl.errors import Busy
+from recrawl.errors import RepositoryBusy
 
 
 class Lock:
@@ -24,7 +24,7 @@ class Lock:
             holder = self._holder()
             if not wait(holder):
                 os.close(self._fd)
-                raise Busy(f"{holder} is working on this repository: wait for it to end, or stop it")
+                raise RepositoryBusy(f"{holder} is working on this repository: wait for it to end, or stop it")
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"recrawl {what} (process {os.getpid()})".encode(), 0)
 

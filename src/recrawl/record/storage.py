@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from recrawl.errors import NoRepository, RepositoryError
-from recrawl.record.archive import Archive, Place
+from recrawl.record.archive import Place, WarcArchive
 from recrawl.record.index import Index
 from recrawl.record.lock import Lock
 from recrawl.record.rows import Batch, VersionRow
@@ -48,7 +48,7 @@ def create(folder: Path, settings: str) -> None:
     (folder / SETTINGS).write_text(settings, encoding="utf-8")
 
 
-class Repository:
+class Storage:
     """An open repository, for reading; `writing` makes it ready for commits."""
 
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
@@ -89,9 +89,9 @@ class Repository:
         """Take notice of archive files that were begun since; for readers that stay open."""
         self.archive.names.update(self.store.db.execute("SELECT id, name FROM warcs").fetchall())
 
-    def _open_archive(self, roll_bytes: int, software: str) -> Archive:
+    def _open_archive(self, roll_bytes: int, software: str) -> WarcArchive:
         names = dict(self.store.db.execute("SELECT id, name FROM warcs").fetchall())
-        return Archive(self.folder / "archive", names, roll_bytes=roll_bytes, software=software)
+        return WarcArchive(self.folder / "archive", names, roll_bytes=roll_bytes, software=software)
 
     def commit(self, batch: Batch, bodies: list[tuple[VersionRow, bytes]]) -> None:
         """Record a batch; `bodies` are its versions, each with its WARC records."""
@@ -132,7 +132,7 @@ class Repository:
             self._lock.release()
             self._lock = None
 
-    def __enter__(self) -> Repository:
+    def __enter__(self) -> Storage:
         return self
 
     def __exit__(

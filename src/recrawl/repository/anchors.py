@@ -12,13 +12,13 @@ from recrawl.discover.urls import origin
 from recrawl.errors import UsageError
 from recrawl.learn.structure.anchor import why
 from recrawl.learn.structure.depth import DEEPEST, pays
-from recrawl.record.storage import SETTINGS, Repository
+from recrawl.record.storage import SETTINGS, Storage
 from recrawl.repository.lookup import origin_of, page_of
 from recrawl.repository.opening import load, options_of
 from recrawl.settings import Settings, write_value
 
 
-def keep_named(repository: Repository, site: str, name: str) -> str:
+def keep_named(repository: Storage, site: str, name: str) -> str:
     """Write down the anchor that was named, or, without a name, that it is to be found again; whose it is."""
     url = page_of(repository, name)["url"] if name else ""
     where = origin_of(repository, site) or (origin(url) if url else "")
@@ -32,7 +32,7 @@ def keep_named(repository: Repository, site: str, name: str) -> str:
 
 
 def surveyed(
-    repository: Repository, values: Settings, now: float, period: float, per_minute: float, where: str
+    repository: Storage, values: Settings, now: float, period: float, per_minute: float, where: str
 ) -> list[dict[str, Any]]:
     """What there is to say about the anchor of the wanted site, or of every one."""
     store = repository.store
@@ -60,7 +60,7 @@ def surveyed(
     ] or [_nothing(where)]
 
 
-def _site(repository: Repository, seen: Survey, site: int, where: str, pace: float) -> dict[str, Any]:
+def _site(repository: Storage, seen: Survey, site: int, where: str, pace: float) -> dict[str, Any]:
     def url(page: int) -> str:
         return repository.store.page(page)[0]
 

@@ -8,12 +8,12 @@ from recrawl.discover.urls import UrlRules, key, origin
 from recrawl.errors import NotKnown
 from recrawl.record import questions
 from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.opening import load, seed_url
 from recrawl.repository.times import moment
 
 
-def page_of(repository: Repository, url: str) -> dict[str, Any]:
+def page_of(repository: Storage, url: str) -> dict[str, Any]:
     """The page that a URL names; without a scheme, https is tried before http."""
     rules = UrlRules(tracking=tuple(load(repository.folder)["tracking"]))
     clean = seed_url(url, rules)
@@ -24,7 +24,7 @@ def page_of(repository: Repository, url: str) -> dict[str, Any]:
     return questions.find_page(db, key(clean), clean)
 
 
-def origin_of(repository: Repository, site: str) -> str:
+def origin_of(repository: Storage, site: str) -> str:
     """The site that an option names, '' for all of them."""
     if not site:
         return ""
@@ -36,7 +36,7 @@ def origin_of(repository: Repository, site: str) -> str:
     raise NotKnown(f"the site '{site}' is not known here; 'recrawl sites' lists what is")
 
 
-def versions_of(repository: Repository, page: int) -> list[VersionRow]:
+def versions_of(repository: Storage, page: int) -> list[VersionRow]:
     """A page's versions, oldest first; at least one."""
     versions = questions.versions(repository.store.db, page)
     if not versions:

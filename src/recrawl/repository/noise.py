@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.noise.preview import hidden
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.lookup import versions_of
 
 _PAGES = 10
@@ -16,7 +16,7 @@ _LATELY = 5000
 """Updates that are looked at to find the pages that change most."""
 
 
-def restless(repository: Repository) -> list[int]:
+def restless(repository: Storage) -> list[int]:
     """Pages that were found changed at nearly every visit, the most visited first."""
     rows = repository.store.db.execute(
         "SELECT id FROM pages WHERE visits >= 3 AND changes >= 0.9 * visits ORDER BY visits DESC LIMIT ?",
@@ -25,7 +25,7 @@ def restless(repository: Repository) -> list[int]:
     return [row[0] for row in rows]
 
 
-def sources(repository: Repository, page: int) -> tuple[str, list[str]]:
+def sources(repository: Storage, page: int) -> tuple[str, list[str]]:
     """A page's address and the HTML of its newest versions, oldest first."""
     url = repository.store.page(page)[0]
     found = []
@@ -47,7 +47,7 @@ class Preview:
     """Something that it takes out."""
 
 
-def preview(repository: Repository, site: str, before: Noise, extra: Noise) -> Preview:
+def preview(repository: Storage, site: str, before: Noise, extra: Noise) -> Preview:
     """Try a filter on the pages of a site (all sites if empty) that were found changed most often lately."""
     extra.check()
     only = "WHERE p.site = (SELECT id FROM sites WHERE origin = ?)" if site else ""

@@ -15,16 +15,16 @@ from pathlib import Path
 
 from recrawl import __version__, settings
 from recrawl.compare.noise.filters import Noise
-from recrawl.crawl.options import Options, SiteOptions, Spending
-from recrawl.crawl.state.reindex import mend_index
+from recrawl.crawl.options import CrawlOptions, SiteOptions, Spending
+from recrawl.crawl.state.reindex import reindex
 from recrawl.crawl.state.weights import Weights
 from recrawl.discover.scope import Scope, Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, canonical, origin
 from recrawl.errors import UsageError
-from recrawl.fetch.http import Limits
+from recrawl.fetch.http import FetchLimits
 from recrawl.record import storage
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.settings import Seed, Settings
 
 _LONGEST_DELAY = 86400.0
@@ -39,32 +39,32 @@ def load(folder: Path) -> Settings:
 def held(
     folder: Path,
     what: str,
-    options: Options,
+    options: CrawlOptions,
     values: Settings,
     *,
     wait: Callable[[str], bool] = lambda _: False,
     tell: Callable[[str], None] = lambda _: None,
-) -> Iterator[Repository]:
+) -> Iterator[Storage]:
     """The repository, for one writer at a time; mended if the last writer crashed.
 
     `wait` is asked between tries, with who holds it; `tell` is given what people may want to know.
     """
     gc.freeze()  # what is loaded by now stays; and a crawl makes many objects, but hardly a cycle of them
     gc.set_threshold(50_000, 20, 100)
-    with Repository(folder) as open_repository:
+    with Storage(folder) as open_repository:
         open_repository.writing(
             what,
             wait,
             roll_bytes=int(values["warc_megabytes"]) * 1_000_000,
             software=f"recrawl/{__version__}",
         )
-        mended = mend_index(open_repository, options)
+        mended = reindex(open_repository, options)
         if mended:
             tell(f"brought the index up to date with {mended:,} pages")
         yield open_repository
 
 
-def options_of(values: Settings, *, allow_private: bool = False, delay: float | None = None) -> Options:
+def options_of(values: Settings, *, allow_private: bool = False, delay: float | None = None) -> CrawlOptions:
     """Options for the engine. What a command says counts for this run, over what is kept for a site."""
     if delay is not None and not 0 <= delay <= _LONGEST_DELAY:
         raise UsageError(f"--delay is from 0 to {_LONGEST_DELAY:g} seconds, not {delay:g}")
@@ -80,7 +80,7 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
             limit=_sum(before.limit if where in sites else 0, seed.limit),
         )
     contact = f" (+{values['contact']})" if values["contact"] else ""
-    return Options(
+    return CrawlOptions(
         clock=time.time,
         timer=time.time,
         agent=f"recrawl/{__version__}{contact}",
@@ -88,7 +88,7 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
         sites=sites,
         noises=_noises(values),
         rules=rules,
-        limits=Limits(
+        limits=FetchLimits(
             max_bytes=values["max_bytes"],
             connect_seconds=values["connect_timeout"],
             total_seconds=values["timeout"],
@@ -119,7 +119,7 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
     )
 
 
-def with_bytes(options: Options, said: str) -> Options:
+def with_bytes(options: CrawlOptions, said: str) -> CrawlOptions:
     """The options with as many bytes for a cycle as a command says; as they are when it says nothing."""
     return replace(options, spending=replace(options.spending, bytes=settings.size(said))) if said else options
 

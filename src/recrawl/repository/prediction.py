@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from recrawl.record import questions
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.times import iso, moment, span, stamp
 from recrawl.repository.words import count
 
 _VISITED = ("live", "missing", "gone")
 
 
-def foretold(repository: Repository, page: dict[str, Any], now: float) -> dict[str, Any]:
+def foretold(repository: Storage, page: dict[str, Any], now: float) -> dict[str, Any]:
     """All that can be said about a page's next change, for machines."""
     # The model needs libraries that are slow to load; `recrawl --help` and bad addresses must not wait for them.
     predictions = importlib.import_module("recrawl.crawl.reports.predictions")
@@ -42,7 +42,7 @@ def foretold(repository: Repository, page: dict[str, Any], now: float) -> dict[s
     }
 
 
-def _relatives(repository: Repository, visits: Any, page: dict[str, Any]) -> list[dict[str, Any]]:
+def _relatives(repository: Storage, visits: Any, page: dict[str, Any]) -> list[dict[str, Any]]:
     relatives = importlib.import_module("recrawl.crawl.reports.relatives")
     found = relatives.relatives_of(visits, page["id"])
     if not found:
@@ -65,14 +65,14 @@ def _relatives(repository: Repository, visits: Any, page: dict[str, Any]) -> lis
     return told
 
 
-def _links(repository: Repository, pages: list[int]) -> dict[int, frozenset[int]]:
+def _links(repository: Storage, pages: list[int]) -> dict[int, frozenset[int]]:
     """What some pages link to."""
     sql = "SELECT page, targets FROM links WHERE page IN (SELECT value FROM json_each(?))"
     rows = repository.store.db.execute(sql, (str(pages),))
     return {page: frozenset(np.frombuffer(packed, "<i4").tolist()) for page, packed in rows}
 
 
-def _content(repository: Repository, page: dict[str, Any]) -> dict[str, Any]:
+def _content(repository: Storage, page: dict[str, Any]) -> dict[str, Any]:
     """What its versions say about its changes."""
     versions = questions.versions(repository.store.db, page["id"])
     changes = [version for version in versions[1:] if version.changed]

@@ -12,14 +12,14 @@ from typing import Any
 from recrawl.choose import make_policy
 from recrawl.crawl import cycles
 from recrawl.crawl.cycles import Summary
-from recrawl.crawl.tally import Tally
+from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
 from recrawl.model import Outcome
 from recrawl.repository.opening import held, load, options_of, with_bytes
 from recrawl.repository.times import duration
 from recrawl.settings import Settings
 
-Progress = Callable[[Tally], None]
+Progress = Callable[[RunCounts], None]
 Watch = Callable[[str, int | None], AbstractContextManager[Progress]]
 """Given what is done and how many visits it may take: where the engine reports to while it is done."""
 
@@ -110,6 +110,6 @@ def summary_of(summary: Summary) -> dict[str, Any]:
     }
 
 
-def tally_of(tally: Tally) -> dict[str, int]:
+def tally_of(tally: RunCounts) -> dict[str, int]:
     """Counts by outcome."""
     return {"visits": tally.visits, **{outcome.name.lower(): tally.outcomes[outcome] for outcome in Outcome}}

@@ -12,10 +12,10 @@ from recrawl.choose import make_policy
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.choose.papers.change_frequency import page_rates
 from recrawl.choose.papers.predicted import LIKELY
-from recrawl.crawl.reports.next_plan import Plan, next_plan
+from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record import questions
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of, seed_url
 from recrawl.repository.times import span, stamp
@@ -41,7 +41,7 @@ _OUT = {
 }
 
 
-def find(repository: Repository, values: Settings, url: str) -> dict[str, Any]:
+def find(repository: Storage, values: Settings, url: str) -> dict[str, Any]:
     """The page that a URL names; where there is none, the error says why."""
     try:
         return page_of(repository, url)
@@ -52,7 +52,7 @@ def find(repository: Repository, values: Settings, url: str) -> dict[str, Any]:
 
 
 def reasons(
-    repository: Repository, values: Settings, page: dict[str, Any], now: float
+    repository: Storage, values: Settings, page: dict[str, Any], now: float
 ) -> tuple[list[str], dict[str, Any] | None]:
     """Sentences about a page, and what the next cycle plans with it in numbers; None when that cannot be told.
 
@@ -109,7 +109,7 @@ def _short(score: float) -> str:
     return f"{score:,.0f}" if abs(score) >= 1000 else f"{score:.3g}"
 
 
-def _last_cycle(repository: Repository, page: dict[str, Any], visits: list[dict[str, Any]]) -> list[str]:
+def _last_cycle(repository: Storage, page: dict[str, Any], visits: list[dict[str, Any]]) -> list[str]:
     """Why the last cycle left the page out, if it did."""
     cycle = next((row for row in repository.store.cycles(limit=20) if row.kind == "cycle"), None)
     if cycle is None or page["id"] >= cycle.known or (visits and visits[0]["cycle"] == cycle.id):
@@ -137,7 +137,7 @@ def _last_cycle(repository: Repository, page: dict[str, Any], visits: list[dict[
 # -- the future ---------------------------------------------------------------------------------------------------
 
 
-def _numbers(plan: Plan, page: int, policy: str) -> dict[str, Any]:
+def _numbers(plan: CyclePlan, page: int, policy: str) -> dict[str, Any]:
     planned = plan.pages
     at = np.flatnonzero(planned == page)
     rank = plan.rank(page)
@@ -171,7 +171,7 @@ def _habits(book: Book, page: int) -> list[str]:
 
 
 def _next_cycle(
-    repository: Repository, plan: Plan, told: dict[str, Any], page: dict[str, Any], period: float, now: float
+    repository: Storage, plan: CyclePlan, told: dict[str, Any], page: dict[str, Any], period: float, now: float
 ) -> str:
     name = f"{told['policy']}, budget {told['budget']:,}"
     if not told["visitable"]:

@@ -9,18 +9,18 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recrawl.record.storage import SETTINGS, Repository
+from recrawl.record.storage import SETTINGS, Storage
 from recrawl.repository.opening import load
 from recrawl.serve.events import Hub
 from recrawl.serve.jobs.queue import Jobs
-from recrawl.serve.jobs.uploads import Shelf
+from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.pool import Pool
 from recrawl.serve.scheduler import Scheduler
 from recrawl.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServiceLimits:
     """What one client may ask of us."""
 
     address_bytes: int = 32_768
@@ -51,7 +51,7 @@ class Context:
     events: Hub
     jobs: Jobs
     """What takes long: comparisons of policies, imports, exports."""
-    shelf: Shelf
+    shelf: Uploads
     """The files that clients may name."""
     secret: bytes
     """Signs sessions and forms; kept in the repository."""
@@ -59,19 +59,19 @@ class Context:
     """What a client must show; empty when none is asked for, which is so on loopback only."""
     hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
     """Names under which we may be asked for; others are a sign of DNS rebinding."""
-    limits: Limits = field(default_factory=Limits)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
     clock: Callable[[], float] = time.time
     places: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
     """Long questions that may be asked at a time."""
 
-    def reading(self) -> AbstractContextManager[Repository]:
+    def reading(self) -> AbstractContextManager[Storage]:
         """The repository, for questions. `repository.store.db` is its SQLite connection, read only."""
         return self.pool.lend()
 
     @contextmanager
-    def apart(self) -> Iterator[Repository]:
+    def apart(self) -> Iterator[Storage]:
         """The repository in a connection of its own, for questions that take long or need tables for a while."""
-        with self.places, Repository(self.folder) as repository:
+        with self.places, Storage(self.folder) as repository:
             yield repository
 
     def settings(self) -> Settings:

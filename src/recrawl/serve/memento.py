@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from recrawl.errors import NotKnown
 from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
@@ -116,7 +116,7 @@ def _all(context: Context, address: str) -> tuple[str, list[tuple[float]]]:
     return page["url"], rows[::-1]
 
 
-def _known(repository: Repository, address: str) -> dict[str, Any]:
+def _known(repository: Storage, address: str) -> dict[str, Any]:
     return page_of(repository, address)
 
 

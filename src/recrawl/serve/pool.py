@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 
 
 class Pool:
@@ -19,26 +19,26 @@ class Pool:
 
     def __init__(self, folder: Path, size: int = 8) -> None:
         self.folder = folder
-        self._free: list[Repository] = []
+        self._free: list[Storage] = []
         self._places = threading.Semaphore(size)
         self._lock = threading.Lock()
         self._closed = False
 
     @contextmanager
-    def lend(self) -> Iterator[Repository]:
+    def lend(self) -> Iterator[Storage]:
         """A repository to read from, as it is now."""
         with self._places:
             with self._lock:
                 repository = self._free.pop() if self._free else None
             if repository is None:
-                repository = Repository(self.folder, shared=True)
+                repository = Storage(self.folder, shared=True)
             try:
                 repository.refresh()
                 yield repository
             finally:
                 self._give_back(repository)
 
-    def _give_back(self, repository: Repository) -> None:
+    def _give_back(self, repository: Storage) -> None:
         with self._lock:
             if not self._closed:
                 self._free.append(repository)

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.errors import Busy, NotKnown, RecrawlError, RepositoryError, UsageError
+from recrawl.errors import NotKnown, RecrawlError, RepositoryBusy, RepositoryError, UsageError
 
 _FOR_PROGRAMS = ("/api/", "/metrics", "/timegate/", "/timemap/", "/memento/", "/indexnow", "/websub/")
 
@@ -35,7 +35,7 @@ def problem_of(error: RecrawlError) -> Problem:
         return Problem(404, str(error))
     if isinstance(error, UsageError):
         return Problem(400, str(error))
-    if isinstance(error, Busy):
+    if isinstance(error, RepositoryBusy):
         return Problem(409, str(error))
     if isinstance(error, RepositoryError):
         return Problem(503, str(error))

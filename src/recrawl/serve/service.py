@@ -26,10 +26,10 @@ from recrawl.record.lock import Lock
 from recrawl.record.store import Store
 from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.app import build
-from recrawl.serve.context import Context, Limits
+from recrawl.serve.context import Context, ServiceLimits
 from recrawl.serve.events import Hub, Watcher
 from recrawl.serve.jobs.queue import Jobs
-from recrawl.serve.jobs.uploads import Shelf
+from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.pool import Pool
 from recrawl.serve.push.websub import Renewals
 from recrawl.serve.scheduler import Scheduler
@@ -43,7 +43,7 @@ _HEAD_BYTES = 262_144
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ServiceConfig:
     """How a repository is to be served."""
 
     host: str = "127.0.0.1"
@@ -52,7 +52,7 @@ class Plan:
     names: tuple[str, ...] = ()
     """Names beside our address under which we may be asked for."""
     schedule: bool = True
-    limits: Limits = field(default_factory=Limits)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
     clock: Callable[[], float] = time.time
     runner: Runner | None = None
     """Takes the turns; a process each if not given."""
@@ -75,7 +75,7 @@ def is_loopback(host: str) -> bool:
 class Service:
     """One repository being served: `with Service(folder, Plan()) as service:`, and then `service.url`."""
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
+    def __init__(self, folder: Path, plan: ServiceConfig) -> None:
         if not is_loopback(plan.host) and not plan.token:
             raise UsageError("beyond loopback a token is needed")
         if plan.token and not strong_enough(plan.token):
@@ -154,9 +154,9 @@ def _bring_up_to_date(folder: Path, now: float) -> None:
         catch_up(store, now)
 
 
-def _context(folder: Path, plan: Plan) -> Context:
+def _context(folder: Path, plan: ServiceConfig) -> Context:
     hub = Hub()
-    shelf = Shelf(folder)
+    shelf = Uploads(folder)
     shelf.tidy()
     names = {name.lower() for name in plan.names} | _LOOPBACK
     names.add(f"[{plan.host}]" if ":" in plan.host else plan.host.lower())

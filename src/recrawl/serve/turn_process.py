@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from recrawl.serve.jobs.priority import step_back
+from recrawl.serve.jobs.priority import lower_priority
 
 Message = dict[str, Any]
 _POLITE = 5
@@ -55,7 +55,7 @@ class ProcessRunner:
             text=True,
             start_new_session=True,  # a Ctrl-C is for the service, which then stops us
         )
-        step_back(child.pid, _POLITE)
+        lower_priority(child.pid, _POLITE)
         with self._lock:
             self._child = child
         last: Message = {}

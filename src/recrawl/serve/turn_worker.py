@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from recrawl.crawl.tally import Tally
+from recrawl.crawl.tally import RunCounts
 from recrawl.errors import RecrawlError
 from recrawl.repository.turns import Turn, summary_of, take, tally_of
 
@@ -81,10 +81,10 @@ def _patience(stop: threading.Event) -> Callable[[str], bool]:
 
 
 @contextlib.contextmanager
-def _watch(title: str, total: int | None) -> Iterator[Callable[[Tally], None]]:
+def _watch(title: str, total: int | None) -> Iterator[Callable[[RunCounts], None]]:
     last = [0.0]
 
-    def report(tally: Tally) -> None:
+    def report(tally: RunCounts) -> None:
         now = time.monotonic()
         if now - last[0] >= _OFTEN:
             last[0] = now

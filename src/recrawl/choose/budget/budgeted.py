@@ -29,7 +29,7 @@ _STEPS = 1000
 """How often a batch is filled up with what did not fit at first."""
 
 
-class Allowed:
+class Budgeted:
     """A policy under an allowance; to be driven like any policy.
 
     >>> from recrawl.choose.papers.round_robin import RoundRobin
@@ -37,7 +37,7 @@ class Allowed:
     >>> from recrawl.loop import drive
     >>> book = Book.blank(6)
     >>> book.site[4:] = 1
-    >>> policy = Allowed(RoundRobin(), Allowance(site_most=2))
+    >>> policy = Budgeted(RoundRobin(), Allowance(site_most=2))
     >>> [seen.pages.tolist() for seen in drive(policy, Still(), book, budget=4, seed=1)]
     [[0, 1, 4, 5]]
     """

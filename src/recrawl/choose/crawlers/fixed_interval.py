@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.crawlers.interval_base import due_picks, first_due
+from recrawl.choose.crawlers.interval_base import first_due, interval_picks
 from recrawl.choose.protocol import Choice
 from recrawl.errors import UsageError
 
@@ -51,4 +51,4 @@ class FixedInterval:
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:  # noqa: ARG002
         """One batch; two when the budget is to be filled."""
         reason = f"was last visited {self.days:g} or more days ago"
-        yield from due_picks(book, first_due(book, self.days * DAY), budget, reason=reason, fill=self.fill)
+        yield from interval_picks(book, first_due(book, self.days * DAY), budget, reason=reason, fill=self.fill)

@@ -1,6 +1,6 @@
 """The frame that the interval rules of other crawlers share: a page has a time at which it is due, and no other rank.
 
-`due_picks` is the choice: pages that are due, most overdue first. A rule may leave budget over, which is its nature;
+`interval_picks` is the choice: pages that are due, most overdue first. A rule may leave some of the budget unspent;
 with `fill` the rest goes to the pages that come due soonest, so that rules can be compared at equal budgets.
 
 `IntervalRule` is the memory: a rule says what it believes of a page that it has no memory of (`start`) and what a
@@ -28,7 +28,7 @@ _FARTHEST = 1e12
 """Scores are finite: a page that was never visited is overdue by this many seconds."""
 
 
-def due_picks(
+def interval_picks(
     book: Book, due: Times, budget: int, *, reason: str, fill: bool = False
 ) -> Generator[Picks, Outcomes, None]:
     """Known pages whose time has come, most overdue first; then, to `fill` the budget, those whose time comes next.
@@ -36,7 +36,7 @@ def due_picks(
     A page whose time is +inf is never chosen. The score is by how many seconds a page is overdue.
 
     >>> book = Book.blank(3, now=100.0)
-    >>> for picks in due_picks(book, np.array([90.0, 200.0, 80.0]), 3, reason="is due", fill=True):
+    >>> for picks in interval_picks(book, np.array([90.0, 200.0, 80.0]), 3, reason="is due", fill=True):
     ...     print(picks.pages, picks.score, picks.reason)
     [2 0] [20. 10.] is due
     [1] [-100.] comes due soonest among those that are not due yet
@@ -85,7 +85,7 @@ class IntervalRule(Generic[State]):
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:  # noqa: ARG002
         """One batch; two when the budget is to be filled."""
         due = self.when(self.remembered(book), book.now)
-        yield from due_picks(book, due, budget, reason=f"is due by the rule of {self.name}", fill=self.fill)
+        yield from interval_picks(book, due, budget, reason=f"is due by the rule of {self.name}", fill=self.fill)
 
     def learn(self, book: Book, seen: Outcomes, at: Times) -> None:
         """Take in a cycle."""

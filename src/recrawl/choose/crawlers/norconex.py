@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.crawlers.interval_base import Times, due_picks
+from recrawl.choose.crawlers.interval_base import Times, interval_picks
 from recrawl.choose.protocol import Choice
 from recrawl.errors import UsageError
 
@@ -74,7 +74,7 @@ class Norconex:
             book.kept("hints.changefreq", np.nan) if self.sitemap else unknown,
             period(self.min_frequency),
         )
-        yield from due_picks(book, due, budget, reason="passes the gate of norconex", fill=self.fill)
+        yield from interval_picks(book, due, budget, reason="passes the gate of norconex", fill=self.fill)
 
 
 def passes(processed: Times, lastmod: Times, changefreq: Times, least: float) -> Times:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.optimal.rate_base import Rated
+from recrawl.choose.optimal.rate_base import RatePolicy
 from recrawl.errors import UsageError
 from recrawl.learn.rates.gaps import DAY, Floats
 from recrawl.learn.value.allocation import allocate
@@ -19,7 +19,7 @@ _TIMES = 33
 """How many cycles' times are kept, to know how long a cycle is."""
 
 
-class LambdaCrawl(Rated):
+class LambdaCrawl(RatePolicy):
     """Gives each page the frequency that costs least staleness, and visits what is most overdue by it.
 
     A page with n unseen changes costs 1 + 1/2 + ... + 1/n times its weight (`harmonic`): it never stops to matter how

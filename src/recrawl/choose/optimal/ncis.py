@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.optimal.rate_base import Rated
+from recrawl.choose.optimal.rate_base import RatePolicy
 from recrawl.learn.hints.noisy_signals import worth
 from recrawl.learn.hints.trust import Signals
 from recrawl.learn.rates.gaps import DAY, Floats
 from recrawl.model import Outcomes
 
 
-class Ncis(Rated):
+class Ncis(RatePolicy):
     """Visits what adds most to freshness, given what sitemaps, feeds and pushes have said since the last visit.
 
     How many changes a source tells of, and how often it cries wolf, is learned for every site and kind of source from

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
-from recrawl.choose.top_k import least
+from recrawl.choose.top_k import top_k
 from recrawl.errors import UsageError
 from recrawl.learn.rates.estimators import bias_reduced
 from recrawl.model import Outcomes, Picks
@@ -62,7 +62,7 @@ class ChangeFrequency:
         new = (book.visits[pages] == 0) & (tried == -np.inf)
         waited = (book.now - np.maximum(tried, np.minimum(book.found[pages], book.now))) / DAY
         score = np.where(new, FIRST, self._owed(page_rates(book)[pages], np.maximum(waited, 0.0)))
-        chosen = least(-score, budget, tie=rng.random(len(pages)))
+        chosen = top_k(-score, budget, tie=rng.random(len(pages)))
         if len(chosen):
             yield Picks(pages[chosen], score[chosen], f"{self.allocation} share of visits by its own change rate")
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
-from recrawl.choose.top_k import least
+from recrawl.choose.top_k import top_k
 from recrawl.errors import UsageError
 from recrawl.model import Outcomes, Picks
 
@@ -67,7 +67,7 @@ class RoundRobin:
             done, present = _passes(book)
             # A whole number plus less than one: the pages of this pass in any order, then those of the next.
             place = (done[pages] >= present) + rng.random(len(pages))
-            chosen = least(place, budget)
+            chosen = top_k(place, budget)
             yield Picks(pages[chosen], book.now - since[chosen], "its turn has come in this pass")
             return
         # Where a cycle ended one pass and began the next, all its visits have the same time in a replay: those of the

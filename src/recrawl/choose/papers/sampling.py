@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Book, Links
+from recrawl.book import Book, LinkGraph
 from recrawl.choose.protocol import Choice
 from recrawl.errors import UsageError
 from recrawl.learn.structure.download_probability import by_popularity, in_one_cycle, rates, recent_rates
@@ -92,7 +92,7 @@ class Sampling:
         self.batch = int(batch)
         self._fixed = None if phi in ADAPTIVE else _chance(phi)
         self.needs = frozenset({_NEEDS[neighbours], *(["links"] if phi == "pra" else [])})
-        self._ranked: tuple[Links | None, NDArray[Any] | None, _Ranks] | None = None
+        self._ranked: tuple[LinkGraph | None, NDArray[Any] | None, _Ranks] | None = None
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Two batches a round: samples, then the neighbours of those samples that lead to them."""

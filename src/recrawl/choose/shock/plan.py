@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.top_k import least, rank_within
+from recrawl.choose.top_k import rank_within, top_k
 from recrawl.learn.chunks import AnyFloats, Column, Floats, parts, sums, where
 from recrawl.learn.hints.trust import Signals
 from recrawl.learn.shocks.change_model import log_odds
 from recrawl.learn.shocks.group_tallies import Groups
-from recrawl.learn.shocks.mixture import Council
+from recrawl.learn.shocks.mixture import Mixture
 from recrawl.learn.shocks.model import DAY
 from recrawl.learn.value.objectives import believed_index, expected_age, level, time_to_age, time_to_change
 from recrawl.model import Outcomes, Pages
@@ -60,7 +60,7 @@ class Plan:
         self.open = open_
         """One per page: whether it may still be visited."""
         self.left = int(np.count_nonzero(open_))
-        self.council = Council.of(book, experts)
+        self.council = Mixture.of(book, experts)
         self.opinion = self.council.opinion
         self.chance = np.zeros(len(book), np.float32)
         """One per page: of having changed."""
@@ -202,7 +202,7 @@ class Plan:
         for pages in where(self.open):  # a signal can make up for much
             self.chance[pages] = self._signals.chance(pages, self.opinion.believed(pages))
         chosen = np.zeros(len(self.open), bool)
-        chosen[least(np.where(self.open, -self.chance, np.float32(1)), many)] = True
+        chosen[top_k(np.where(self.open, -self.chance, np.float32(1)), many)] = True
         first = np.zeros(len(self.opinion.belief.groups), np.int64)
         for pages in where(self.open):
             first[self.opinion.belief.groups.of[pages]] = pages
@@ -257,7 +257,7 @@ def _level_of(chance: Column, open_: NDArray[np.bool_], many: int) -> float:
     return max(0, _LEVELS - int(np.searchsorted(above, many))) / _LEVELS
 
 
-def weigh_hints(council: Council, signals: Signals, pages: Pages, changed: NDArray[np.bool_]) -> None:
+def weigh_hints(council: Mixture, signals: Signals, pages: Pages, changed: NDArray[np.bool_]) -> None:
     """What visits say of the sources of hints, given what was thought of the pages without them."""
     if council.book.hints is not None:
         signals.chance(pages, council.chance(pages))

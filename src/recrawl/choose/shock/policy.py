@@ -12,7 +12,7 @@ from recrawl.choose.protocol import Choice
 from recrawl.choose.shock.plan import FEW, Objective, Plan, cycle_length, last_visits, weigh_hints
 from recrawl.errors import UsageError
 from recrawl.learn.hints.trust import Signals
-from recrawl.learn.shocks.mixture import EXPERTS, NEEDS, Council, told
+from recrawl.learn.shocks.mixture import EXPERTS, NEEDS, Mixture, told
 from recrawl.learn.value.objectives import OBJECTIVES
 from recrawl.model import Outcomes, Pages, Picks
 
@@ -151,7 +151,7 @@ class Shock:
     def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
         """Take in a cycle: what the cycle went by, moved by all its visits."""
         lead = self._judged(book, *told(book, seen))
-        Council.of(book, self._heard).learn(seen, at, lead)
+        Mixture.of(book, self._heard).learn(seen, at, lead)
         visited = last_visits(book)
         np.maximum.at(visited, book.site[seen.pages], at)
         book.memory["shock.visited"] = visited
@@ -165,7 +165,7 @@ class Shock:
         """
         if not self._heard and book.hints is None:
             return np.zeros((0, book.sites))
-        council, signals = Council.of(book, self._heard), Signals.of(book)
+        council, signals = Mixture.of(book, self._heard), Signals.of(book)
         parts = np.array_split(np.arange(len(pages)), min(PARTS, 1 + len(pages) // LEAST))
         for number, part in enumerate(parts, 1):
             weigh_hints(council, signals, pages[part], changed[part])

@@ -7,7 +7,7 @@ the same date says nothing; one without a date makes a page known and no more.
 
 from __future__ import annotations
 
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.servers import Server
@@ -26,7 +26,7 @@ _VALIDATOR = 500
 class Feeds:
     """The feeds of all servers, and when each was read."""
 
-    def __init__(self, discovery: Discovery, recorder: Recorder, options: Options, warnings: list[str]) -> None:
+    def __init__(self, discovery: Discovery, recorder: Recorder, options: CrawlOptions, warnings: list[str]) -> None:
         self._discovery = discovery
         self._recorder = recorder
         self._options = options

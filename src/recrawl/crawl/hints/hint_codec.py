@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from recrawl.book import Book, Hints
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.record.rows import CycleRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Columns, Store
 
 KINDS = ("lastmod", "changefreq", "feed", "updates", "indexnow", "websub")
@@ -37,7 +37,7 @@ _TYPES = {"page": "i8", "kind": "i8", "seen": "f8", "value": "f8", "signals": "i
 Floats = NDArray[np.float64]
 
 
-def hints_for(book: Book, repository: Repository, cycle: CycleRow, *, begin: bool) -> Hints:
+def hints_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> Hints:
     """The hints that a cycle goes by; those that it began with while it is under way (see `needs`)."""
     path = aside(repository)
     kept = read_arrays(path)
@@ -52,7 +52,7 @@ def hints_for(book: Book, repository: Repository, cycle: CycleRow, *, begin: boo
     return hints
 
 
-def aside(repository: Repository) -> Path:
+def aside(repository: Storage) -> Path:
     """Where the hints are that a cycle began with."""
     return repository.folder / "models" / "hints-of-cycle.npz"
 

@@ -20,7 +20,7 @@ from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.discover.urls import canonical, key, origin
 from recrawl.errors import UsageError
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Store, Transaction
 
 PER_HOUR = 10_000
@@ -49,7 +49,7 @@ class Accepted:
     """Too many, from this source in this hour or altogether."""
 
 
-def accept(repository: Repository, urls: Iterable[str], kind: str, source: str, now: float) -> Accepted:
+def accept(repository: Storage, urls: Iterable[str], kind: str, source: str, now: float) -> Accepted:
     """Put down that pages have changed, as `source` says; `kind` is indexnow or websub."""
     if kind not in PUSHES:
         raise UsageError(f"a push is {' or '.join(sorted(PUSHES))}, not '{kind}'")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 from recrawl.crawl.hints.feeds import FEED_BYTES, Feeds
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.servers import Server, Servers
@@ -54,7 +54,7 @@ class _Listing:
     whole: bool = True
 
 
-class Chores:
+class SiteResources:
     """robots.txt, sitemaps and feeds of all servers; `warnings` gets what was ignored of them."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Chores:
         servers: Servers,
         discovery: Discovery,
         recorder: Recorder,
-        options: Options,
+        options: CrawlOptions,
         warnings: list[str],
     ) -> None:
         self._client = client

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Book, Links
+from recrawl.book import Book, LinkGraph
 from recrawl.choose.papers.anchor_depth import NAMED
 from recrawl.discover.urls import key
 from recrawl.learn.structure.anchor import Candidates, anchors, candidates
@@ -56,7 +56,7 @@ def load(store: Store, now: float) -> Book:
     return book
 
 
-def links_of(store: Store, pages: int) -> Links:
+def links_of(store: Store, pages: int) -> LinkGraph:
     """All links; one to a page that has moved leads to where it is now."""
     lengths = np.zeros(pages, np.int64)
     parts: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
@@ -71,7 +71,7 @@ def links_of(store: Store, pages: int) -> Links:
     # Links to pages that were found while we read are left out.
     there = target < pages
     row = np.repeat(np.arange(pages), lengths)[there]
-    return Links(np.concatenate(([0], np.cumsum(np.bincount(row, minlength=pages)))), moved[target[there]])
+    return LinkGraph(np.concatenate(([0], np.cumsum(np.bincount(row, minlength=pages)))), moved[target[there]])
 
 
 def named_pages(store: Store, urls: Iterable[str]) -> NDArray[np.int64]:

@@ -10,13 +10,13 @@ import numpy as np
 
 from recrawl.book import Hints
 from recrawl.crawl.state.array_files import Arrays, read_part
-from recrawl.learn.hints.trust import Signals, Trust
-from recrawl.record.storage import Repository
+from recrawl.learn.hints.trust import HintTrust, Signals
+from recrawl.record.storage import Storage
 
 _NOW = "kept hints.now"
 
 
-def trust(repository: Repository) -> dict[str, list[dict[str, Any]]]:
+def trust(repository: Storage) -> dict[str, list[dict[str, Any]]]:
     """By origin, one row a kind of hint: signals, what was ignored and why; precision and recall once visits tell."""
     db = repository.store.db
     if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone():
@@ -42,14 +42,14 @@ def trust(repository: Repository) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _learned(repository: Repository) -> list[Trust]:
+def _learned(repository: Storage) -> list[HintTrust]:
     """What the policy that worked last has learned of sources."""
     files = sorted((path, path.stat().st_mtime_ns) for path in (repository.folder / "models").glob("*.npz"))
     return _learned_from(tuple(files))
 
 
 @lru_cache(maxsize=4)
-def _learned_from(files: tuple[tuple[Path, int], ...]) -> list[Trust]:
+def _learned_from(files: tuple[tuple[Path, int], ...]) -> list[HintTrust]:
     """The same, from these files as they were written at these times."""
     memory = _memory([path for path, _ in files])
     if memory is None:

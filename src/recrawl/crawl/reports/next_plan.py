@@ -16,7 +16,7 @@ from recrawl.book import Book
 from recrawl.choose import Policy
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.crawl.cycles import budget_of
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import told
 from recrawl.crawl.state import limits
 from recrawl.crawl.state.book_columns import check_needs
@@ -26,11 +26,11 @@ from recrawl.crawl.visits.servers import Servers
 from recrawl.loop import drive
 from recrawl.model import Outcome, Outcomes, Pages, Picks
 from recrawl.record.rows import CycleRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CyclePlan:
     """Pages in the order of their visits, and why."""
 
     cycle: CycleRow
@@ -84,15 +84,15 @@ class _Unchanged:
 
 
 def next_plan(
-    repository: Repository,
-    options: Options,
+    repository: Storage,
+    options: CrawlOptions,
     policy: Policy,
     budget: float,
     seed: int,
     *,
     seconds: float = math.inf,
     ranked: bool = False,
-) -> Plan:
+) -> CyclePlan:
     """What a cycle would do that began now; `ranked` finds out what the policy thinks of all pages, too."""
     check_needs(policy)
     store, number = repository.store, repository.store.next_id("cycles")
@@ -110,4 +110,4 @@ def next_plan(
     if ranked:
         for _ in drive(policy, everything, book, len(book), row.seed):
             pass
-    return Plan(row, book, allowance, world.asked, everything.asked)
+    return CyclePlan(row, book, allowance, world.asked, everything.asked)

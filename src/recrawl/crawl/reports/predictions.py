@@ -33,7 +33,7 @@ Visits = NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnHistory:
     """A page's own history."""
 
     visits: int
@@ -72,13 +72,13 @@ def site_visits(store: Store, site: int) -> Visits:
     return np.fromiter(rows, kind)[::-1]
 
 
-def own_history(visits: Visits, page: int) -> Own:
+def own_history(visits: Visits, page: int) -> OwnHistory:
     """What its own visits say."""
     mine = visits[visits["page"] == page]
     later = mine[1:]
     changed = later["at"][later["changed"]]
     low, high = between(int(later["changed"].sum()), len(later))
-    return Own(
+    return OwnHistory(
         visits=len(mine),
         compared=len(later),
         changes=len(changed),

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.compare.validators import Trust, http_time
+from recrawl.compare.validators import ValidatorTrust, http_time
 from recrawl.learn.rates.comparison import estimate
 from recrawl.learn.rates.gaps import DAY, Floats, Gaps
 from recrawl.learn.rates.posteriors import Posterior, nested
 from recrawl.model import Outcome
 from recrawl.record import questions
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
 MOST_VISITS = 5_000_000
@@ -113,7 +113,7 @@ def trusted(store: Store) -> NDArray[np.bool_]:
     rows = store.sites()
     honest = np.zeros(max((row.id for row in rows), default=-1) + 1, bool)
     for row in rows:
-        trust = Trust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad)
+        trust = ValidatorTrust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad)
         honest[row.id] = row.lm_good > 0 and trust.last_modified
     return honest
 
@@ -134,7 +134,7 @@ def _quiet(at: Floats, before: Floats, told: Floats, marked: NDArray[np.bool_]) 
     return np.where(inside, (at - told) / DAY, np.nan)
 
 
-def with_headers(seen: Watched, repository: Repository, page: int, site: int) -> Watched:
+def with_headers(seen: Watched, repository: Storage, page: int, site: int) -> Watched:
     """The same, with the dates of a single page's earlier changes from the archive, if its server is believed."""
     row = seen.row(page)
     honest = trusted(repository.store)

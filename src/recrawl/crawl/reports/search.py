@@ -9,11 +9,11 @@ from recrawl.crawl.visits.stored_text import read_text
 from recrawl.discover.urls import origin
 from recrawl.errors import Unreadable
 from recrawl.record.index import Hit
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 
 
 def search(
-    repository: Repository,
+    repository: Storage,
     query: str,
     noise: Callable[[str], Noise],
     *,
@@ -32,7 +32,7 @@ def search(
     return index.search(query, limit=limit, site=site, offset=offset, since=since, until=until, text=text)
 
 
-def _text(repository: Repository, page: int, at: float, noise: Callable[[str], Noise]) -> str:
+def _text(repository: Storage, page: int, at: float, noise: Callable[[str], Noise]) -> str:
     """What a page said at that time, as it was indexed; a page whose body cannot be read is found, but not quoted."""
     version = repository.store.version_at(page, at)
     if version is None or version.warc not in repository.archive.names:

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl.book import Book, Links
+from recrawl.book import Book, LinkGraph
 from recrawl.choose import Policy
 from recrawl.crawl.hints.hint_codec import aside, hints_for
 from recrawl.crawl.reports.anchors import links_of
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.errors import UsageError
-from recrawl.learn.shocks.url_templates import forms
+from recrawl.learn.shocks.url_templates import url_templates
 from recrawl.learn.structure.directories import places
 from recrawl.learn.structure.neighbours import fitted
 from recrawl.learn.value.importance import arrivals
 from recrawl.record.rows import CycleRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
 _LIVE = frozenset({"folders", "links", "clusters", "forms", "hints", "arrivals"})
@@ -38,12 +38,12 @@ def check_needs(policy: Policy) -> None:
         raise UsageError(f"{policy.name} needs {' and '.join(lacking)}, which a repository does not have")
 
 
-def equip(book: Book, repository: Repository, cycle: CycleRow, needs: frozenset[str], *, begin: bool) -> None:
+def equip(book: Book, repository: Storage, cycle: CycleRow, needs: frozenset[str], *, begin: bool) -> None:
     """Give the book what is needed, as it was when the cycle began; `begin` where the cycle is really to be run."""
     if "folders" in needs:
         add_folders(book, repository.store)
     if "forms" in needs:
-        book.form = forms(url for (url,) in repository.store.db.execute("SELECT url FROM pages ORDER BY id"))[
+        book.form = url_templates(url for (url,) in repository.store.db.execute("SELECT url FROM pages ORDER BY id"))[
             : len(book)
         ]
     if "links" in needs:
@@ -58,7 +58,7 @@ def equip(book: Book, repository: Repository, cycle: CycleRow, needs: frozenset[
         book.hints = hints_for(book, repository, cycle, begin=begin)
 
 
-def put_away(repository: Repository) -> None:
+def put_away(repository: Storage) -> None:
     """The cycle is finished: what it began with is of no more use."""
     aside(repository).unlink(missing_ok=True)
     _aside(repository).unlink(missing_ok=True)
@@ -92,16 +92,16 @@ def add_arrivals(book: Book, store: Store, cycle: CycleRow) -> None:
     book.arrivals = arrivals(links.astype(np.float64), changes.astype(np.float64), book.site)
 
 
-def _links(book: Book, repository: Repository, cycle: CycleRow, *, begin: bool) -> Links:
+def _links(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> LinkGraph:
     path = _aside(repository)
     kept = read_arrays(path)
     if kept is not None and int(kept["cycle"]) == cycle.id:
-        return fitted(Links(kept["start"], kept["target"]), len(book))
+        return fitted(LinkGraph(kept["start"], kept["target"]), len(book))
     links = links_of(repository.store, len(book))
     if begin:
         write_arrays(path, {"cycle": np.array(cycle.id), "start": links.start, "target": links.target})
     return links
 
 
-def _aside(repository: Repository) -> Path:
+def _aside(repository: Storage) -> Path:
     return repository.folder / "models" / "links-of-cycle.npz"

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import __version__
-from recrawl.book import Book, Clusters, Links
+from recrawl.book import Book, Clusters, LinkGraph
 from recrawl.compare.terms import hashed, hashed_addresses
 from recrawl.crawl.reports.anchors import links_of
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
@@ -33,7 +33,7 @@ from recrawl.learn.structure.page_features import PageFacts, page_facts
 from recrawl.model import Outcome, State
 from recrawl.record.archive import Place
 from recrawl.record.rows import CycleRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 from recrawl.record.warc import read_body
 
@@ -64,7 +64,7 @@ class _Stored(NamedTuple):
     place: Place
 
 
-def clusters_for(book: Book, repository: Repository, cycle: CycleRow, *, begin: bool) -> Clusters:
+def clusters_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> Clusters:
     """The clusters that a cycle begins with, or began with; saved when it really begins."""
     kept = _saved(repository, cycle, len(book))
     if kept is None or kept.cycle != cycle.id:
@@ -76,7 +76,7 @@ def clusters_for(book: Book, repository: Repository, cycle: CycleRow, *, begin: 
     return Clusters(of, kept.model.clusters.nearest)
 
 
-def _brought_up(kept: _Kept | None, book: Book, repository: Repository, cycle: CycleRow) -> _Kept:
+def _brought_up(kept: _Kept | None, book: Book, repository: Storage, cycle: CycleRow) -> _Kept:
     """Clusters for the pages of today."""
     store = repository.store
     stored = _stored(store, len(book))
@@ -96,7 +96,7 @@ def _brought_up(kept: _Kept | None, book: Book, repository: Repository, cycle: C
     return _Kept(model, cycle.id, cycle.first_visit, kept.made_from)
 
 
-def _saved(repository: Repository, cycle: CycleRow, pages: int) -> _Kept | None:
+def _saved(repository: Storage, cycle: CycleRow, pages: int) -> _Kept | None:
     """What the file holds; None when it cannot be used."""
     file = read_arrays(file_of(repository))
     if file is None or not file.keys() >= _HEAD or str(file["version"]) != __version__:
@@ -108,7 +108,7 @@ def _saved(repository: Repository, cycle: CycleRow, pages: int) -> _Kept | None:
     return _Kept(model, int(file["cycle"]), upto, int(file["from"])) if len(model.page) <= pages else None
 
 
-def _save(repository: Repository, kept: _Kept) -> None:
+def _save(repository: Storage, kept: _Kept) -> None:
     head = {
         "version": np.array(__version__),
         "cycle": np.array(kept.cycle),
@@ -119,7 +119,7 @@ def _save(repository: Repository, kept: _Kept) -> None:
     write_arrays(file_of(repository), {**head, **packed(kept.model)})
 
 
-def file_of(repository: Repository) -> Path:
+def file_of(repository: Storage) -> Path:
     """Where the clusters are saved. They are of the pages, so all policies share them."""
     return repository.folder / "models" / "clusters.npz"
 
@@ -135,9 +135,9 @@ def _stored(store: Store, pages: int) -> list[_Stored]:
     return [_Stored(row[0], row[1], row[2], Place(*row[3:])) for row in store.db.execute(sql, (pages,))]
 
 
-def _facts(repository: Repository, book: Book, rows: list[_Stored]) -> PageFacts:
+def _facts(repository: Storage, book: Book, rows: list[_Stored]) -> PageFacts:
     """The facts of pages, from their newest versions."""
-    links: Links = links_of(repository.store, len(book)) if book.links is None else book.links
+    links: LinkGraph = links_of(repository.store, len(book)) if book.links is None else book.links
     pages = np.array([row.page for row in rows], np.int64)
     images: list[int] = []
 
@@ -160,7 +160,7 @@ def _facts(repository: Repository, book: Book, rows: list[_Stored]) -> PageFacts
     )
 
 
-def _read(repository: Repository, place: Place) -> tuple[str, int]:
+def _read(repository: Storage, place: Place) -> tuple[str, int]:
     """Text and number of images; a body that cannot be read says nothing."""
     try:
         _, headers, body = read_body(repository.archive.read(place))

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.choose import Policy
 from recrawl.choose.budget.allowance import Allowance
-from recrawl.choose.budget.budgeted import Allowed
-from recrawl.crawl.options import Options
+from recrawl.choose.budget.budgeted import Budgeted
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.record.rows import CycleRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
 _UNSEEN = 20_000.0
@@ -36,16 +36,16 @@ _ANYWAY = 0.1
 
 
 def allowed(
-    repository: Repository,
+    repository: Storage,
     policy: Policy,
     row: CycleRow,
     book: Book,
     servers: Servers,
-    options: Options,
+    options: CrawlOptions,
     seconds: float,
     *,
     begin: bool,
-) -> tuple[Allowed, Allowance]:
+) -> tuple[Budgeted, Allowance]:
     """The policy, kept to what the cycle may spend; with `begin` that is written down."""
     allowance = (
         decide(servers, repository.store, options, row.budget, seconds)
@@ -55,10 +55,10 @@ def allowed(
     columns = _columns(repository, row, book, allowance, begin=begin)
     if begin and row.limits is None:
         repository.store.limit_cycle(row.id, allowance.text())
-    return Allowed(policy, allowance, **columns), allowance
+    return Budgeted(policy, allowance, **columns), allowance
 
 
-def put_away(repository: Repository) -> None:
+def put_away(repository: Storage) -> None:
     """The cycle is finished."""
     _aside(repository).unlink(missing_ok=True)
 
@@ -66,7 +66,7 @@ def put_away(repository: Repository) -> None:
 # -- numbers ------------------------------------------------------------------------------------------------------
 
 
-def decide(servers: Servers, store: Store, options: Options, budget: int, seconds: float) -> Allowance:
+def decide(servers: Servers, store: Store, options: CrawlOptions, budget: int, seconds: float) -> Allowance:
     """The limits of a cycle that begins now and has so many seconds."""
     said = options.spending
     site_most = part(said.site_share, budget) if said.site_share < 1 else None
@@ -98,7 +98,7 @@ def part(said: float, budget: int) -> int:
     return max(1, round(said * budget)) if said > 0 else 0
 
 
-def capacity(server: Server, options: Options, seconds: float, answer: float) -> float:
+def capacity(server: Server, options: CrawlOptions, seconds: float, answer: float) -> float:
     """How often a server can be asked in a time, at its pace; `answer` is how long it takes to answer.
 
     Nothing when it wants to be left alone for longer than we would wait.
@@ -116,7 +116,7 @@ def capacity(server: Server, options: Options, seconds: float, answer: float) ->
     return 1 + int(max(0.0, seconds - wait) / (max(pause, answer) + answer))
 
 
-def within(budget: int, options: Options, seconds: float) -> int:
+def within(budget: int, options: CrawlOptions, seconds: float) -> int:
     """The budget, as far as the pace over all servers lets it be spent in the time."""
     if not options.per_second or seconds == math.inf:
         return budget
@@ -154,7 +154,7 @@ def expected_bytes(book: Book, conditional: NDArray[np.bool_], wire: dict[int, f
 
 
 def _columns(
-    repository: Repository, row: CycleRow, book: Book, allowance: Allowance, *, begin: bool
+    repository: Storage, row: CycleRow, book: Book, allowance: Allowance, *, begin: bool
 ) -> dict[str, NDArray[Any]]:
     weighs = min(allowance.bytes, allowance.site_bytes) < math.inf
     if not (weighs or allowance.pushed):
@@ -181,5 +181,5 @@ def _as_long(column: NDArray[Any], pages: int) -> NDArray[Any]:
     return longer
 
 
-def _aside(repository: Repository) -> Path:
+def _aside(repository: Storage) -> Path:
     return repository.folder / "models" / "spending-of-cycle.npz"

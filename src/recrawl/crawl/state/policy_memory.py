@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import __version__
-from recrawl.book import Book, Clusters, Links
+from recrawl.book import Book, Clusters, LinkGraph
 from recrawl.choose import Policy, describe
 from recrawl.choose.protocol import Learner, needs_of
 from recrawl.crawl.hints.hint_codec import unpacked
@@ -42,7 +42,7 @@ from recrawl.crawl.state.load_book import load_book, mark, step_back, take_in, t
 from recrawl.learn.structure.neighbours import fitted
 from recrawl.model import Outcomes
 from recrawl.record.rows import CycleRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Columns, Store
 
 _KEPT = "kept "
@@ -61,7 +61,7 @@ class Past:
 
 
 def ready_book(
-    repository: Repository,
+    repository: Storage,
     policy: Policy,
     cycle: CycleRow,
     limits: Mapping[int, int],
@@ -87,7 +87,7 @@ def ready_book(
     return book, past
 
 
-def remember(repository: Repository, policy: Policy, cycle: CycleRow, past: Past | None) -> None:
+def remember(repository: Storage, policy: Policy, cycle: CycleRow, past: Past | None) -> None:
     """The cycle is finished: take in what came of it, and save."""
     if past is None:
         return
@@ -106,7 +106,7 @@ def remember(repository: Repository, policy: Policy, cycle: CycleRow, past: Past
     write_arrays(file_of(repository, policy), {**head, **kept})
 
 
-def file_of(repository: Repository, policy: Policy) -> Path:
+def file_of(repository: Storage, policy: Policy) -> Path:
     """Where a policy's memory is saved; with other parameters it is another policy."""
     mark = hashlib.blake2b(describe(policy).encode(), digest_size=6).hexdigest()
     return repository.folder / "models" / f"{policy.name}-{mark}.npz"
@@ -122,7 +122,7 @@ def _nothing(book: Book) -> Past:
     return past
 
 
-def _saved(repository: Repository, policy: Policy, cycle: CycleRow, book: Book) -> Past | None:
+def _saved(repository: Storage, policy: Policy, cycle: CycleRow, book: Book) -> Past | None:
     """As far as the file has come; None when it cannot be used."""
     file = read_arrays(file_of(repository, policy))
     if file is None or not _fits(file, repository.store, policy, cycle, len(book)):
@@ -205,11 +205,11 @@ def _first_pages(book: Book, pages: int, now: float) -> Book:
     return view
 
 
-def _links_among(links: Links, pages: int) -> Links:
+def _links_among(links: LinkGraph, pages: int) -> LinkGraph:
     """The links between the first so many pages. They are those of today: what they were is not recorded."""
     if pages >= len(links):
         return fitted(links, pages)
     start = links.start[: pages + 1]
     inside = links.target[: start[-1]] < pages
     before = np.concatenate(([0], np.cumsum(inside)))
-    return Links(before[start], links.target[: start[-1]][inside])
+    return LinkGraph(before[start], links.target[: start[-1]][inside])

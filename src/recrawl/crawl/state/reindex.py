@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.stored_text import read_text
 from recrawl.model import State
 from recrawl.record.index import Document
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 
 _UNSEARCHED = (State.GONE, State.MOVED, State.DROPPED)
 
 
-def mend_index(
-    repository: Repository, options: Options, progress: Callable[[int, int], None] = lambda _done, _all: None
+def reindex(
+    repository: Storage, options: CrawlOptions, progress: Callable[[int, int], None] = lambda _done, _all: None
 ) -> int:
     """Index what the index lacks; returns how many pages that were."""
     pages = repository.unindexed() if options.index else []
@@ -23,8 +23,8 @@ def mend_index(
 
 
 def index_pages(
-    repository: Repository,
-    options: Options,
+    repository: Storage,
+    options: CrawlOptions,
     pages: Sequence[int],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.reindex import index_pages
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.messages import ReaderConfig, Task
@@ -22,23 +22,23 @@ from recrawl.discover.scope import Scopes
 from recrawl.errors import Unreadable
 from recrawl.model import State
 from recrawl.record.rows import Batch
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 
 _META = "scopes"
 _AT_ONCE = 500
 
 
-def scopes_changed(repository: Repository, scopes: Scopes) -> bool:
+def scopes_changed(repository: Storage, scopes: Scopes) -> bool:
     """Whether the scopes are others than at the last crawl or cycle."""
     return bool(repository.store.meta(_META, "") != _fingerprint(scopes))
 
 
-def forget_scopes(repository: Repository) -> None:
+def forget_scopes(repository: Storage) -> None:
     """Have the next crawl or cycle look at everything again."""
     repository.store.set_meta(_META, "forgotten")
 
 
-def rescope(repository: Repository, options: Options, discovery: Discovery, take: Callable[[Batch], None]) -> None:
+def rescope(repository: Storage, options: CrawlOptions, discovery: Discovery, take: Callable[[Batch], None]) -> None:
     """Bring the pages in line with the scopes; new ones go to `take`, in batches."""
     store = repository.store
     before = store.meta(_META, "")
@@ -52,7 +52,7 @@ def _fingerprint(scopes: Scopes) -> str:
     return hashlib.blake2b(json.dumps(scopes.describe()).encode(), digest_size=16).hexdigest()
 
 
-def _drop_and_recall(repository: Repository, options: Options) -> None:
+def _drop_and_recall(repository: Storage, options: CrawlOptions) -> None:
     drop: list[int] = []
     recall: list[int] = []
     revive: list[int] = []
@@ -69,7 +69,9 @@ def _drop_and_recall(repository: Repository, options: Options) -> None:
     index_pages(repository, options, drop + recall)
 
 
-def _read_again(repository: Repository, options: Options, discovery: Discovery, take: Callable[[Batch], None]) -> None:
+def _read_again(
+    repository: Storage, options: CrawlOptions, discovery: Discovery, take: Callable[[Batch], None]
+) -> None:
     reader = PageReader(ReaderConfig(options.rules, want_text=False))
     batch = Batch()
     rows = repository.store.db.execute("SELECT id, url, depth, version FROM pages WHERE state = 1 AND version >= 0")

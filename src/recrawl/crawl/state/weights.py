@@ -22,7 +22,7 @@ from recrawl.discover.weight_files import read_weights
 from recrawl.errors import UsageError
 from recrawl.learn.value.importance import Floats, costs, kind_of, matched, tempered
 from recrawl.record.rows import CycleRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
 _LATELY = 200_000
@@ -47,7 +47,7 @@ EVEN = Weights()
 """All pages alike."""
 
 
-def check_weights(repository: Repository, weights: Weights) -> None:
+def check_weights(repository: Storage, weights: Weights) -> None:
     """Refuse weights that cannot be had; to be asked before a cycle is begun."""
     kind, path = kind_of(weights.importance)
     if path and not _file(repository, path).is_file():
@@ -56,7 +56,7 @@ def check_weights(repository: Repository, weights: Weights) -> None:
         )
 
 
-def weigh(book: Book, repository: Repository, cycle: CycleRow, weights: Weights, *, begin: bool) -> str:
+def weigh(book: Book, repository: Storage, cycle: CycleRow, weights: Weights, *, begin: bool) -> str:
     """Set the book's weights and costs, as of the cycle's start; what of them was ignored, in words."""
     if weights.even:
         return ""
@@ -75,9 +75,7 @@ def weigh(book: Book, repository: Repository, cycle: CycleRow, weights: Weights,
     return ignored
 
 
-def _importance(
-    book: Book, repository: Repository, weights: Weights, ranks: Floats | None
-) -> tuple[Floats, Floats, str]:
+def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats | None) -> tuple[Floats, Floats, str]:
     """Weights, ranks to begin with next time, and what was ignored."""
     kind, path = kind_of(weights.importance)
     none = np.zeros(0)
@@ -116,6 +114,6 @@ def _fitted(column: Floats, pages: int) -> Floats:
     return whole
 
 
-def _file(repository: Repository, path: str) -> Path:
+def _file(repository: Storage, path: str) -> Path:
     """Paths are meant from the repository."""
     return repository.folder / path

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 
-class ByteCount:
+class ByteBudget:
     """What was received, in all and from each site.
 
-    >>> count = ByteCount(1000.0, 600.0)
+    >>> count = ByteBudget(1000.0, 600.0)
     >>> count.add(3, 700)
     >>> count.used_up, count.closed(3), count.closed(4)
     (False, True, False)

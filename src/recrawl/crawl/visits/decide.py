@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from recrawl.compare.digest import of_payload
 from recrawl.compare.validators import learn, usable
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits import verdicts
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.messages import Reading, Task
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import Redirects
 from recrawl.crawl.visits.servers import Server, Servers
-from recrawl.crawl.visits.verdicts import Flight, Verdict
+from recrawl.crawl.visits.verdicts import Flight, VisitResult
 from recrawl.discover.sitemaps import when
 from recrawl.model import Answer, Failure, State, Validators
 from recrawl.record.rows import HintRow
@@ -39,7 +39,7 @@ class Hands(Protocol):
     def again(self, flight: Flight) -> None:
         """Ask for a page once more: a retry, or the next step of a redirect."""
 
-    def done(self, flight: Flight, verdict: Verdict) -> None:
+    def done(self, flight: Flight, verdict: VisitResult) -> None:
         """The page is dealt with."""
 
     def feeds(self, server: Server, urls: str) -> None:
@@ -52,7 +52,7 @@ class Judge:
     def __init__(
         self,
         hands: Hands,
-        options: Options,
+        options: CrawlOptions,
         servers: Servers,
         recorder: Recorder,
         discovery: Discovery,
@@ -210,7 +210,7 @@ class Judge:
             flight.ask = step.follow
             self._hands.again(flight)
 
-    def _put(self, flight: Flight, verdict: Verdict) -> None:
+    def _put(self, flight: Flight, verdict: VisitResult) -> None:
         self._recorder.put(verdict)
         self._hands.done(flight, verdict)
 

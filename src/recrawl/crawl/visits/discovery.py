@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.discover import urls as addresses
-from recrawl.discover.known_urls import Known
+from recrawl.discover.known_urls import KnownUrls
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapGuard, TrapLimits
 from recrawl.model import State
@@ -57,7 +57,7 @@ class Discovery:
         self._traps = traps or TrapLimits()
         self._now = now
         self._guard: TrapGuard | None = None
-        self._known = Known(*store.keys())
+        self._known = KnownUrls(*store.keys())
         self._next = store.next_id("pages")
         self._refused: set[int] = set()
         self._cycle = cycle

@@ -18,25 +18,25 @@ from functools import lru_cache
 import numpy as np
 
 from recrawl.crawl.hints.pushes import heard
-from recrawl.crawl.hints.site_resources import Chores
-from recrawl.crawl.options import Options
+from recrawl.crawl.hints.site_resources import SiteResources
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.load_book import rested
-from recrawl.crawl.tally import Tally
-from recrawl.crawl.visits.byte_budget import ByteCount
+from recrawl.crawl.tally import RunCounts
+from recrawl.crawl.visits.byte_budget import ByteBudget
 from recrawl.crawl.visits.decide import Judge
 from recrawl.crawl.visits.discovery import Discovery, Fresh
 from recrawl.crawl.visits.messages import ReaderConfig, Task
-from recrawl.crawl.visits.prefetch import Ahead
+from recrawl.crawl.visits.prefetch import Prefetch
 from recrawl.crawl.visits.reader_pool import Readers
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import Redirects, recall_aliases
 from recrawl.crawl.visits.servers import Server, Servers, noise_table
-from recrawl.crawl.visits.verdicts import Flight, Verdict, told
+from recrawl.crawl.visits.verdicts import Flight, VisitResult, told
 from recrawl.fetch.http import Client, Request
 from recrawl.fetch.lanes import Lanes
 from recrawl.model import Answer, Failure, Outcome, Outcomes, Picks, State, Unvisited
 from recrawl.record.rows import Batch, CycleRow, unvisited
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 
 _QUEUE_BYTES = 64_000_000
 """Bodies that may wait for a reader; beyond that no download is begun."""
@@ -44,17 +44,17 @@ _DEAD = 5
 """Failed connections in a row after which a server is left alone for this run."""
 
 
-class Live:
+class LiveWeb:
     """The engine for one crawl or one cycle."""
 
     def __init__(
         self,
-        repository: Repository,
-        options: Options,
+        repository: Storage,
+        options: CrawlOptions,
         cycle: CycleRow,
         *,
         stop: Callable[[], bool] = lambda: False,
-        progress: Callable[[Tally], None] = lambda _: None,
+        progress: Callable[[RunCounts], None] = lambda _: None,
         until: float = float("inf"),
         release: Callable[[int], float] | None = None,
     ) -> None:
@@ -66,8 +66,8 @@ class Live:
         self._release = release
         self._begun = 0
         self._store = repository.store
-        self.tally = Tally()
-        self.bytes = ByteCount()
+        self.tally = RunCounts()
+        self.bytes = ByteBudget()
         """What may be received; without a limit unless somebody sets one."""
         recall_aliases(repository.store, options.scopes)
         self.servers = self._servers = Servers(repository.store, options, options.agent)
@@ -85,7 +85,7 @@ class Live:
             order="depth" if options.depth_first else "breadth",
             max_delay=options.max_delay,
         )
-        self._ahead = Ahead(repository.store, self._lanes, options.clock)
+        self._ahead = Prefetch(repository.store, self._lanes, options.clock)
         self.discovery = Discovery(
             repository.store,
             self._servers,
@@ -101,7 +101,7 @@ class Live:
         self._seen: dict[int, tuple[int, int]] = {}
         """What was found, and what it took; by page."""
         self._exploring = False
-        self._chores = Chores(
+        self._chores = SiteResources(
             self._client, self._lanes, self._servers, self.discovery, self._recorder, options, self.tally.warnings
         )
         self._judge = self._make_judge(repository)
@@ -173,7 +173,7 @@ class Live:
         self._readers.close()
         self._client.close()
 
-    def _make_judge(self, repository: Repository) -> Judge:
+    def _make_judge(self, repository: Storage) -> Judge:
         return Judge(
             self,
             self._options,
@@ -385,7 +385,7 @@ class Live:
         """A page of the server names feeds."""
         self._chores.feeds.named(server, urls)
 
-    def done(self, flight: Flight, verdict: Verdict) -> None:
+    def done(self, flight: Flight, verdict: VisitResult) -> None:
         """The page is dealt with."""
         self._servers[flight.server].boarding -= flight.boarded and flight.state.version < 0
         self.tally.outcomes[Outcome(verdict.visit.outcome)] += 1

@@ -18,7 +18,7 @@ _MOST = 20_000
 """Rows that may wait, of all servers together; beyond that they are looked up one by one."""
 
 
-class Ahead:
+class Prefetch:
     """The store's rows, in the order in which lanes will ask for them."""
 
     def __init__(self, store: Store, lanes: Lanes, clock: Callable[[], float]) -> None:

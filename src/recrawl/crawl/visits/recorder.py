@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.crawl.hints.claims import claims, promises
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.servers import Servers
-from recrawl.crawl.visits.verdicts import Flight, Verdict
+from recrawl.crawl.visits.verdicts import Flight, VisitResult
 from recrawl.model import State
 from recrawl.record.index import Document
 from recrawl.record.rows import Batch, FeedRow, SourceRow, VersionRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 
 _NEVER = float("inf")
 
@@ -24,7 +24,7 @@ class Recorder:
     """Gathers verdicts; `commit` makes them last."""
 
     def __init__(
-        self, repository: Repository, options: Options, servers: Servers, *, on_commit: Callable[[], None]
+        self, repository: Storage, options: CrawlOptions, servers: Servers, *, on_commit: Callable[[], None]
     ) -> None:
         """`on_commit` is called when `batch` is in the store, and just before it is emptied."""
         self._repository = repository
@@ -80,7 +80,7 @@ class Recorder:
         sql = "SELECT site, url, seen, etag, modified FROM feeds WHERE site = ?"
         return [FeedRow._make(row) for row in self._repository.store.db.execute(sql, (site,))]
 
-    def put(self, verdict: Verdict) -> None:
+    def put(self, verdict: VisitResult) -> None:
         """Gather a visit that brought no new version."""
         self.batch.visits.append(verdict.visit)
         self.batch.states.append(verdict.state)
@@ -91,7 +91,7 @@ class Recorder:
             self.batch.listed.append((0, verdict.state.id))
 
     def page_read(
-        self, flight: Flight, verdict: Verdict, reading: Reading, targets: NDArray[np.int32], origin: str
+        self, flight: Flight, verdict: VisitResult, reading: Reading, targets: NDArray[np.int32], origin: str
     ) -> None:
         """Gather a visit that brought a new version."""
         assert verdict.version is not None

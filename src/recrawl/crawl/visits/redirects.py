@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.servers import Server
 from recrawl.crawl.visits.verdicts import Flight
@@ -29,7 +29,7 @@ def recall_aliases(store: Store, scopes: Scopes) -> None:
     scopes.aliases.update(json.loads(store.meta(_ALIASES, "{}")))
 
 
-class Step(NamedTuple):
+class RedirectDecision(NamedTuple):
     """What to do: fail, follow, or (`target`) take the page for another one's old address."""
 
     failure: Failure | None = None
@@ -41,51 +41,51 @@ class Step(NamedTuple):
 class Redirects:
     """Judges redirects; remembers the chains of this run, to see loops and endless ones."""
 
-    def __init__(self, discovery: Discovery, options: Options, store: Store) -> None:
+    def __init__(self, discovery: Discovery, options: CrawlOptions, store: Store) -> None:
         self._discovery = discovery
         self._options = options
         self._store = store
         self._moved: dict[int, int] = {}
         self._came_from: dict[int, int] = {}
 
-    def judge(self, server: Server, flight: Flight, answer: Answer, batch: Batch) -> Step:
+    def judge(self, server: Server, flight: Flight, answer: Answer, batch: Batch) -> RedirectDecision:
         """What this redirect means."""
         location = answer.header("location")
         target = canonical(location, flight.ask, self._options.rules) if location else None
         if target is None:
-            return Step(Failure.REDIRECT_BAD, f"to '{location[:200]}'")
+            return RedirectDecision(Failure.REDIRECT_BAD, f"to '{location[:200]}'")
         if target == flight.ask or target in flight.trail:
-            return Step(Failure.REDIRECT_LOOP, f"back to {target}")
+            return RedirectDecision(Failure.REDIRECT_LOOP, f"back to {target}")
         scopes = self._options.scopes
         permanent = answer.status in _PERMANENT and not flight.trail
         if permanent and not scopes.knows(origin(target)) and scopes.is_seed(flight.url):
             scopes.adopt(flight.url, origin(target))
             self._store.set_meta(_ALIASES, json.dumps(scopes.aliases))
         if scopes.refuses(target, flight.depth) is not None:
-            return Step(Failure.REDIRECT_AWAY, f"to {target}")
+            return RedirectDecision(Failure.REDIRECT_AWAY, f"to {target}")
         if permanent:
             return self._permanent(server, flight, answer, target, batch)
         if len(flight.trail) >= self._options.redirects:
-            return Step(Failure.REDIRECT_LIMIT, f"more than {self._options.redirects} in a row")
+            return RedirectDecision(Failure.REDIRECT_LIMIT, f"more than {self._options.redirects} in a row")
         if origin(target) != server.origin:
-            return Step(Failure.REDIRECT_AWAY, f"to {target}")
+            return RedirectDecision(Failure.REDIRECT_AWAY, f"to {target}")
         if server.robots is not None and not server.robots.allows(target):
-            return Step(Failure.ROBOTS, f"redirected to {target}")
-        return Step(follow=target)
+            return RedirectDecision(Failure.ROBOTS, f"redirected to {target}")
+        return RedirectDecision(follow=target)
 
-    def _permanent(self, server: Server, flight: Flight, answer: Answer, target: str, batch: Batch) -> Step:
+    def _permanent(self, server: Server, flight: Flight, answer: Answer, target: str, batch: Batch) -> RedirectDecision:
         if self._came_by_redirects(flight.page) >= self._options.redirects:
-            return Step(Failure.REDIRECT_LIMIT, f"more than {self._options.redirects} in a row")
+            return RedirectDecision(Failure.REDIRECT_LIMIT, f"more than {self._options.redirects} in a row")
         if server.habits.learn(flight.url, target):
             server.dirty = True
         page, _ = self._discovery.add(target, parent=flight.page, depth=flight.depth, at=answer.at, batch=batch)
         if page < 0:
-            return Step(Failure.REDIRECT_AWAY, f"to {target}")
+            return RedirectDecision(Failure.REDIRECT_AWAY, f"to {target}")
         if self._leads_back(page, flight.page):
-            return Step(Failure.REDIRECT_LOOP, f"back from {target}")
+            return RedirectDecision(Failure.REDIRECT_LOOP, f"back from {target}")
         self._moved[flight.page] = page
         self._came_from[page] = flight.page
-        return Step(target=page)
+        return RedirectDecision(target=page)
 
     def _leads_back(self, page: int, start: int) -> bool:
         """Whether a page's own redirects, of this run or an earlier one, lead to where we come from."""

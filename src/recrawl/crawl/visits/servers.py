@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from recrawl.compare.gone import vanishing
 from recrawl.compare.noise.filters import Noise
-from recrawl.compare.validators import Trust
-from recrawl.crawl.options import Options, SiteOptions
-from recrawl.discover.redirect_habits import Habits
+from recrawl.compare.validators import ValidatorTrust
+from recrawl.crawl.options import CrawlOptions, SiteOptions
+from recrawl.discover.redirect_habits import RedirectHabits
 from recrawl.discover.scope import site
 from recrawl.discover.urls import origin
 from recrawl.fetch.robots import Robots
@@ -27,8 +27,8 @@ class Server:
     id: int
     origin: str
     robots: Robots | None
-    trust: Trust
-    habits: Habits
+    trust: ValidatorTrust
+    habits: RedirectHabits
     options: SiteOptions
     noise: int
     sitemap_at: float = 0.0
@@ -75,7 +75,7 @@ class Server:
 class Servers:
     """All servers, by number and by origin."""
 
-    def __init__(self, store: Store, options: Options, agent: str) -> None:
+    def __init__(self, store: Store, options: CrawlOptions, agent: str) -> None:
         self._options = options
         self._agent = agent
         self._noise_places = {noise: place for place, noise in enumerate(noise_table(options))}
@@ -157,8 +157,8 @@ class Servers:
             id=row.id,
             origin=row.origin,
             robots=robots,
-            trust=Trust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad),
-            habits=Habits.load(row.habits),
+            trust=ValidatorTrust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad),
+            habits=RedirectHabits.load(row.habits),
             options=self._options_of(row.origin),
             noise=self._noise_places[self._options.noise(row.origin)],
             sitemap_at=row.sitemap_at,
@@ -166,6 +166,6 @@ class Servers:
         )
 
 
-def noise_table(options: Options) -> list[Noise]:
+def noise_table(options: CrawlOptions) -> list[Noise]:
     """The different noise filters in use; servers and reader processes name them by their place here."""
     return list(dict.fromkeys([options.noise(""), *options.noises.values()]))

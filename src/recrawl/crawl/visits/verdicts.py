@@ -48,7 +48,7 @@ class Flight:
     """Bytes over the wire so far, redirects and retries included."""
 
 
-class Verdict(NamedTuple):
+class VisitResult(NamedTuple):
     """What goes into the batch for one visit."""
 
     visit: VisitRow
@@ -87,7 +87,7 @@ def told(visit: VisitRow) -> int:
 
 def failed(
     flight: Flight, number: int, cycle: int, at: float, answer: Answer | None, failure: Failure, detail: str
-) -> Verdict:
+) -> VisitResult:
     """A visit that says nothing about change. What was held off was not tried, so it is no mark against the page."""
     visit = _visit(flight, number, cycle, Outcome.FAILED, answer, at, -1)
     visit = visit._replace(failure=failure.value, detail=detail[:_MAX_DETAIL] or None)
@@ -95,10 +95,10 @@ def failed(
     state = before._replace(failures=before.failures + (failure not in NOT_TRIED), last_try=visit.at)
     if failure is Failure.ROBOTS:
         state = state._replace(state=int(State.BARRED))
-    return Verdict(visit, state)
+    return VisitResult(visit, state)
 
 
-def unchanged(flight: Flight, number: int, cycle: int, answer: Answer) -> Verdict:
+def unchanged(flight: Flight, number: int, cycle: int, answer: Answer) -> VisitResult:
     """304, or the same bytes as before: no version, but a revisit record that says so."""
     before = flight.state
     not_modified = answer.status == 304
@@ -107,12 +107,12 @@ def unchanged(flight: Flight, number: int, cycle: int, answer: Answer) -> Verdic
     record = warc.revisit(flight.url, answer.at, answer.ip, before.payload, before.version_at, same)
     visit = _visit(flight, number, cycle, Outcome.UNCHANGED, answer, answer.at, before.version)
     state = _present(before, answer, quiet=before.quiet + 1 if not_modified else 0)
-    return Verdict(visit, state, record=record)
+    return VisitResult(visit, state, record=record)
 
 
 def read(
     flight: Flight, number: int, cycle: int, reading: Reading, noise: bytes, version: int, new_links: int
-) -> Verdict:
+) -> VisitResult:
     """New bytes: a new version, and a change when the text is another one (spec C1)."""
     answer, before = flight.answer, flight.state
     assert answer is not None
@@ -152,7 +152,7 @@ def read(
         digest=reading.digest,
         noise=noise,
     )
-    return Verdict(visit, state, version=row)
+    return VisitResult(visit, state, version=row)
 
 
 def missing(
@@ -164,7 +164,7 @@ def missing(
     target: int,
     vanishing: bool,
     confirm_seconds: float,
-) -> Verdict:
+) -> VisitResult:
     """404, 410 or a permanent redirect (`target` is where to): believed only when confirmed (spec C5)."""
     before = flight.state
     moved = target >= 0
@@ -187,9 +187,9 @@ def missing(
         visit = _visit(flight, number, cycle, Outcome.FAILED, answer, answer.at, -1)
         failure = Failure.MOVED if moved else Failure.MISSING
         visit = visit._replace(failure=failure.value, detail=f"HTTP {answer.status}")
-        return Verdict(visit, state._replace(failures=before.failures + 1, last_try=answer.at))
+        return VisitResult(visit, state._replace(failures=before.failures + 1, last_try=answer.at))
     visit = _visit(flight, number, cycle, Outcome.GONE, answer, answer.at, -1)
-    return Verdict(
+    return VisitResult(
         visit,
         state._replace(
             visits=before.visits + 1,

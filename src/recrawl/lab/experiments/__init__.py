@@ -15,10 +15,20 @@ from __future__ import annotations
 from recrawl.lab.experiments.alqaaideh2009 import experiments as q_runs
 from recrawl.lab.experiments.barbosa2003 import experiments
 from recrawl.lab.experiments.radinsky2013 import crawling, extensions, figures, tables
-from recrawl.lab.experiments.result import Claim, Experiment, Options, Picture, Result, Verdict
+from recrawl.lab.experiments.result import Claim, Experiment, ExperimentOptions, Picture, Result, Verdict
 from recrawl.lab.experiments.tan2007 import figures as t_figures
 
-__all__ = ["DOCUMENTS", "EXPERIMENTS", "GROUPS", "Claim", "Experiment", "Options", "Picture", "Result", "Verdict"]
+__all__ = [
+    "DOCUMENTS",
+    "EXPERIMENTS",
+    "GROUPS",
+    "Claim",
+    "Experiment",
+    "ExperimentOptions",
+    "Picture",
+    "Result",
+    "Verdict",
+]
 
 DOCUMENTS = {
     "T": "Tan, Zhuang, Mitra, Giles 2007: Efficiently Detecting Webpage Updates Using Samples",

@@ -102,7 +102,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ExperimentOptions:
     """How experiments are run."""
 
     scale: float = 1.0
@@ -137,4 +137,4 @@ class Experiment:
     place: str
     """Table or figure."""
     title: str
-    run: Callable[[Options], Result]
+    run: Callable[[ExperimentOptions], Result]

@@ -175,7 +175,7 @@ def to_cache(name: Path | None, columns: dict[str, NDArray[Any]]) -> None:
 
 def _read_group(file: Path, group: int) -> Facts:
     """The facts of one row group."""
-    reader = PageReader()
+    reader = FactReader()
     columns: list[_Row] = []
     lists: dict[tuple[int, ...], int] = {}
     bags: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
@@ -197,7 +197,7 @@ _OUTLINE = 40
 _OUTLINE_DEPTH = 3
 
 
-class PageReader:
+class FactReader:
     """Reads versions; the same bytes of the same page are read once."""
 
     def __init__(self) -> None:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Clusters, Folders, Links
+from recrawl.book import Clusters, Directories, LinkGraph
 from recrawl.errors import BadArchive
-from recrawl.learn.shocks.url_templates import forms
+from recrawl.learn.shocks.url_templates import url_templates
 from recrawl.learn.structure.directories import places
 
 ABSENT = -1
@@ -37,13 +37,13 @@ class LinkLists:
     start: NDArray[np.int64]
     target: NDArray[np.int32]
 
-    def at(self, lists: NDArray[np.int32]) -> Links:
+    def at(self, lists: NDArray[np.int32]) -> LinkGraph:
         """The links of pages, given each page's list; -1 stands for a page without links."""
         safe = np.maximum(lists, 0)
         counts = np.where(lists >= 0, self.start[safe + 1] - self.start[safe], 0)
         start = np.concatenate(([0], np.cumsum(counts)))
         inside = np.arange(start[-1]) - np.repeat(start[:-1], counts)
-        return Links(start, self.target[np.repeat(self.start[safe], counts) + inside])
+        return LinkGraph(start, self.target[np.repeat(self.start[safe], counts) + inside])
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class History:
     """One per page."""
     folder: NDArray[np.int64]
     """One per page: its directory's number in `folders`."""
-    folders: Folders
+    folders: Directories
     form: NDArray[np.int64]
     """One per page: a number for the form of its address."""
     first: NDArray[np.int64]
@@ -126,7 +126,7 @@ def assemble(
         site=site,
         folder=folder,
         folders=folders,
-        form=forms(urls),
+        form=url_templates(urls),
         first=np.append(np.flatnonzero(np.diff(page, prepend=-1)), len(page)).astype(np.int64),
         time=time - begins[site[page]],
         version=version,

@@ -33,7 +33,7 @@ _INDEX = ("index.html", "index.htm", "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class HistoryRows:
     """The rows of several files as one: sorted by page and time, the last of equal rows kept."""
 
     urls: list[str]
@@ -103,7 +103,7 @@ def history_of(
     return replace(history, clusters=_clusters(history, files, rows)) if clusters else history
 
 
-def sorted_rows(files: Sequence[Facts]) -> Rows:
+def sorted_rows(files: Sequence[Facts]) -> HistoryRows:
     """All rows in order."""
     if not sum(map(len, files)):
         raise BadArchive("the archive has no rows")
@@ -117,11 +117,11 @@ def sorted_rows(files: Sequence[Facts]) -> Rows:
         scheme, _, rest = url.partition("://")
         if scheme not in ("http", "https") or not rest.partition("/")[0]:
             raise BadArchive(f"'{url[:200]}' is not an http or https address")
-    return Rows(urls, page[last].astype(np.int64), order[last])
+    return HistoryRows(urls, page[last].astype(np.int64), order[last])
 
 
 def _counted(
-    files: Sequence[Facts], rows: Rows, text: NDArray[np.int64], steps: NDArray[np.bool_]
+    files: Sequence[Facts], rows: HistoryRows, text: NDArray[np.int64], steps: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Versions as numbers that go up with every step. Where a page goes on in another file, any other text is one."""
     file = np.repeat(np.arange(len(files)), [len(facts) for facts in files])[rows.place]
@@ -139,7 +139,7 @@ def _weights(history: History) -> NDArray[np.float64]:
     return ranks * len(ranks)
 
 
-def _clusters(history: History, files: Sequence[Facts], rows: Rows) -> Clusters:
+def _clusters(history: History, files: Sequence[Facts], rows: HistoryRows) -> Clusters:
     """Clusters of like pages, by the facts of each page's first version that has words (spec S4)."""
     assert history.links is not None
     first = history.first[:-1].copy()
@@ -166,7 +166,7 @@ def _clusters(history: History, files: Sequence[Facts], rows: Rows) -> Clusters:
     return clusters_of(history, known, np.random.default_rng(0))
 
 
-def _links(files: Sequence[Facts], rows: Rows) -> LinkLists:
+def _links(files: Sequence[Facts], rows: HistoryRows) -> LinkLists:
     """Lists of page numbers; links that lead to no page of the archive are left out."""
     lists_before = np.cumsum([0, *(len(facts.link_start) - 1 for facts in files[:-1])])
     of_row = np.concatenate([facts.links + np.int32(n) for facts, n in zip(files, lists_before, strict=True)])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.lab.predict.days import Days
-from recrawl.lab.predict.methods import Predicted
+from recrawl.lab.predict.methods import Predictions
 from recrawl.lab.predict.pooled_predictor import FAMILIES, predict
 from recrawl.lab.predict.protocol import outcome
 
@@ -19,5 +19,5 @@ def ablation(
     """For all features, then without each family: accuracy, AUC, Brier score, over all and over middling pages."""
     for family in ("", *families):
         chance = predict(days, train, test_days, seed, without=(family,) if family else ())
-        told = Predicted(chance, chance >= 0.5, np.zeros(chance.shape, np.bool_))
+        told = Predictions(chance, chance >= 0.5, np.zeros(chance.shape, np.bool_))
         yield {"without": family or "nothing", **outcome(days, told, test_days).summary()}

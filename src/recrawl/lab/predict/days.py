@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from recrawl.book import Links
+from recrawl.book import LinkGraph
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats.archive import files_of
 from recrawl.lab.formats.page_facts import Facts, facts_of
 from recrawl.lab.histories.change_steps import least, steps_of
 from recrawl.lab.histories.history import LinkLists
-from recrawl.lab.histories.opening import Rows, history_of, sorted_rows
+from recrawl.lab.histories.opening import HistoryRows, history_of, sorted_rows
 from recrawl.lab.predict.change_kinds import new_links, relevance
 from recrawl.lab.predict.word_counts import bags_of
 from recrawl.learn.experts.features import row_sums
@@ -82,10 +82,10 @@ class Days:
         """Page by word: the counts of that day's versions; no words where a page was not observed."""
         return bag_rows(self.bags, self.text[:, day])
 
-    def links_on(self, day: int) -> Links:
+    def links_on(self, day: int) -> LinkGraph:
         """The links among these pages on a day; of a page that was not observed, none."""
         if self.links is None or self.lists is None:
-            return Links(np.zeros(len(self) + 1, np.int64), np.zeros(0, np.int32))
+            return LinkGraph(np.zeros(len(self) + 1, np.int64), np.zeros(0, np.int32))
         found = self.links.at(self.lists[:, day])
         if self.kept is None:
             return found
@@ -93,7 +93,7 @@ class Days:
         number[self.kept] = np.arange(len(self))
         target = number[found.target]
         ends = np.concatenate(([0], np.cumsum(target >= 0)))
-        return Links(ends[found.start], target[target >= 0])
+        return LinkGraph(ends[found.start], target[target >= 0])
 
     def take(self, pages: Numbers) -> Days:
         """Some of the pages."""
@@ -287,7 +287,7 @@ def checked(label: str) -> None:
 def _versions(
     files: list[Path],
     facts: list[Facts],
-    rows: Rows,
+    rows: HistoryRows,
     row: Numbers,
     label: str,
     cache: Path | None,
@@ -309,7 +309,7 @@ def _column(facts: Sequence[Facts], name: str) -> Numbers:
     return column
 
 
-def _rows_at(facts: Sequence[Facts], rows: Rows, grid: Numbers) -> Numbers:
+def _rows_at(facts: Sequence[Facts], rows: HistoryRows, grid: Numbers) -> Numbers:
     """Page by day: the place among the sorted rows of the row in force, -1 before the first."""
     time = _column(facts, "time")[rows.place]
     begin = min(int(time.min()), int(grid.min()))
@@ -321,7 +321,7 @@ def _rows_at(facts: Sequence[Facts], rows: Rows, grid: Numbers) -> Numbers:
     return np.where(found, place, -1)
 
 
-def _grid(files: list[Path], facts: list[Facts], rows: Rows, times: Numbers | None) -> tuple[Numbers, Flags]:
+def _grid(files: list[Path], facts: list[Facts], rows: HistoryRows, times: Numbers | None) -> tuple[Numbers, Flags]:
     """All times of observation, and which pages were looked at at which."""
     if times is not None:
         return times, np.ones((len(rows.urls), len(times)), np.bool_)

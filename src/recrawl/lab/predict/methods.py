@@ -23,7 +23,7 @@ from recrawl.lab.predict import online
 from recrawl.lab.predict.days import Days
 from recrawl.learn.experts import platt
 from recrawl.learn.experts.classifiers import Panel, bagged, boosted, calibrated, margins, one, united, votes
-from recrawl.learn.experts.features import Diary, Own, Shape, own, pairs
+from recrawl.learn.experts.features import Diary, OwnFeatures, Shape, own, pairs
 from recrawl.learn.experts.selection import Experts, by_content, by_graph, by_time
 from recrawl.learn.experts.word_dynamics import Dynamics, dynamics
 
@@ -42,7 +42,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PredictionSetting:
     """How predictions are made."""
 
     method: str = "3d"
@@ -70,7 +70,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Predicted:
+class Predictions:
     """Page by test day."""
 
     chance: Floats
@@ -83,22 +83,22 @@ class Predicted:
 
 def predict(
     days: Days,
-    setting: Setting,
+    setting: PredictionSetting,
     test_days: range,
     progress: Callable[[int, int], None] = lambda *_: None,
     *,
     targets: NDArray[np.int64] | None = None,
-) -> Predicted:
+) -> Predictions:
     """The predictions of a method for the test days: for all pages, or at least for the targets."""
     if not len(test_days) or test_days.step != 1 or test_days.stop > days.seen.shape[1]:
         raise UsageError("test days are days of the history, one after another")
     if setting.method == "pooled":
         pooled = importlib.import_module("recrawl.lab.predict.pooled_predictor")
         chance = pooled.predict(days, setting.train, test_days, setting.seed)
-        return Predicted(chance, chance >= 0.5, np.zeros(chance.shape, np.bool_))
+        return Predictions(chance, chance >= 0.5, np.zeros(chance.shape, np.bool_))
     often = frequency(days, setting.train, test_days)
     if setting.method == "frequency":
-        return Predicted(often, often >= 0.5, np.zeros(often.shape, np.bool_))
+        return Predictions(often, often >= 0.5, np.zeros(often.shape, np.bool_))
     if test_days.start < setting.first:
         raise UsageError(
             f"{setting.train} training days need {setting.first} days of history before the first prediction, "
@@ -115,7 +115,7 @@ def predict(
     return _told(days, setting, asked, *voted(days, setting, asked, chosen, wanted, progress))
 
 
-def _told(days: Days, setting: Setting, asked: range, says: Flags, score: Floats) -> Predicted:
+def _told(days: Days, setting: PredictionSetting, asked: range, says: Flags, score: Floats) -> Predictions:
     """Chances from what machines said of the days asked; the first is only there to calibrate by."""
     often, one_class = _shrunk(days, setting.train, asked)
     # Where all examples have the same label there is nothing to learn: how many they are says how sure it is.
@@ -146,7 +146,7 @@ def _window_sums(flags: Flags, train: int, test_days: range) -> Floats:
     return total[:, at] - total[:, np.maximum(at - train, 0)]
 
 
-def chosen_experts(days: Days, setting: Setting, before: int, words: Dynamics | None = None) -> Experts:
+def chosen_experts(days: Days, setting: PredictionSetting, before: int, words: Dynamics | None = None) -> Experts:
     """The experts of every page, from the days before a day (spec L4)."""
     last = before - 1
     if setting.experts == "graph":
@@ -164,7 +164,7 @@ def words_before(days: Days, before: int) -> Dynamics:
 
 def voted(
     days: Days,
-    setting: Setting,
+    setting: PredictionSetting,
     asked: range,
     chosen: Experts | None,
     wanted: NDArray[np.int64],
@@ -190,7 +190,9 @@ def voted(
     return says, score
 
 
-def _cost(features: Own, diary: Diary, setting: Setting, shape: Shape, wanted: NDArray[np.int64], day: int) -> float:
+def _cost(
+    features: OwnFeatures, diary: Diary, setting: PredictionSetting, shape: Shape, wanted: NDArray[np.int64], day: int
+) -> float:
     """The machines' one parameter, from the first window."""
     some = wanted[np.linspace(0, len(wanted) - 1, min(_TRIED, len(wanted))).astype(np.int64)]
     flat = setting.method == "1d"
@@ -199,9 +201,9 @@ def _cost(features: Own, diary: Diary, setting: Setting, shape: Shape, wanted: N
 
 
 def judge_of(
-    features: Own,
+    features: OwnFeatures,
     diary: Diary,
-    setting: Setting,
+    setting: PredictionSetting,
     shape: Shape,
     chosen: Experts | None,
     targets: NDArray[np.int64],
@@ -235,7 +237,7 @@ def _single(side: Floats) -> tuple[Flags, Floats]:
     return side > 0, side
 
 
-def _united(panels: list[Panel], setting: Setting, day: int, cost: float) -> Floats:
+def _united(panels: list[Panel], setting: PredictionSetting, day: int, cost: float) -> Floats:
     """Relational union, bagging or boosting."""
     found = np.full(len(panels[0]), np.nan)
     rng = np.random.default_rng([setting.seed, day])
@@ -260,10 +262,10 @@ def _calibrated(score: Floats, days: Days, asked: range) -> Floats:
     return chance
 
 
-def _with_fallback(chance: Floats, says: Flags, often: Floats) -> Predicted:
+def _with_fallback(chance: Floats, says: Flags, often: Floats) -> Predictions:
     """Where the machines abstained, the page's frequency; where there is none either, not a number."""
     lacking = ~np.isfinite(chance)
-    return Predicted(
+    return Predictions(
         np.where(lacking, often, chance),
         np.where(lacking, np.nan_to_num(often) >= 0.5, says),
         lacking & np.isfinite(often),

@@ -19,7 +19,7 @@ from scipy import sparse
 from recrawl.lab.predict.days import Days
 from recrawl.learn.experts.classifiers import LEAST, votes
 from recrawl.learn.experts.features import Diary, Shape, own_numbers, pairs, row_sums
-from recrawl.learn.experts.incremental import Following
+from recrawl.learn.experts.incremental import IncrementalRelations
 from recrawl.learn.experts.online_learner import Online
 from recrawl.learn.experts.selection import Experts
 from recrawl.learn.experts.word_dynamics import Dynamics
@@ -105,7 +105,7 @@ def weights(days: Days, asked: range, chosen: Experts, words: Dynamics | None, t
     if chosen.kind != "xcorr" or words is None or not known.any():
         return found
     a = np.broadcast_to(targets[:, None], known.shape)[known]
-    following = Following(words, a, chosen.page[targets][known].astype(np.int64))
+    following = IncrementalRelations(words, a, chosen.page[targets][known].astype(np.int64))
     for day in range(asked.stop):
         if day >= asked.start:
             found[day - asked.start, :, 1:][known] = following.weights()

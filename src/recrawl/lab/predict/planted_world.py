@@ -46,7 +46,7 @@ class Planted:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class World:
+class PlantedWorld:
     """Days, and what is true of them."""
 
     days: Days
@@ -56,7 +56,7 @@ class World:
     """One per page: the first page of its group."""
 
 
-def planted(how: Planted = Planted()) -> World:
+def planted(how: Planted = Planted()) -> PlantedWorld:
     """A world.
 
     >>> world = planted(Planted(groups=3, size=3, days=40, noise=0.0, lag=2))
@@ -85,7 +85,7 @@ def planted(how: Planted = Planted()) -> World:
         lists=np.broadcast_to(np.arange(pages, dtype=np.int32)[:, None], text.shape).copy(),
         links=LinkLists(np.zeros(0, np.int32), starts, leader.astype(np.int32)),
     )
-    return World(days, group % len(KINDS), leader)
+    return PlantedWorld(days, group % len(KINDS), leader)
 
 
 def _group(how: Planted, kind: str, rng: np.random.Generator) -> NDArray[np.int64]:

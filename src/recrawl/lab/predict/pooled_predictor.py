@@ -74,9 +74,9 @@ def _predicted(
 ) -> Column:
     rng = np.random.default_rng([seed, 11])
     most = min(pooled.MOST_ROWS, max(LEAST_ROWS, ROWS_A_PAGE * len(days))) if most is None else most
-    rows = Rows(days, max(0, test_days.start - train), without)
+    rows = FeatureRows(days, max(0, test_days.start - train), without)
     chance = np.full((len(days), len(test_days)), np.nan)
-    model: pooled.Pooled | None = None
+    model: pooled.PooledModel | None = None
     share = min(1.0, most / max(1, int(days.labelled[:, rows.start : test_days.start].sum())))
     fitted = 0
     for day in range(test_days.stop):
@@ -106,7 +106,7 @@ def _failing(days: Days, chance: Column, test_days: range, since: slice) -> bool
     return loss > 1.2 * expected + 2.0 * float(np.sqrt(expected))
 
 
-class Rows:
+class FeatureRows:
     """Runs through the days; makes rows of features, and keeps those to learn from."""
 
     def __init__(self, days: Days, start: int, without: Collection[str] = ()) -> None:
@@ -169,7 +169,7 @@ class Rows:
         self.kept = [kept for kept in self.kept if kept[0] >= day]
         self.start = max(self.start, day)
 
-    def fitted(self, rng: np.random.Generator) -> pooled.Pooled:
+    def fitted(self, rng: np.random.Generator) -> pooled.PooledModel:
         """The model of the rows that are kept."""
         if not self.kept:
             none = np.zeros((0, len(self.names)), np.float32)

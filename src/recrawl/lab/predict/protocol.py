@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from recrawl.errors import UsageError
 from recrawl.lab.predict.days import Days
-from recrawl.lab.predict.methods import Predicted, Setting, observations, predict
+from recrawl.lab.predict.methods import Predictions, PredictionSetting, observations, predict
 from recrawl.lab.predict.scores import MIDDLING, by_page, calibration, scored
 
 ALPHA = 0.3
@@ -26,7 +26,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class Evaluation:
     """What a run predicted and what came, for the pages that are judged."""
 
     truth: Flags
@@ -34,7 +34,7 @@ class Outcome:
     """Page by test day: there is a label, and a prediction."""
     unknown: int
     """Predictions that were not made: not enough history yet."""
-    predicted: Predicted
+    predicted: Predictions
     middling: Flags
     """One per page."""
 
@@ -82,7 +82,7 @@ def flipping(days: Days, alpha: float = ALPHA) -> Flags:
     return kept
 
 
-def last_days(days: Days, setting: Setting, wanted: int | None) -> range:
+def last_days(days: Days, setting: PredictionSetting, wanted: int | None) -> range:
     """The last days that can be predicted."""
     total = days.seen.shape[1]
     first = setting.first
@@ -96,13 +96,13 @@ def last_days(days: Days, setting: Setting, wanted: int | None) -> range:
 
 def run(
     days: Days,
-    setting: Setting,
+    setting: PredictionSetting,
     over: range,
     *,
     observe: float = 1.0,
     judged: Flags | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> Outcome:
+) -> Evaluation:
     """Predict and compare; only the pages `judged` count, but all may be experts."""
     if not 0 < observe <= 1:
         raise UsageError(f"the share of observed pages is over 0 and up to 1, not {observe:g}")
@@ -111,7 +111,7 @@ def run(
     return outcome(days, predict(known, setting, over, progress, targets=targets), over, judged)
 
 
-def outcome(days: Days, predicted: Predicted, over: range, judged: Flags | None = None) -> Outcome:
+def outcome(days: Days, predicted: Predictions, over: range, judged: Flags | None = None) -> Evaluation:
     """Predictions held against what came."""
     part = slice(over.start, over.stop)
     label = days.labelled[:, part].copy()
@@ -120,4 +120,4 @@ def outcome(days: Days, predicted: Predicted, over: range, judged: Flags | None 
     counts = label & np.isfinite(predicted.chance)
     rate = np.nan_to_num(days.rate(), nan=-1.0)
     middling = (rate >= MIDDLING[0]) & (rate <= MIDDLING[1])
-    return Outcome(days.changed[:, part], counts, int((label & ~counts).sum()), predicted, middling)
+    return Evaluation(days.changed[:, part], counts, int((label & ~counts).sum()), predicted, middling)

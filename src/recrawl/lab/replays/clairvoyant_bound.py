@@ -22,7 +22,7 @@ from recrawl.model import Pages
 
 
 @dataclass(frozen=True, slots=True)
-class Jobs:
+class UnitJobs:
     """One per stretch, in order of release: its page, and the first and last moment that can find it."""
 
     page: NDArray[np.int64]
@@ -33,7 +33,7 @@ class Jobs:
         return len(self.page)
 
 
-def jobs_of(history: History, moments: NDArray[np.float64]) -> Jobs:
+def jobs_of(history: History, moments: NDArray[np.float64]) -> UnitJobs:
     """The stretches of a history that visits at these moments can find. Moments count from 1; 0 is the start."""
     page, last_moment = history.page_of, len(moments)
     first_seen = np.searchsorted(np.concatenate(([0.0], moments)), history.time)
@@ -49,10 +49,10 @@ def jobs_of(history: History, moments: NDArray[np.float64]) -> Jobs:
     later = release >= 1  # what is there at the start is in the repository
     page, release, deadline = page[later], release[later], deadline[later]
     order = np.argsort(release, kind="stable")
-    return Jobs(page[order], release[order], deadline[order])
+    return UnitJobs(page[order], release[order], deadline[order])
 
 
-def schedule(jobs: Jobs, pages: int, room: NDArray[np.int64]) -> list[Pages]:
+def schedule(jobs: UnitJobs, pages: int, room: NDArray[np.int64]) -> list[Pages]:
     """The pages to visit at each moment, at most as many as there is room for: earliest deadline first."""
     due = np.full(pages, -1, np.int64)  # a page has one open job at most: its present stretch
     bounds = np.searchsorted(jobs.release, np.arange(1, len(room) + 2))

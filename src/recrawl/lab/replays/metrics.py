@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.lab.histories.history import History
-from recrawl.lab.replays.timeline import Tape
+from recrawl.lab.replays.timeline import Timeline
 from recrawl.model import Outcomes, Pages
 
 DAY = 86400.0
@@ -100,7 +100,7 @@ class Meter:
         self._site_bytes = np.zeros(sites, np.int64)
 
     def count(
-        self, pages: Pages, what: NDArray[np.int8], asked: Pages, waited: NDArray[np.float64], tape: Tape
+        self, pages: Pages, what: NDArray[np.int8], asked: Pages, waited: NDArray[np.float64], tape: Timeline
     ) -> None:
         """Take in visits: those that were answered (`asked`) had been out of date for so long (`waited`)."""
         found = Outcomes(pages, what).changed
@@ -124,7 +124,7 @@ class Meter:
         self._rows.append((int(visits), int(found), weight, int(failed), int(size)))
         self._now[:] = 0
 
-    def look(self, tape: Tape) -> None:
+    def look(self, tape: Timeline) -> None:
         """How fresh is the repository now?"""
         # This is done most often of all over all pages: `compress` takes a fifth of the time of an index.
         stale = tape.since.compress(np.isfinite(tape.since))

@@ -10,7 +10,7 @@ from recrawl.learn.value.importance import Floats, arrivals
 from recrawl.model import Outcome, Pages
 
 
-class Brought:
+class NewLinks:
     """Counts, page by page."""
 
     def __init__(self, history: History) -> None:

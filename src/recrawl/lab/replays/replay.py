@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.budget.allowance import Allowance
-from recrawl.choose.budget.budgeted import Allowed
+from recrawl.choose.budget.budgeted import Budgeted
 from recrawl.choose.protocol import Policy, needs_of
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.metrics import Meter, Record
-from recrawl.lab.replays.new_links import Brought
+from recrawl.lab.replays.new_links import NewLinks
 from recrawl.lab.replays.simulated_hints import Source, check_source
-from recrawl.lab.replays.timeline import Tape
+from recrawl.lab.replays.timeline import Timeline
 from recrawl.learn.value.importance import COSTS, costs, tempered
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Pages, Picks
@@ -101,7 +101,7 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
     check(history, policy, setup)
     web = Web(history, setup)
     book = web.first_book()
-    chooser = Allowed(policy, Allowance(bytes=setup.bytes)) if setup.bytes else policy
+    chooser = Budgeted(policy, Allowance(bytes=setup.bytes)) if setup.bytes else policy
     needs = needs_of(policy)
     for k in range(1, setup.cycles + 1):
         web.begin(k, book, needs)
@@ -133,7 +133,7 @@ class Web:
     """The history as a world. One cycle after another: `begin`, visits, `end`."""
 
     def __init__(self, history: History, setup: Setup) -> None:
-        self.tape = Tape(history)
+        self.tape = Timeline(history)
         self.meter = Meter(history, setup.cycles, setup.budget, weighted=setup.weighted)
         self._setup = setup
         self._history = history
@@ -145,7 +145,7 @@ class Web:
         self._seen: list[tuple[Pages, NDArray[np.int8], NDArray[np.float64]]] = []
         self._lists = np.zeros(0, np.int32)
         self._source = Source(history, setup.hints, setup.seed) if setup.hints else None
-        self._brought: Brought | None = None
+        self._brought: NewLinks | None = None
         self._linked = np.ones(len(history), bool)
         if setup.discover == "links":
             self._linked = self.tape.version != ABSENT
@@ -259,7 +259,7 @@ class Web:
     def _count_links(self, book: Book) -> None:
         """What changes have brought in new links so far; counted from the first cycle on."""
         if self._brought is None:
-            self._brought = Brought(self._history)
+            self._brought = NewLinks(self._history)
         book.arrivals = self._brought.arrivals()
 
     def _follow(self, pages: Pages) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from recrawl.model import Outcome, Outcomes, Picks
 
 
-class Still:
+class NeverChanged:
     """A world in which nothing ever changes."""
 
     def visit(self, picks: Picks) -> Outcomes:
@@ -15,7 +15,7 @@ class Still:
         return Outcomes(picks.pages, np.full(len(picks), Outcome.UNCHANGED, np.int8))
 
 
-class Busy:
+class AlwaysChanged:
     """A world in which a visit finds the page changed with a fixed chance, or fails with another."""
 
     def __init__(self, seed: int, *, changed: float = 0.3, failed: float = 0.05) -> None:

@@ -18,7 +18,7 @@ from recrawl.lab.histories.history import ABSENT, History
 from recrawl.model import Outcome, Pages
 
 
-class Tape:
+class Timeline:
     """A history with a reading head. At time 0 the repository holds every page that is there."""
 
     def __init__(self, history: History) -> None:

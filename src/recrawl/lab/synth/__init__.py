@@ -1,4 +1,4 @@
-"""A living web from a seed: `World` says what it is like, `write` makes an archive of it.
+"""A living web from a seed: `SyntheticWorld` says what it is like, `write` makes an archive of it.
 
     world.py     the parameters, each with a default and a line of help
     kinds.py     news, documentation, shop, blog, university: how the kinds of site differ
@@ -16,6 +16,6 @@ Each site has its own stream of random numbers, so site 3 is the same in a world
 
 from recrawl.lab.synth.generate import generate, hosts, write
 from recrawl.lab.synth.site_kinds import KINDS, Kind
-from recrawl.lab.synth.world import PARAMETERS, Parameter, World
+from recrawl.lab.synth.world import PARAMETERS, Parameter, SyntheticWorld
 
-__all__ = ["KINDS", "PARAMETERS", "Kind", "Parameter", "World", "generate", "hosts", "write"]
+__all__ = ["KINDS", "PARAMETERS", "Kind", "Parameter", "SyntheticWorld", "generate", "hosts", "write"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recrawl.lab.synth.rhythm import DAY, HOUR, Reals, Rhythm, Seconds
 from recrawl.lab.synth.site_kinds import Kind
-from recrawl.lab.synth.world import World
+from recrawl.lab.synth.world import SyntheticWorld
 
 NEVER = 1 << 60
 """Later than any world's end."""
@@ -23,7 +23,7 @@ _EARLY = 3 * HOUR
 class Dice:
     """What every draw needs."""
 
-    world: World
+    world: SyntheticWorld
     kind: Kind
     rhythm: Rhythm
     rng: np.random.Generator

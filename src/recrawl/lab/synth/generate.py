@@ -1,4 +1,4 @@
-"""From a `World` to rows: site after site in order of address, page after page, version after version."""
+"""From a `SyntheticWorld` to rows: site after site in order of address, page after page, version after version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recrawl.lab.synth.page_versions import Histories
 from recrawl.lab.synth.site_kinds import KINDS, Kind
 from recrawl.lab.synth.site_plan import plan_site
 from recrawl.lab.synth.vocabulary import Words
-from recrawl.lab.synth.world import World
+from recrawl.lab.synth.world import SyntheticWorld
 
 _BATCH_BYTES = 32 << 20
 _VOCABULARY = 1 << 31  # a spawn key that no site has
@@ -24,10 +24,10 @@ Progress = Callable[[int, int], None]
 """Told how many sites are done and how many rows there are."""
 
 
-def hosts(world: World) -> list[tuple[str, Kind]]:
+def hosts(world: SyntheticWorld) -> list[tuple[str, Kind]]:
     """The host and kind of each site. A site's do not depend on how many come after it.
 
-    >>> [host for host, _ in hosts(World(sites=4, kinds="news=3,blog=1"))]
+    >>> [host for host, _ in hosts(SyntheticWorld(sites=4, kinds="news=3,blog=1"))]
     ['news1.example', 'news2.example', 'news3.example', 'blog1.example']
     """
     weights = world.weights
@@ -42,7 +42,7 @@ def hosts(world: World) -> list[tuple[str, Kind]]:
     return found
 
 
-def generate(world: World, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
+def generate(world: SyntheticWorld, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a world in an archive's order, in batches of some megabytes."""
     words = Words(np.random.default_rng(np.random.SeedSequence(world.seed, spawn_key=(_VOCABULARY,))))
     named = hosts(world)
@@ -57,12 +57,12 @@ def generate(world: World, progress: Progress | None = None) -> Iterator[pa.Reco
         progress(world.sites, rows)
 
 
-def write(world: World, path: Path, progress: Progress | None = None) -> int:
+def write(world: SyntheticWorld, path: Path, progress: Progress | None = None) -> int:
     """Write a world as an archive; returns the number of rows."""
     return write_batches(path, generate(world, progress))
 
 
-def _site(world: World, site: int, named: list[tuple[str, Kind]], words: Words) -> Iterator[pa.RecordBatch]:
+def _site(world: SyntheticWorld, site: int, named: list[tuple[str, Kind]], words: Words) -> Iterator[pa.RecordBatch]:
     host, kind = named[site]
     rng = np.random.default_rng(np.random.SeedSequence(world.seed, spawn_key=(site,)))
     plan = plan_site(world, host, kind, words, rng)

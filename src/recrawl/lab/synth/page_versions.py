@@ -14,10 +14,10 @@ import numpy as np
 from recrawl.lab.synth.body import Body
 from recrawl.lab.synth.changes import NEVER
 from recrawl.lab.synth.rhythm import DAY, Seconds
-from recrawl.lab.synth.site_plan import PER_LIST, Plan
+from recrawl.lab.synth.site_plan import PER_LIST, SitePlan
 from recrawl.lab.synth.template import END, Template, day, minute, stamp
 from recrawl.lab.synth.vocabulary import Words
-from recrawl.lab.synth.world import World
+from recrawl.lab.synth.world import SyntheticWorld
 
 _FRAME_BYTES = 2500
 _LINK_BYTES = 110
@@ -27,7 +27,9 @@ _INTRODUCTION = 900
 class Histories:
     """Writes the versions of a site's pages, one page after another."""
 
-    def __init__(self, world: World, plan: Plan, words: Words, neighbours: list[str], rng: np.random.Generator) -> None:
+    def __init__(
+        self, world: SyntheticWorld, plan: SitePlan, words: Words, neighbours: list[str], rng: np.random.Generator
+    ) -> None:
         self._world = world
         self._plan = plan
         self._words = words

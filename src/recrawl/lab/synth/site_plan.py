@@ -17,7 +17,7 @@ from recrawl.lab.synth.changes import NEVER, Dice, draw_births, draw_changes, dr
 from recrawl.lab.synth.rhythm import DAY, Rhythm, Seconds
 from recrawl.lab.synth.site_kinds import Kind
 from recrawl.lab.synth.vocabulary import Ids, Words
-from recrawl.lab.synth.world import World
+from recrawl.lab.synth.world import SyntheticWorld
 
 PER_LIST = 30
 FIXED = ("about", "contact", "imprint")
@@ -29,7 +29,7 @@ _PER_FOLDER = 25
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
+class SiteFolders:
     """The directories. The first `tops` of them are the menu."""
 
     path: list[str]
@@ -40,12 +40,12 @@ class Folders:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SitePlan:
     """Everything about a site that is settled before it is written. Arrays have one value per page."""
 
     host: str
     kind: Kind
-    folders: Folders
+    folders: SiteFolders
     path: list[str]
     title: list[bytes]
     folder: NDArray[np.int64]
@@ -96,7 +96,7 @@ class _Rows:
     published: Seconds
 
 
-def plan_site(world: World, host: str, kind: Kind, words: Words, rng: np.random.Generator) -> Plan:
+def plan_site(world: SyntheticWorld, host: str, kind: Kind, words: Words, rng: np.random.Generator) -> SitePlan:
     """Draw a site."""
     dice = Dice(world, kind, Rhythm(world.rhythm, world.start, world.end), rng)
     folders = _folders(dice, words)
@@ -105,7 +105,7 @@ def plan_site(world: World, host: str, kind: Kind, words: Words, rng: np.random.
     pages, members, chunks = _arranged(articles, len(folders.path), world.start)
     rates = _rates(dice, pages, len(folders.path), len(chunks))
     who, when = draw_changes(dice, rates, pages.folder, pages.birth, pages.death)
-    return Plan(
+    return SitePlan(
         host=host,
         kind=kind,
         folders=folders,
@@ -163,7 +163,7 @@ def _titled(name: str) -> bytes:
     return name.capitalize().encode()
 
 
-def _folders(dice: Dice, words: Words) -> Folders:
+def _folders(dice: Dice, words: Words) -> SiteFolders:
     """A tree of directories, most of them one to three deep (T fig. 4)."""
     rng, sections = dice.rng, dice.kind.sections
     count = max(2, min(_MAX_FOLDERS, dice.world.pages // _PER_FOLDER))
@@ -180,7 +180,7 @@ def _folders(dice: Dice, words: Words) -> Folders:
     below: list[list[int]] = [[] for _ in paths]
     for child, parent in enumerate(parents[tops:], start=tops):
         below[parent].append(child)
-    return Folders(paths, parents, below, tops, [words.topic(rng) for _ in paths])
+    return SiteFolders(paths, parents, below, tops, [words.topic(rng) for _ in paths])
 
 
 def _articles(dice: Dice, folders: int) -> _Rows:
@@ -209,7 +209,7 @@ def _articles(dice: Dice, folders: int) -> _Rows:
 
 
 def _named(
-    folders: Folders, articles: _Rows, dated: bool, words: Words, rng: np.random.Generator
+    folders: SiteFolders, articles: _Rows, dated: bool, words: Words, rng: np.random.Generator
 ) -> tuple[list[bytes], list[str]]:
     """Titles and addresses of the articles."""
     titles: list[bytes] = [b""] * len(articles.folder)

@@ -12,9 +12,9 @@ import numpy as np
 
 from recrawl.lab.synth.body import anchor
 from recrawl.lab.synth.changes import NEVER
-from recrawl.lab.synth.site_plan import FIRST_FOLDER, FIXED, Plan
+from recrawl.lab.synth.site_plan import FIRST_FOLDER, FIXED, SitePlan
 from recrawl.lab.synth.vocabulary import Words
-from recrawl.lab.synth.world import World
+from recrawl.lab.synth.world import SyntheticWorld
 
 _RECENT = 8
 
@@ -37,7 +37,9 @@ def minute(t: int) -> bytes:
 class Template:
     """The frame of a site's pages; `revision` counts template changes, from 0."""
 
-    def __init__(self, world: World, plan: Plan, words: Words, neighbours: list[str], rng: np.random.Generator) -> None:
+    def __init__(
+        self, world: SyntheticWorld, plan: SitePlan, words: Words, neighbours: list[str], rng: np.random.Generator
+    ) -> None:
         self._plan = plan
         self._words = words
         self._links = [anchor(path, title) for path, title in zip(plan.path, plan.title, strict=True)]

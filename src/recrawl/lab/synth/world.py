@@ -28,10 +28,10 @@ def _is(default: Any, explanation: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class SyntheticWorld:
     """The parameters of a generated web.
 
-    >>> World(sites=2).pages
+    >>> SyntheticWorld(sites=2).pages
     200
     >>> World.of({"days": "7", "kinds": "news=3,blog"}).weights
     {'news': 3.0, 'blog': 1.0}
@@ -106,7 +106,7 @@ class World:
         return self.start + round(self.days * 86400)
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> World:
+    def of(cls, given: Mapping[str, str]) -> SyntheticWorld:
         """A world from words, as they come from a command line."""
         defaults = {parameter.name: parameter.default for parameter in PARAMETERS}
         values: dict[str, Any] = {}
@@ -125,6 +125,6 @@ def _number(name: str, text: str, kind: type = float) -> Any:
         raise UsageError(f"{name} is '{text}'; it must be {wanted}") from None
 
 
-_DEFAULT = World()
-PARAMETERS = tuple(Parameter(f.name, getattr(_DEFAULT, f.name), f.metadata["help"]) for f in fields(World))
+_DEFAULT = SyntheticWorld()
+PARAMETERS = tuple(Parameter(f.name, getattr(_DEFAULT, f.name), f.metadata["help"]) for f in fields(SyntheticWorld))
 """The table: name, default, help."""

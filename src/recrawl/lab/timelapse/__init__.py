@@ -12,8 +12,8 @@ Site `H` is served at `http://H.localhost:PORT/`; libcurl and browsers take ever
 this machine. An archive of one site is served at `http://127.0.0.1:PORT/` too.
 """
 
-from recrawl.lab.timelapse.app import Options, TimeLapse, app
+from recrawl.lab.timelapse.app import ServerOptions, TimeLapse, app
 from recrawl.lab.timelapse.clock import Clock
-from recrawl.lab.timelapse.server import Server, serve
+from recrawl.lab.timelapse.server import TimeLapseServer, serve
 
-__all__ = ["Clock", "Options", "Server", "TimeLapse", "app", "serve"]
+__all__ = ["Clock", "ServerOptions", "TimeLapse", "TimeLapseServer", "app", "serve"]

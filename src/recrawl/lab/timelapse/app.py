@@ -29,7 +29,7 @@ _LONGEST_ORDER = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServerOptions:
     """How the server misbehaves, for tests."""
 
     lying_lastmod: bool = False
@@ -42,7 +42,7 @@ class Options:
     """Which dates sitemaps name: honest, lying, noisy:P,R ... (see `recrawl.lab.replays.simulated_hints`)."""
 
 
-class Request(NamedTuple):
+class ServedRequest(NamedTuple):
     """What of a request matters here."""
 
     method: str
@@ -66,7 +66,7 @@ class Reply(NamedTuple):
 class TimeLapse:
     """An archive as a web server."""
 
-    def __init__(self, archive: Archive, clock: Clock, options: Options) -> None:
+    def __init__(self, archive: Archive, clock: Clock, options: ServerOptions) -> None:
         self.archive = archive
         self.clock = clock
         self.addresses = Addresses(archive)
@@ -78,7 +78,7 @@ class TimeLapse:
         if scope["type"] != "http":
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        request = Request(
+        request = ServedRequest(
             scope["method"],
             headers.get(b"host", b"").decode("latin-1"),
             (scope.get("server") or ("", 0))[1] or 0,
@@ -95,7 +95,7 @@ class TimeLapse:
         await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
         await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else reply.body})
 
-    def answer(self, request: Request, now: float) -> Reply:
+    def answer(self, request: ServedRequest, now: float) -> Reply:
         """The answer to a request at a time."""
         if request.method not in ("GET", "HEAD"):
             return _note(405, "Only GET and HEAD are answered here.", now, (b"allow", b"GET, HEAD"))
@@ -106,7 +106,7 @@ class TimeLapse:
             return self._about_all(request, host, now)
         return self._about_site(request, host, host.site, now)
 
-    def _about_site(self, request: Request, host: Host, site: int, now: float) -> Reply:
+    def _about_site(self, request: ServedRequest, host: Host, site: int, now: float) -> Reply:
         found = self.addresses.find(site, request.path, request.query)
         row = self.archive.row_at(found.page, now) if found else None
         if found and row is not None and not self.archive.removed[row]:
@@ -125,7 +125,7 @@ class TimeLapse:
             return _note(301, "It lies in the folder.", now, (b"location", target.encode("latin-1")))
         return _note(404, "There is no such page at this time.", now)
 
-    def _about_all(self, request: Request, host: Host, now: float) -> Reply:
+    def _about_all(self, request: ServedRequest, host: Host, now: float) -> Reply:
         """The host that stands for all sites: a page that leads to each of them."""
         if request.path == "/robots.txt":
             return self._reply(robots(host), request, now)
@@ -137,7 +137,7 @@ class TimeLapse:
         ]
         return self._reply(content(link_page("Sites", links).encode(), _HTML, self.archive.start), request, now)
 
-    def _reply(self, made: Content, request: Request, now: float) -> Reply:
+    def _reply(self, made: Content, request: ServedRequest, now: float) -> Reply:
         date = (b"date", http_date(now))
         if self._options.no_validators:
             return Reply(200, [*made.bare, date], made.body)
@@ -147,7 +147,7 @@ class TimeLapse:
             return Reply(304, [*validators(made.etag, made.modified), date], b"")
         return Reply(200, [*made.headers, date], made.body)
 
-    def _control(self, request: Request, order: bytes, allowed: bool) -> Reply:
+    def _control(self, request: ServedRequest, order: bytes, allowed: bool) -> Reply:
         """The clock, shown and turned."""
         if request.method == "POST":
             if not allowed:
@@ -190,9 +190,9 @@ class TimeLapse:
             self.clock.run(wanted["speed"])
 
 
-def app(archive: Archive, clock: Clock, options: Options | None = None) -> TimeLapse:
+def app(archive: Archive, clock: Clock, options: ServerOptions | None = None) -> TimeLapse:
     """The ASGI application that serves an archive at the clock's time."""
-    return TimeLapse(archive, clock, options or Options())
+    return TimeLapse(archive, clock, options or ServerOptions())
 
 
 def _note(status: int, sentence: str, now: float, *more: tuple[bytes, bytes]) -> Reply:

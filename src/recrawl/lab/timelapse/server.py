@@ -41,7 +41,7 @@ def serve(application: TimeLapse, bound: socket.socket) -> None:
         bound.close()
 
 
-class Server:
+class TimeLapseServer:
     """The server in a thread, on a free port of the loopback interface.
 
     `with Server(app(archive, clock)) as server:` and then `server.url_of("https://news1.example/")`.

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.learn.experts.features import Own, Shape
+from recrawl.learn.experts.features import OwnFeatures, Shape
 from recrawl.learn.experts.svm import polynomial, solve
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ _FOLDS = 3
 class Panel:
     """Targets, their experts, and the features that these bring."""
 
-    own: Own
+    own: OwnFeatures
     changed: Flags
     labelled: Flags
     target: Places

@@ -69,7 +69,7 @@ class Diary:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Own:
+class OwnFeatures:
     """Features of pages by themselves."""
 
     numbers: Floats
@@ -82,9 +82,9 @@ class Own:
     """Page by day by day: the inner product of the distributions of words, kind 2."""
 
 
-def own(diary: Diary, shape: Shape = Shape()) -> Own:
+def own(diary: Diary, shape: Shape = Shape()) -> OwnFeatures:
     """Kinds 1 to 5 for all pages and days."""
-    return Own(*own_numbers(diary, shape), _word_products(diary.bags, diary.known))
+    return OwnFeatures(*own_numbers(diary, shape), _word_products(diary.bags, diary.known))
 
 
 def own_numbers(diary: Diary, shape: Shape = Shape()) -> tuple[Floats, int, Flags]:

@@ -19,7 +19,7 @@ from recrawl.learn.experts.selection import Experts, ranked, shared
 from recrawl.learn.experts.word_dynamics import Dynamics, idf
 
 
-class Following:
+class IncrementalRelations:
     """Correlations of the words that candidates share with a page; begins with no day."""
 
     def __init__(self, words: Dynamics, a: NDArray[np.int64], b: NDArray[np.int64], lags: int = 7) -> None:

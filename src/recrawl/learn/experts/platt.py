@@ -15,7 +15,7 @@ _STEEPEST = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class PlattCurve:
     """P(yes | score) = 1 / (1 + exp(-(slope·score + shift)))."""
 
     slope: float = 1.0
@@ -27,7 +27,7 @@ class Curve:
         return chance
 
 
-def fit(score: Floats, yes: NDArray[np.bool_]) -> Curve:
+def fit(score: Floats, yes: NDArray[np.bool_]) -> PlattCurve:
     """The curve through outcomes. Targets are drawn in as Platt does, so that it never becomes a step.
 
     >>> curve = fit(np.array([-2.0, -1.0, 1.0, 2.0] * 50), np.array([False, False, True, True] * 50))
@@ -38,7 +38,7 @@ def fit(score: Floats, yes: NDArray[np.bool_]) -> Curve:
     score, yes = score[known], yes[known]
     positive, negative = int(yes.sum()), int((~yes).sum())
     if not positive + negative:
-        return Curve()
+        return PlattCurve()
     goal = np.where(yes, (positive + 1) / (positive + 2), 1 / (negative + 2))
     columns = np.stack((score, np.ones(len(score))))
     theta = np.array([0.0, np.log((positive + 1) / (negative + 1))])
@@ -51,4 +51,4 @@ def fit(score: Floats, yes: NDArray[np.bool_]) -> Curve:
         if np.abs(step).max() < 1e-6:
             break
     # A score that speaks against itself is noise: then all get the same chance.
-    return Curve(float(max(theta[0], 0.0)), float(theta[1]))
+    return PlattCurve(float(max(theta[0], 0.0)), float(theta[1]))

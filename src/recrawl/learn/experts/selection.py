@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from recrawl.book import Links
+from recrawl.book import LinkGraph
 from recrawl.learn.experts.correlation import lagged, nearest, reduced, unit
 from recrawl.learn.experts.dtw import likeness
 from recrawl.learn.experts.word_dynamics import Dynamics
@@ -67,10 +67,10 @@ class Experts:
         ]
 
 
-def by_graph(links: Links, k: int) -> Experts:
+def by_graph(links: LinkGraph, k: int) -> Experts:
     """Pages that link to a page or are linked from it; of more than k those with the fewest links, which say most.
 
-    >>> experts = by_graph(Links(np.array([0, 1, 1, 2]), np.array([1, 1], np.int32)), k=5)
+    >>> experts = by_graph(LinkGraph(np.array([0, 1, 1, 2]), np.array([1, 1], np.int32)), k=5)
     >>> experts.page.tolist(), experts.weight.tolist()
     ([[1, -1], [0, 2], [1, -1]], [[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
     """

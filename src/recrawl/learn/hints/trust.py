@@ -58,7 +58,7 @@ _MOST_CHANGES = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class HintTrust:
     """What was learned of one kind on one site."""
 
     site: int
@@ -146,7 +146,7 @@ class Signals:
                 self._weigh(row, pages[heard], changed[heard], u[heard], rest, said)
                 self._settle(kind)
 
-    def trust(self) -> list[Trust]:
+    def trust(self) -> list[HintTrust]:
         """What is believed of every source that was heard of."""
         found = []
         for kind, counts in self._counts.items():
@@ -154,7 +154,7 @@ class Signals:
             for site in np.flatnonzero(counts[:, 0] + counts[:, 2] > 0).tolist():
                 signalled, true, silent, _ = counts[site].tolist()
                 found.append(
-                    Trust(
+                    HintTrust(
                         site=site,
                         kind=kind,
                         recall=float(self._recall[kind][site] * heeded[site]),

@@ -18,7 +18,7 @@ from recrawl.learn.pooled.ledger import (
     HALF_LIVES,
     LONGEST,
     OF_GROUPS,
-    Group,
+    GroupSums,
     Ledger,
     days_between,
     fade,
@@ -217,7 +217,7 @@ def _own_part(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> tuple[Fl
 
 
 def _around(
-    name: str, group: Group, own: tuple[Floats, Floats], pages: NDArray[np.int64], now: Column, usual: float
+    name: str, group: GroupSums, own: tuple[Floats, Floats], pages: NDArray[np.int64], now: Column, usual: float
 ) -> dict[str, Column]:
     """What the other pages of its site or directory did lately, and what they do on such a weekday."""
     number = group.of[pages]

@@ -41,7 +41,7 @@ _SHORT = 0.75
 
 
 @dataclass(slots=True)
-class Group:
+class GroupSums:
     """Sites, or directories: the sums of all their pages, each as of the group's own time."""
 
     of: NDArray[np.int64]
@@ -114,8 +114,8 @@ class Ledger:
     """What was found the last time that a visit told of this weekday."""
     hour_changes: Floats
     hour_visits: Floats
-    sites: Group
-    folders: Group
+    sites: GroupSums
+    folders: GroupSums
 
     @classmethod
     def of(cls, site: NDArray[Any], folder: NDArray[Any]) -> Self:
@@ -140,8 +140,8 @@ class Ledger:
             week_last=np.full((pages, 7), np.nan, np.float32),
             hour_changes=zeros(HOURS),
             hour_visits=zeros(HOURS),
-            sites=Group.blank(site),
-            folders=Group.blank(folder),
+            sites=GroupSums.blank(site),
+            folders=GroupSums.blank(folder),
         )
 
     def __len__(self) -> int:
@@ -208,7 +208,7 @@ class Ledger:
         flat: dict[str, NDArray[Any]] = {}
         for item in fields(self):
             part = getattr(self, item.name)
-            if isinstance(part, Group):
+            if isinstance(part, GroupSums):
                 flat |= {f"{item.name}.{inner.name}": getattr(part, inner.name) for inner in fields(part)[1:]}
             else:
                 flat[item.name] = part

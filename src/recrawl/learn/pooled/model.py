@@ -50,7 +50,7 @@ _RIDGE = 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pooled:
+class PooledModel:
     """A fitted model. Its arrays can be kept and read again."""
 
     trees: Trees
@@ -75,7 +75,9 @@ class Pooled:
         return cls(Trees.restored(kept), kept["mix"], int(kept["baseline"]))
 
 
-def fit(features: Floats, labels: NDArray[np.bool_], when: Column, baseline: int, rng: np.random.Generator) -> Pooled:
+def fit(
+    features: Floats, labels: NDArray[np.bool_], when: Column, baseline: int, rng: np.random.Generator
+) -> PooledModel:
     """Learn from rows; `when` orders them in time. Rows of one kind only, or few, leave the page's own rate.
 
     >>> rng = np.random.default_rng(1)
@@ -85,7 +87,7 @@ def fit(features: Floats, labels: NDArray[np.bool_], when: Column, baseline: int
     [0.0, 1.0]
     """
     seed = int(rng.integers(2**31))
-    alone = Pooled(Trees.none(0.0), np.array([0.0, 1.0, 0.0]), baseline)
+    alone = PooledModel(Trees.none(0.0), np.array([0.0, 1.0, 0.0]), baseline)
     if _rarer(labels) < _RARE:
         return alone
     some, counts = _telling(features[:, baseline], rng)
@@ -99,7 +101,7 @@ def fit(features: Floats, labels: NDArray[np.bool_], when: Column, baseline: int
         many = int(np.argmin(_losses(stages, labels[held], counts[held])))
         own = log_odds(features[held, baseline].astype(np.float64))
         mix = calibrated(np.column_stack((stages[:, many], own)), labels[held], counts[held])
-    return Pooled(trees.first(many), mix, baseline)
+    return PooledModel(trees.first(many), mix, baseline)
 
 
 def one_thread() -> AbstractContextManager[Any]:

@@ -1,7 +1,7 @@
 """What visits say about how often pages change: columns of gaps between visits, and sums of them that fit in a book.
 
 A visit tells whether its page has changed since the visit before it. `Gaps` has one row for every such answer, in any
-order, and is what all estimators of change rates take. `Tally` is the same in four numbers a page, for a policy that
+order, and is what all estimators of change rates take. `GapSums` is the same in four numbers a page, for a policy that
 cannot keep every visit: all gaps that ended in a change are taken to have been equally long, and so are all that did
 not. At regular visits nothing is lost by that, and little at any others.
 
@@ -93,7 +93,7 @@ class Gaps:
 
 
 @dataclass(slots=True, eq=False)
-class Tally:
+class GapSums:
     """Four numbers a page: visits that found a change and the days of their gaps, visits that found none and theirs."""
 
     changed: Floats
@@ -102,7 +102,7 @@ class Tally:
     same_days: Floats
 
     @classmethod
-    def kept(cls, book: Book, name: str) -> Tally:
+    def kept(cls, book: Book, name: str) -> GapSums:
         """What a policy of this name has in its memory."""
         return cls(*(book.kept(f"{name}.{column}", 0.0) for column in _COLUMNS))
 

@@ -20,7 +20,7 @@ PRIOR = 1.0
 """How much the site's rate counts against a page's own changes: as much as one change."""
 
 
-class Steady:
+class PoissonRate:
     """Chances at one time, from the counts of a book and when pages were first downloaded."""
 
     def __init__(self, book: Book) -> None:
@@ -40,7 +40,7 @@ class Steady:
 
         >>> book = Book.blank(2, now=20 * DAY)
         >>> book.visits[:], book.changes[:], book.last_visit[:] = 9, [1, 5], 16 * DAY
-        >>> Steady(book).chance(np.arange(2)).round(2).tolist()
+        >>> PoissonRate(book).chance(np.arange(2)).round(2).tolist()
         [0.12, 0.54]
         """
         book = self._book

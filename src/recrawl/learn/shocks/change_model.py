@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.learn.chunks import AnyFloats, Column, Pages, by_parts, sums
-from recrawl.learn.shocks.group_tallies import FIRST_SHARE, Groups, Tally
+from recrawl.learn.shocks.group_tallies import FIRST_SHARE, Groups, GroupTally
 from recrawl.learn.shocks.model import DAY, FIRST_RATE, PAGE_WEIGHT, Shocks, gamma
 from recrawl.learn.shocks.time_bins import Floats
 
@@ -42,12 +42,12 @@ _PAGE_FADE = 0.15
 
 
 @dataclass(slots=True)
-class Opinion:
+class ChangeModel:
     """All that chances rest on; `of` makes it, `observe` changes it, `keep` saves it."""
 
     book: Book
     belief: Shocks
-    tally: Tally
+    tally: GroupTally
     """Its groupings are those of `LEVELS`."""
     lately: Column
     """One per page: the share of its visits that found a change, all but the last few forgotten."""
@@ -55,11 +55,11 @@ class Opinion:
     """What is seen of groups, once somebody has looked."""
 
     @classmethod
-    def of(cls, book: Book) -> Opinion:
+    def of(cls, book: Book) -> ChangeModel:
         """What the book's memory holds, up to now."""
         belief = Shocks.of(book, "shock", book.form)
         folders, sites = Groups.by(book, _KEPT[1], book.folder), Groups.by(book, _KEPT[2], None)
-        tally = Tally.of(book, _KEPT, (belief.groups, folders, sites), belief.step, len(belief.bins))
+        tally = GroupTally.of(book, _KEPT, (belief.groups, folders, sites), belief.step, len(belief.bins))
         return cls(book, belief, tally, book.kept("shock.lately", FIRST_SHARE, np.float32))
 
     def keep(self, book: Book) -> None:
@@ -155,7 +155,7 @@ class GroupViews:
     """One per row of the tally: how many pages the group has that were downloaded."""
 
     @classmethod
-    def of(cls, opinion: Opinion) -> GroupViews:
+    def of(cls, opinion: ChangeModel) -> GroupViews:
         """All groups."""
         belief, tally = opinion.belief, opinion.tally
         there = opinion.book.visits > 0
@@ -170,7 +170,7 @@ class GroupViews:
         views.renew(opinion, np.arange(len(belief.groups)), np.arange(len(tally.lately)))
         return views
 
-    def renew(self, opinion: Opinion, groups: Pages, rows: NDArray[np.int64]) -> None:
+    def renew(self, opinion: ChangeModel, groups: Pages, rows: NDArray[np.int64]) -> None:
         """Look again at groups of the belief, and at rows of the tally."""
         self.belief[groups, 2] = np.log(opinion.belief.latest(groups) + 1e-3)
         tally = opinion.tally

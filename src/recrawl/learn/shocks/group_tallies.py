@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.learn.chunks import Pages
-from recrawl.learn.shocks.time_bins import Floats, Step
-from recrawl.learn.structure.unique import distinct
+from recrawl.learn.shocks.time_bins import BinStep, Floats
+from recrawl.learn.structure.unique import unique
 
 FEWEST = 8
 """A group with fewer pages is none: they belong to the rest of their site."""
@@ -82,7 +82,7 @@ class Groups:
 
 
 @dataclass(slots=True)
-class Tally:
+class GroupTally:
     """Visits and finds of groups by bins of time; the last bin is now. Groups of several groupings stand side by side.
 
     A grouping more is more rows, and no more steps.
@@ -106,7 +106,9 @@ class Tally:
         self._first = np.cumsum([0, *(len(groups) for groups in self.groupings[:-1])])
 
     @classmethod
-    def of(cls, book: Book, names: Sequence[str], groupings: tuple[Groups, ...], step: Step, bins: int) -> Tally:
+    def of(
+        cls, book: Book, names: Sequence[str], groupings: tuple[Groups, ...], step: BinStep, bins: int
+    ) -> GroupTally:
         """What the book's memory holds under the groupings' names, with a bin for now."""
         many = sum(map(len, groupings))
         before, today = np.zeros((2, many, max(bins, 1)), np.float32), np.zeros((2, many), np.float32)
@@ -148,7 +150,7 @@ class Tally:
     def observe(self, pages: Pages, changed: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Take in visits made now; which rows that has moved."""
         rows = self.rows(pages).ravel()
-        touched = distinct(rows)
+        touched = unique(rows)
         of = np.searchsorted(touched, rows)
         tries = np.bincount(of, minlength=len(touched))
         hits = np.bincount(of, np.repeat(changed, len(self.groupings)), len(touched))

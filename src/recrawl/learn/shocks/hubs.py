@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Links
+from recrawl.book import LinkGraph
 
 FEWEST = 8
 """A page that links to fewer others lists nothing."""
 
 
-def hubs(links: Links, site: NDArray[np.int32]) -> NDArray[np.int64]:
+def hubs(links: LinkGraph, site: NDArray[np.int32]) -> NDArray[np.int64]:
     """One per page: the page of its site that lists it, the one with the shortest list; -1 where none does.
 
-    >>> links = Links(np.array([0, 9, 17] + [17] * 8), np.array([*range(1, 10), *range(2, 10)], np.int32))
+    >>> links = LinkGraph(np.array([0, 9, 17] + [17] * 8), np.array([*range(1, 10), *range(2, 10)], np.int32))
     >>> hubs(links, np.zeros(10, np.int32)).tolist()
     [-1, 0, 1, 1, 1, 1, 1, 1, 1, 1]
     """

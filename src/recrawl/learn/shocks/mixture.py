@@ -26,8 +26,8 @@ from recrawl.book import Book
 from recrawl.learn.chunks import AnyFloats, Floats, by_parts
 from recrawl.learn.chunks import Pages as AnyPages
 from recrawl.learn.pooled.learner import Pooling
-from recrawl.learn.rates.poisson import Steady
-from recrawl.learn.shocks.change_model import Opinion
+from recrawl.learn.rates.poisson import PoissonRate
+from recrawl.learn.shocks.change_model import ChangeModel
 from recrawl.learn.shocks.hubs import hubs
 from recrawl.learn.shocks.model import DAY, Shocks
 from recrawl.model import Outcomes, Pages
@@ -63,7 +63,7 @@ class Alone:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._steady = Steady(book)
+        self._steady = PoissonRate(book)
 
     def chance(self, pages: Pages) -> AnyFloats:
         """As it sees them."""
@@ -103,7 +103,7 @@ class Along:
         return self._belief.bins.place(self._book.last_visit[pages] / DAY)
 
 
-class Pooled:
+class PooledExpert:
     """A model over all pages that is fitted as visits come in."""
 
     def __init__(self, book: Book) -> None:
@@ -135,7 +135,7 @@ EXPERTS: dict[str, Callable[[Book], Expert]] = {
     "directory": lambda book: Along(book, "directory", book.folder),
     "links": _by_links,
     "clusters": _by_clusters,
-    "pooled": Pooled,
+    "pooled": PooledExpert,
 }
 """Those beside the opinion."""
 NEEDS = {"links": frozenset({"links"}), "clusters": frozenset({"clusters"}), "pooled": frozenset({"folders"})}
@@ -143,11 +143,11 @@ NEEDS = {"links": frozenset({"links"}), "clusters": frozenset({"clusters"}), "po
 
 
 @dataclass(slots=True)
-class Council:
+class Mixture:
     """The opinion and other experts, and how far each site believes them."""
 
     book: Book
-    opinion: Opinion
+    opinion: ChangeModel
     others: dict[str, Expert]
     lead: Floats
     """Expert by site: how much likelier than the opinion it made what visits found, a logarithm, the past fading."""
@@ -160,12 +160,12 @@ class Council:
         self._weight = likely / likely.sum(axis=0)
 
     @classmethod
-    def of(cls, book: Book, names: Sequence[str]) -> Council:
+    def of(cls, book: Book, names: Sequence[str]) -> Mixture:
         """What the book's memory holds."""
         lead = np.zeros((len(names), book.sites))
         kept = book.memory.get("shock.lead", lead[:, :0])
         lead[:, : kept.shape[1]] = kept
-        return cls(book, Opinion.of(book), {name: EXPERTS[name](book) for name in names}, lead)
+        return cls(book, ChangeModel.of(book), {name: EXPERTS[name](book) for name in names}, lead)
 
     def shared(self, pages: Pages) -> NDArray[np.bool_]:
         """Whether pages are thought to change with others, rather than on their own."""
@@ -181,7 +181,7 @@ class Council:
             return self.opinion.chance(pages)
         weight = self._weight[:, self.book.site[pages]].astype(np.float32)
         chance = np.zeros(len(pages), np.float32)
-        experts: list[Opinion | Expert] = [self.opinion, *self.others.values()]
+        experts: list[ChangeModel | Expert] = [self.opinion, *self.others.values()]
         for expert, believed in zip(experts, weight, strict=True):
             heard = np.flatnonzero(believed > _HEARD)
             if len(heard):

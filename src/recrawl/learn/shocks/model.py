@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.learn.chunks import AnyFloats, Pages, sums
 from recrawl.learn.shocks.group_tallies import Groups
-from recrawl.learn.shocks.time_bins import Bins, Floats, Step
-from recrawl.learn.structure.unique import distinct
+from recrawl.learn.shocks.time_bins import Bins, BinStep, Floats
+from recrawl.learn.structure.unique import unique
 
 DAY = 86400.0
 FIRST_RATE = 0.02
@@ -50,7 +50,7 @@ class Shocks:
     """Under which it is kept."""
     groups: Groups
     bins: Bins
-    step: Step
+    step: BinStep
     """What has become of tables since the belief was kept."""
     changes: NDArray[np.float32]
     """One per page: changes seen, older ones faded."""
@@ -166,12 +166,12 @@ class Shocks:
         per_day = np.where(changed, rate / -np.expm1(-np.maximum(rate * passed, 1e-12)), 0.0)
         self.watched[pages] += passed
         self.changes[pages] += per_day * passed
-        touched = distinct(self.groups.of[pages])
+        touched = unique(self.groups.of[pages])
         row = np.searchsorted(touched, self.groups.of[pages])
         for start in range(0, len(touched), _GROUPS):
             here = slice(None) if len(touched) <= _GROUPS else (row >= start) & (row < start + _GROUPS)
             self._spread(touched[start : start + _GROUPS], row[here] - start, place[here], rate[here], per_day[here])
-        sites = distinct(self.groups.site[touched]).astype(np.int64)
+        sites = unique(self.groups.site[touched]).astype(np.int64)
         return np.concatenate([self._follow(sites[i : i + _SITES]) for i in range(0, len(sites), _SITES)])
 
     def _spread(self, touched: Pages, row: Pages, place: Floats, rate: Floats, per_day: Floats) -> None:

@@ -41,7 +41,7 @@ class Bins:
         """
         return np.interp(at, self.times, np.arange(len(self.times)))
 
-    def up_to(self, now: float) -> tuple[Bins, Step]:
+    def up_to(self, now: float) -> tuple[Bins, BinStep]:
         """With one more bin, up to now; none when no time has passed, or the clock has stepped back.
 
         >>> bins, step = Bins(np.array([0.0, 1.0])).up_to(2.0)
@@ -49,16 +49,16 @@ class Bins:
         ([0.0, 1.0, 2.0], [[7.0, 0.0], [0.0, 0.0]])
         """
         if now <= self.times[-1]:
-            return self, Step(len(self), 0, joined=False)
+            return self, BinStep(len(self), 0, joined=False)
         times = np.append(self.times, now)
         if len(times) - 1 <= MOST:
-            return Bins(times), Step(len(self), 1, joined=False)
+            return Bins(times), BinStep(len(self), 1, joined=False)
         old = MOST // 2
-        return Bins(np.concatenate((times[:old:2], times[old:]))), Step(len(self), 1, joined=True)
+        return Bins(np.concatenate((times[:old:2], times[old:]))), BinStep(len(self), 1, joined=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BinStep:
     """What becomes of a table of groups by bins when bins go on."""
 
     bins: int

@@ -20,12 +20,12 @@ _DIGITS = re.compile(r"\d+")
 _INDEX = frozenset({"", "index.html", "index.htm", "index.php"})
 
 
-def form(url: str) -> str:
+def url_template(url: str) -> str:
     """Numbers as `#`, names as `*`; how deep the page lies, and whether it is an index, stays.
 
-    >>> form("https://a.example/blog/2024/05/my-first-post/index.html")
+    >>> url_template("https://a.example/blog/2024/05/my-first-post/index.html")
     'a.example/*/#/#/*/'
-    >>> form("https://a.example/docs/v12/intro.html")
+    >>> url_template("https://a.example/docs/v12/intro.html")
     'a.example/*/v#/*'
     """
     host, _, path = url.partition("://")[2].partition("?")[0].partition("/")
@@ -34,12 +34,12 @@ def form(url: str) -> str:
     return "/".join([host, *parts, "" if last in _INDEX else _part(last)])
 
 
-def forms(urls: Iterable[str]) -> NDArray[np.int64]:
+def url_templates(urls: Iterable[str]) -> NDArray[np.int64]:
     """A number for each address's form; the same for the same form, on any machine."""
     numbers: dict[str, int] = {}
 
     def number(url: str) -> int:
-        shape = form(url)
+        shape = url_template(url)
         known = numbers.get(shape)
         if known is None:
             coded = shape.encode("utf-8", "replace")

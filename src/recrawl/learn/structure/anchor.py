@@ -30,9 +30,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Book, Links
+from recrawl.book import Book, LinkGraph
 from recrawl.learn.structure.depth import depths, hops
-from recrawl.learn.structure.unique import distinct
+from recrawl.learn.structure.unique import unique
 
 RECENT = 20
 """Events of a site after which half of the evidence is forgotten."""
@@ -94,7 +94,7 @@ def anchors(book: Book, *, named: NDArray[np.int64] | None = None, near: int = N
     >>> book = Book.blank(5, now=100 * 86400.0)          # 0 is the front page, 1 a page of news, 2 to 4 articles
     >>> book.depth[:] = [0, 1, 2, 2, 2]
     >>> book.found[2:] = book.now - 86400.0
-    >>> book.links = Links(np.array([0, 1, 4, 4, 4, 4]), np.array([1, 2, 3, 4], np.int32))
+    >>> book.links = LinkGraph(np.array([0, 1, 4, 4, 4, 4]), np.array([1, 2, 3, 4], np.int32))
     >>> anchors(book).tolist(), anchors(book, named=np.array([0])).tolist()
     ([1], [0])
     """
@@ -225,7 +225,7 @@ def _away(book: Book, first: NDArray[np.int64], near: int) -> NDArray[np.int64]:
 
 
 def _scores(
-    book: Book, links: Links, pages: NDArray[np.int64], living: NDArray[np.bool_]
+    book: Book, links: LinkGraph, pages: NDArray[np.int64], living: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], list[NDArray[np.int64]]]:
     """Scores, and how many pages each links to: of its site, new ones, changed ones."""
     now = news(book, living)
@@ -233,7 +233,7 @@ def _scores(
     row, target = hops(links, pages)
     inside = (book.site[target] == book.site[pages[row]]) & (target != pages[row]) & living[target]
     # A link that is there many times counts once.
-    keys = distinct(row[inside] * len(book) + target[inside])
+    keys = unique(row[inside] * len(book) + target[inside])
     row, target = keys // len(book), keys % len(book)
     dot = np.bincount(row, rare[target] * now.weight[target], len(pages))
     norm = np.sqrt(np.bincount(row, rare[target] ** 2, len(pages)))
@@ -244,7 +244,7 @@ def _scores(
     return cosine * _own(book, living)[pages], [count.astype(np.int64) for count in counts]
 
 
-def _rarity(book: Book, links: Links) -> NDArray[np.float64]:
+def _rarity(book: Book, links: LinkGraph) -> NDArray[np.float64]:
     """How rare a link to each page is on its site: near 0 when all pages have it."""
     degree = np.diff(links.start)
     source = np.repeat(np.arange(len(book), dtype=np.int32), degree)

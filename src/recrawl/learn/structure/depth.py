@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Book, Links
-from recrawl.learn.structure.unique import distinct
+from recrawl.book import Book, LinkGraph
+from recrawl.learn.structure.unique import unique
 
 UNREACHED = -1
 DEEPEST = 9
@@ -54,7 +54,7 @@ class Layers:
     """The same of each site alone."""
 
 
-def hops(links: Links, pages: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def hops(links: LinkGraph, pages: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Every link of some pages: the place of its source in `pages`, and its target."""
     count = links.start[pages + 1] - links.start[pages]
     row = np.repeat(np.arange(len(pages)), count)
@@ -63,11 +63,11 @@ def hops(links: Links, pages: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDA
 
 
 def depths(
-    links: Links, anchors: NDArray[np.int64], site: NDArray[np.int32], most: int | None = None
+    links: LinkGraph, anchors: NDArray[np.int64], site: NDArray[np.int32], most: int | None = None
 ) -> NDArray[np.int64]:
     """Each page's depth from its site's anchor; all sites at once, a level at a time. Links between sites do not count.
 
-    >>> links = Links(np.array([0, 1, 2, 2, 3]), np.array([1, 2, 0], np.int32))   # 0 -> 1 -> 2, and 3 -> 0
+    >>> links = LinkGraph(np.array([0, 1, 2, 2, 3]), np.array([1, 2, 0], np.int32))   # 0 -> 1 -> 2, and 3 -> 0
     >>> depths(links, np.array([0]), np.zeros(4, np.int32)).tolist()
     [0, 1, 2, -1]
     """
@@ -79,7 +79,7 @@ def depths(
         if most is not None and level >= most:
             break
         row, target = hops(links, frontier)
-        frontier = distinct(target[(depth[target] < 0) & (site[target] == site[frontier[row]])])
+        frontier = unique(target[(depth[target] < 0) & (site[target] == site[frontier[row]])])
         level += 1
     return depth
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Folders
+from recrawl.book import Directories
 
 
-def places(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64], Folders]:
+def places(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64], Directories]:
     """The sites, each page's site, each page's directory, and the tree of directories.
 
     Numbers are given in the order of the addresses: more addresses at the end leave them as they are.
@@ -47,4 +47,4 @@ def places(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32], NDArray[n
         host_end = len(scheme) + 3 + len(host)
         folder[page] = number(bare[: bare.rfind("/", host_end) + 1] or bare + "/", host_end)
         site[page] = hosts.setdefault(host, len(hosts))
-    return list(hosts), site, folder, Folders(np.array(parent, np.int64), np.array(level, np.int32))
+    return list(hosts), site, folder, Directories(np.array(parent, np.int64), np.array(level, np.int32))

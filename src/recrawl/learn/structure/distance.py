@@ -10,12 +10,12 @@ from __future__ import annotations
 from math import inf
 from typing import Literal
 
-from recrawl.book import Folders, Links
+from recrawl.book import Directories, LinkGraph
 
 Way = Literal["out", "in"]
 
 
-def directory_distance(folders: Folders, seed: int, other: int) -> float:
+def directory_distance(folders: Directories, seed: int, other: int) -> float:
     """From a page in directory `seed` to a page in directory `other`: up positive, down negative, same directory 0.
 
     A page at http://u_1/u_2/.../u_m lies in a directory of level m - 2 (u_1 is the host, u_m the page itself), and
@@ -27,7 +27,7 @@ def directory_distance(folders: Folders, seed: int, other: int) -> float:
     Pages of different sites have no common directory: T speaks of the directory structure of a server.
 
     >>> import numpy as np
-    >>> tree = Folders(np.array([-1, 0, 1, 0, 3]), np.array([0, 1, 2, 1, 2], np.int32))
+    >>> tree = Directories(np.array([-1, 0, 1, 0, 3]), np.array([0, 1, 2, 1, 2], np.int32))
     >>> [directory_distance(tree, 1, other) for other in range(5)]
     [1, 0, -1, 2, -3]
     """
@@ -71,7 +71,7 @@ def url_distance(seed: str, other: str) -> float:
     return steps if n <= m else -steps
 
 
-def link_distance(links: Links, seed: int, other: int, way: Way = "out") -> float:
+def link_distance(links: LinkGraph, seed: int, other: int, way: Way = "out") -> float:
     """From page `seed` to page `other`: h hops along links, -h against them, 0 for siblings (spec S2).
 
     Siblings have a common parent, a page that links to both, and are at 0 whatever other path there is. Where paths
@@ -79,7 +79,7 @@ def link_distance(links: Links, seed: int, other: int, way: Way = "out") -> floa
     in-links when d < 0; so `way` says which is asked for.
 
     >>> import numpy as np
-    >>> links = Links(np.array([0, 2, 3, 3, 3]), np.array([1, 2, 3], np.int32))
+    >>> links = LinkGraph(np.array([0, 2, 3, 3, 3]), np.array([1, 2, 3], np.int32))
     >>> link_distance(links, 0, 3), link_distance(links, 3, 0, "in"), link_distance(links, 1, 2)
     (2, -2, 0)
     >>> link_distance(links, 3, 0)

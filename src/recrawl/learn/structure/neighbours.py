@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Clusters, Folders, Links
-from recrawl.learn.structure.unique import distinct
+from recrawl.book import Clusters, Directories, LinkGraph
+from recrawl.learn.structure.unique import unique
 from recrawl.model import Pages
 
 Free = NDArray[np.bool_]
@@ -33,7 +33,7 @@ class Finder(Protocol):
 def within(finder: Finder, seeds: Pages, pages: int) -> Pages:
     """All pages within reach of the seeds, the seeds left out; in ascending order.
 
-    >>> tree = Folders(np.array([-1, 0, 0]), np.array([0, 1, 1], np.int32))
+    >>> tree = Directories(np.array([-1, 0, 0]), np.array([0, 1, 1], np.int32))
     >>> within(ByDirectory(np.array([0, 1, 1, 2]), tree, d=1), np.array([1]), 4).tolist()
     [0, 2]
     """
@@ -53,11 +53,11 @@ class ByDirectory:
     parents. Then what lies b levels below a directory is one stretch of the order, and so are its pages.
     """
 
-    def __init__(self, folder: NDArray[np.int64], folders: Folders | None, d: int) -> None:
+    def __init__(self, folder: NDArray[np.int64], folders: Directories | None, d: int) -> None:
         if folders is None:
             # Without a tree one can still tell whether two pages have the same directory.
             numbers, folder = np.unique(folder, return_inverse=True)
-            folders = Folders(np.full(len(numbers), -1), np.zeros(len(numbers), np.int32))
+            folders = Directories(np.full(len(numbers), -1), np.zeros(len(numbers), np.int32))
         self._d = d
         place, self._parent, self._below = _ordered(folders)
         self._place = place[folder]
@@ -67,10 +67,10 @@ class ByDirectory:
 
     def around(self, seeds: Pages, free: Free) -> Near:
         """Up `up` levels and down `down`: positive while down <= up, negative otherwise."""
-        above = [distinct(self._place[seeds])]
+        above = [unique(self._place[seeds])]
         for _ in range(min(abs(self._d), self._height)):
             parents = self._parent[above[-1]]
-            above.append(distinct(parents[parents >= 0]))
+            above.append(unique(parents[parents >= 0]))
         for steps in range(abs(self._d) + 1):
             ways = [
                 (up, steps - up)
@@ -80,7 +80,7 @@ class ByDirectory:
             found = [self._under(above[up], down) for up, down in ways if down <= self._height]
             pages = np.concatenate([np.zeros(0, np.int64), *found])
             pages = pages[free[pages]]
-            yield steps if self._d > 0 else -steps, pages if len(ways) == 1 else distinct(pages)
+            yield steps if self._d > 0 else -steps, pages if len(ways) == 1 else unique(pages)
 
     def _under(self, directories: NDArray[np.int64], down: int) -> Pages:
         """The pages that lie exactly so many levels below. A directory has one parent, so none comes twice."""
@@ -97,7 +97,7 @@ class ByLink:
     hops to go a page was passed. A second time it could lead to nothing that was not brought before.
     """
 
-    def __init__(self, links: Links | None, pages: int, d: int) -> None:
+    def __init__(self, links: LinkGraph | None, pages: int, d: int) -> None:
         links = fitted(links, pages)
         self._out, self._in = links, links.turned()
         self._d = d
@@ -121,11 +121,11 @@ class ByLink:
                 return
             yield hops if self._d > 0 else -hops, edge[free[edge]]
 
-    def _onward(self, graph: Links, pages: Pages) -> Pages:
+    def _onward(self, graph: LinkGraph, pages: Pages) -> Pages:
         """Where one hop leads from these pages; each page once."""
         reached = graph.target[_stretches(graph.start[pages], graph.start[pages + 1])]
         if len(reached) < len(graph) // 32:
-            return distinct(reached).astype(np.int64)
+            return unique(reached).astype(np.int64)
         # A mark per page is cheaper than sorting when there are many.
         mark = np.zeros(len(graph), bool)
         mark[reached] = True
@@ -154,28 +154,28 @@ class ByCluster:
         own = np.unique(self._of[seeds])
         own = own[own >= 0]
         for rank in range(min(self._d + 1, self._nearest.shape[1])):
-            there = distinct(self._nearest[own, rank])
+            there = unique(self._nearest[own, rank])
             pages = self._pages[_stretches(self._first[there], self._first[there + 1])]
             yield rank, pages[free[pages]]
 
 
-def fitted(links: Links | None, pages: int) -> Links:
+def fitted(links: LinkGraph | None, pages: int) -> LinkGraph:
     """The links of so many pages; pages that came later than the links have none.
 
-    >>> fitted(Links(np.array([0, 1]), np.array([0], np.int32)), 3).start.tolist()
+    >>> fitted(LinkGraph(np.array([0, 1]), np.array([0], np.int32)), 3).start.tolist()
     [0, 1, 1, 1]
     """
     if links is None:
-        return Links(np.zeros(pages + 1, np.int64), np.zeros(0, np.int32))
+        return LinkGraph(np.zeros(pages + 1, np.int64), np.zeros(0, np.int32))
     if len(links) == pages:
         return links
-    return Links(np.append(links.start, np.full(pages - len(links), links.start[-1])), links.target)
+    return LinkGraph(np.append(links.start, np.full(pages - len(links), links.start[-1])), links.target)
 
 
-def _ordered(folders: Folders) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _ordered(folders: Directories) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The order of directories by level and parent: each one's place; then by place the parent's, where children begin.
 
-    >>> [part.tolist() for part in _ordered(Folders(np.array([2, 0, -1, 2]), np.array([1, 2, 0, 1], np.int32)))]
+    >>> [part.tolist() for part in _ordered(Directories(np.array([2, 0, -1, 2]), np.array([1, 2, 0, 1], np.int32)))]
     [[1, 3, 0, 2], [-1, 0, 0, 1], [1, 3, 4, 4, 4]]
     """
     count = len(folders.parent)

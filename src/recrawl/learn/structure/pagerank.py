@@ -14,7 +14,7 @@ import numpy as np
 import scipy  # its parts load when first used: few commands rank pages
 from numpy.typing import NDArray
 
-from recrawl.book import Links
+from recrawl.book import LinkGraph
 
 TOP = 10
 """The highest value of `log_scale`."""
@@ -25,7 +25,7 @@ _LEAP = 6
 
 
 def pagerank(
-    links: Links,
+    links: LinkGraph,
     *,
     damping: float = 0.85,
     tolerance: float = 1e-7,
@@ -51,10 +51,10 @@ def pagerank(
 
     Example
     -------
-    >>> ring = Links(np.array([0, 1, 2, 3]), np.array([1, 2, 0], np.int32))
+    >>> ring = LinkGraph(np.array([0, 1, 2, 3]), np.array([1, 2, 0], np.int32))
     >>> pagerank(ring).round(3).tolist()
     [0.333, 0.333, 0.333]
-    >>> star = Links(np.array([0, 0, 1, 2]), np.array([0, 0], np.int32))
+    >>> star = LinkGraph(np.array([0, 0, 1, 2]), np.array([0, 0], np.int32))
     >>> pagerank(star).round(3).tolist()
     [0.574, 0.213, 0.213]
     """

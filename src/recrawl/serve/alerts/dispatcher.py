@@ -18,10 +18,10 @@ from recrawl.errors import RecrawlError
 from recrawl.model import Outcome
 from recrawl.record.questions import ask
 from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.opening import load, options_of
 from recrawl.serve.alerts.delivery import NotSent, send
-from recrawl.serve.alerts.outbox import Outbox, Parcel, Step
+from recrawl.serve.alerts.outbox import Outbox, OutboxStep, Parcel
 from recrawl.serve.alerts.rules import Update, check, matches, told, wanted
 from recrawl.settings import Alert
 
@@ -51,7 +51,7 @@ class Alerts:
 
     def start(self) -> None:
         """Begin where it was left off."""
-        with Repository(self._folder) as repository:
+        with Storage(self._folder) as repository:
             Outbox(repository.store.db).mark(repository.store.next_id("visits") - 1)
         self._thread.start()
 
@@ -67,7 +67,7 @@ class Alerts:
         self._news.set()
 
     def _loop(self) -> None:
-        with Repository(self._folder) as repository:
+        with Storage(self._folder) as repository:
             Outbox(repository.store.db).tidy(self._clock() - _KEEP)
             while not self._ending.is_set():
                 self._news.wait(_LOOK)
@@ -77,7 +77,7 @@ class Alerts:
                 with contextlib.suppress(sqlite3.OperationalError):  # busy: the next round does it
                     self.round(repository)
 
-    def round(self, repository: Repository) -> None:
+    def round(self, repository: Storage) -> None:
         """Look at what is new, then send what is due."""
         try:
             values = load(self._folder)
@@ -98,7 +98,7 @@ class Alerts:
                 return
             self._send(outbox, rules.get(parcel.alert), parcel)
 
-    def _look(self, repository: Repository, outbox: Outbox, rules: tuple[Alert, ...], noise: Any) -> bool:
+    def _look(self, repository: Storage, outbox: Outbox, rules: tuple[Alert, ...], noise: Any) -> bool:
         """Look at some visits; whether there may be more."""
         repository.refresh()
         db, now = repository.store.db, self._clock()
@@ -118,10 +118,10 @@ class Alerts:
                     self._tell("alert", body)
         return len(rows) == _AT_ONCE
 
-    def _step(self, repository: Repository, row: dict[str, Any], rules: tuple[Alert, ...], noise: Any) -> Step:
+    def _step(self, repository: Storage, row: dict[str, Any], rules: tuple[Alert, ...], noise: Any) -> OutboxStep:
         outcome = _OUTCOMES[row["outcome"]]
         if not rules or outcome == "unchanged":
-            return Step(row["page"], None, [])
+            return OutboxStep(row["page"], None, [])
         update = _update(repository, row, outcome)
         found = []
         for rule in rules:
@@ -130,7 +130,7 @@ class Alerts:
                 if quote is not None:
                     found.append((rule, update, told(rule, update, quote)))
         digest = update.version.digest if update.version is not None else None
-        return Step(row["page"], digest, found)
+        return OutboxStep(row["page"], digest, found)
 
     def _send(self, outbox: Outbox, rule: Alert | None, parcel: Parcel) -> None:
         now = self._clock()
@@ -145,7 +145,7 @@ class Alerts:
             outbox.sent(parcel, self._clock())
 
 
-def _update(repository: Repository, row: dict[str, Any], outcome: str) -> Update:
+def _update(repository: Storage, row: dict[str, Any], outcome: str) -> Update:
     version = repository.store.version(row["version"]) if outcome != "gone" and row["version"] >= 0 else None
     before = _before(repository, row["page"], version.id) if version is not None and outcome == "changed" else None
     return Update(
@@ -162,7 +162,7 @@ def _update(repository: Repository, row: dict[str, Any], outcome: str) -> Update
     )
 
 
-def _before(repository: Repository, page: int, version: int) -> VersionRow | None:
+def _before(repository: Storage, page: int, version: int) -> VersionRow | None:
     sql = "SELECT * FROM versions WHERE page = ? AND id < ? ORDER BY id DESC LIMIT 1"
     row = repository.store.db.execute(sql, (page, version)).fetchone()
     return None if row is None else VersionRow._make(row)

@@ -37,7 +37,7 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OutboxStep:
     """One visit that brought an answer: what it found of the page, and what rules have to say about it."""
 
     page: int
@@ -60,7 +60,7 @@ class Outbox:
             return newest
         return int(row[0])
 
-    def put(self, steps: Iterable[Step], upto: int, now: float) -> int:
+    def put(self, steps: Iterable[OutboxStep], upto: int, now: float) -> int:
         """Take in what visits found, in their order, and note how far visits were looked at; how much was put in."""
         count = 0
         with Transaction(self._db):

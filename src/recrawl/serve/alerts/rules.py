@@ -16,7 +16,7 @@ from recrawl.discover.urls import origin
 from recrawl.errors import Unreadable, UsageError
 from recrawl.patterns import Pattern, compiled
 from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.opening import seed_url
 from recrawl.repository.times import duration
 from recrawl.settings import Alert
@@ -78,7 +78,7 @@ def wanted(rule: Alert, update: Update) -> bool:
     return (update.divergence or 0.0) >= rule.divergence and (update.significant or not rule.significant)
 
 
-def matches(rule: Alert, update: Update, repository: Repository, noise: Noise) -> str | None:
+def matches(rule: Alert, update: Update, repository: Storage, noise: Noise) -> str | None:
     """What a rule quotes of an update, None when it is not about it after all."""
     if update.version is None:
         return "" if not (rule.text or rule.selector) else None
@@ -126,12 +126,12 @@ def _searched(text: str) -> Pattern:
         raise UsageError(f"'{text}' is no regular expression: {error}") from error
 
 
-def _lines(repository: Repository, row: VersionRow, noise: Noise) -> list[str]:
+def _lines(repository: Storage, row: VersionRow, noise: Noise) -> list[str]:
     _, headers, body = repository.body(row)
     return read_lines(body, headers, noise)
 
 
-def _selected(repository: Repository, row: VersionRow | None, selector: str) -> list[str]:
+def _selected(repository: Storage, row: VersionRow | None, selector: str) -> list[str]:
     """The text of what a selector names."""
     if row is None:
         return []

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 
 from recrawl.errors import UsageError
-from recrawl.lab.synth import World
+from recrawl.lab.synth import SyntheticWorld
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import Arguments, Operation, as_json, rows
 from recrawl.serve.context import Context
@@ -21,7 +21,7 @@ from recrawl.serve.stored_files import SANDBOX
 
 _COUNTED = 8_000_000
 """Bytes after which it is looked at again how full the shelf is."""
-_WORLD = World()
+_WORLD = SyntheticWorld()
 _LARGEST_WORLD = 1_000_000
 """Pages of a generated web."""
 

@@ -11,7 +11,7 @@ from recrawl.compare.diff import unified
 from recrawl.discover.urls import origin
 from recrawl.record import questions
 from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of
 from recrawl.serve.api.fields import Field
@@ -102,12 +102,12 @@ def predict(context: Context, given: Arguments) -> dict[str, Any]:
     return subprocess_queries.foretold(context, known)
 
 
-def _page(repository: Repository, number: int) -> dict[str, Any]:
+def _page(repository: Storage, number: int) -> dict[str, Any]:
     found = reading.page(repository.store.db, number)
     return {name: value for name, value in found.items() if name not in _HIDDEN}
 
 
-def _chosen(repository: Repository, given: Arguments) -> tuple[dict[str, Any], VersionRow]:
+def _chosen(repository: Storage, given: Arguments) -> tuple[dict[str, Any], VersionRow]:
     known = reading.page(repository.store.db, given["page"])
     return known, reading.version(repository.store.db, known["id"], given["version"])
 

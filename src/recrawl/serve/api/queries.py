@@ -15,7 +15,7 @@ from recrawl.crawl.reports.search import search as find
 from recrawl.errors import NotKnown, UsageError
 from recrawl.model import State
 from recrawl.record.questions import ask
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of
 from recrawl.repository.opening import options_of
 from recrawl.repository.times import moment
@@ -126,7 +126,7 @@ def pages(context: Context, given: Arguments) -> dict[str, Any]:
     return rows(_named(found), after + _WINDOW if more else None)
 
 
-def _of_site(repository: Repository, site: int, given: Arguments) -> dict[str, Any]:
+def _of_site(repository: Storage, site: int, given: Arguments) -> dict[str, Any]:
     """In the order of the index: by state, then by number; so no more is read than is shown."""
     state, _, after = given["after"].partition("_")
     begin = (_number(state), _number(after)) if given["after"] else (-1, -1)

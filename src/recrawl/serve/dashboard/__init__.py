@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from recrawl.serve.dashboard import alerts, filters, lab, lists, overview, pages, settings, sites
-from recrawl.serve.dashboard.views import STATIC, Action, Desk, View, theme
+from recrawl.serve.dashboard.views import STATIC, Action, View, Views, theme
 
 _VIEWS: tuple[tuple[str, View], ...] = (
     ("/", overview.overview),
@@ -55,7 +55,7 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
 )
 
 
-def routes(desk: Desk) -> list[BaseRoute]:
+def routes(desk: Views) -> list[BaseRoute]:
     """All pages of the dashboard, for one repository."""
     return [
         Mount("/static", StaticFiles(directory=STATIC)),

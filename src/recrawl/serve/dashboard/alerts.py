@@ -14,7 +14,7 @@ from recrawl.serve.alerts.rules import OUTCOMES, check
 from recrawl.serve.api.alerts import put_alert, remove_alert
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.settings import saved, shown
-from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.dashboard.views import Views
 from recrawl.serve.queries.sites import names
 from recrawl.settings import Alert
 
@@ -23,12 +23,12 @@ _SENT = 20
 _PATH = "/settings/alerts"
 
 
-def alerts(desk: Desk, request: Request) -> Response:
+def alerts(desk: Views, request: Request) -> Response:
     """The rules that there are, what they found last, and a form for another."""
     return _alerts(desk, request, Form({"target": "feed"}, (*_TEXTS, "least")), {"outcomes": []})
 
 
-def put(desk: Desk, request: Request, given: FormData) -> Response:
+def put(desk: Views, request: Request, given: FormData) -> Response:
     """Make a rule, or put another in the place of the one of that name."""
     form = Form(given, (*_TEXTS, "least"))
     chosen = {
@@ -50,7 +50,7 @@ def put(desk: Desk, request: Request, given: FormData) -> Response:
     return _alerts(desk, request, form, chosen)
 
 
-def remove(desk: Desk, request: Request, given: FormData) -> Response:
+def remove(desk: Views, request: Request, given: FormData) -> Response:
     """Take a rule away."""
     del request
     remove_alert(desk.context, {"name": str(given.get("name", ""))})
@@ -68,7 +68,7 @@ def _complain(form: Form, rule: dict[str, Any]) -> None:
             form.errors[name] = str(error)
 
 
-def _alerts(desk: Desk, request: Request, form: Form, chosen: dict[str, Any]) -> Response:
+def _alerts(desk: Views, request: Request, form: Form, chosen: dict[str, Any]) -> Response:
     with desk.reading() as repository:
         sent = listed(repository.store.db, _SENT)
         sites = names(repository.store.db)

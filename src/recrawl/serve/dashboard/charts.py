@@ -39,7 +39,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class LineChart:
     """A line with the band in which it may lie, as SVG path data."""
 
     frame: Frame
@@ -107,7 +107,7 @@ def curve(
     ticks: Sequence[str],
     top: float | None = None,
     percent: bool = True,
-) -> Curve:
+) -> LineChart:
     """A line over time; `texts` say what each point is, `ticks` are written below the first and the last.
 
     >>> drawn = curve([0, 1], [0.5, 1.0], [0.4, 0.9], [0.6, 1.0], texts=["a", "b"], ticks=["then", "now"], top=1.0)
@@ -124,7 +124,7 @@ def curve(
     edge = [*zip(across, map(place, high), strict=True), *reversed([*zip(across, map(place, low), strict=True)])]
     dots = tuple((x, place(y), text) for x, y, text in zip(across, ys, texts, strict=True))
     marks = _ends(frame, ticks)
-    return Curve(_with_x(frame, marks), line, _path(edge) + "Z" if edge else "", dots)
+    return LineChart(_with_x(frame, marks), line, _path(edge) + "Z" if edge else "", dots)
 
 
 def bars(

@@ -13,7 +13,7 @@ from recrawl.errors import UsageError
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.settings import lines, saved, shown
-from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.filter_preview import tried
 from recrawl.serve.queries.sites import names
 from recrawl.settings import Filter, write_filters
@@ -21,12 +21,12 @@ from recrawl.settings import Filter, write_filters
 _FIELDS = ("site", "selectors", "patterns", "do")
 
 
-def noise(desk: Desk, request: Request) -> Response:
+def noise(desk: Views, request: Request) -> Response:
     """The filters that there are, and a form for another."""
     return _noise(desk, request, Form({}, _FIELDS))
 
 
-def add(desk: Desk, request: Request, given: FormData) -> Response:
+def add(desk: Views, request: Request, given: FormData) -> Response:
     """Try a filter, or keep it."""
     form = Form(given, _FIELDS)
     selectors, patterns = lines(form["selectors"]), lines(form["patterns"])
@@ -51,7 +51,7 @@ def add(desk: Desk, request: Request, given: FormData) -> Response:
     return _noise(desk, request, form, preview)
 
 
-def remove(desk: Desk, request: Request, given: FormData) -> Response:
+def remove(desk: Views, request: Request, given: FormData) -> Response:
     """Keep a filter no longer."""
     del request
     number = str(given.get("number", ""))
@@ -63,7 +63,7 @@ def remove(desk: Desk, request: Request, given: FormData) -> Response:
     return saved("/settings/noise")
 
 
-def _preview(desk: Desk, form: Form, added: Filter) -> dict[str, Any] | None:
+def _preview(desk: Views, form: Form, added: Filter) -> dict[str, Any] | None:
     """What the filter would have hidden."""
     try:
         return tried(desk.context.folder, added)
@@ -72,7 +72,7 @@ def _preview(desk: Desk, form: Form, added: Filter) -> dict[str, Any] | None:
         return None
 
 
-def _noise(desk: Desk, request: Request, form: Form, preview: dict[str, Any] | None = None) -> Response:
+def _noise(desk: Views, request: Request, form: Form, preview: dict[str, Any] | None = None) -> Response:
     with desk.reading() as repository:
         sites = names(repository.store.db)
     return shown(

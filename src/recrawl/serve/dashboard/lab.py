@@ -17,7 +17,7 @@ from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent
-from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.job_specs import COMPARISON, comparison
 from recrawl.serve.jobs.queue import Job
 
@@ -28,7 +28,7 @@ _MOST_BUDGETS = 4
 _JOB = "/lab/state"
 
 
-def lab(desk: Desk, request: Request) -> Response:
+def lab(desk: Views, request: Request) -> Response:
     """The form, and what the last comparison came to."""
     values = desk.settings()
     last = desk.jobs.last(COMPARISON)
@@ -41,7 +41,7 @@ def lab(desk: Desk, request: Request) -> Response:
     return _show(desk, request, Form(given, ("budget", "cycle")), chosen, last)
 
 
-def begin(desk: Desk, request: Request, given: FormData) -> Response:
+def begin(desk: Views, request: Request, given: FormData) -> Response:
     """Begin a comparison."""
     form = Form(given, ("budget", "cycle"))
     chosen = [str(name) for name in given.getlist("policy")][: _MOST_POLICIES + 1]
@@ -64,7 +64,7 @@ def begin(desk: Desk, request: Request, given: FormData) -> Response:
     return _show(desk, request, form, chosen, desk.jobs.last(COMPARISON))
 
 
-def state(desk: Desk, request: Request) -> Response:
+def state(desk: Views, request: Request) -> Response:
     """How far it has come, for the script of the page."""
     del request
     last = desk.jobs.last(COMPARISON)
@@ -93,7 +93,7 @@ def _budgets(text: str) -> tuple[float, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _show(desk: Desk, request: Request, form: Form, chosen: Sequence[str], last: Job | None) -> Response:
+def _show(desk: Views, request: Request, form: Form, chosen: Sequence[str], last: Job | None) -> Response:
     rows = list(last.result or ()) if last else []
     job = None
     if last is not None:

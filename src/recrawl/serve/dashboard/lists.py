@@ -11,7 +11,7 @@ from recrawl.crawl.reports.search import search
 from recrawl.errors import UsageError
 from recrawl.repository.lookup import page_of
 from recrawl.serve.dashboard.forms import Form
-from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
 from recrawl.serve.queries import changes as reading
 from recrawl.serve.queries.sites import names
@@ -21,7 +21,7 @@ _HITS = 20
 _MOST_HITS = 1000
 
 
-def changes(desk: Desk, request: Request) -> Response:
+def changes(desk: Views, request: Request) -> Response:
     """The stream of updates."""
     form, wanted = _wanted(desk, request)
     after = form.read("after", reading.Cursor.read)
@@ -46,7 +46,7 @@ def changes(desk: Desk, request: Request) -> Response:
     )
 
 
-def feed(desk: Desk, request: Request) -> Response:
+def feed(desk: Views, request: Request) -> Response:
     """The same as an Atom feed, through the same filters."""
     form, wanted = _wanted(desk, request)
     if form.errors:
@@ -61,7 +61,7 @@ def feed(desk: Desk, request: Request) -> Response:
     return Response(text, media_type="application/atom+xml")
 
 
-def _wanted(desk: Desk, request: Request) -> tuple[Form, reading.Filters]:
+def _wanted(desk: Views, request: Request) -> tuple[Form, reading.Filters]:
     """The filters that a form asks for."""
     form = Form(request.query_params, ("site", "path", "since", "until", "least", "what", "significant", "after"))
     now = desk.now()
@@ -85,7 +85,7 @@ def _printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
-def searching(desk: Desk, request: Request) -> Response:
+def searching(desk: Views, request: Request) -> Response:
     """Full text, with snippets."""
     form = Form(request.query_params, ("q", "site", "since", "until", "from"))
     now = desk.now()
@@ -122,7 +122,7 @@ def searching(desk: Desk, request: Request) -> Response:
     )
 
 
-def why(desk: Desk, request: Request) -> Response:
+def why(desk: Views, request: Request) -> Response:
     """Why a page is, or is not, visited."""
     form = Form(request.query_params, ("url",))
     sentences: list[str] = []

@@ -14,7 +14,7 @@ from recrawl.repository.times import span, stamp
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import number, percent, size
-from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.dashboard.views import Views
 from recrawl.serve.queries import overview as reading
 from recrawl.serve.queries.changes import Filters, changes
 from recrawl.serve.queries.overview import Figures
@@ -28,7 +28,7 @@ Told = dict[str, Any]
 _NOTHING: Told = {"chart": None, "rows": [], "said": ""}
 
 
-def overview(desk: Desk, request: Request) -> Response:
+def overview(desk: Views, request: Request) -> Response:
     """Everything at a glance; asks summaries only, so it is as quick with a million pages as with ten."""
     now = desk.now()
     with desk.reading() as repository:
@@ -59,7 +59,7 @@ def overview(desk: Desk, request: Request) -> Response:
     )
 
 
-def control(desk: Desk, request: Request, given: FormData) -> Response:
+def control(desk: Views, request: Request, given: FormData) -> Response:
     """Pause, go on, or take a turn at once."""
     del request
     scheduler = desk.context.scheduler

@@ -39,7 +39,7 @@ class _Page:
     made: float
 
 
-class Kept:
+class PageCache:
     """A few pages; may be used from any thread."""
 
     def __init__(self, context: Context) -> None:

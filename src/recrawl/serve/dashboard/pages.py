@@ -11,14 +11,14 @@ from recrawl.discover.urls import origin
 from recrawl.errors import NotKnown
 from recrawl.record import questions
 from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.prediction import about_relative, sentences
 from recrawl.repository.times import span, stamp
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent, size
-from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
 from recrawl.serve.queries import pages as reading
 
@@ -27,7 +27,7 @@ _BARS = 60
 _TABS = (("", "Overview"), ("/text", "Text"), ("/source", "Source"), ("/diff", "Difference"), ("/outlook", "Outlook"))
 
 
-def page(desk: Desk, request: Request) -> Response:
+def page(desk: Views, request: Request) -> Response:
     """What is known, how much changed, the versions and the last visits."""
     with desk.reading() as repository:
         db = repository.store.db
@@ -48,7 +48,7 @@ def page(desk: Desk, request: Request) -> Response:
     )
 
 
-def text(desk: Desk, request: Request) -> Response:
+def text(desk: Views, request: Request) -> Response:
     """A version as text."""
     with desk.reading() as repository:
         told, version = _version(repository, request)
@@ -56,7 +56,7 @@ def text(desk: Desk, request: Request) -> Response:
     return _show(desk, request, "text.html", told, "/text", version=version, text=found)
 
 
-def source(desk: Desk, request: Request) -> Response:
+def source(desk: Views, request: Request) -> Response:
     """A version as it was stored."""
     with desk.reading() as repository:
         told, version = _version(repository, request)
@@ -64,7 +64,7 @@ def source(desk: Desk, request: Request) -> Response:
     return _show(desk, request, "source.html", told, "/source", version=version, text=found, headers=headers)
 
 
-def difference(desk: Desk, request: Request) -> Response:
+def difference(desk: Views, request: Request) -> Response:
     """What lies between two versions: the last change unless others are named."""
     form = Form(request.query_params, ("old", "new", "view"))
     with desk.reading() as repository:
@@ -95,7 +95,7 @@ def difference(desk: Desk, request: Request) -> Response:
     )
 
 
-def outlook(desk: Desk, request: Request) -> Response:
+def outlook(desk: Views, request: Request) -> Response:
     """How likely it has changed by now, by what other pages, and what the next cycle would do with it."""
     with desk.reading() as repository:
         told = reading.page(repository.store.db, request.path_params["page"])
@@ -115,7 +115,7 @@ def outlook(desk: Desk, request: Request) -> Response:
     )
 
 
-def _version(repository: Repository, request: Request) -> tuple[dict[str, Any], VersionRow]:
+def _version(repository: Storage, request: Request) -> tuple[dict[str, Any], VersionRow]:
     """The page that the address names, and the version: the newest unless another is asked for."""
     form = Form(request.query_params, ("version",))
     told = reading.page(repository.store.db, request.path_params["page"])
@@ -130,7 +130,7 @@ def _number(form: Form, name: str) -> int | None:
     return found
 
 
-def _show(desk: Desk, request: Request, template: str, told: dict[str, Any], tab: str, **values: Any) -> Response:
+def _show(desk: Views, request: Request, template: str, told: dict[str, Any], tab: str, **values: Any) -> Response:
     tabs = [(f"/pages/{told['id']}{path}", name, path == tab) for path, name in _TABS]
     return desk.show(request, template, page=told, tabs=tabs, **values)
 

@@ -19,7 +19,7 @@ from recrawl.repository.seeds import with_seeds, without_seeds
 from recrawl.repository.turns import period_of
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Errors, Form
-from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.job_specs import within
 from recrawl.settings import SETTINGS, Seed, Setting, Settings, parse_value, write_seeds, write_values
 
@@ -39,7 +39,7 @@ _FOLLOW = ("url", "limit", "depth", "include", "exclude")
 _TABLE = {setting.name: setting for setting in SETTINGS}
 
 
-def shown(desk: Desk, request: Request, template: str, **values: Any) -> Response:
+def shown(desk: Views, request: Request, template: str, **values: Any) -> Response:
     """A page of the settings."""
     tabs = [(path, name, path == request.url.path) for path, name in _TABS]
     notice = "Saved. The next cycle takes it up." if request.query_params.get("saved") else ""
@@ -54,12 +54,12 @@ def saved(path: str) -> Response:
 # -- sites -----------------------------------------------------------------------------------------------------------
 
 
-def seeds(desk: Desk, request: Request) -> Response:
+def seeds(desk: Views, request: Request) -> Response:
     """What is followed, and a form to follow more."""
     return _seeds(desk, request, Form({}, _FOLLOW))
 
 
-def follow(desk: Desk, request: Request, given: FormData) -> Response:
+def follow(desk: Views, request: Request, given: FormData) -> Response:
     """Follow another site, or change what was said about one."""
     form = Form(given, _FOLLOW)
     url = form.read("url", seed_url)
@@ -82,7 +82,7 @@ def follow(desk: Desk, request: Request, given: FormData) -> Response:
     return _seeds(desk, request, form)
 
 
-def unfollow(desk: Desk, request: Request, given: FormData) -> Response:
+def unfollow(desk: Views, request: Request, given: FormData) -> Response:
     """Follow a site no longer."""
     del request
     with WRITING:
@@ -92,7 +92,7 @@ def unfollow(desk: Desk, request: Request, given: FormData) -> Response:
     return saved("/settings")
 
 
-def _seeds(desk: Desk, request: Request, form: Form) -> Response:
+def _seeds(desk: Views, request: Request, form: Form) -> Response:
     return shown(
         desk,
         request,
@@ -107,17 +107,17 @@ def _seeds(desk: Desk, request: Request, form: Form) -> Response:
 # -- single values ---------------------------------------------------------------------------------------------------
 
 
-def policy(desk: Desk, request: Request) -> Response:
+def policy(desk: Views, request: Request) -> Response:
     """What is visited, and when."""
     return _values(desk, request, _choosing(), None)
 
 
-def limits(desk: Desk, request: Request) -> Response:
+def limits(desk: Views, request: Request) -> Response:
     """Everything else."""
     return _values(desk, request, _limits(), None)
 
 
-def set_policy(desk: Desk, request: Request, given: FormData) -> Response:
+def set_policy(desk: Views, request: Request, given: FormData) -> Response:
     """Change what is visited, and when."""
     text, wanted = str(given.get("policy", "")), str(given.get(_OBJECTIVE, ""))
     errors = {}
@@ -128,7 +128,7 @@ def set_policy(desk: Desk, request: Request, given: FormData) -> Response:
     return _set(desk, request, _choosing(), {**given, "policy": text}, errors)
 
 
-def set_limits(desk: Desk, request: Request, given: FormData) -> Response:
+def set_limits(desk: Views, request: Request, given: FormData) -> Response:
     """Change the limits."""
     return _set(desk, request, _limits(), given)
 
@@ -164,7 +164,7 @@ def aimed(text: str, objective: str) -> str:
 
 
 def _set(
-    desk: Desk,
+    desk: Views,
     request: Request,
     settings: list[Setting],
     given: Mapping[str, object],
@@ -194,7 +194,7 @@ def _set(
     return saved(request.url.path)
 
 
-def _read(desk: Desk, name: str, text: str) -> Any:
+def _read(desk: Views, name: str, text: str) -> Any:
     value = parse_value(name, text)
     if name == "importance":
         within(desk.context.folder, value)
@@ -203,7 +203,7 @@ def _read(desk: Desk, name: str, text: str) -> Any:
     return value
 
 
-def _values(desk: Desk, request: Request, settings: list[Setting], form: Form | None) -> Response:
+def _values(desk: Views, request: Request, settings: list[Setting], form: Form | None) -> Response:
     values = desk.settings()
     choosing = settings[0].name in _CHOOSING
     fields = [_field(setting, form[setting.name] if form else written(values[setting.name])) for setting in settings]

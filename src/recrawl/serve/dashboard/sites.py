@@ -12,14 +12,14 @@ from recrawl.crawl.reports.hint_trust import trust
 from recrawl.errors import NotKnown, UsageError
 from recrawl.fetch.robots import Robots
 from recrawl.record.rows import SiteRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.anchors import surveyed
 from recrawl.repository.opening import options_of
 from recrawl.repository.times import span, stamp
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import percent
-from recrawl.serve.dashboard.views import Desk
+from recrawl.serve.dashboard.views import Views
 from recrawl.serve.queries import directory_tree, heat_map
 from recrawl.serve.queries import sites as reading
 from recrawl.serve.queries.pages import LARGEST
@@ -55,7 +55,7 @@ KIND_NAMES = {
 """Kinds of hints, for people."""
 
 
-def sites(desk: Desk, request: Request) -> Response:
+def sites(desk: Views, request: Request) -> Response:
     """All sites, sorted by a column."""
     wanted = request.query_params.get("sort", "origin")
     sort, down = wanted.lstrip("-"), wanted.startswith("-")
@@ -83,7 +83,7 @@ def sites(desk: Desk, request: Request) -> Response:
     )
 
 
-def site(desk: Desk, request: Request) -> Response:
+def site(desk: Views, request: Request) -> Response:
     """One site."""
     now, number = desk.now(), min(request.path_params["site"], LARGEST)
     values = desk.settings()
@@ -146,7 +146,7 @@ def _cell(visits: int, updates: int) -> str:
     return "h0" if not updates else f"h{min(5, 2 + updates)}"
 
 
-def _depth(repository: Repository, values: Settings, origin: str, now: float) -> Told:
+def _depth(repository: Storage, values: Settings, origin: str, now: float) -> Told:
     """How change falls off with the number of links from the anchor."""
     nothing: Told = {"chart": None, "anchor": None}
     if repository.store.next_id("pages") > _SURVEYED:

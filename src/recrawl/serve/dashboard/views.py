@@ -16,10 +16,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from recrawl.compare.noise.filters import Noise
 from recrawl.errors import RecrawlError
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.opening import options_of
 from recrawl.serve.context import Context
-from recrawl.serve.dashboard.page_cache import Kept
+from recrawl.serve.dashboard.page_cache import PageCache
 from recrawl.serve.dashboard.render import environment
 from recrawl.serve.problems import problem_of
 from recrawl.serve.security import checked_form, csrf_token
@@ -38,17 +38,17 @@ PLACES = (
 )
 _THEMES = ("light", "dark")
 
-View = Callable[["Desk", Request], Response]
-Action = Callable[["Desk", Request, FormData], Response]
+View = Callable[["Views", Request], Response]
+Action = Callable[["Views", Request, FormData], Response]
 
 
-class Desk:
+class Views:
     """The context of the service, with the means to make pages."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.jobs = context.jobs
-        self._kept = Kept(context)
+        self._kept = PageCache(context)
         self._templates = environment(context.clock)
         self._templates.globals.update(static=self._static, places=PLACES, feed=FEED)
 
@@ -56,7 +56,7 @@ class Desk:
         """Seconds since 1970."""
         return self.context.clock()
 
-    def reading(self) -> AbstractContextManager[Repository]:
+    def reading(self) -> AbstractContextManager[Storage]:
         """The repository, for questions."""
         return self.context.reading()
 
@@ -146,7 +146,7 @@ class Desk:
         return {file.name: hashlib.blake2b(file.read_bytes(), digest_size=6).hexdigest() for file in STATIC.iterdir()}
 
 
-def theme(desk: Desk, request: Request) -> Response:
+def theme(desk: Views, request: Request) -> Response:
     """Light or dark, kept in a cookie; back to where it was asked for."""
     del desk
     wanted, back = request.query_params.get("to", ""), request.query_params.get("back", "/")

@@ -14,7 +14,7 @@ from typing import Any
 
 from recrawl.compare.noise.filters import Noise
 from recrawl.errors import UsageError
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.noise import preview
 from recrawl.repository.opening import load, options_of
 from recrawl.settings import Filter
@@ -43,7 +43,7 @@ def main(folder: Path, question: str) -> str:
     """Answer one question."""
     asked = json.loads(question)
     extra = Noise(tuple(asked["selectors"]), tuple(asked["patterns"]))
-    with Repository(folder) as repository:
+    with Storage(folder) as repository:
         before = options_of(load(folder)).noise(asked["site"])
         return json.dumps(asdict(preview(repository, asked["site"], before, extra)))
 

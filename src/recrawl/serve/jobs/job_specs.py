@@ -14,8 +14,8 @@ from typing import Any
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
 from recrawl.lab.replays.clairvoyant import Clairvoyant
-from recrawl.serve.jobs.queue import Step, Work
-from recrawl.serve.jobs.uploads import Shelf
+from recrawl.serve.jobs.queue import JobStep, Work
+from recrawl.serve.jobs.uploads import Uploads
 
 COMPARISON = "comparison"
 """The job that the Lab of the dashboard runs."""
@@ -46,7 +46,7 @@ class Command:
     """Options that name files of the shelf."""
 
 
-def work(command: Command, given: Mapping[str, Any], folder: Path, shelf: Shelf) -> Work:
+def work(command: Command, given: Mapping[str, Any], folder: Path, shelf: Uploads) -> Work:
     """What is to be done; complains about what cannot be."""
     asked = {name: value for name, value in given.items() if value is not None}
     policies = asked.get("policy", [])
@@ -62,8 +62,8 @@ def work(command: Command, given: Mapping[str, Any], folder: Path, shelf: Shelf)
         shelf.place(makes)
     begin = ("-C", str(folder), *command.words) if command.repository else command.words
 
-    def steps(scratch: Path) -> list[Step]:
-        made: list[Step] = []
+    def steps(scratch: Path) -> list[JobStep]:
+        made: list[JobStep] = []
         sources = read
         if command.own and not read:
             made.append(exported(folder, scratch / _OWN))
@@ -71,7 +71,7 @@ def work(command: Command, given: Mapping[str, Any], folder: Path, shelf: Shelf)
         target = str(scratch / makes)
         named = [f"--{command.option}={target}"] if makes and command.option else []
         after = [*sources, *asked.get(command.follows, ()), *([target] if makes and not command.option else [])]
-        made.append(Step("Begun ...", (*begin, *options, *named, "--json", "--", *after)))
+        made.append(JobStep("Begun ...", (*begin, *options, *named, "--json", "--", *after)))
         return made
 
     return Work(command.name, asked, steps, makes)
@@ -80,22 +80,22 @@ def work(command: Command, given: Mapping[str, Any], folder: Path, shelf: Shelf)
 def comparison(folder: Path, policies: Sequence[str], budgets: Sequence[float], cycle: str) -> Work:
     """What other policies or budgets would have found in the repository's own history."""
 
-    def steps(scratch: Path) -> list[Step]:
+    def steps(scratch: Path) -> list[JobStep]:
         file = scratch / _OWN
         chosen = [f"--policy={name}" for name in policies] + [f"--budget={budget!r}" for budget in budgets]
         how = [*chosen, f"--cycle={cycle}", "--seeds=1", "--workers=1", "--json", "--", str(file)]
-        compare = Step("Replaying it under the policies ...", ("lab", "compare", *how))
+        compare = JobStep("Replaying it under the policies ...", ("lab", "compare", *how))
         return [exported(folder, file), compare]
 
     return Work(COMPARISON, {"policies": list(policies), "budgets": list(budgets), "cycle": cycle}, steps)
 
 
-def exported(folder: Path, file: Path) -> Step:
+def exported(folder: Path, file: Path) -> JobStep:
     """The repository's history as a file."""
-    return Step("Reading the history ...", ("-C", str(folder), "export", "--json", "--", str(file)))
+    return JobStep("Reading the history ...", ("-C", str(folder), "export", "--json", "--", str(file)))
 
 
-def _option(name: str, value: Any, shelf: Shelf) -> list[str]:
+def _option(name: str, value: Any, shelf: Uploads) -> list[str]:
     word = f"--{name.replace('_', '-')}"
     if isinstance(value, bool):
         return [word] if value else []
@@ -103,7 +103,7 @@ def _option(name: str, value: Any, shelf: Shelf) -> list[str]:
     return [f"{word}={_inside(name, item, shelf)}" for item in values]
 
 
-def _inside(name: str, value: Any, shelf: Shelf) -> Any:
+def _inside(name: str, value: Any, shelf: Uploads) -> Any:
     """A value that names a file names one of the shelf."""
     for word in _FILED.get(name, ()):
         if isinstance(value, str) and value.startswith(word):

@@ -9,7 +9,7 @@ from pathlib import Path
 _LOWEST = 19
 
 
-def step_back(process: int, by: int) -> None:
+def lower_priority(process: int, by: int) -> None:
     """Give a process a lower priority than ours; where that cannot be done, it keeps its own.
 
     A process with a session of its own is in a group of its own on Linux (autogroup): groups share the processors by

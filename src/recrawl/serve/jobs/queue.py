@@ -23,8 +23,8 @@ from typing import Any, Literal
 
 from recrawl.errors import NotKnown, RecrawlError
 from recrawl.repository.words import PROGRESS
-from recrawl.serve.jobs.priority import step_back
-from recrawl.serve.jobs.uploads import Shelf
+from recrawl.serve.jobs.priority import lower_priority
+from recrawl.serve.jobs.uploads import Uploads
 
 _LONGEST = 3600.0
 """Seconds after which a job is given up."""
@@ -36,7 +36,7 @@ _LARGEST = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JobStep:
     """One command of a job."""
 
     told: str
@@ -51,7 +51,7 @@ class Work:
     name: str
     asked: dict[str, Any]
     """What a client wanted, as it said it."""
-    steps: Callable[[Path], Sequence[Step]]
+    steps: Callable[[Path], Sequence[JobStep]]
     """The commands, given a folder for what is needed in between; the last one prints the answer as JSON."""
     makes: str = ""
     """The file in that folder which is put on the shelf at the end, under the same name."""
@@ -79,7 +79,7 @@ class Jobs:
 
     def __init__(
         self,
-        shelf: Shelf,
+        shelf: Uploads,
         tell: Callable[[str, dict[str, Any]], None] = lambda _kind, _data: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -183,7 +183,7 @@ class Jobs:
                 env={**os.environ, **kept},
                 start_new_session=True,
             )
-        step_back(process.pid, _POLITE)
+        lower_priority(process.pid, _POLITE)
         timer = threading.Timer(_LONGEST, self._kill)
         timer.start()
         try:

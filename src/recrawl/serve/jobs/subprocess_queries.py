@@ -13,11 +13,11 @@ import sys
 from typing import Any
 
 from recrawl.errors import UsageError
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository import prediction
 from recrawl.repository.why import reasons
 from recrawl.serve.context import Context
-from recrawl.serve.jobs.priority import step_back
+from recrawl.serve.jobs.priority import lower_priority
 from recrawl.serve.problems import Problem
 
 LARGE = 50_000
@@ -49,7 +49,7 @@ def command(context: Context, *words: str) -> Any:
     line = [sys.executable, "-m", "recrawl", "-C", str(context.folder), *words]
     with context.places:
         child = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        step_back(child.pid, _POLITE)
+        lower_priority(child.pid, _POLITE)
         try:
             out, err = child.communicate(timeout=_PATIENCE)
         except subprocess.TimeoutExpired:
@@ -61,5 +61,5 @@ def command(context: Context, *words: str) -> Any:
     return json.loads(out)
 
 
-def _large(repository: Repository) -> bool:
+def _large(repository: Storage) -> bool:
     return repository.store.next_id("pages") > LARGE

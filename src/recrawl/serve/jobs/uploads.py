@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _PART = ".part"
 
 
-class Shelf:
+class Uploads:
     """The files of one repository; the folder is made when something is first put there."""
 
     def __init__(self, repository: Path) -> None:

@@ -12,9 +12,9 @@ import hashlib
 import sqlite3
 from dataclasses import dataclass
 
-from recrawl.crawl.options import Options
+from recrawl.crawl.options import CrawlOptions
 from recrawl.discover.urls import canonical, origin
-from recrawl.fetch.http import Client, Limits, Request
+from recrawl.fetch.http import Client, FetchLimits, Request
 from recrawl.model import Answer
 from recrawl.record.questions import ask
 from recrawl.serve.problems import Problem
@@ -29,11 +29,11 @@ _AN_HOUR = 10
 """Files of one host that are asked for in an hour."""
 _LARGEST = 4096
 _LONGEST = 2048
-_LIMITS = Limits(max_bytes=_LARGEST, connect_seconds=5.0, total_seconds=10.0, stall_seconds=5.0)
+_LIMITS = FetchLimits(max_bytes=_LARGEST, connect_seconds=5.0, total_seconds=10.0, stall_seconds=5.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class KeyClaim:
     """A key that was shown for a host."""
 
     host: str
@@ -43,13 +43,13 @@ class Claim:
     """Where the file is; at the host's root if not said."""
 
 
-def check(db: sqlite3.Connection, claim: Claim, options: Options, now: float) -> None:
+def check(db: sqlite3.Connection, claim: KeyClaim, options: CrawlOptions, now: float) -> None:
     """Raise a problem unless the host's file holds the key."""
     for place in _places(claim):
         _check(db, claim, place, options, now)
 
 
-def _check(db: sqlite3.Connection, claim: Claim, place: str, options: Options, now: float) -> None:
+def _check(db: sqlite3.Connection, claim: KeyClaim, place: str, options: CrawlOptions, now: float) -> None:
     where = origin(place)
     site = ask(db, "SELECT held_until FROM sites WHERE origin = ?", (where,))
     if not site:
@@ -85,7 +85,7 @@ def fetch(url: str, allow_private: bool, agent: str) -> Answer:
         client.close()
 
 
-def _places(claim: Claim) -> list[str]:
+def _places(claim: KeyClaim) -> list[str]:
     """Where the files are, one for each server that is spoken of; a problem when they cannot speak for it."""
     urls = [url for url in map(canonical, claim.urls) if url is not None]
     if not claim.location:

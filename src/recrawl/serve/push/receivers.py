@@ -25,7 +25,7 @@ from recrawl.repository.opening import options_of
 from recrawl.serve.api.operations import as_json
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
-from recrawl.serve.push.indexnow_keys import Claim, check
+from recrawl.serve.push.indexnow_keys import KeyClaim, check
 from recrawl.serve.push.websub import active, confirm, denied, find
 from recrawl.serve.sessions import same
 
@@ -43,7 +43,7 @@ def routes(context: Context) -> list[Route]:
         query = request.query_params
         url = query.get("url", "")
         host = urlsplit(url).netloc if url.isprintable() else ""
-        claim = Claim(host.lower(), query.get("key", ""), [url], query.get("keyLocation", ""))
+        claim = KeyClaim(host.lower(), query.get("key", ""), [url], query.get("keyLocation", ""))
         return await _indexnow(context, claim)
 
     async def indexnow_many(request: Request) -> Response:
@@ -54,7 +54,7 @@ def routes(context: Context) -> list[Route]:
         location = given.get("keyLocation", "")
         if not isinstance(location, str):
             raise Problem(400, "keyLocation is an address.")
-        return await _indexnow(context, Claim(host.lower(), key, urls, location))
+        return await _indexnow(context, KeyClaim(host.lower(), key, urls, location))
 
     async def intent(request: Request) -> Response:
         return await run_in_threadpool(_intent, context, request.path_params["name"], dict(request.query_params))
@@ -87,7 +87,7 @@ def _texts(values: list[Any]) -> bool:
     return 0 < len(values) <= _MOST and all(isinstance(item, str) for item in values)
 
 
-async def _indexnow(context: Context, claim: Claim) -> Response:
+async def _indexnow(context: Context, claim: KeyClaim) -> Response:
     keys = context.settings()["indexnow_keys"]
     known = [same(claim.key, one) for one in keys]  # all of them are compared, so that time tells nothing
     if not _KEY.fullmatch(claim.key) or not any(known):
@@ -100,7 +100,7 @@ async def _indexnow(context: Context, claim: Claim) -> Response:
     return as_json({"taken": told.taken, "repeated": told.repeated, "foreign": told.foreign, "bad": told.bad}, 202)
 
 
-def _proven(context: Context, claim: Claim) -> Accepted:
+def _proven(context: Context, claim: KeyClaim) -> Accepted:
     """Take what is said in the name of a host that has the key."""
     with context.apart() as repository:
         check(repository.store.db, claim, options_of(context.settings()), context.clock())

@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 from recrawl.discover.urls import canonical
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record.questions import ask
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 from recrawl.repository.times import stamp
 from recrawl.serve.problems import Problem
 from recrawl.serve.push.webhooks import NoAnswer, post
@@ -159,7 +159,7 @@ class Renewals:
             self._thread.join()
 
     def _loop(self) -> None:
-        with Repository(self._folder) as repository:
+        with Storage(self._folder) as repository:
             while True:
                 with contextlib.suppress(sqlite3.OperationalError):  # busy: the next round does it
                     renew(repository.store.db, self._clock())

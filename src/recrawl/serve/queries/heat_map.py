@@ -16,7 +16,7 @@ _VISITS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class HeatRow:
     """One page: in each stretch of time its visits and those that found an update."""
 
     page: int
@@ -29,7 +29,7 @@ class Row:
 class HeatMap:
     """Pages by time; `edges` are where the stretches begin, and the end of the last."""
 
-    rows: list[Row]
+    rows: list[HeatRow]
     edges: list[float]
 
 
@@ -47,13 +47,13 @@ def heat_map(db: sqlite3.Connection, pages: Sequence[Found]) -> HeatMap:
     return HeatMap([_row(page, url, visits[page], begin, step, columns) for page, url, _, _ in top], edges)
 
 
-def _row(page: int, url: str, visits: list[tuple[float, bool]], begin: float, step: float, columns: int) -> Row:
+def _row(page: int, url: str, visits: list[tuple[float, bool]], begin: float, step: float, columns: int) -> HeatRow:
     seen, updates = [0] * columns, [0] * columns
     for at, changed in visits:
         column = min(columns - 1, int((at - begin) / step))
         seen[column] += 1
         updates[column] += changed
-    return Row(page, url, seen, updates)
+    return HeatRow(page, url, seen, updates)
 
 
 def _visits(db: sqlite3.Connection, page: int) -> list[tuple[float, bool]]:

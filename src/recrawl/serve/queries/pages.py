@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from recrawl.compare.diff import Hunk, Row, diff
+from recrawl.compare.diff import DiffRow, Hunk, diff
 from recrawl.compare.divergence import divergence
 from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
@@ -15,7 +15,7 @@ from recrawl.errors import NotKnown, Unreadable
 from recrawl.model import State
 from recrawl.record.questions import ask
 from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Repository
+from recrawl.record.storage import Storage
 
 MOST_VERSIONS = 200
 """Versions of a page that are listed: the newest."""
@@ -39,8 +39,8 @@ class Text:
 class Pair:
     """A line of a side-by-side view; None where the other side has no counterpart."""
 
-    old: Row | None
-    new: Row | None
+    old: DiffRow | None
+    new: DiffRow | None
     old_number: int | None
     new_number: int | None
 
@@ -92,7 +92,7 @@ def version_before(db: sqlite3.Connection, number: int, upto: int) -> VersionRow
     return None if row is None else VersionRow._make(row)
 
 
-def text_of(repository: Repository, which: VersionRow, noise: Noise) -> Text:
+def text_of(repository: Storage, which: VersionRow, noise: Noise) -> Text:
     """What a version says, line by line, without markup."""
     try:
         _, headers, body = repository.body(which)
@@ -102,7 +102,7 @@ def text_of(repository: Repository, which: VersionRow, noise: Noise) -> Text:
     return _cut(lines)
 
 
-def source_of(repository: Repository, which: VersionRow) -> tuple[Text, list[tuple[str, str]]]:
+def source_of(repository: Storage, which: VersionRow) -> tuple[Text, list[tuple[str, str]]]:
     """A version's bytes as text, and its headers."""
     try:
         _, headers, body = repository.body(which)
@@ -113,7 +113,7 @@ def source_of(repository: Repository, which: VersionRow) -> tuple[Text, list[tup
     return _cut(decode(body, header(headers, "content-type")).text.splitlines()), list(headers)
 
 
-def difference(repository: Repository, old: VersionRow, new: VersionRow, noise: Noise) -> Difference:
+def difference(repository: Storage, old: VersionRow, new: VersionRow, noise: Noise) -> Difference:
     """What changed from one version to another."""
     try:
         bodies = [repository.body(which)[1:] for which in (old, new)]
@@ -133,8 +133,8 @@ def side_by_side(hunk: Hunk) -> list[Pair]:
     """
     pairs: list[Pair] = []
     left, right = hunk.old_start, hunk.new_start
-    gone: list[Row] = []
-    came: list[Row] = []
+    gone: list[DiffRow] = []
+    came: list[DiffRow] = []
 
     def flush() -> None:
         nonlocal left, right
@@ -156,10 +156,10 @@ def side_by_side(hunk: Hunk) -> list[Pair]:
     return pairs
 
 
-def stretches(row: Row) -> list[tuple[bool, str]]:
+def stretches(row: DiffRow) -> list[tuple[bool, str]]:
     """A row's text in pieces, each with whether it was changed.
 
-    >>> stretches(Row("in", "one two", ((4, 7),)))
+    >>> stretches(DiffRow("in", "one two", ((4, 7),)))
     [(False, 'one '), (True, 'two')]
     """
     pieces, at = [], 0

@@ -20,7 +20,7 @@ _NAMES = ("site", "times", "events", "expected")
 
 
 @dataclass(frozen=True, slots=True)
-class Shock:
+class SeenShock:
     """One such time."""
 
     since: float
@@ -51,7 +51,7 @@ def _read(file: Path, _written: int) -> Arrays | None:
     return {name: found[f"kept shock.{name}"] for name in _NAMES}
 
 
-def shocks(memory: Arrays, site: int) -> list[Shock]:
+def shocks(memory: Arrays, site: int) -> list[SeenShock]:
     """The shocks of a site, newest first.
 
     >>> memory = {
@@ -68,4 +68,4 @@ def shocks(memory: Arrays, site: int) -> list[Shock]:
     changes = events[:groups][mine, :bins].sum(axis=0, dtype=np.float64)
     usual = expected[:groups][mine, :bins].sum(axis=0, dtype=np.float64)
     found = np.flatnonzero((changes >= _TIMES * usual) & (changes >= _FEWEST))[::-1][:_MOST]
-    return [Shock(float(times[k]), float(times[k + 1]), float(changes[k]), float(usual[k])) for k in found.tolist()]
+    return [SeenShock(float(times[k]), float(times[k + 1]), float(changes[k]), float(usual[k])) for k in found.tolist()]

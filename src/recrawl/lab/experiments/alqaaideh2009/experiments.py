@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from recrawl.lab.experiments.alqaaideh2009 import measures
 from recrawl.lab.experiments.alqaaideh2009 import published as q
 from recrawl.lab.experiments.barbosa2003.measures import version_at
-from recrawl.lab.experiments.result import Claim, Options, Picture, Result, Row
+from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
 from recrawl.lab.experiments.tan2007.replays import ARCHIVES, WEEK, archives
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.replay import Setup
@@ -31,7 +31,7 @@ PRINTED = "Q, as printed"
 NATURES: dict[measures.Nature, str] = {"alike": "made, pages of a site alike", "two-kinds": "made, two kinds of pages"}
 
 
-def example(options: Options) -> Result:  # noqa: ARG001  it is arithmetic
+def example(options: ExperimentOptions) -> Result:  # noqa: ARG001  it is arithmetic
     """48 against 56."""
     found = measures.example_2_5_4()
     rows: list[Row] = [
@@ -51,7 +51,7 @@ def example(options: Options) -> Result:  # noqa: ARG001  it is arithmetic
     )  # fmt: skip
 
 
-def fig_2_2(options: Options) -> Result:
+def fig_2_2(options: ExperimentOptions) -> Result:
     """ChangeRatio by sample size."""
     rows: list[Row] = [*measures.figure_2_2(runs=_runs(options))]
     if options.archives:
@@ -73,7 +73,7 @@ def fig_2_2(options: Options) -> Result:
     )
 
 
-def _samples_on(options: Options) -> list[Row]:
+def _samples_on(options: ExperimentOptions) -> list[Row]:
     history = archives(options)
     budget = max(1, round(_SHARE * len(history)))
     most = budget // len(history.sites)
@@ -121,7 +121,7 @@ def _of_fig_2_2(rows: Sequence[Row], world: str) -> list[Claim]:
     ]  # fmt: skip
 
 
-def table_4_1(options: Options) -> Result:
+def table_4_1(options: ExperimentOptions) -> Result:
     """The nine sites; rates are means over the runs."""
     rows: list[Row] = []
     for nature, name in NATURES.items():
@@ -149,7 +149,7 @@ def table_4_1(options: Options) -> Result:
     )  # fmt: skip
 
 
-def table_4_2(options: Options) -> Result:
+def table_4_2(options: ExperimentOptions) -> Result:
     """Estimated rates by policy and sample."""
     rows = _estimates(options)
     return Result(
@@ -171,7 +171,7 @@ def table_4_2(options: Options) -> Result:
     )  # fmt: skip
 
 
-def fig_4_2(options: Options) -> Result:
+def fig_4_2(options: ExperimentOptions) -> Result:
     """Accuracy by sample: the last line of table 4.2."""
     rows = [row for row in _estimates(options) if row["site"] == "average"]
     printed: list[Row] = [
@@ -190,7 +190,7 @@ def fig_4_2(options: Options) -> Result:
     )  # fmt: skip
 
 
-def _estimates(options: Options) -> list[Row]:
+def _estimates(options: ExperimentOptions) -> list[Row]:
     rows: list[Row] = [
         {"world": name, **row}
         for nature, name in NATURES.items()
@@ -265,7 +265,7 @@ def _accuracy(title: str) -> Picture:
     )  # fmt: skip
 
 
-def _told(options: Options) -> list[str]:
+def _told(options: ExperimentOptions) -> list[str]:
     told = [
         "*made, pages of a site alike*: the nine sites of table 4.1; a page changes with its site's chance each day",
         "*made, two kinds of pages*: the same rates, but that share of a site's pages changes daily, the rest never",
@@ -275,5 +275,5 @@ def _told(options: Options) -> list[str]:
     )
 
 
-def _runs(options: Options) -> int:
+def _runs(options: ExperimentOptions) -> int:
     return 20 if options.scale >= 1 else 5

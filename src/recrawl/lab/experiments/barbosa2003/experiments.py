@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from recrawl.lab.experiments.barbosa2003 import measures
 from recrawl.lab.experiments.barbosa2003 import published as b
-from recrawl.lab.experiments.barbosa2003.measures import Scope, scope
+from recrawl.lab.experiments.barbosa2003.measures import SiteScope, scope
 from recrawl.lab.experiments.barbosa2003.world import BWorld, Nature
-from recrawl.lab.experiments.result import Claim, Options, Picture, Result, Row
+from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
 from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archives
 
 PRINTED = "B, as printed"
@@ -18,7 +18,7 @@ _PUT_IN = {"depth", "waste", "more", "success"}
 NATURES: dict[Nature, str] = {"alike": "made, pages of a depth alike", "two-kinds": "made, two kinds of pages"}
 
 
-def fig_2(options: Options) -> Result:
+def fig_2(options: ExperimentOptions) -> Result:
     """The share changed daily, by depth from the anchor."""
     rows: list[Row] = [{"world": world, **row} for world, where in _scopes(options) for row in measures.figure_2(where)]
     claims = []
@@ -43,7 +43,7 @@ def fig_2(options: Options) -> Result:
     )  # fmt: skip
 
 
-def table_1(options: Options) -> Result:
+def table_1(options: ExperimentOptions) -> Result:
     """Success rate and pages for n = 1, 2, 3."""
     rows: list[Row] = []
     recommended: list[str] = []
@@ -75,7 +75,7 @@ def table_1(options: Options) -> Result:
     )  # fmt: skip
 
 
-def case_study(options: Options) -> Result:
+def case_study(options: ExperimentOptions) -> Result:
     """Uniform visits against the dynamic group."""
     rows: list[Row] = []
     for world, where in _scopes(options):
@@ -122,7 +122,7 @@ def _claim(name: str, world: str, holds: bool | None, measured: str, why: str) -
     return Claim.of(place, says, world, holds, measured, why, given=name in _PUT_IN and world != ARCHIVES)
 
 
-def _scopes(options: Options) -> Iterator[tuple[str, Scope]]:
+def _scopes(options: ExperimentOptions) -> Iterator[tuple[str, SiteScope]]:
     for nature, name in NATURES.items():
         yield name, _made(nature, _sites(options))
     if options.archives:
@@ -130,11 +130,11 @@ def _scopes(options: Options) -> Iterator[tuple[str, Scope]]:
 
 
 @functools.lru_cache(maxsize=2)
-def _made(nature: Nature, sites: int) -> Scope:
+def _made(nature: Nature, sites: int) -> SiteScope:
     return scope(BWorld(sites=sites, nature=nature).build())
 
 
-def _sites(options: Options) -> int:
+def _sites(options: ExperimentOptions) -> int:
     return max(1, round(b.SITES * options.scale))
 
 
@@ -145,7 +145,7 @@ def _by_world(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def _told(options: Options) -> list[str]:
+def _told(options: ExperimentOptions) -> list[str]:
     sites = _sites(options)
     told = [
         f"*made, pages of a depth alike*: {sites} news sites, B's pages by depth; one rate for a depth",

@@ -28,7 +28,7 @@ Times = float | NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scope:
+class SiteScope:
     """The pages that are there at a time, with their depths."""
 
     history: History
@@ -47,7 +47,7 @@ class Scope:
         return after
 
 
-def scope(history: History, share: float = 0.5) -> Scope:
+def scope(history: History, share: float = 0.5) -> SiteScope:
     """The scope at a share of each site's history; anchors and depths are given or found (see the top of this file)."""
     if history.links is None:
         raise UsageError("anchors and depths are made of links, and this history has none")
@@ -62,7 +62,7 @@ def scope(history: History, share: float = 0.5) -> Scope:
     else:
         anchor = anchors(book)
         depth = from_anchors(book, anchor)
-    return Scope(history, share * last[history.site], np.flatnonzero(book.known), depth, anchor)
+    return SiteScope(history, share * last[history.site], np.flatnonzero(book.known), depth, anchor)
 
 
 def book_at(history: History, at: NDArray[np.float64]) -> Book:
@@ -110,7 +110,7 @@ def version_at(history: History, pages: NDArray[np.int64], at: NDArray[np.float6
 # -- figure 2 and table 1 --------------------------------------------------------------------------------------
 
 
-def figure_2(where: Scope, days: int = b.DAYS, deepest: int = 4) -> list[Row]:
+def figure_2(where: SiteScope, days: int = b.DAYS, deepest: int = 4) -> list[Row]:
     """The share of pages at each depth that differ from the day before: mean, least and greatest of the days.
 
     `changed_by_site` is the mean over sites, so that each counts as much as any other.
@@ -128,7 +128,7 @@ def figure_2(where: Scope, days: int = b.DAYS, deepest: int = 4) -> list[Row]:
     return rows
 
 
-def table_1(where: Scope, every: float = b.EVERY_HOURS * HOUR, visits: int = 8) -> list[Row]:
+def table_1(where: SiteScope, every: float = b.EVERY_HOURS * HOUR, visits: int = 8) -> list[Row]:
     """For n = 1, 2, 3: pages, and the share of visits that find a change when all are visited so often."""
     rows: list[Row] = []
     for group in b.TABLE_1:
@@ -139,7 +139,7 @@ def table_1(where: Scope, every: float = b.EVERY_HOURS * HOUR, visits: int = 8) 
     return rows
 
 
-def recommended(where: Scope, every: float = b.EVERY_HOURS * HOUR) -> Row:
+def recommended(where: SiteScope, every: float = b.EVERY_HOURS * HOUR) -> Row:
     """The n that `recrawl anchor` would recommend at B's pace, with all pages as one scope, as B has them."""
     book = book_at(where.history, _clock(where))
     book.site = np.zeros(len(book), np.int32)
@@ -157,7 +157,7 @@ def recommended(where: Scope, every: float = b.EVERY_HOURS * HOUR) -> Row:
 # -- the case study --------------------------------------------------------------------------------------------
 
 
-def case_study(where: Scope, n: int = b.CHOSEN_N, every: float = b.EVERY_HOURS * HOUR, seed: int = 1) -> list[Row]:
+def case_study(where: SiteScope, n: int = b.CHOSEN_N, every: float = b.EVERY_HOURS * HOUR, seed: int = 1) -> list[Row]:
     """Uniform visits against the dynamic group every six hours, at B's pace for as many pages.
 
     Uniform visits run for as long as B let them, each a whole pass after the page's last. `hours` is the time for all
@@ -196,7 +196,7 @@ def case_study(where: Scope, n: int = b.CHOSEN_N, every: float = b.EVERY_HOURS *
     return rows
 
 
-def replayed(where: Scope, n: int = b.CHOSEN_N, passes: float = 1.0, seed: int = 1) -> list[Row]:
+def replayed(where: SiteScope, n: int = b.CHOSEN_N, passes: float = 1.0, seed: int = 1) -> list[Row]:
     """The same by the policies themselves: cycles of six hours, each with the visits that B's pace has room for.
 
     The history is replayed from its start; the first whole pass is left out, in which uniform visits come to pages
@@ -219,7 +219,7 @@ def replayed(where: Scope, n: int = b.CHOSEN_N, passes: float = 1.0, seed: int =
 
 
 def _delay(
-    where: Scope,
+    where: SiteScope,
     pages: NDArray[np.int64],
     interval: NDArray[np.float64],
     phase: NDArray[np.float64],
@@ -241,17 +241,17 @@ def _delay(
     return float(np.mean(np.mod(phase[page[rows]] * wait - since[rows], wait))) / HOUR
 
 
-def _group(where: Scope, n: int) -> NDArray[np.int64]:
+def _group(where: SiteScope, n: int) -> NDArray[np.int64]:
     depth = where.depth[where.pages]
     return where.pages[(depth >= 0) & (depth <= n)]
 
 
-def _pace(where: Scope) -> float:
+def _pace(where: SiteScope) -> float:
     """Pages a second: B's pace for as large a share of the pages."""
     return b.PER_MINUTE / 60 * len(where.pages) / b.PAGES
 
 
-def _clock(where: Scope) -> NDArray[np.float64]:
+def _clock(where: SiteScope) -> NDArray[np.float64]:
     """The scope's time by site."""
     at = np.zeros(len(where.history.sites))
     at[where.history.site] = where.at

@@ -28,7 +28,7 @@ DAYS = 7
 CHOSEN_N = 2
 
 
-class Group(NamedTuple):
+class DepthGroup(NamedTuple):
     """A line of table 1."""
 
     n: int
@@ -36,7 +36,7 @@ class Group(NamedTuple):
     pages: int
 
 
-TABLE_1 = (Group(1, 0.45, 3_510), Group(2, 0.41, 15_230), Group(3, 0.21, 42_460))
+TABLE_1 = (DepthGroup(1, 0.45, 3_510), DepthGroup(2, 0.41, 15_230), DepthGroup(3, 0.21, 42_460))
 
 UNIFORM_SUCCESS = 0.22
 UNIFORM_HOURS = {"printed in §4": 5 * 24 + 16.7, "printed in the discussion": 7 * 24.0, "from its figures": 174.35}

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from recrawl.lab.experiments.radinsky2013 import published as r
 from recrawl.lab.experiments.radinsky2013.settings import Where, better, shown, stepping, worlds
-from recrawl.lab.experiments.result import Claim, Options, Picture, Result, Row
+from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
 from recrawl.lab.predict.days import Days
-from recrawl.lab.predict.methods import Setting, predict
+from recrawl.lab.predict.methods import PredictionSetting, predict
 from recrawl.lab.predict.protocol import flipping
 from recrawl.lab.predict.scores import paired
 
@@ -134,12 +134,12 @@ def _chances(known: Days, how: Crawl, day: int) -> tuple[NDArray[np.float64], fl
     if how.method == "random":
         return np.ones(len(known)), 1.0
     over = range(day, day + 1)
-    often = predict(known, Setting("frequency", train=how.train), over).chance[:, 0]
+    often = predict(known, PredictionSetting("frequency", train=how.train), over).chance[:, 0]
     often = np.where(np.isfinite(often), often, 0.5)
     if how.method == "frequency":
         return often, 1.0
     wanted = how.train if how.method == "pooled" else max(how.train, WINDOW)
-    setting = Setting(how.method, train=min(wanted, max(1, day - 2)), seed=how.seed)
+    setting = PredictionSetting(how.method, train=min(wanted, max(1, day - 2)), seed=how.seed)
     if day < setting.first:
         return often, 0.0
     found = predict(known if how.method == "pooled" else believed(known), setting, over)
@@ -148,7 +148,7 @@ def _chances(known: Days, how: Crawl, day: int) -> tuple[NDArray[np.float64], fl
     return np.where(np.isfinite(chance), chance, often), float(spoke.mean())
 
 
-def fig_8(options: Options) -> Result:
+def fig_8(options: ExperimentOptions) -> Result:
     """Freshness by days of crawling."""
     places = worlds(options)
     step = stepping(options, len(places) * len(METHODS))
@@ -178,7 +178,7 @@ def fig_8(options: Options) -> Result:
     )
 
 
-def _part(where: Where, options: Options) -> Days:
+def _part(where: Where, options: ExperimentOptions) -> Days:
     """The pages that flip often, at most so many, and the first days."""
     pages = np.flatnonzero(flipping(where.days))
     most = max(5, round(_PAGES * options.scale))

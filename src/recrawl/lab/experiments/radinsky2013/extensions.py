@@ -26,10 +26,10 @@ from recrawl.lab.experiments.radinsky2013.settings import (
     stepping,
     worlds,
 )
-from recrawl.lab.experiments.result import Claim, Options, Picture, Result
+from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result
 from recrawl.lab.experiments.result import Row as AnyRow
 from recrawl.lab.predict.ablation import ablation
-from recrawl.lab.predict.methods import Setting
+from recrawl.lab.predict.methods import PredictionSetting
 from recrawl.lab.predict.scores import paired
 
 POOLED, GOES_ON = "pooled", "online-3d"
@@ -57,7 +57,7 @@ _COST = (
 )
 
 
-def ours(options: Options) -> Result:
+def ours(options: ExperimentOptions) -> Result:
     """Accuracy, Brier score and cost."""
     rows: list[AnyRow] = []
     claims: list[Claim] = []
@@ -95,7 +95,7 @@ def _costed(where: Where, method: str, over: range) -> Row:
     return {**row, "cost": 1000 * _spent(where, setting, over) / (pages * len(over))}
 
 
-def _spent(where: Where, setting: Setting, over: range) -> float:
+def _spent(where: Where, setting: PredictionSetting, over: range) -> float:
     """Processor time of a run; the middle of five where it is so short that what else the machine does would decide."""
     spent = [where.spent[setting, over]]
     while 0 < spent[0] < _SHORT and len(spent) < _RUNS:
@@ -151,7 +151,7 @@ def _of_ours(where: Where, over: range, rows: dict[str, Row]) -> list[Claim]:
     ]
 
 
-def calibrations(options: Options) -> Result:
+def calibrations(options: ExperimentOptions) -> Result:
     """What was said against what came."""
     rows: list[AnyRow] = []
     claims: list[Claim] = []
@@ -183,7 +183,7 @@ def calibrations(options: Options) -> Result:
     )
 
 
-def ablations(options: Options) -> Result:
+def ablations(options: ExperimentOptions) -> Result:
     """`pooled` with everything, then without each family of features in turn; over all pages of a world."""
     rows: list[AnyRow] = []
     claims: list[Claim] = []

@@ -14,8 +14,8 @@ from recrawl.lab.experiments.radinsky2013.settings import (
     stepping,
     worlds,
 )
-from recrawl.lab.experiments.result import Claim, Options, Picture, Result, Row
-from recrawl.lab.predict.methods import Setting
+from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
+from recrawl.lab.predict.methods import PredictionSetting
 
 SIZES = (10, 20, 30, 50, 70)
 COUNTS = (1, 2, 5, 10, 20, 40)
@@ -26,7 +26,7 @@ _CONSTANT = 3.0
 _METHODS = ("frequency", SINGLE, MULTIPLE)
 
 
-def fig_6(options: Options) -> Result:
+def fig_6(options: ExperimentOptions) -> Result:
     """Accuracy by training size."""
     rows: list[Row] = []
     claims: list[Claim] = []
@@ -37,7 +37,7 @@ def fig_6(options: Options) -> Result:
         mine: list[Row] = []
         for train in SIZES:
             for method in _METHODS:
-                setting = Setting(method, train=train, workers=where.workers)
+                setting = PredictionSetting(method, train=train, workers=where.workers)
                 mine.append({**measured(where, setting, over, NAMES[method]), "train": train})
         rows += mine
         claims += _of_fig_6(where, mine)
@@ -80,7 +80,7 @@ def _of_fig_6(where: Where, rows: list[Row]) -> list[Claim]:
     ]
 
 
-def fig_7(options: Options) -> Result:
+def fig_7(options: ExperimentOptions) -> Result:
     """Accuracy by number of experts."""
     rows: list[Row] = []
     claims: list[Claim] = []
@@ -88,10 +88,10 @@ def fig_7(options: Options) -> Result:
     step = stepping(options, len(places))
     for where in places:
         over = where.last(max(3, days_wanted(options) // 2))
-        alone = measured(where, Setting(SINGLE, train=r.TRAIN, workers=where.workers), over, NAMES[SINGLE])
+        alone = measured(where, PredictionSetting(SINGLE, train=r.TRAIN, workers=where.workers), over, NAMES[SINGLE])
         mine: list[Row] = []
         for k in COUNTS:
-            setting = Setting(MULTIPLE, k=k, train=r.TRAIN, workers=where.workers)
+            setting = PredictionSetting(MULTIPLE, k=k, train=r.TRAIN, workers=where.workers)
             mine.append({**measured(where, setting, over, NAMES[MULTIPLE]), "experts": k})
             mine.append({**alone, "experts": k})
         rows += mine

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.lab.experiments.radinsky2013 import published as r
-from recrawl.lab.experiments.result import Claim, Options
+from recrawl.lab.experiments.result import Claim, ExperimentOptions
 from recrawl.lab.formats.archive import files_of
 from recrawl.lab.predict.days import Days, days_of
-from recrawl.lab.predict.methods import Setting, frequency
+from recrawl.lab.predict.methods import PredictionSetting, frequency
 from recrawl.lab.predict.planted_world import Planted, planted
-from recrawl.lab.predict.protocol import Outcome, flipping, run
+from recrawl.lab.predict.protocol import Evaluation, flipping, run
 from recrawl.lab.predict.scores import paired
 
 LABELS = ("text", "divergence:0.1", "significant")
@@ -58,20 +58,22 @@ class Where:
     judged: NDArray[np.bool_]
     workers: int
     clock: Callable[[], float]
-    done: dict[tuple[Setting, range], Outcome] = field(default_factory=dict)
-    spent: dict[tuple[Setting, range], float] = field(default_factory=dict)
+    done: dict[tuple[PredictionSetting, range], Evaluation] = field(default_factory=dict)
+    spent: dict[tuple[PredictionSetting, range], float] = field(default_factory=dict)
     """Seconds by the clock for each of them."""
     every_page: bool = False
     """Whether all pages may be judged, not only those that flip often."""
 
-    def outcome(self, setting: Setting, over: range) -> Outcome:
+    def outcome(self, setting: PredictionSetting, over: range) -> Evaluation:
         """What a setting predicts here; what was asked before is not run again."""
         key = (setting, over)
         if key not in self.done:
             self.done[key], self.spent[key] = self.timed(setting, over, self.judged)
         return self.done[key]
 
-    def timed(self, setting: Setting, over: range, judged: NDArray[np.bool_] | None = None) -> tuple[Outcome, float]:
+    def timed(
+        self, setting: PredictionSetting, over: range, judged: NDArray[np.bool_] | None = None
+    ) -> tuple[Evaluation, float]:
         """The same run now, and what it took by the clock; all pages are asked about where none are named."""
         begun = self.clock()
         outcome = run(self.days, setting, over, judged=judged)
@@ -80,7 +82,7 @@ class Where:
     def last(self, wanted: int, train: int = r.TRAIN) -> range:
         """The last days, as many as are wanted and there are."""
         total = self.days.seen.shape[1]
-        return range(max(Setting(train=train).first, total - wanted), total)
+        return range(max(PredictionSetting(train=train).first, total - wanted), total)
 
     def told(self) -> str:
         """A sentence on it."""
@@ -91,7 +93,7 @@ class Where:
         )
 
 
-def worlds(options: Options, labels: Sequence[str] | None = None, *, every_page: bool = False) -> list[Where]:
+def worlds(options: ExperimentOptions, labels: Sequence[str] | None = None, *, every_page: bool = False) -> list[Where]:
     """The planted worlds and each archive under each label; archives with too few days or pages are left out.
 
     Pages that flip often are judged, as in R; or a sample of all that have a label.
@@ -126,7 +128,7 @@ def _planted(scale: float, leaders: int, workers: int, clock: Callable[[], float
     return Where(name, "planted", world.days, _sample(flipping(world.days), _pages(scale)), workers, clock)
 
 
-def _daily(options: Options) -> list[Path]:
+def _daily(options: ExperimentOptions) -> list[Path]:
     """Files whose pages were looked at at known times; where none is, the first few of the others."""
     files = [file for path in options.archives for file in files_of(path)]
     return [file for file in files if file.with_suffix(".times").is_file()] or files[:_FILES]
@@ -136,7 +138,7 @@ def _pages(scale: float) -> int:
     return max(_LEAST, round(_PAGES * scale))
 
 
-def days_wanted(options: Options) -> int:
+def days_wanted(options: ExperimentOptions) -> int:
     """How many days are predicted."""
     return max(3, round(_DAYS * options.scale))
 
@@ -148,12 +150,12 @@ def _sample(judged: NDArray[np.bool_], most: int) -> NDArray[np.bool_]:
     return kept
 
 
-def setting_of(where: Where, method: str, experts: str = "xcorr") -> Setting:
+def setting_of(where: Where, method: str, experts: str = "xcorr") -> PredictionSetting:
     """R's parameters. Methods that look at the page alone have no experts to choose: one setting, run once."""
-    return Setting(method, experts=experts, k=r.K, train=r.TRAIN, workers=where.workers)
+    return PredictionSetting(method, experts=experts, k=r.K, train=r.TRAIN, workers=where.workers)
 
 
-def measured(where: Where, setting: Setting, over: range, name: str, published: float | None = None) -> Row:
+def measured(where: Where, setting: PredictionSetting, over: range, name: str, published: float | None = None) -> Row:
     """A row: accuracy as R has it, the mean over pages in per cent, and the other figures of spec M8."""
     found = where.outcome(setting, over)
     figures = found.summary()
@@ -175,14 +177,14 @@ def measured(where: Where, setting: Setting, over: range, name: str, published: 
 def coin(where: Where, over: range, train: int = r.TRAIN) -> Row:
     """The baseline as a coin that falls on change with the page's frequency: the accuracy to be expected."""
     chance = frequency(where.days, train, over)
-    found = where.outcome(Setting("frequency", train=train), over)
+    found = where.outcome(PredictionSetting("frequency", train=train), over)
     right = np.where(found.truth, chance, 1 - chance)
     mean = [float(right[page][known].mean()) for page, known in enumerate(found.counts) if known.any()]
     accuracy = 100 * fmean(mean) if mean else None
     return {"world": where.name, "label": where.label, "method": "frequency, as a coin", "accuracy": accuracy}
 
 
-def compared(where: Where, one: Setting, other: Setting, over: range) -> Row:
+def compared(where: Where, one: PredictionSetting, other: PredictionSetting, over: range) -> Row:
     """The paired t-test of two settings over pages; the difference in percentage points."""
     found = paired(where.outcome(one, over).by_page(), where.outcome(other, over).by_page())
     difference = found["difference"]
@@ -222,7 +224,7 @@ def claimed(key: str, where: Where, holds: bool | None, numbers: str, why: str =
     return Claim.of(place, says, f"{where.name} ({where.label})", holds, numbers, reason)
 
 
-def stepping(options: Options, total: int) -> Callable[[], None]:
+def stepping(options: ExperimentOptions, total: int) -> Callable[[], None]:
     """Tells how many worlds are done."""
     done = 0
 

@@ -22,7 +22,7 @@ from recrawl.lab.experiments.radinsky2013.settings import (
     stepping,
     worlds,
 )
-from recrawl.lab.experiments.result import Claim, Options, Picture, Result, Row
+from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
 
 _TABLE = {
     "world": "world",
@@ -42,7 +42,7 @@ _TABLE = {
 _OTHER_DATA = "R's pages and days are not to be had; these are others, and its change rate is not known."
 
 
-def table_1(options: Options) -> Result:
+def table_1(options: ExperimentOptions) -> Result:
     """1D, 2D and 3D features, under each label."""
     rows: list[Row] = []
     claims: list[Claim] = []
@@ -88,7 +88,7 @@ def _of_table_1(where: Where, over: range) -> list[Claim]:
     ]  # fmt: skip
 
 
-def table_2(options: Options) -> Result:
+def table_2(options: ExperimentOptions) -> Result:
     """Ways to use the features of related pages."""
     rows: list[Row] = []
     claims: list[Claim] = []
@@ -135,7 +135,7 @@ def _of_table_2(where: Where, over: range) -> list[Claim]:
     ]  # fmt: skip
 
 
-def table_3(options: Options) -> Result:
+def table_3(options: ExperimentOptions) -> Result:
     """Ways to choose experts."""
     rows: list[Row] = []
     claims: list[Claim] = []

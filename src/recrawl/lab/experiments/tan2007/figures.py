@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from recrawl.lab.experiments.result import Options, Picture, Result, Row
+from recrawl.lab.experiments.result import ExperimentOptions, Picture, Result, Row
 from recrawl.lab.experiments.tan2007 import claims
 from recrawl.lab.experiments.tan2007.layout import domain_of
 from recrawl.lab.experiments.tan2007.published import (
@@ -20,7 +20,7 @@ from recrawl.lab.experiments.tan2007.published import (
     TABLE_1,
     WEEKS,
 )
-from recrawl.lab.experiments.tan2007.replays import Setting, archives, made, measure, pages_at, worlds_of
+from recrawl.lab.experiments.tan2007.replays import ReplaySetting, archives, made, measure, pages_at, worlds_of
 from recrawl.lab.experiments.tan2007.world import TWorld
 from recrawl.lab.histories.history import History
 
@@ -48,7 +48,7 @@ def sampling(kind: str, d: int, phi: str = "status", batch: int = 1) -> str:
     return f"sampling(neighbours={NEIGHBOURS[kind]}, d={d}, phi={phi}, batch={batch})"
 
 
-def table_1(options: Options) -> Result:
+def table_1(options: ExperimentOptions) -> Result:
     """Pages and sites by top-level domain."""
     history = made(TWorld(pages=pages_at(options.scale)))
     rows = domains(history)
@@ -66,7 +66,7 @@ def table_1(options: Options) -> Result:
         published,
         claims=claims.of_table_1(rows, exact=len(history) == PAGES),
         pictures=[Picture("bar", "domain", "pages", "Pages by top-level domain", "domain", "pages")],
-        worlds=worlds_of(Options(scale=options.scale), control=False),
+        worlds=worlds_of(ExperimentOptions(scale=options.scale), control=False),
         notes=[
             f"T speaks of {SITES} and of 'more than {SITES}' sites; the lines of table 1 add up to 212.",
             "The world has these 212 and one site for the 706 miscellaneous addresses.",
@@ -95,7 +95,7 @@ def domains(history: History) -> list[Row]:
     return rows
 
 
-def fig_4(options: Options) -> Result:
+def fig_4(options: ExperimentOptions) -> Result:
     """Pages by depth, for each top-level domain."""
     world = TWorld(pages=pages_at(options.scale))
     rows = depths(made(world), world.label)
@@ -140,10 +140,10 @@ def depths(history: History, world: str) -> list[Row]:
     return rows
 
 
-def fig_5(options: Options) -> Result:
+def fig_5(options: ExperimentOptions) -> Result:
     """Mean ChangeRatio by d for the three kinds of neighbourhood."""
     settings = [
-        Setting(kind, sampling(kind, d), 8, 25_000, {"d": d})
+        ReplaySetting(kind, sampling(kind, d), 8, 25_000, {"d": d})
         for kind in ("DB", "LB", "CB")
         for d in GRANULARITIES
         if kind != "CB" or d >= 0
@@ -159,13 +159,13 @@ def fig_5(options: Options) -> Result:
     )
 
 
-def fig_6(options: Options) -> Result:
+def fig_6(options: ExperimentOptions) -> Result:
     """Three policies that existed against T's three."""
     settings = [
-        Setting("RNS", "random", 8, 25_000, {}),
-        Setting("RR", "round-robin", 8, 25_000, {}),
-        Setting("GSB", "greedy", 8, 25_000, {}),
-        *(Setting(f"{kind}({d})", sampling(kind, d), 8, 25_000, {}) for kind, d in CHOSEN_D.items()),
+        ReplaySetting("RNS", "random", 8, 25_000, {}),
+        ReplaySetting("RR", "round-robin", 8, 25_000, {}),
+        ReplaySetting("GSB", "greedy", 8, 25_000, {}),
+        *(ReplaySetting(f"{kind}({d})", sampling(kind, d), 8, 25_000, {}) for kind, d in CHOSEN_D.items()),
     ]
     rows = _short(measure(options, settings, clusters=True, sites_alike=True))
     picture = Picture(
@@ -182,10 +182,10 @@ def fig_6(options: Options) -> Result:
     )
 
 
-def fig_7(options: Options) -> Result:
+def fig_7(options: ExperimentOptions) -> Result:
     """DB by d, for three lengths of a cycle and three budgets."""
     settings = [
-        Setting("DB", sampling("DB", d, batch=100), weeks, resources, {"d": d, "setting": f"{weeks} weeks"})
+        ReplaySetting("DB", sampling("DB", d, batch=100), weeks, resources, {"d": d, "setting": f"{weeks} weeks"})
         for weeks in WEEKS
         for resources in RESOURCES
         for d in GRANULARITIES
@@ -209,10 +209,10 @@ def fig_7(options: Options) -> Result:
     )
 
 
-def fig_8(options: Options) -> Result:
+def fig_8(options: ExperimentOptions) -> Result:
     """Weighted ChangeRatio: download probability by PageRank against current status."""
     settings = [
-        Setting(name, sampling("DB", d, phi), 2, 25_000, {"d": d})
+        ReplaySetting(name, sampling("DB", d, phi), 2, 25_000, {"d": d})
         for name, phi in (("DB", "status"), ("PRA", "pra"))
         for d in (1, 2, 4, 8)
     ]
@@ -231,13 +231,13 @@ def fig_8(options: Options) -> Result:
     )
 
 
-def fig_9(options: Options) -> Result:
+def fig_9(options: ExperimentOptions) -> Result:
     """ChangeRatio in each of 24 cycles: status, history, weighted history, chance."""
     settings = [
-        Setting("DB", sampling("DB", 1), 2, 25_000, {}),
-        Setting("HA", sampling("DB", 1, "ha"), 2, 25_000, {}),
-        Setting("WHA", sampling("DB", 1, "wha"), 2, 25_000, {}),
-        Setting("RNS", "random", 2, 25_000, {}),
+        ReplaySetting("DB", sampling("DB", 1), 2, 25_000, {}),
+        ReplaySetting("HA", sampling("DB", 1, "ha"), 2, 25_000, {}),
+        ReplaySetting("WHA", sampling("DB", 1, "wha"), 2, 25_000, {}),
+        ReplaySetting("RNS", "random", 2, 25_000, {}),
     ]
     rows = list(by_cycle(measure(options, settings)))
     picture = Picture(

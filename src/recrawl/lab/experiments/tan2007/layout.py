@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Clusters, Folders, Links
+from recrawl.book import Clusters, Directories, LinkGraph
 from recrawl.lab.experiments.tan2007.published import PAGES, TABLE_1
 
 DEPTHS = np.array([0.139, 0.236, 0.225, 0.185, 0.09, 0.072, 0.023, 0.018])
@@ -35,7 +35,7 @@ class Places:
     hosts: list[str]
     site: NDArray[np.int32]
     folder: NDArray[np.int64]
-    folders: Folders
+    folders: Directories
     index: NDArray[np.int64]
     """One per directory: its index page."""
     urls: list[str]
@@ -120,14 +120,14 @@ def _joined(hosts: list[str], trees: list[_Tree], rng: np.random.Generator) -> P
     )
     folder = np.concatenate([tree.folder + offset for tree, offset in zip(trees, offsets, strict=False)])
     site = np.repeat(np.arange(len(trees), dtype=np.int32), [len(tree.folder) for tree in trees])
-    folders = Folders(parent, np.concatenate([tree.level for tree in trees]))
+    folders = Directories(parent, np.concatenate([tree.level for tree in trees]))
     index = np.flatnonzero(np.diff(folder, prepend=-1))
     size = np.exp(rng.normal(9.0, 1.0, len(folder))).astype(np.int64)
     return Places(hosts, site, folder, folders, index, _urls(hosts, site, folder, folders, index), size)
 
 
 def _urls(
-    hosts: list[str], site: NDArray[np.int32], folder: NDArray[np.int64], folders: Folders, index: NDArray[np.int64]
+    hosts: list[str], site: NDArray[np.int32], folder: NDArray[np.int64], folders: Directories, index: NDArray[np.int64]
 ) -> list[str]:
     paths: list[str] = []
     for number, (mother, page) in enumerate(zip(folders.parent.tolist(), index.tolist(), strict=True)):
@@ -136,7 +136,7 @@ def _urls(
     return [paths[at] + ("" if page in first else f"p{page}.html") for page, at in enumerate(folder.tolist())]
 
 
-def link_up(places: Places, rng: np.random.Generator) -> Links:
+def link_up(places: Places, rng: np.random.Generator) -> LinkGraph:
     """Links: an index to its directory's pages and the indexes below it, every page to its index and the site's top,
     and further ones, to 7.2 a page in all, half of them within the directory.
     """
@@ -156,7 +156,7 @@ def link_up(places: Places, rng: np.random.Generator) -> Links:
     source, target = pairs // len(places), pairs % len(places)
     target, source = target[source != target], source[source != target]
     start = np.concatenate(([0], np.cumsum(np.bincount(source, minlength=len(places)))))
-    return Links(start, target.astype(np.int32))
+    return LinkGraph(start, target.astype(np.int32))
 
 
 def _one_of(group: NDArray[np.integer], pages: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -168,7 +168,7 @@ def _one_of(group: NDArray[np.integer], pages: NDArray[np.int64], rng: np.random
     return chosen
 
 
-def clusters_of(places: Places, links: Links, rng: np.random.Generator) -> Clusters:
+def clusters_of(places: Places, links: LinkGraph, rng: np.random.Generator) -> Clusters:
     """Clusters by the features that T names, from words that a page shares with its section and its site."""
     # The clustering needs scikit-learn, which is slow to load and which most experiments do without.
     sparse = importlib.import_module("scipy.sparse")
@@ -202,7 +202,7 @@ def clusters_of(places: Places, links: Links, rng: np.random.Generator) -> Clust
     return found
 
 
-def _sections(folders: Folders) -> NDArray[np.int64]:
+def _sections(folders: Directories) -> NDArray[np.int64]:
     """One per directory: the directory right below the site's top that it is in, itself at the top."""
     section = np.arange(len(folders.parent))
     for level in range(2, int(folders.level.max()) + 1):

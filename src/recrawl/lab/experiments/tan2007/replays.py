@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.choose import make_policy
-from recrawl.lab.experiments.result import Options, Row
+from recrawl.lab.experiments.result import ExperimentOptions, Row
 from recrawl.lab.experiments.tan2007.published import PAGES
 from recrawl.lab.experiments.tan2007.world import SITES_ALIKE, TWorld
 from recrawl.lab.histories.history import History
@@ -32,7 +32,7 @@ ARCHIVES = "archives"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ReplaySetting:
     """A policy under a name, and how it is run."""
 
     policy: str
@@ -45,8 +45,8 @@ class Setting:
 
 
 def measure(
-    options: Options,
-    settings: Sequence[Setting],
+    options: ExperimentOptions,
+    settings: Sequence[ReplaySetting],
     *,
     clusters: bool = False,
     control: bool = True,
@@ -80,7 +80,7 @@ def measure(
 
 
 def _worlds(
-    options: Options, *, clusters: bool, control: bool, sites_alike: bool
+    options: ExperimentOptions, *, clusters: bool, control: bool, sites_alike: bool
 ) -> Iterator[tuple[str, range, Callable[[int], History]]]:
     """Label, seeds, and how to make the world of a seed."""
     pages = pages_at(options.scale)
@@ -110,7 +110,7 @@ def made(world: TWorld) -> History:
     return weighed(world.build())
 
 
-def archives(options: Options) -> History:
+def archives(options: ExperimentOptions) -> History:
     """The archives as one history, kept for the next experiment."""
     return _opened(options.archives, options.change, options.cache)
 
@@ -132,14 +132,14 @@ def weighed(history: History) -> History:
     return replace(history, weight=rank / (rank.mean() or 1.0))
 
 
-def _setup(setting: Setting, history: History, seed: int) -> Setup:
+def _setup(setting: ReplaySetting, history: History, seed: int) -> Setup:
     budget = max(1, round(setting.resources / PAGES * len(history)))
     return Setup(
         budget=budget, cycle=setting.weeks * WEEK, cycles=WATCHED // setting.weeks, seed=seed, samples=1
     )  # freshness is not asked for
 
 
-def _row(world: str, setting: Setting, results: Sequence[dict[str, Any]]) -> Row:
+def _row(world: str, setting: ReplaySetting, results: Sequence[dict[str, Any]]) -> Row:
     ratios = [result["change_ratio"] for result in results]
     weighted = [result["weighted_change_ratio"] for result in results]
     cycles = zip(*(result["change_ratio_by_cycle"] for result in results), strict=True)
@@ -168,7 +168,7 @@ def _spread(values: Sequence[float | None]) -> tuple[float, float, float] | None
     return (fmean(there), min(there), max(there)) if there else None
 
 
-def worlds_of(options: Options, *, control: bool = True) -> list[str]:
+def worlds_of(options: ExperimentOptions, *, control: bool = True) -> list[str]:
     """A sentence on each world, for the report."""
     pages = pages_at(options.scale)
     told = [

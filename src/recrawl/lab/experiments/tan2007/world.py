@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Links
+from recrawl.book import LinkGraph
 from recrawl.lab.experiments.tan2007 import layout
 from recrawl.lab.experiments.tan2007.layout import Places
 from recrawl.lab.experiments.tan2007.published import PAGES
@@ -197,7 +197,7 @@ def _joint(group: NDArray[np.int32], counts: NDArray[np.int64], share: float, rn
     return page[part], day[event[part]]
 
 
-def rows_of(group: NDArray[np.integer], groups: int) -> Links:
+def rows_of(group: NDArray[np.integer], groups: int) -> LinkGraph:
     """The members of each group, as rows.
 
     >>> rows_of(np.array([1, 0, 1]), 2).of(1).tolist()
@@ -205,10 +205,10 @@ def rows_of(group: NDArray[np.integer], groups: int) -> Links:
     """
     counts = np.bincount(group, minlength=groups)
     order = np.argsort(group, kind="stable").astype(np.int32)
-    return Links(np.concatenate(([0], np.cumsum(counts))), order)
+    return LinkGraph(np.concatenate(([0], np.cumsum(counts))), order)
 
 
-def expand(rows: Links, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def expand(rows: LinkGraph, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The members of several rows one after another, each with the place of its row among the chosen.
 
     >>> [part.tolist() for part in expand(rows_of(np.array([1, 0, 1]), 2), np.array([1, 0, 1]))]
@@ -224,7 +224,7 @@ def _means(values: NDArray[np.float64], group: NDArray[np.integer]) -> NDArray[n
     return np.bincount(group, weights=values) / np.maximum(np.bincount(group), 1)
 
 
-def _history(places: Places, pages: NDArray[np.int64], days: NDArray[np.float64], links: Links) -> History:
+def _history(places: Places, pages: NDArray[np.int64], days: NDArray[np.float64], links: LinkGraph) -> History:
     """Rows from changes: every page has a first version, every change makes a new one."""
     page = np.concatenate((np.arange(len(places)), pages))
     time = np.concatenate((np.zeros(len(places)), np.ceil(days * DAY)))
