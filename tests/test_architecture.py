@@ -8,13 +8,10 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import recrawl
 
 SOURCE = Path(recrawl.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-NAMES = [str(path.relative_to(SOURCE)) for path in MODULES]
 BLAND = {"utils", "util", "helpers", "helper", "misc", "common", "tools"}
 
 
@@ -41,49 +38,70 @@ def test_there_is_something_to_check() -> None:
     assert len(MODULES) > 80
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_module_is_short(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+MOST_MODULE_LINES = 400
+MOST_FUNCTION_LINES = 60
+LONGER_MODULES: dict[str, str] = {}
+"""Modules that may be longer, each with its reason."""
 
 
-def test_most_modules_are_shorter() -> None:
-    lengths = [len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES if path.name != "__init__.py"]
-    assert statistics.median(lengths) <= 150
+def name(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_functions_are_short(path: Path) -> None:
-    assert {node.name: code_lines(node) for node in functions(path) if code_lines(node) > 60} == {}
+def test_modules_are_short() -> None:
+    lengths = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {it: n for it, n in lengths.items() if n > MOST_MODULE_LINES and it not in LONGER_MODULES} == {}
+    assert [it for it in LONGER_MODULES if lengths.get(it, 0) <= MOST_MODULE_LINES] == [], "no longer exceptions"
+    assert statistics.median(n for it, n in lengths.items() if not it.endswith("__init__.py")) <= 150
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_names_say_something(path: Path) -> None:
-    assert path.stem not in BLAND
+def test_functions_are_short() -> None:
+    long = {
+        f"{name(path)}:{node.name}": code_lines(node)
+        for path in MODULES
+        for node in functions(path)
+        if code_lines(node) > MOST_FUNCTION_LINES
+    }
+    assert long == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_no_global_and_nothing_caught_blindly(path: Path) -> None:
-    for node in ast.walk(tree(path)):
-        assert not isinstance(node, ast.Global), f"line {node.lineno}"
+def test_module_names_say_something() -> None:
+    assert [name(path) for path in MODULES if path.stem in BLAND] == []
+
+
+def test_no_global_and_nothing_caught_blindly() -> None:
+    assert [f"{name(path)}:{line}" for path in MODULES for line in blind_lines(tree(path))] == []
+
+
+def blind_lines(module: ast.Module) -> Iterator[int]:
+    """Lines with a `global` statement, or with an `except` that catches everything."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Global):
+            yield node.lineno
         if isinstance(node, ast.ExceptHandler):
-            assert node.type is not None, f"line {node.lineno}"
-            caught = {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)}
-            assert not caught & {"Exception", "BaseException"}, f"line {node.lineno}"
+            caught = {it.id for it in ast.walk(node.type) if isinstance(it, ast.Name)} if node.type else {"Exception"}
+            if caught & {"Exception", "BaseException"}:
+                yield node.lineno
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_imports_stand_at_the_top(path: Path) -> None:
-    for function in functions(path):
-        for node in ast.walk(function):
-            assert not isinstance(node, ast.Import | ast.ImportFrom), f"line {node.lineno}"
+def test_imports_inside_functions_are_documented_as_lazy() -> None:
+    """An import inside a function costs nothing at start-up, and is allowed where a comment `# lazy: why` says so."""
+    wrong = []
+    for path in MODULES:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        wrong += [
+            f"{name(path)}:{node.lineno}"
+            for function in functions(path)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Import | ast.ImportFrom) and "# lazy: " not in lines[node.lineno - 1]
+        ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_everything_public_has_a_docstring(path: Path) -> None:
-    module = tree(path)
-    if not (path.name == "__init__.py" and not module.body):
-        assert ast.get_docstring(module), "the module"
-    assert list(undocumented(module.body)) == []
+def test_everything_public_has_a_docstring() -> None:
+    missing = [name(path) for path in MODULES if tree(path).body and not ast.get_docstring(tree(path))]
+    assert missing == []
+    assert [f"{name(path)}:{it}" for path in MODULES for it in undocumented(tree(path).body)] == []
 
 
 def undocumented(body: list[ast.stmt]) -> Iterator[str]:
@@ -97,12 +115,15 @@ def undocumented(body: list[ast.stmt]) -> Iterator[str]:
             yield from (f"{node.name}.{name}" for name in undocumented(node.body))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_nothing_is_left_to_do(path: Path) -> None:
-    with path.open("rb") as file:
-        for token in tokenize.tokenize(file.readline):
-            if token.type == tokenize.COMMENT:
-                assert not {"TODO", "FIXME", "XXX", "HACK"} & set(token.string.replace(":", " ").split()), token.line
+def test_nothing_is_left_to_do() -> None:
+    left = []
+    for path in MODULES:
+        with path.open("rb") as file:
+            for token in tokenize.tokenize(file.readline):
+                words = set(token.string.replace(":", " ").split()) if token.type == tokenize.COMMENT else set()
+                if words & {"TODO", "FIXME", "XXX", "HACK"}:
+                    left.append(f"{name(path)}:{token.start[0]}")
+    assert left == []
 
 
 def test_every_verb_has_its_file() -> None:

@@ -61,7 +61,7 @@ def _dashboard(context: Context) -> tuple[list[BaseRoute], Shown]:
     if importlib.util.find_spec("recrawl.serve.dashboard") is None:
         return [], lambda _, error: answer(problem_of(error), as_page=True)
     dashboard = importlib.import_module("recrawl.serve.dashboard")
-    desk = dashboard.Desk(context)
+    desk = dashboard.Views(context)
     return dashboard.routes(desk), desk.problem
 
 

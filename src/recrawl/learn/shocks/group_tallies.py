@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
+from recrawl.columns import unique
 from recrawl.learn.chunks import Pages
 from recrawl.learn.shocks.time_bins import BinStep, Floats
-from recrawl.learn.structure.unique import unique
 
 FEWEST = 8
 """A group with fewer pages is none: they belong to the rest of their site."""

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
+from recrawl.columns import unique
 from recrawl.learn.chunks import AnyFloats, Pages, sums
 from recrawl.learn.shocks.group_tallies import Groups
 from recrawl.learn.shocks.time_bins import Bins, BinStep, Floats
-from recrawl.learn.structure.unique import unique
 
 DAY = 86400.0
 FIRST_RATE = 0.02

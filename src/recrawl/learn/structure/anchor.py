@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book, LinkGraph
+from recrawl.columns import unique
 from recrawl.learn.structure.depth import depths, hops
-from recrawl.learn.structure.unique import unique
 
 RECENT = 20
 """Events of a site after which half of the evidence is forgotten."""

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book, LinkGraph
-from recrawl.learn.structure.unique import unique
+from recrawl.columns import unique
 
 UNREACHED = -1
 DEEPEST = 9

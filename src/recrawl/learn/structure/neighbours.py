@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Clusters, Directories, LinkGraph
-from recrawl.learn.structure.unique import unique
+from recrawl.columns import unique
 from recrawl.model import Pages
 
 Free = NDArray[np.bool_]
