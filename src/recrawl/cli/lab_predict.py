@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import time
 from pathlib import Path
@@ -56,11 +55,14 @@ def predict_command(
     json: AsJson = False,
 ) -> None:
     """Predict the change of every page on every day from the days before, and say how well it went."""
-    methods = importlib.import_module("recrawl.lab.predict.methods")  # statistics load slowly
-    setting = methods.Setting(
+    from recrawl.lab.predict import methods  # lazy: statistics load slowly
+
+    setting = methods.PredictionSetting(
         method, experts, k, train, window, interval, seed=seed, workers=workers or os.cpu_count() or 1
     )
-    importlib.import_module("recrawl.lab.predict.days").checked(label)
+    from recrawl.lab.predict import days as observed_days  # lazy: loads scipy
+
+    observed_days.checked(label)
     cache = None if no_cache else cache_folder() / "facts"
     found = _run(archives, setting, label, observe, alpha, pages, days, cache)
     if json:
@@ -84,8 +86,9 @@ def _run(
     wanted: int,
     cache: Path | None,
 ) -> dict[str, Any]:
-    protocol = importlib.import_module("recrawl.lab.predict.protocol")
-    methods = importlib.import_module("recrawl.lab.predict.methods")
+    from recrawl.lab.predict import methods, protocol  # lazy: loads scikit-learn
+    from recrawl.lab.predict.days import days_of  # lazy: loads scipy
+
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
     with progress(*columns) as bars:
         reading = bars.add_task("reading", total=None, told="")
@@ -93,7 +96,7 @@ def _run(
         def read(done: int, total: int) -> None:
             bars.update(reading, completed=done, total=total, told=f"{done:,} of {total:,} versions")
 
-        days = importlib.import_module("recrawl.lab.predict.days").days_of(archives, label, cache=cache, progress=read)
+        days = days_of(archives, label, cache=cache, progress=read)
         if alpha:
             days = days.take(protocol.flipping(days, alpha).nonzero()[0])
         days = methods.sampled(days, pages, setting.seed)

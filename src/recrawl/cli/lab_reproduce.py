@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import time
 from collections.abc import Sequence
@@ -46,7 +45,8 @@ def reproduce(
 ) -> None:
     """Repeat tables and figures of the source documents: what they print or say beside what we measure."""
     # Experiments bring numpy, replay and all policies; `recrawl lab --help` must not wait for them.
-    experiments = importlib.import_module("recrawl.lab.experiments")
+    from recrawl.lab import experiments  # lazy: loads slowly
+
     if listed:
         rows = [{"name": it.name, "of": f"{it.document} {it.place}", "title": it.title} for it in _all(experiments)]
         as_json(rows) if json else table(rows, {"name": "name", "of": "of", "title": "title"})
@@ -64,7 +64,8 @@ def reproduce(
         "workers": workers or os.cpu_count() or 1,
         "cache": None if no_cache else cache_folder(),
     }
-    report = importlib.import_module("recrawl.lab.experiments.report")
+    from recrawl.lab.experiments import report  # lazy: loads slowly
+
     runs = _run(experiments, report, chosen, settings)
     if out is not None:
         note(f"wrote {report.write(out, runs, _how(settings, sum(done.seconds for done in runs)))}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from dataclasses import dataclass
@@ -161,9 +160,9 @@ def compare_command(
     )
     rows = _run(asked, settings, workers, no_cache)
     for path in chart or []:
-        importlib.import_module("recrawl.lab.comparison_chart").compared(
-            rows, metric, path
-        )  # a chart's libraries load slowly
+        from recrawl.lab.comparison_chart import compared  # lazy: the libraries for charts load slowly
+
+        compared(rows, metric, path)
         note(f"wrote {path}")
     as_json(rows) if json else table(rows, _shown(importance))
 

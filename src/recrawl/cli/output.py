@@ -6,7 +6,6 @@ Rich. Everything goes through `clean` and is printed as plain text.
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import sys
@@ -60,7 +59,9 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None
             cells = (_plain(row.get(key)) for key in columns)
             typer.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in cells))
         return
-    importlib.import_module("recrawl.cli.tables").show(rows, columns, _cell)
+    from recrawl.cli.tables import show  # lazy: loads rich
+
+    show(rows, columns, _cell)
 
 
 def _plain(value: Any) -> str:

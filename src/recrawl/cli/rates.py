@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from enum import StrEnum
@@ -98,7 +97,8 @@ def _named(repository: Storage, names: list[str]) -> tuple[list[int], list[dict[
 def _rows(
     repository: Storage, sites: list[int], pages: list[dict[str, Any]], by: By, estimator: str, limit: int
 ) -> list[dict[str, Any]]:
-    engine = importlib.import_module("recrawl.crawl.reports.rates")  # loads slowly: a wrong address is told at once
+    from recrawl.crawl.reports import rates as engine  # lazy: loads slowly: a wrong address is told at once
+
     seen = engine.watched(repository.store, sorted({*sites, *(page["site"] for page in pages)}) or None)
     told = engine.rates_of(seen, estimator, {By.SITE: seen.site, By.DIRECTORY: seen.folder}.get(by), _SURE)
     keep = ~np.isnan(told.rate)
@@ -137,7 +137,8 @@ def _addresses(repository: Storage, pages: NDArray[np.int64], by: By) -> list[st
 
 def _one(repository: Storage, page: dict[str, Any], estimator: str, now: float) -> dict[str, Any]:
     """Everything about one page."""
-    engine = importlib.import_module("recrawl.crawl.reports.rates")
+    from recrawl.crawl.reports import rates as engine  # lazy: loads slowly
+
     seen = engine.with_headers(engine.watched(repository.store, [page["site"]]), repository, page["id"], page["site"])
     row = seen.row(page["id"])
     if row < 0:

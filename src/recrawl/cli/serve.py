@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,12 +36,13 @@ def command(
     """
     folder = folder_of(ctx)
     load(folder)  # complain before anything is begun
-    running = importlib.import_module("recrawl.serve.service")  # web frameworks load slowly
-    sessions = importlib.import_module("recrawl.serve.sessions")
+    from recrawl.serve import service as running  # lazy: web frameworks load slowly
+    from recrawl.serve import sessions  # lazy: loads slowly
+
     token, fresh = _token(token_file), False
     if not token and not running.is_loopback(host):
         token, fresh = sessions.kept_token(folder)
-    plan = running.Plan(host=host, port=port, token=token, names=tuple(allow_host or ()), schedule=schedule)
+    plan = running.ServiceConfig(host=host, port=port, token=token, names=tuple(allow_host or ()), schedule=schedule)
     service = running.Service(folder, plan)
 
     def ready() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +23,8 @@ def watched(title: str, total: int | None, *, quiet: bool) -> Iterator[Callable[
         yield lambda _: None
         return
     # Rich takes a while to load, and is of use on a terminal only.
-    bars = importlib.import_module("recrawl.cli.run_bar")
+    from recrawl.cli import run_bar as bars  # lazy: loads slowly
+
     with bars.bar(title, total, news_of) as report:
         yield report
 

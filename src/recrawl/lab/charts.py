@@ -1,8 +1,8 @@
 """Charts from rows: lines with bands, bars, grouped bars, calibration. The file's suffix says PNG, SVG, HTML or JSON.
 
 Altair makes a Vega-Lite specification, vl-convert draws it: without a browser, without the network; an HTML file
-carries its scripts in itself. Both are slow to load, so this module is imported only where a chart is made
-(`importlib.import_module("recrawl.lab.charts")`); what a chart shows is said before that, as a `Picture`.
+carries its scripts in itself. Both are slow to load, so this module is imported only where a chart is made;
+what a chart shows is described before that, by a `Picture`.
 """
 
 from __future__ import annotations

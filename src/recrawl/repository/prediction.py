@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import asdict
 from statistics import fmean
 from typing import Any
@@ -20,7 +19,8 @@ _VISITED = ("live", "missing", "gone")
 def foretold(repository: Storage, page: dict[str, Any], now: float) -> dict[str, Any]:
     """All that can be said about a page's next change, for machines."""
     # The model needs libraries that are slow to load; `recrawl --help` and bad addresses must not wait for them.
-    predictions = importlib.import_module("recrawl.crawl.reports.predictions")
+    from recrawl.crawl.reports import predictions  # lazy: loads slowly
+
     store = repository.store
     visits = predictions.site_visits(store, page["site"])
     own = predictions.own_history(visits, page["id"])
@@ -43,7 +43,8 @@ def foretold(repository: Storage, page: dict[str, Any], now: float) -> dict[str,
 
 
 def _relatives(repository: Storage, visits: Any, page: dict[str, Any]) -> list[dict[str, Any]]:
-    relatives = importlib.import_module("recrawl.crawl.reports.relatives")
+    from recrawl.crawl.reports import relatives  # lazy: loads slowly
+
     found = relatives.relatives_of(visits, page["id"])
     if not found:
         return []

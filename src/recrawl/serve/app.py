@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -57,12 +55,11 @@ Shown = Callable[[Request, RecrawlError], Response]
 
 
 def _dashboard(context: Context) -> tuple[list[BaseRoute], Shown]:
-    """The pages, and how one says what went wrong; the API does without them."""
-    if importlib.util.find_spec("recrawl.serve.dashboard") is None:
-        return [], lambda _, error: answer(problem_of(error), as_page=True)
-    dashboard = importlib.import_module("recrawl.serve.dashboard")
-    desk = dashboard.Views(context)
-    return dashboard.routes(desk), desk.problem
+    """The dashboard's routes, and its page for errors."""
+    from recrawl.serve.dashboard import routes, views  # lazy: loads the templates
+
+    pages = views.Views(context)
+    return routes(pages), pages.problem
 
 
 @asynccontextmanager

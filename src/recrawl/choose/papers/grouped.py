@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Generator
 from dataclasses import replace
 from typing import ClassVar
@@ -84,7 +83,9 @@ class Grouped:
 
 def _make(text: str) -> Policy:
     """The inner policy. It is made anew each time, since a policy must hold nothing between cycles."""
-    made: Policy = importlib.import_module("recrawl.choose").make_policy(text)  # that list imports this module
+    from recrawl.choose import make_policy  # lazy: that list imports this module
+
+    made: Policy = make_policy(text)
     return made
 
 

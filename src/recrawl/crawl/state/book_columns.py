@@ -8,7 +8,6 @@ of their own (see `clusters`).
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +50,8 @@ def equip(book: Book, repository: Storage, cycle: CycleRow, needs: frozenset[str
     if "arrivals" in needs:
         add_arrivals(book, repository.store, cycle)
     if "clusters" in needs:
-        clusters = importlib.import_module("recrawl.crawl.state.clusters")  # slow to load, and few policies need it
+        from recrawl.crawl.state import clusters  # lazy: slow to load, and few policies need it
+
         book.clusters = clusters.clusters_for(book, repository, cycle, begin=begin)
 
     if "hints" in needs:

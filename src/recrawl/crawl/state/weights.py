@@ -7,10 +7,8 @@ them.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +80,8 @@ def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats
     if kind == "even":
         return np.ones(len(book)), none, ""
     if kind == "pagerank":
-        learn: Any = importlib.import_module("recrawl.learn.structure.pagerank")  # slow to load
+        from recrawl.learn.structure import pagerank as learn  # lazy: slow to load
+
         found = learn.pagerank(links_of(repository.store, len(book)), start=ranks)
         return tempered(found * len(found))[0], found, ""
     said, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=kind == "clicks")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import signal
 import sys
 from multiprocessing.connection import Connection
@@ -65,7 +64,9 @@ class Reader:
 
 def _significant(old: str, new: str) -> bool:
     """The chi-squared test; what it needs is loaded when the first change is seen, since a first crawl sees none."""
-    return bool(importlib.import_module("recrawl.compare.significance").significant(old, new))
+    from recrawl.compare.significance import significant  # lazy: loads scipy
+
+    return bool(significant(old, new))
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ experiments/NAME.json   rows, published values, claims
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -149,7 +148,8 @@ def _claims(result: Result) -> list[str]:
 
 def _charts(done: Done, files: Path) -> list[tuple[str, str]]:
     """Draw the pictures; their file names and titles."""
-    charts = importlib.import_module("recrawl.lab.charts")  # slow to load, and not every run draws
+    from recrawl.lab import charts  # lazy: slow to load, and not every run draws
+
     made = []
     for number, picture in enumerate(done.result.pictures, 1):
         rows = picture.shown(done.result.rows)

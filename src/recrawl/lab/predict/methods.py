@@ -9,7 +9,6 @@ Platt's curve, fitted to its answers of the days before (all pages together).
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -93,7 +92,8 @@ def predict(
     if not len(test_days) or test_days.step != 1 or test_days.stop > days.seen.shape[1]:
         raise UsageError("test days are days of the history, one after another")
     if setting.method == "pooled":
-        pooled = importlib.import_module("recrawl.lab.predict.pooled_predictor")
+        from recrawl.lab.predict import pooled_predictor as pooled  # lazy: loads slowly
+
         chance = pooled.predict(days, setting.train, test_days, setting.seed)
         return Predictions(chance, chance >= 0.5, np.zeros(chance.shape, np.bool_))
     often = frequency(days, setting.train, test_days)

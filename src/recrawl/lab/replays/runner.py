@@ -28,7 +28,7 @@ from recrawl.lab.replays.clairvoyant import Clairvoyant
 from recrawl.lab.replays.clairvoyant_bound import most
 from recrawl.lab.replays.replay import Setup, check, replay
 
-_PARTS = ("choose", "learn", "lab", "book.py", "loop.py", "model.py")
+_PARTS = ("choose", "learn", "lab", "book.py", "columns.py", "loop.py", "model.py")
 """The sources that a result depends on."""
 _MEANS = (
     "found",

@@ -14,7 +14,6 @@ and one product of matrices for each lag gives all pairs. Then the candidates' d
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -91,8 +90,9 @@ def by_content(counts: sparse.csr_array, k: int) -> Experts:
     if len(some) < 2:
         return _nobody("content", pages)
     # It loads slowly, and only this way of choosing needs it.
-    neighbours = importlib.import_module("sklearn.neighbors").NearestNeighbors
-    found = neighbours(n_neighbors=min(k + 1, len(some)), metric="cosine", algorithm="brute").fit(counts[some])
+    from sklearn.neighbors import NearestNeighbors  # lazy: loads slowly
+
+    found = NearestNeighbors(n_neighbors=min(k + 1, len(some)), metric="cosine", algorithm="brute").fit(counts[some])
     distance, place = found.kneighbors(counts[some])
     a, b = np.repeat(some, place.shape[1]), some[place.ravel()]
     alike = np.clip(1 - distance.ravel(), 0.0, 1.0)

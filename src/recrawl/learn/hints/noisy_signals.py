@@ -14,8 +14,6 @@ with the incomplete Gamma function P. Without signals this is (1 - (1 + x) e^-x)
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,7 +43,8 @@ def worth(x: Floats, rate: Floats, silent: Floats, false: Floats) -> Floats:
 
 
 def _signalled(x: Floats, rate: Floats, silent: Floats, false: Floats, jump: Floats) -> Floats:
-    share = importlib.import_module("scipy.special").gammainc  # loads slowly, and most policies need none
+    from scipy.special import gammainc as share  # lazy: loads slowly, and most policies need none
+
     signals, all_ = rate - silent + false, rate + false
     gap, fresh = np.zeros(len(x)), np.zeros(len(x))
     open_ = np.arange(len(x))

@@ -7,7 +7,6 @@ All of it lies in the book's memory, under a name: what is known follows from th
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any, Literal
 from zlib import crc32
@@ -55,7 +54,9 @@ class Pooling:
     def _model(self, book: Book) -> Any:
         kept = self._kept(book, "model") if self._same_columns(book) else None
         # numpy alone is needed to ask a model, but its module is loaded only where there is one.
-        return importlib.import_module("recrawl.learn.pooled.model").Pooled.restored(kept) if kept else None
+        from recrawl.learn.pooled.model import PooledModel  # lazy: loads scikit-learn
+
+        return PooledModel.restored(kept) if kept else None
 
     def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
         """Keep what was known before the visits with what they found; fit a new model when it is time."""
@@ -106,7 +107,8 @@ class Pooling:
 
     def _fit(self, book: Book, rng: np.random.Generator) -> None:
         rows, labels, when = (book.memory[f"{self.name}.{name}"] for name in ("rows", "labels", "when"))
-        pooled = importlib.import_module("recrawl.learn.pooled.model")
+        from recrawl.learn.pooled import model as pooled  # lazy: loads slowly
+
         model = pooled.fit(rows, labels, when, names().index(BASELINE), rng)
         for name, column in model.arrays().items():
             book.memory[f"{self.name}.model.{name}"] = np.asarray(column)

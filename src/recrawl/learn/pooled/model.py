@@ -12,7 +12,6 @@ trees found little, more of that rate is left, and where rows are few there is n
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -113,8 +112,10 @@ def one_thread() -> AbstractContextManager[Any]:
 @cache
 def _pools() -> Any:
     """The threads of the libraries that fit. These are slow to load, and needed only where a model is fitted."""
-    importlib.import_module("sklearn.ensemble")
-    return importlib.import_module("threadpoolctl").ThreadpoolController()
+    import sklearn.ensemble  # noqa: F401  # lazy: loads slowly, and brings the thread pools
+    from threadpoolctl import ThreadpoolController  # lazy: used with scikit-learn alone
+
+    return ThreadpoolController()
 
 
 def _telling(rate: Floats, rng: np.random.Generator) -> tuple[NDArray[np.int64], Column]:
@@ -159,7 +160,8 @@ def _grown(features: Floats, labels: NDArray[np.bool_], counts: Column, seed: in
     columns = np.flatnonzero(np.fmin.reduce(codes, axis=0) < np.fmax.reduce(codes, axis=0))
     if not len(columns):
         return Trees.none(float(log_odds(np.array([np.average(labels, weights=counts)]))[0]))
-    ensemble = importlib.import_module("sklearn.ensemble")
+    from sklearn import ensemble  # lazy: loads slowly
+
     model = ensemble.HistGradientBoostingClassifier(
         max_iter=MOST_TREES,
         learning_rate=_LEARNING_RATE,

@@ -11,7 +11,6 @@ All times are in days, all rates in changes a day.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,7 +63,8 @@ class Posterior:
         >>> low.round(3).tolist(), high.round(3).tolist()
         ([0.683], [3.877])
         """
-        quantile = importlib.import_module("scipy.special").gammaincinv  # loads slowly, and policies need none
+        from scipy.special import gammaincinv as quantile  # lazy: loads slowly, and policies need none
+
         low, high = (quantile(self.a, tail) / self.b for tail in ((1 - share) / 2, (1 + share) / 2))
         return np.asarray(low), np.asarray(high)
 

@@ -186,13 +186,17 @@ class GroupViews:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One hidden layer; what goes in is put to one scale first."""
+    """One hidden layer; the inputs are standardised first.
+
+    Products are summed in double precision and rounded to single precision afterwards: sums in single precision differ
+    in their last bits from processor to processor, which can change the order of pages and so what a cycle visits.
+    """
 
     middle: Column
     spread: Column
-    hidden: Column
-    hidden_bias: Column
-    out: Column
+    hidden: Floats
+    hidden_bias: Floats
+    out: Floats
     out_bias: float
 
     def __call__(self, seen: Column) -> Floats:
@@ -201,10 +205,10 @@ class Network:
         scaled /= self.spread
         np.maximum(scaled, -4, out=scaled)
         np.minimum(scaled, 4, out=scaled)
-        layer = scaled @ self.hidden
+        layer = scaled.astype(np.float64) @ self.hidden
         layer += self.hidden_bias
         np.maximum(layer, 0, out=layer)
-        odds = np.exp(-(layer @ self.out + self.out_bias).astype(np.float64))
+        odds = np.exp(-(layer @ self.out + self.out_bias).astype(np.float32).astype(np.float64))
         chance: Floats = 1 / (1 + odds)
         return chance
 
@@ -213,8 +217,14 @@ class Network:
 def network() -> Network:
     """The network as it was fitted."""
     kept = json.loads(files("recrawl.learn.shocks").joinpath("change_model.json").read_text(encoding="utf-8"))
-    columns = {name: np.array(kept[name], np.float32) for name in ("middle", "spread", "hidden", "hidden_bias", "out")}
-    return Network(**columns, out_bias=float(kept["out_bias"]))
+    return Network(
+        middle=np.array(kept["middle"], np.float32),
+        spread=np.array(kept["spread"], np.float32),
+        hidden=np.array(kept["hidden"], np.float32).astype(np.float64),
+        hidden_bias=np.array(kept["hidden_bias"], np.float32).astype(np.float64),
+        out=np.array(kept["out"], np.float32).astype(np.float64),
+        out_bias=float(kept["out_bias"]),
+    )
 
 
 def chances(seen: Column) -> Floats:

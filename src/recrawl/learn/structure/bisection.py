@@ -8,7 +8,6 @@ be saved, and further rows are put into groups without scikit-learn.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +77,8 @@ def bisect(rows: Rows, groups: int, rng: np.random.Generator) -> Bisection:
         no_centre: Rows = np.zeros((0, 2, rows.shape[1]), rows.dtype)
         return Bisection(none, only, by_distance(only), no_centre, no_cut, np.zeros(1, np.int32))
     # Slow to load, and whoever imports this module may never cluster anything.
-    sklearn = importlib.import_module("sklearn.cluster")
+    from sklearn import cluster as sklearn  # lazy: loads slowly
+
     tree = sklearn.BisectingKMeans(groups, random_state=seed, max_iter=_MOST_STEPS)
     with threadpool_limits(1):
         tree.fit(rows)

@@ -8,7 +8,6 @@ bisect. Only a slice of the pages is held as tf·idf at any time.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -90,7 +89,8 @@ def _directions(
     else:
         seed = int(rng.integers(2**31))
         size = min(_DIRECTIONS, pages)
-        sklearn = importlib.import_module("sklearn.utils.extmath")  # slow to load: see `bisection`
+        from sklearn.utils import extmath as sklearn  # lazy: slow to load: see `bisection`
+
         with threadpool_limits(1):
             _, _, axes = sklearn.randomized_svd(_weighted(sample, idf)[:, shared], size, n_iter=2, random_state=seed)
         directions[shared, :size] = axes.T

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import importlib
 import importlib.util
 import json
-from typing import Any
 from urllib.parse import urlsplit
 
 from recrawl import __version__
@@ -69,7 +67,8 @@ def _post(rule: Alert, parcel: Parcel, now: float) -> None:
 def _notify(rule: Alert, parcel: Parcel) -> None:
     if importlib.util.find_spec("apprise") is None:
         raise NotSent("this target needs Apprise: pip install 'recrawl[alerts]'")
-    apprise: Any = importlib.import_module("apprise")  # loads much, and is seldom needed
+    import apprise  # lazy: loads much, and is seldom needed
+
     sender = apprise.Apprise()
     if not sender.add(rule.target):
         raise NotSent("Apprise does not know such an address")

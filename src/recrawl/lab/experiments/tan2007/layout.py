@@ -7,7 +7,6 @@ the square root of the scale, so that neither becomes a caricature.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,9 +170,11 @@ def _one_of(group: NDArray[np.integer], pages: NDArray[np.int64], rng: np.random
 def clusters_of(places: Places, links: LinkGraph, rng: np.random.Generator) -> Clusters:
     """Clusters by the features that T names, from words that a page shares with its section and its site."""
     # The clustering needs scikit-learn, which is slow to load and which most experiments do without.
-    sparse = importlib.import_module("scipy.sparse")
-    features = importlib.import_module("recrawl.learn.structure.page_features")
-    clusters = importlib.import_module("recrawl.learn.structure.clusters")
+    from scipy import sparse  # lazy: loads slowly
+
+    from recrawl.learn.structure import clusters  # lazy: loads slowly
+    from recrawl.learn.structure import page_features as features  # lazy: loads slowly
+
     section = _sections(places.folders)[places.folder]
     drawn = np.column_stack([
         rng.integers(0, _WORDS, (len(places), 8)),

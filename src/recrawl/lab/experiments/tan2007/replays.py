@@ -7,7 +7,6 @@ the policy; on archives, another run. Rows hold the mean and, as `low` and `high
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,7 +117,8 @@ def archives(options: ExperimentOptions) -> History:
 @functools.lru_cache(maxsize=1)
 def _opened(paths: tuple[Path, ...], change: str, cache: Path | None) -> History:
     # Reading archives takes modules that are slow to load, and generated worlds do without.
-    histories = importlib.import_module("recrawl.lab.histories.opening")
+    from recrawl.lab.histories import opening as histories  # lazy: loads slowly
+
     history: History = histories.open_history(paths, change, cache / "facts" if cache else None, clusters=True)
     return weighed(history)
 
