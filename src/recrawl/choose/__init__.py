@@ -1,146 +1,19 @@
-"""Which pages to visit: one policy per file, and this list of them.
+"""Policies: which pages a cycle visits, and in which order. One module per policy, grouped by where it comes from.
 
-A policy is named on the command line by its name with its parameters, `fixed-interval(days=3)`; `make_policy` turns
-that text into the object, `describe` back into text.
+A policy reads the `Book` and yields batches of `Picks`; it does no I/O. To add one, write a module in the folder that
+fits and add its class to `registry.POLICIES`.
+
+- `protocol`: the interfaces `Policy` and `Learner`
+- `registry`: all policies by name; conversion between a policy and its text, `name(param=value)`
+- `top_k`: selection of the k best pages, and ranks within groups
+- `papers`: the policies of the papers that recrawl reproduces, and simple baselines
+- `crawlers`: the revisit rules of other crawlers
+- `optimal`: visit rates that maximise an objective under a change model
+- `shock`: the default policy, which infers that whole groups of pages changed together
+- `budget`: limits per site, per host and in bytes, around any policy
 """
 
-from __future__ import annotations
-
-import ast
-import inspect
-import re
-from typing import Any
-
-from recrawl.choose.crawlers.fixed_interval import FixedInterval
-from recrawl.choose.crawlers.heritrix1 import Heritrix1
-from recrawl.choose.crawlers.manifoldcf import ManifoldCF
-from recrawl.choose.crawlers.marginalia import Marginalia
-from recrawl.choose.crawlers.norconex import Norconex
-from recrawl.choose.crawlers.nutch import Nutch
-from recrawl.choose.crawlers.stormcrawler import StormCrawler
-from recrawl.choose.optimal.lambda_crawl import LambdaCrawl
-from recrawl.choose.optimal.ncis import Ncis
-from recrawl.choose.optimal.optimal_age import OptimalAge
-from recrawl.choose.optimal.optimal_freshness import OptimalFreshness
-from recrawl.choose.papers.adaptive_sampling import AdaptiveSampling
-from recrawl.choose.papers.anchor_depth import AnchorDepth
-from recrawl.choose.papers.change_frequency import ChangeFrequency
-from recrawl.choose.papers.frequency_adaptive import FrequencyAdaptive
-from recrawl.choose.papers.frequency_greedy import FrequencyGreedy
-from recrawl.choose.papers.greedy import Greedy
-from recrawl.choose.papers.grouped import Grouped
-from recrawl.choose.papers.predicted import Predicted
-from recrawl.choose.papers.proportional import Proportional
-from recrawl.choose.papers.random_sampling import Random
-from recrawl.choose.papers.round_robin import RoundRobin
-from recrawl.choose.papers.sampling import Sampling
 from recrawl.choose.protocol import Choice, Policy
-from recrawl.choose.shock.policy import Shock
-from recrawl.errors import UnknownName, UsageError
+from recrawl.choose.registry import POLICIES, describe, make_policy, parameters
 
 __all__ = ["POLICIES", "Choice", "Policy", "describe", "make_policy", "parameters"]
-
-POLICIES: dict[str, type[Any]] = {
-    kind.name: kind
-    for kind in (
-        RoundRobin,
-        Random,
-        FixedInterval,
-        Proportional,
-        Greedy,
-        AdaptiveSampling,
-        Grouped,
-        FrequencyGreedy,
-        FrequencyAdaptive,
-        ChangeFrequency,
-        OptimalFreshness,
-        OptimalAge,
-        LambdaCrawl,
-        Ncis,
-        Sampling,
-        AnchorDepth,
-        Shock,
-        Predicted,
-        Nutch,
-        StormCrawler,
-        Norconex,
-        Heritrix1,
-        ManifoldCF,
-        Marginalia,
-    )
-}
-
-_FORM = re.compile(r"\s*([A-Za-z0-9-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
-
-
-def make_policy(text: str) -> Policy:
-    """The policy that a text names.
-
-    >>> make_policy("fixed-interval(days=3)").days
-    3
-    >>> make_policy("round-robin(order=shuffled)").order
-    'shuffled'
-    """
-    match = _FORM.fullmatch(text)
-    if not match:
-        raise UsageError(f"'{text}' is no policy: write a name, or name(parameter=value, ...)")
-    name, inside = match[1], match[2] or ""
-    if name not in POLICIES:
-        raise UnknownName("policy", name, POLICIES)
-    known = parameters(name)
-    values = {}
-    for part in filter(None, (piece.strip() for piece in inside.split(","))):
-        key, equals, value = (word.strip() for word in part.partition("="))
-        if not equals:
-            raise UsageError(f"in '{text}', write parameters as name=value; '{part}' is not")
-        if key in values:
-            raise UsageError(f"in '{text}', {key} is given twice")
-        if key not in known:
-            raise (
-                UnknownName(f"parameter of {name} called", key, known)
-                if known
-                else UsageError(f"{name} takes no parameters")
-            )
-        values[key] = _value(value, known[key], f"{name}'s {key}")
-    policy: Policy = POLICIES[name](**values)
-    return policy
-
-
-def parameters(name: str) -> dict[str, Any]:
-    """A policy's parameters with their defaults."""
-    if POLICIES[name].__init__ is object.__init__:
-        return {}
-    signature = inspect.signature(POLICIES[name])
-    return {key: parameter.default for key, parameter in signature.parameters.items()}
-
-
-def describe(policy: Policy) -> str:
-    """The text that makes this policy again; parameters at their default are left out.
-
-    >>> describe(make_policy("fixed-interval( days = 3 )"))
-    'fixed-interval(days=3)'
-    """
-    set_ = [
-        f"{key}={_written(getattr(policy, key))}"
-        for key, default in parameters(policy.name).items()
-        if getattr(policy, key) != default
-    ]
-    return f"{policy.name}({', '.join(set_)})" if set_ else policy.name
-
-
-def _written(value: Any) -> str:
-    """A parameter's value as people write it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _value(text: str, default: Any, what: str) -> Any:
-    """A parameter's value, of the same kind as its default."""
-    if isinstance(default, str):
-        return text.strip("'\"")
-    try:
-        value = ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
-    except (SyntaxError, ValueError) as error:
-        raise UsageError(f"{what} cannot be '{text}'") from error
-    if isinstance(default, bool) != isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UsageError(f"{what} must be like {default!r}, not {text}")
-    return value

@@ -83,7 +83,7 @@ class Grouped:
 
 def _make(text: str) -> Policy:
     """The inner policy. It is made anew each time, since a policy must hold nothing between cycles."""
-    from recrawl.choose import make_policy  # lazy: that list imports this module
+    from recrawl.choose.registry import make_policy  # lazy: the registry imports this module
 
     made: Policy = make_policy(text)
     return made

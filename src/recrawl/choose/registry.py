@@ -1,0 +1,145 @@
+"""The registry of policies, and the conversion between a policy and its text.
+
+Command line, settings and reports write a policy as its name with its parameters, such as `fixed-interval(days=3)`.
+`make_policy` builds the policy from this text; `describe` returns the text of a policy.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from typing import Any
+
+from recrawl.choose.crawlers.fixed_interval import FixedInterval
+from recrawl.choose.crawlers.heritrix1 import Heritrix1
+from recrawl.choose.crawlers.manifoldcf import ManifoldCF
+from recrawl.choose.crawlers.marginalia import Marginalia
+from recrawl.choose.crawlers.norconex import Norconex
+from recrawl.choose.crawlers.nutch import Nutch
+from recrawl.choose.crawlers.stormcrawler import StormCrawler
+from recrawl.choose.optimal.lambda_crawl import LambdaCrawl
+from recrawl.choose.optimal.ncis import Ncis
+from recrawl.choose.optimal.optimal_age import OptimalAge
+from recrawl.choose.optimal.optimal_freshness import OptimalFreshness
+from recrawl.choose.papers.adaptive_sampling import AdaptiveSampling
+from recrawl.choose.papers.anchor_depth import AnchorDepth
+from recrawl.choose.papers.change_frequency import ChangeFrequency
+from recrawl.choose.papers.frequency_adaptive import FrequencyAdaptive
+from recrawl.choose.papers.frequency_greedy import FrequencyGreedy
+from recrawl.choose.papers.greedy import Greedy
+from recrawl.choose.papers.grouped import Grouped
+from recrawl.choose.papers.predicted import Predicted
+from recrawl.choose.papers.proportional import Proportional
+from recrawl.choose.papers.random_sampling import Random
+from recrawl.choose.papers.round_robin import RoundRobin
+from recrawl.choose.papers.sampling import Sampling
+from recrawl.choose.protocol import Policy
+from recrawl.choose.shock.policy import Shock
+from recrawl.errors import UnknownName, UsageError
+
+POLICIES: dict[str, type[Any]] = {
+    kind.name: kind
+    for kind in (
+        RoundRobin,
+        Random,
+        FixedInterval,
+        Proportional,
+        Greedy,
+        AdaptiveSampling,
+        Grouped,
+        FrequencyGreedy,
+        FrequencyAdaptive,
+        ChangeFrequency,
+        OptimalFreshness,
+        OptimalAge,
+        LambdaCrawl,
+        Ncis,
+        Sampling,
+        AnchorDepth,
+        Shock,
+        Predicted,
+        Nutch,
+        StormCrawler,
+        Norconex,
+        Heritrix1,
+        ManifoldCF,
+        Marginalia,
+    )
+}
+"""Policy classes by name, in the order of the documentation."""
+
+_SYNTAX = re.compile(r"\s*([A-Za-z0-9-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+
+
+def make_policy(text: str) -> Policy:
+    """Build a policy from its text.
+
+    >>> make_policy("fixed-interval(days=3)").days
+    3
+    >>> make_policy("round-robin(order=shuffled)").order
+    'shuffled'
+    """
+    match = _SYNTAX.fullmatch(text)
+    if not match:
+        raise UsageError(f"invalid policy '{text}': expected name or name(param=value)")
+    name, inside = match[1], match[2] or ""
+    if name not in POLICIES:
+        raise UnknownName("policy", name, POLICIES)
+    known = parameters(name)
+    values = {}
+    for part in filter(None, (piece.strip() for piece in inside.split(","))):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if not equals:
+            raise UsageError(f"invalid parameter '{part}' in '{text}': expected name=value")
+        if key in values:
+            raise UsageError(f"parameter {key} is given twice in '{text}'")
+        if key not in known:
+            raise (
+                UnknownName(f"parameter of {name} called", key, known)
+                if known
+                else UsageError(f"{name} takes no parameters")
+            )
+        values[key] = _parse(value, known[key], f"{name}'s {key}")
+    policy: Policy = POLICIES[name](**values)
+    return policy
+
+
+def parameters(name: str) -> dict[str, Any]:
+    """Return the parameters of a policy with their defaults."""
+    if POLICIES[name].__init__ is object.__init__:
+        return {}
+    signature = inspect.signature(POLICIES[name])
+    return {key: parameter.default for key, parameter in signature.parameters.items()}
+
+
+def describe(policy: Policy) -> str:
+    """Return the text from which `make_policy` builds an equal policy; it omits parameters at their defaults.
+
+    >>> describe(make_policy("fixed-interval( days = 3 )"))
+    'fixed-interval(days=3)'
+    """
+    changed = [
+        f"{key}={_format(getattr(policy, key))}"
+        for key, default in parameters(policy.name).items()
+        if getattr(policy, key) != default
+    ]
+    return f"{policy.name}({', '.join(changed)})" if changed else policy.name
+
+
+def _format(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parse(text: str, default: Any, what: str) -> Any:
+    """Convert the text of a parameter's value to the type of its default."""
+    if isinstance(default, str):
+        return text.strip("'\"")
+    message = f"invalid value '{text}' of {what}: expected a value such as {default!r}"
+    try:
+        value = ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(message) from error
+    if isinstance(default, bool) != isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UsageError(message)
+    return value
