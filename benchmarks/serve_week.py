@@ -30,7 +30,7 @@ from recrawl.lab.timelapse import Clock, TimeLapseServer, app
 from recrawl.record.store import Store
 from recrawl.repository.turns import Turn, summary_of, take
 from recrawl.serve.service import Service, ServiceConfig
-from recrawl.serve.turn_process import Ended, Message
+from recrawl.serve.turn_process import Message, TurnResult
 from recrawl.settings import Alert, Seed, write_alerts, write_seeds
 
 _REAL = time.time
@@ -57,7 +57,7 @@ class Here:
         self.cut_after: int | None = None
         """Visits after which the next turn is stopped as if the service had been."""
 
-    def run(self, order: Message, tell: Callable[[Message], None]) -> Ended:
+    def run(self, order: Message, on_message: Callable[[Message], None]) -> TurnResult:
         self._stop.clear()
         cut, self.cut_after = self.cut_after, None
         seen = [0]
@@ -69,7 +69,7 @@ class Here:
                 if title == "visiting" and cut is not None and tally.visits >= cut:
                     self._stop.set()
 
-            tell({"doing": title})
+            on_message({"doing": title})
             yield report
 
         finished = False
@@ -77,7 +77,7 @@ class Here:
             with mock.patch("time.time", self._now):
                 summary = take(self._folder, Turn(period=order["period"]), self._stop.is_set, watch=watch)
             finished = summary is not None and summary.finished
-            return Ended(None if summary is None else summary_of(summary))
+            return TurnResult(None if summary is None else summary_of(summary))
         finally:
             self.ended.put(finished)
 

@@ -13,7 +13,7 @@ from recrawl.compare.noise.filters import Noise
 from recrawl.discover.scope import Patterns
 from recrawl.errors import UsageError
 from recrawl.patterns import compiled
-from recrawl.serve.alerts.rules import check
+from recrawl.serve.alerts.rules import check_rule
 from recrawl.settings import Alert
 
 HOSTILE = "a" * 50_000 + "!"
@@ -56,7 +56,7 @@ def test_what_cannot_be_done_is_refused(pattern: str) -> None:
         compiled(pattern)
     for rule in (Alert("x", "feed", text=f"re:{pattern}"), Alert("x", "feed", path=f"re:{pattern}")):
         with pytest.raises(UsageError):
-            check(rule)
+            check_rule(rule)
 
 
 def test_looking_ahead_is_named_in_the_refusal() -> None:

@@ -18,8 +18,8 @@ from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
 from recrawl.serve.alerts.delivery import NotSent, send, signature
 from recrawl.serve.alerts.dispatcher import Alerts
-from recrawl.serve.alerts.outbox import Outbox, Parcel, listed
-from recrawl.serve.alerts.rules import check
+from recrawl.serve.alerts.outbox import Delivery, Outbox, newest_entries
+from recrawl.serve.alerts.rules import check_rule
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Alert, load, write_alerts
 from tests.serving import Asker
@@ -84,7 +84,7 @@ class Bench:
         """As after a crash: nothing is remembered but what the store has."""
         self.alerts = Alerts(self.repo.folder, lambda: self.now)
         with Storage(self.repo.folder) as repository:
-            Outbox(repository.store.db).mark(repository.store.next_id("visits") - 1)
+            Outbox(repository.store.db).matched_up_to(repository.store.next_id("visits") - 1)
 
     def rules(self, *rules: Alert) -> None:
         write_alerts(self.repo.folder / "recrawl.toml", rules)
@@ -102,7 +102,7 @@ class Bench:
 
     def states(self) -> list[str]:
         with Storage(self.repo.folder) as repository:
-            return [row["state"] for row in reversed(listed(repository.store.db, 100))]
+            return [row["state"] for row in reversed(newest_entries(repository.store.db, 100))]
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_a_crash_between_finding_and_sending_loses_nothing(
     def crash(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    for where in ("put", "sent"):
+    for where in ("put", "mark_sent"):
         with monkeypatch.context() as patch:
             patch.setattr(Outbox, where, crash)
             with pytest.raises(KeyboardInterrupt):
@@ -269,7 +269,7 @@ def test_a_rule_that_is_gone_sends_nothing(bench: Bench, receiver: Receiver) -> 
 )
 def test_rules_that_cannot_work_are_refused(rule: Alert) -> None:
     with pytest.raises(UsageError):
-        check(rule)
+        check_rule(rule)
 
 
 def test_apprise_addresses_need_apprise(bench: Bench) -> None:
@@ -277,10 +277,10 @@ def test_apprise_addresses_need_apprise(bench: Bench) -> None:
     bench.visit(a=b"<p>changed")
     bench.round()
     with Storage(bench.repo.folder) as repository:
-        (row,) = listed(repository.store.db, 1)
+        (row,) = newest_entries(repository.store.db, 1)
     assert "pprise" in row["error"]
     with pytest.raises(NotSent):
-        send(Alert("x", "nonsense://nobody"), Parcel("x", "k", (1,), (row["body"],), 0), 0.0)
+        send(Alert("x", "nonsense://nobody"), Delivery("x", "k", (1,), (row["body"],), 0), 0.0)
 
 
 def test_a_hostile_page_does_not_hold_up_alerts(bench: Bench) -> None:
@@ -288,7 +288,7 @@ def test_a_hostile_page_does_not_hold_up_alerts(bench: Bench) -> None:
     bench.visit(a=b"<p>" + b"a" * 100_000 + b"!")
     bench.round()
     with Storage(bench.repo.folder) as repository:
-        assert [row["alert"] for row in listed(repository.store.db, 5)] == ["quick"]
+        assert [row["alert"] for row in newest_entries(repository.store.db, 5)] == ["quick"]
 
 
 def test_apprise_delivers(bench: Bench, receiver: Receiver) -> None:
@@ -306,7 +306,7 @@ def test_apprise_delivers(bench: Bench, receiver: Receiver) -> None:
     bench.round()
     assert bench.states() == ["sent", "waiting"]
     with Storage(bench.repo.folder) as repository:
-        assert listed(repository.store.db, 1)[0]["error"] == "Apprise could not deliver it"
+        assert newest_entries(repository.store.db, 1)[0]["error"] == "Apprise could not deliver the message"
     bench.now += 60
     bench.round()
     assert bench.states() == ["sent", "sent"]

@@ -21,7 +21,7 @@ from recrawl.serve.api import OPERATIONS
 from recrawl.serve.api.openapi import document
 from recrawl.serve.context import ServiceLimits
 from recrawl.serve.service import Service, ServiceConfig
-from recrawl.serve.turn_process import Ended
+from recrawl.serve.turn_process import TurnResult
 from tests.serving import Asker
 from tests.world import Repo, Site, page
 
@@ -32,9 +32,9 @@ HOSTILE = "<script>alert('x')</script>"
 class Idle:
     """A runner that does nothing."""
 
-    def run(self, order: Any, tell: Any) -> Ended:
-        del order, tell
-        return Ended(summary=None)
+    def run(self, order: Any, on_message: Any) -> TurnResult:
+        del order, on_message
+        return TurnResult(summary=None)
 
     def stop(self) -> None:
         pass
@@ -299,8 +299,8 @@ def test_events_are_told_as_they_happen(served: tuple[Repo, Service, Site]) -> N
     stream = connection.getresponse()
     assert stream.getheader("content-type") == "text/event-stream; charset=utf-8"
     assert stream.readline() == b"retry: 3000\n"
-    service.context.events.tell("progress", {"not": "wanted"})
-    service.context.events.tell("alert", {"title": HOSTILE, "at": 5.0})
+    service.context.events.publish("progress", {"not": "wanted"})
+    service.context.events.publish("alert", {"title": HOSTILE, "at": 5.0})
     lines = [stream.readline().decode() for _ in range(4)]
     assert lines[2] == "event: alert\n"
     assert json.loads(lines[3].removeprefix("data: ")) == {"title": HOSTILE, "at": "1970-01-01T00:00:05.000+00:00"}

@@ -21,7 +21,7 @@ from recrawl.serve import dashboard
 from recrawl.serve.dashboard import page_cache
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
-from recrawl.serve.jobs.priority import lower_priority
+from recrawl.serve.jobs.processes import lower_priority
 from recrawl.serve.service import Service, ServiceConfig
 from tests.serving import TOKEN, Asker, Got
 from tests.world import Repo, Site, page
@@ -51,7 +51,7 @@ def test_a_port_that_is_taken_lets_the_repository_go(repo: Repo, tmp_path: Path)
 
 
 def test_beyond_loopback_needs_a_token(repo: Repo) -> None:
-    with pytest.raises(UsageError, match="a token is needed"):
+    with pytest.raises(UsageError, match="requires an access token"):
         Service(repo.folder, ServiceConfig(host="0.0.0.0"))
     with pytest.raises(UsageError, match="at least 16"):
         Service(repo.folder, ServiceConfig(host="0.0.0.0", token="short"))
@@ -73,7 +73,7 @@ def test_what_is_not_there_looks_like_the_rest_to_people(repo: Repo) -> None:
             assert (found.status, found.headers["content-type"]) == (404, "text/html; charset=utf-8")
             assert '<link rel="stylesheet" href="/static/recrawl.css' in found.text
             assert '<nav aria-label="Main">' in found.text
-            assert "There is nothing at this address." in found.text
+            assert "Not found: no such path." in found.text
             assert "<script>" not in found.text
         wrong = ask.ask("POST", "/changes", b"", headers={"Accept": "text/html"})
         assert (wrong.status, sorted(wrong.headers["allow"].split(", "))) == (405, ["GET", "HEAD"])

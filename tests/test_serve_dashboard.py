@@ -460,7 +460,7 @@ def test_an_alert_is_made_changed_and_removed(watched: Watched, living: Living) 
 def test_what_happens_is_shown_as_it_happens(watched: Watched, service: Service) -> None:
     page = watched.go("/")
     expect(page.locator("[data-live-note]")).to_contain_text("Watching")
-    service.context.events.tell("visit", {"at": 0.0, "outcome": "changed", "url": "https://x.example/<script>"})
+    service.context.events.publish("visit", {"at": 0.0, "outcome": "changed", "url": "https://x.example/<script>"})
     expect(page.locator("[data-live] li")).to_contain_text("https://x.example/<script>")
     expect(page.locator("[data-live] li .tag")).to_have_text("changed")
     watched.check()

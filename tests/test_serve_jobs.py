@@ -17,7 +17,7 @@ from recrawl.cli import VERBS
 from recrawl.errors import NotKnown, UsageError
 from recrawl.serve.api import NOT_OVER_HTTP, OPERATIONS
 from recrawl.serve.context import ServiceLimits
-from recrawl.serve.jobs.queue import Jobs, JobStep, Work
+from recrawl.serve.jobs.queue import Jobs, JobSpec, JobStep
 from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.service import Service, ServiceConfig
 from tests.serving import Asker, Got
@@ -35,7 +35,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Repo, Ser
         repo.later(days=1)
         site["/a"] = b"<title>One</title><p>oranges"
         repo.cycle()
-        limits = ServiceLimits(per_minute=1e9, burst=1e9, body_bytes=5_000, upload_bytes=20_000, shelf_bytes=100_000)
+        limits = ServiceLimits(per_minute=1e9, burst=1e9, body_bytes=5_000, upload_bytes=20_000, uploads_bytes=100_000)
         with Service(repo.folder, ServiceConfig(schedule=False, limits=limits)) as service:
             yield repo, service
 
@@ -47,12 +47,12 @@ def ask(served: tuple[Repo, Service]) -> Asker:
 
 def job(ask: Asker, path: str, body: dict[str, Any]) -> dict[str, Any]:
     """Begin a job, and wait for its end."""
-    begun = ask.post(f"{API}/jobs/{path}", body)
-    assert begun.status == 202, begun.text
+    started = ask.post(f"{API}/jobs/{path}", body)
+    assert started.status == 202, started.text
     for thread in threading.enumerate():
         if thread.name == "job":
             thread.join(120)
-    return dict(ask.get(f"{API}/jobs/{begun.json['number']}").json)
+    return dict(ask.get(f"{API}/jobs/{started.json['number']}").json)
 
 
 def put(ask: Asker, name: str, body: bytes) -> Got:
@@ -95,7 +95,7 @@ def test_files_are_put_listed_fetched_and_removed(ask: Asker) -> None:
 
 
 @pytest.mark.parametrize("name", ["..", "..%2Frecrawl.toml", "%2Fetc%2Fpasswd", ".hidden", "a%00b", "a%20b", "x" * 101])
-def test_no_name_leads_out_of_the_shelf(ask: Asker, served: tuple[Repo, Service], name: str) -> None:
+def test_no_name_leads_out_of_the_uploads(ask: Asker, served: tuple[Repo, Service], name: str) -> None:
     before = (served[0].folder / "recrawl.toml").read_bytes()
     assert put(ask, name, b"x").status in (400, 404, 405)
     assert ask.get(f"{API}/files/{name}").status in (400, 404)
@@ -103,30 +103,30 @@ def test_no_name_leads_out_of_the_shelf(ask: Asker, served: tuple[Repo, Service]
     assert (served[0].folder / "recrawl.toml").read_bytes() == before
 
 
-def test_a_link_on_the_shelf_is_not_followed(served: tuple[Repo, Service], ask: Asker, tmp_path: Path) -> None:
+def test_a_link_among_the_uploads_is_not_followed(served: tuple[Repo, Service], ask: Asker, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("not for you")
-    shelf = served[0].folder / "files"
-    shelf.mkdir(exist_ok=True)
-    (shelf / "link.txt").symlink_to(secret)
+    uploads = served[0].folder / "files"
+    uploads.mkdir(exist_ok=True)
+    (uploads / "link.txt").symlink_to(secret)
     try:
         assert ask.get(f"{API}/files/link.txt").status == 404
         assert put(ask, "link.txt", b"overwritten").status == 400
         assert ask.post(f"{API}/jobs/import", {"files": ["link.txt"]}).status == 404
         assert secret.read_text() == "not for you"
     finally:
-        (shelf / "link.txt").unlink()
+        (uploads / "link.txt").unlink()
 
 
 def test_files_are_bounded_one_by_one_and_together(ask: Asker, served: tuple[Repo, Service]) -> None:
-    shelf = Uploads(served[0].folder)
+    uploads = Uploads(served[0].folder)
     assert put(ask, "large.bin", b"x" * 20_001).status == 413
     told = iter([b"x" * 15_000, b"x" * 15_000])  # sent in pieces, its length is not known before
     assert (
         ask.ask("PUT", f"{API}/files/large.bin", told, headers={"Content-Type": "application/octet-stream"}).status
         == 413
     )
-    assert not [row for row in shelf.listed() if row["name"] == "large.bin"]
+    assert not [row for row in uploads.entries() if row["name"] == "large.bin"]
     refused = [put(ask, f"part{number}.bin", b"x" * 20_000).status for number in range(8)]
     for number in range(8):
         ask.ask("DELETE", f"{API}/files/part{number}.bin")
@@ -138,21 +138,21 @@ def test_other_requests_keep_their_own_bound(ask: Asker) -> None:
     assert ask.post(f"{API}/seeds", {"url": "https://example.org/" + "x" * 6000}).status == 413
 
 
-def test_what_never_became_whole_is_tidied_away(tmp_path: Path) -> None:
-    shelf = Uploads(tmp_path)
-    part = shelf.part("a.txt")
+def test_incomplete_uploads_are_deleted(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path)
+    part = uploads.partial("a.txt")
     part.write_text("half")
-    shelf.tidy()
+    uploads.remove_partial()
     assert not part.exists()
     with pytest.raises(NotKnown):
-        shelf.find("a.txt")
+        uploads.find("a.txt")
 
 
-def test_folders_on_the_shelf_are_their_owners(tmp_path: Path) -> None:
-    shelf = Uploads(tmp_path)
+def test_folders_among_the_uploads_are_their_owners(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path)
     (tmp_path / "files" / "site").mkdir(parents=True)
-    assert shelf.find("site").is_dir()
-    for what in (shelf.place, shelf.remove):
+    assert uploads.find("site").is_dir()
+    for what in (uploads.path_for, uploads.remove):
         with pytest.raises(UsageError):
             what("site")
 
@@ -244,7 +244,7 @@ def test_settings_name_no_file_outside_the_repository(ask: Asker) -> None:
     assert ask.ask("PUT", f"{API}/settings/importance", {"value": "even"}).status == 200
 
 
-def endless(name: str = "x", makes: str = "") -> Work:
+def endless(name: str = "x", output: str = "") -> JobSpec:
     """A job that serves an archive that is never asked for, so that only its end ends it."""
 
     def steps(scratch: Path) -> list[JobStep]:
@@ -252,28 +252,28 @@ def endless(name: str = "x", makes: str = "") -> Work:
         synth = ("lab", "synth", "--sites=1", "--pages=10", "--days=2", "--json", "--", str(world))
         return [JobStep("making", synth), JobStep("serving", ("lab", "serve", "--port=0", "--", str(world)))]
 
-    return Work(name, {}, steps, makes)
+    return JobSpec(name, {}, steps, output)
 
 
 def test_a_job_is_cancelled_and_the_next_one_begins(tmp_path: Path) -> None:
     told: list[tuple[str, dict[str, Any]]] = []
     ended = threading.Event()
 
-    def tell(kind: str, data: dict[str, Any]) -> None:
+    def publish(kind: str, data: dict[str, Any]) -> None:
         told.append((kind, data))
         ended.set()
 
-    jobs = Jobs(Uploads(tmp_path), tell, clock=lambda: 5.0)
+    jobs = Jobs(Uploads(tmp_path), publish, clock=lambda: 5.0)
     try:
-        begun = jobs.begin(endless(makes="made.txt"))
-        assert begun is not None
-        assert jobs.begin(endless()) is None  # one at a time
-        assert jobs.cancel(begun.number).state == "cancelled"
+        started = jobs.start(endless(output="made.txt"))
+        assert started is not None
+        assert jobs.start(endless()) is None  # one at a time
+        assert jobs.cancel(started.number).state == "cancelled"
         assert ended.wait(60)
         assert told == [("job", {"name": "x", "number": 1, "state": "cancelled"})]
-        assert Uploads(tmp_path).listed() == []
+        assert Uploads(tmp_path).entries() == []
         ended.clear()
-        again = jobs.begin(Work("export", {}, lambda _: [JobStep("", ("policies", "--json"))]))
+        again = jobs.start(JobSpec("export", {}, lambda _: [JobStep("", ("policies", "--json"))]))
         assert again is not None
         assert again.number == 2
         assert ended.wait(60)

@@ -12,8 +12,19 @@ import pytest
 from recrawl.crawl.state.array_files import write_arrays
 from recrawl.record.storage import Storage
 from recrawl.repository.opening import load, options_of
-from recrawl.serve.push.indexnow_keys import KeyClaim, check
-from recrawl.serve.push.websub import LEASE, PART, Renewals, confirm, denied, find, listed, renew, subscribe, troubles
+from recrawl.serve.push.indexnow_keys import KeyClaim, verify_key
+from recrawl.serve.push.websub import (
+    LEASE,
+    RENEW_AFTER,
+    Renewals,
+    confirm,
+    find,
+    mark_denied,
+    renew,
+    subscribe,
+    subscription_problems,
+    subscriptions,
+)
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import write_value
 from tests.serving import Asker, Hub
@@ -37,7 +48,7 @@ def opened(repo: Repo) -> Iterator[Storage]:
 
 
 def only(opened: Storage) -> dict[str, Any]:
-    (row,) = listed(opened.store.db)
+    (row,) = subscriptions(opened.store.db)
     return row
 
 
@@ -48,8 +59,8 @@ def test_a_lease_is_renewed_before_it_ends(opened: Storage, hub: Hub) -> None:
     db = opened.store.db
     name = subscribe(db, TOPIC, hub.url, "http://us.example/", 1000.0)["name"]
     confirm(db, name, 1000.0, LEASE)
-    assert renew(db, 1000.0 + LEASE * PART - 1) == 0
-    later = 1000.0 + LEASE * PART
+    assert renew(db, 1000.0 + LEASE * RENEW_AFTER - 1) == 0
+    later = 1000.0 + LEASE * RENEW_AFTER
     assert renew(db, later) == 1
     first, again = hub.asked
     assert again == first  # the same callback and the same secret
@@ -59,7 +70,7 @@ def test_a_lease_is_renewed_before_it_ends(opened: Storage, hub: Hub) -> None:
     confirm(db, name, later, LEASE)
     assert (only(opened)["expires"], only(opened)["tries"]) == (later + LEASE, 0)
     assert renew(db, later + 1) == 0
-    assert troubles(db, later) == []
+    assert subscription_problems(db, later) == []
 
 
 def test_a_hub_that_refuses_is_asked_less_and_less_and_people_are_told(opened: Storage, hub: Hub) -> None:
@@ -67,7 +78,7 @@ def test_a_hub_that_refuses_is_asked_less_and_less_and_people_are_told(opened: S
     name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
     confirm(db, name, 0.0, LEASE)
     hub.status = 503
-    now, pauses = LEASE * PART, []
+    now, pauses = LEASE * RENEW_AFTER, []
     for _ in range(12):
         assert renew(db, now) == 1
         pauses.append(only(opened)["due"] - now)
@@ -75,31 +86,31 @@ def test_a_hub_that_refuses_is_asked_less_and_less_and_people_are_told(opened: S
         now = only(opened)["due"]
     assert pauses[:4] == [300, 600, 1200, 2400]
     assert pauses[-1] == DAY
-    (told,) = troubles(db, LEASE * PART)
-    assert "HTTP 503" in told
-    assert "it counts until" in told
-    assert "nothing comes from it any more" in troubles(db, LEASE + 1.0)[0]
+    (problem,) = subscription_problems(db, LEASE * RENEW_AFTER)
+    assert "HTTP 503" in problem
+    assert "valid until" in problem
+    assert "(expired)" in subscription_problems(db, LEASE + 1.0)[0]
     hub.status = 202
     renew(db, now)
     confirm(db, name, now, LEASE)
-    assert troubles(db, now) == []
+    assert subscription_problems(db, now) == []
 
 
 def test_a_hub_that_agrees_but_never_confirms_is_told_of(opened: Storage, hub: Hub) -> None:
     db = opened.store.db
     subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)
     renew(db, 300.0)
-    assert troubles(db, 300.0) == []
+    assert subscription_problems(db, 300.0) == []
     renew(db, 900.0)
-    assert "it has not confirmed it" in troubles(db, 900.0)[0]
+    assert "it has not confirmed the last request" in subscription_problems(db, 900.0)[0]
 
 
 def test_a_hub_that_says_no_is_left_alone(opened: Storage, hub: Hub) -> None:
     db = opened.store.db
     name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
-    denied(db, name)
+    mark_denied(db, name)
     assert renew(db, 100 * DAY) == 0
-    assert "has refused" in troubles(db, 1.0)[0]
+    assert "denied" in subscription_problems(db, 1.0)[0]
 
 
 def test_however_short_a_lease_a_hub_is_not_flooded(opened: Storage, hub: Hub) -> None:
@@ -120,7 +131,7 @@ def test_a_subscription_that_fails_leaves_what_was_there(opened: Storage, hub: H
     assert find(db, name) == before
     with pytest.raises(Exception, match="HTTP 500"):
         subscribe(db, "https://other.example/f", hub.url, "http://us.example/", 5.0)
-    assert len(listed(db)) == 1
+    assert len(subscriptions(db)) == 1
 
 
 def test_renewals_survive_a_restart(repo: Repo, hub: Hub) -> None:
@@ -251,8 +262,8 @@ def test_one_proven_scheme_does_not_speak_for_the_other(kept: tuple[Repo, Site])
     repo, site = kept
     host = site.url().removeprefix("http://").rstrip("/")
     claim = KeyClaim(host, KEY, [f"https://{host}/x", site.url("/news/a")])
-    with Storage(repo.folder) as opened, pytest.raises(Exception, match="does not have this key"):
-        check(opened.store.db, claim, options_of(load(repo.folder)), 1000.0)
+    with Storage(repo.folder) as opened, pytest.raises(Exception, match="not confirmed by the host"):
+        verify_key(opened.store.db, claim, options_of(load(repo.folder)), 1000.0)
 
 
 # -- what is shown -------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 
 from recrawl.serve.scheduler import Scheduler
 from recrawl.serve.service import Service, ServiceConfig
-from recrawl.serve.turn_process import Ended, Message, ProcessRunner
+from recrawl.serve.turn_process import Message, ProcessRunner, TurnResult
 from tests.serving import Asker
 from tests.world import Reply, Repo, Site, page
 
@@ -37,17 +37,17 @@ class Turns:
 
     def __init__(self) -> None:
         self.begun: queue.Queue[Message] = queue.Queue()
-        self.ends: queue.Queue[Ended] = queue.Queue()
+        self.ends: queue.Queue[TurnResult] = queue.Queue()
         self.stopped = 0
 
-    def run(self, order: Message, tell: Callable[[Message], None]) -> Ended:
+    def run(self, order: Message, on_message: Callable[[Message], None]) -> TurnResult:
         self.begun.put(order)
-        tell({"doing": "visiting", "visits": 3})
+        on_message({"doing": "visiting", "visits": 3})
         return self.ends.get(timeout=WAIT)
 
     def stop(self) -> None:
         self.stopped += 1
-        self.ends.put(Ended(summary=None))
+        self.ends.put(TurnResult(summary=None))
 
 
 class Told:
@@ -68,7 +68,7 @@ class Told:
 
 @contextmanager
 def scheduled(repo: Repo, clock: Clock, turns: Turns, told: Told, **more: Any) -> Iterator[Scheduler]:
-    scheduler = Scheduler(repo.folder, turns, clock, tell=told, **more)
+    scheduler = Scheduler(repo.folder, turns, clock, publish=told, **more)
     scheduler.start()
     try:
         yield scheduler
@@ -89,7 +89,7 @@ def test_turns_come_at_multiples_of_the_period(repo: Repo) -> None:
         assert turns.begun.get(timeout=WAIT) == {"period": 21600.0}  # the first one at once
         assert scheduler.status().running
         clock.now += 600  # the turn takes ten minutes
-        turns.ends.put(Ended(DONE))
+        turns.ends.put(TurnResult(DONE))
         assert told.wait("ended")["finished"]
         assert scheduler.status().due == begin + 21600
         later(scheduler, clock, 21600 - 600 - 1)
@@ -97,7 +97,7 @@ def test_turns_come_at_multiples_of_the_period(repo: Repo) -> None:
         later(scheduler, clock, 1)
         turns.begun.get(timeout=WAIT)
         clock.now += 50_000  # longer than two periods
-        turns.ends.put(Ended(DONE))
+        turns.ends.put(TurnResult(DONE))
         told.wait("ended")
         assert scheduler.status().due == begin + 4 * 21600  # what was missed is not made up for
 
@@ -107,13 +107,13 @@ def test_a_shorter_period_counts_at_once(repo: Repo) -> None:
     clock, turns, told = Clock(), Turns(), Told()
     with scheduled(repo, clock, turns, told) as scheduler:
         turns.begun.get(timeout=WAIT)
-        turns.ends.put(Ended(DONE))
+        turns.ends.put(TurnResult(DONE))
         told.wait("ended")
         repo.config(every="1h")
         assert scheduler.status().due == clock.now + 3600
         later(scheduler, clock, 3600)
         assert turns.begun.get(timeout=WAIT)["period"] == 3600.0
-        turns.ends.put(Ended(DONE))
+        turns.ends.put(TurnResult(DONE))
 
 
 def test_a_pause_stops_the_turn_and_outlasts_a_restart(repo: Repo) -> None:
@@ -138,7 +138,7 @@ def test_run_now_works_even_when_paused(repo: Repo) -> None:
         assert scheduler.run_now(budget=7, policy="random", bytes_="2MB")
         assert turns.begun.get(timeout=WAIT) == {"period": 86400.0, "budget": 7, "policy": "random", "bytes": "2MB"}
         assert not scheduler.run_now()
-        turns.ends.put(Ended(DONE))
+        turns.ends.put(TurnResult(DONE))
         told.wait("ended")
         later(scheduler, clock, 1e6)
         assert scheduler.status().due is None
@@ -151,7 +151,7 @@ def test_failures_are_tried_again_later_and_later(repo: Repo) -> None:
         waits = []
         for number in range(1, 4):
             turns.begun.get(timeout=WAIT)
-            turns.ends.put(Ended(error="no such policy"))
+            turns.ends.put(TurnResult(error="no such policy"))
             assert told.wait("failed") == {"error": "no such policy", "failures": number}
             status = scheduler.status()
             assert (status.error, status.failures, status.running) == ("no such policy", number, False)
@@ -159,7 +159,7 @@ def test_failures_are_tried_again_later_and_later(repo: Repo) -> None:
             waits.append(status.due - clock.now)
             later(scheduler, clock, 0)  # settings were touched: that is a reason to try at once
         turns.begun.get(timeout=WAIT)
-        turns.ends.put(Ended(DONE))
+        turns.ends.put(TurnResult(DONE))
         told.wait("ended")
         assert scheduler.status().error == ""
         assert waits == [30, 60, 120]
@@ -174,7 +174,7 @@ def test_broken_settings_do_not_end_it(repo: Repo) -> None:
         (repo.folder / "recrawl.toml").write_text(good)
         scheduler.wake()
         turns.begun.get(timeout=WAIT)
-        turns.ends.put(Ended(DONE))
+        turns.ends.put(TurnResult(DONE))
 
 
 # -- real processes ------------------------------------------------------------------------------------------

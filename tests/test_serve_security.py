@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from recrawl.serve.context import ServiceLimits
-from recrawl.serve.security import Paces
+from recrawl.serve.security import RateLimiter
 from recrawl.serve.service import Service, ServiceConfig
-from recrawl.serve.sessions import new_session, opened, sealed
+from recrawl.serve.sessions import decode_session, encode_session, new_session
 from tests.serving import TOKEN, Asker
 from tests.world import Repo
 
@@ -117,13 +117,13 @@ def test_script_in_the_address_shows_as_text(guarded: Service) -> None:
 
 
 def test_a_session_cannot_be_made_up_or_outlive_its_time() -> None:
-    session = new_session(0.0, known=False)
-    cookie = sealed(session, b"key")
-    assert opened(cookie, b"key", 0.0) == session
-    assert opened(cookie.replace(".0.", ".1.", 1), b"key", 0.0) is None
-    assert opened(cookie, b"key", 1e9) is None
+    session = new_session(0.0, authenticated=False)
+    cookie = encode_session(session, b"key")
+    assert decode_session(cookie, b"key", 0.0) == session
+    assert decode_session(cookie.replace(".0.", ".1.", 1), b"key", 0.0) is None
+    assert decode_session(cookie, b"key", 1e9) is None
     for broken in ("", ".", "a.b.c.d", "....", "\ud800", cookie[:-1]):
-        assert opened(broken, b"key", 0.0) is None
+        assert decode_session(broken, b"key", 0.0) is None
 
 
 def test_wrong_tokens_are_counted(repo: Repo) -> None:
@@ -158,7 +158,7 @@ def test_other_sites_change_nothing(local: Service, headers: dict[str, str]) -> 
 
 def test_pace() -> None:
     now = [0.0]
-    paces = Paces(60.0, 3.0, lambda: now[0])
+    paces = RateLimiter(60.0, 3.0, lambda: now[0])
     assert [paces.take("a") for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
     assert paces.take("b") == 0.0
     now[0] = 1.0

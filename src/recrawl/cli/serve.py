@@ -41,7 +41,7 @@ def command(
 
     token, fresh = _token(token_file), False
     if not token and not running.is_loopback(host):
-        token, fresh = sessions.kept_token(folder)
+        token, fresh = sessions.access_token(folder)
     plan = running.ServiceConfig(host=host, port=port, token=token, names=tuple(allow_host or ()), schedule=schedule)
     service = running.Service(folder, plan)
 

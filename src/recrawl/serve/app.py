@@ -1,4 +1,4 @@
-"""Which address is answered by what."""
+"""The ASGI application: routes, middleware and error handlers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from recrawl.errors import RecrawlError
 from recrawl.serve import api, login, memento, metrics
 from recrawl.serve.alerts import feed
 from recrawl.serve.context import Context
-from recrawl.serve.problems import Problem, answer, problem_of, wants_page
+from recrawl.serve.problems import Problem, as_problem, problem_response, wants_page
 from recrawl.serve.push import receivers
 from recrawl.serve.security import Guard
 
 
 def build(context: Context) -> Starlette:
-    """The application for one repository."""
-    registry, histogram = metrics.registry_of(context)
-    pages, page = _dashboard(context)
+    """Return the application for one repository."""
+    registry, histogram = metrics.new_registry(context)
+    pages, error_page = _dashboard(context)
 
-    async def ours(request: Request, error: Exception) -> Response:
+    async def recrawl_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, RecrawlError)
-        return page(request, error) if wants_page(request) else answer(problem_of(error))
+        return error_page(request, error) if wants_page(request) else problem_response(as_problem(error))
 
-    async def theirs(request: Request, error: Exception) -> Response:
+    async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return await ours(request, Problem(error.status_code, _said(error), headers=dict(error.headers or {})))
+        detail = "Not found: no such path." if error.status_code == 404 else str(error.detail)
+        return await recrawl_error(request, Problem(error.status_code, detail, headers=dict(error.headers or {})))
 
     return Starlette(
         routes=[
@@ -45,17 +46,17 @@ def build(context: Context) -> Starlette:
             *feed.routes(context),
             *pages,
         ],
-        middleware=[Middleware(metrics.Timed, histogram=histogram), Middleware(Guard, context=context)],
-        exception_handlers={RecrawlError: ours, HTTPException: theirs},
+        middleware=[Middleware(metrics.RequestTimer, histogram=histogram), Middleware(Guard, context=context)],
+        exception_handlers={RecrawlError: recrawl_error, HTTPException: http_error},
         lifespan=_lifespan,
     )
 
 
-Shown = Callable[[Request, RecrawlError], Response]
+ErrorPage = Callable[[Request, RecrawlError], Response]
 
 
-def _dashboard(context: Context) -> tuple[list[BaseRoute], Shown]:
-    """The dashboard's routes, and its page for errors."""
+def _dashboard(context: Context) -> tuple[list[BaseRoute], ErrorPage]:
+    """Return the dashboard's routes and its error page."""
     from recrawl.serve.dashboard import routes, views  # lazy: loads the templates
 
     pages = views.Views(context)
@@ -71,8 +72,3 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 async def _healthy(request: Request) -> Response:
     del request
     return PlainTextResponse("ok\n")
-
-
-def _said(error: HTTPException) -> str:
-    """What the framework's own refusals mean."""
-    return "There is nothing at this address" if error.status_code == 404 else str(error.detail)

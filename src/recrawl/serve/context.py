@@ -1,4 +1,4 @@
-"""What every answer may use: the repository, its settings, the scheduler, what happens, the clock, the limits."""
+"""The objects that request handlers use: repository, settings, scheduler, events, jobs, clock and limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from recrawl.record.storage import SETTINGS, Storage
 from recrawl.repository.opening import load
-from recrawl.serve.events import Hub
+from recrawl.serve.events import EventBus
 from recrawl.serve.jobs.queue import Jobs
 from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.pool import Pool
@@ -21,64 +21,64 @@ from recrawl.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ServiceLimits:
-    """What one client may ask of us."""
+    """Limits on requests and uploads."""
 
-    address_bytes: int = 32_768
-    """Longest address, with all that is asked for in it."""
+    url_bytes: int = 32_768
+    """Longest request target: path and query."""
     body_bytes: int = 1_000_000
     """Largest request body."""
     upload_bytes: int = 1_000_000_000
-    """Largest file that is put on the shelf."""
-    shelf_bytes: int = 10_000_000_000
-    """Most that may be on the shelf when another file comes."""
+    """Largest uploaded file."""
+    uploads_bytes: int = 10_000_000_000
+    """Total size of the uploaded files above which uploads are refused."""
     per_minute: float = 18_000.0
-    """Requests a minute from one address, on the long run."""
+    """Sustained requests per minute from one client address."""
     burst: float = 2000.0
-    """Requests that may come at once."""
+    """Requests that one client may send in a burst."""
     logins_per_minute: float = 10.0
-    """Wrong tokens a minute from one address."""
+    """Wrong tokens per minute from one client address."""
     streams: int = 32
-    """Listeners to events at a time."""
+    """Concurrent event streams."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One repository being served. Made once, at the start, and handed to whatever answers requests."""
+    """One served repository; created once at start-up and passed to every request handler."""
 
     folder: Path
     pool: Pool
     scheduler: Scheduler
-    events: Hub
+    events: EventBus
     jobs: Jobs
-    """What takes long: comparisons of policies, imports, exports."""
-    shelf: Uploads
-    """The files that clients may name."""
+    """Long commands: policy comparisons, imports, exports."""
+    uploads: Uploads
+    """The only files that clients may read, write or name."""
     secret: bytes
-    """Signs sessions and forms; kept in the repository."""
+    """Key that signs session cookies and CSRF tokens; stored in the repository."""
     token: str = ""
-    """What a client must show; empty when none is asked for, which is so on loopback only."""
+    """Access token that clients must send; empty (none required) on loopback only."""
     hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
-    """Names under which we may be asked for; others are a sign of DNS rebinding."""
+    """Accepted Host names; any other may be a DNS rebinding attack."""
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     clock: Callable[[], float] = time.time
-    places: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
-    """Long questions that may be asked at a time."""
+    query_slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
+    """Limits concurrent long queries."""
 
     def reading(self) -> AbstractContextManager[Storage]:
-        """The repository, for questions. `repository.store.db` is its SQLite connection, read only."""
-        return self.pool.lend()
+        """Borrow a repository for reading. `repository.store.db` is its read-only SQLite connection."""
+        return self.pool.borrow()
 
     @contextmanager
-    def apart(self) -> Iterator[Storage]:
-        """The repository in a connection of its own, for questions that take long or need tables for a while."""
-        with self.places, Storage(self.folder) as repository:
+    def dedicated(self) -> Iterator[Storage]:
+        """Open the repository on its own connection, for writes, long queries and temporary tables."""
+        with self.query_slots, Storage(self.folder) as repository:
             yield repository
 
     def settings(self) -> Settings:
-        """The settings as they are now; the file may change at any time."""
+        """Read the current settings; the file may change at any time."""
         return load(self.folder)
 
     @property
     def settings_file(self) -> Path:
-        """Where they are written."""
+        """Path of the settings file."""
         return self.folder / SETTINGS

@@ -1,8 +1,7 @@
-"""What happens, as it happens, for whoever listens.
+"""The event bus, and a thread that publishes new visits and cycles.
 
-A thread looks at the store about twice a second and tells of visits that are new there, of cycles that began or ended.
-It does not matter who made them: a `recrawl cycle` started by hand shows as well. Listeners have a queue each; one that
-reads too slowly is let go, so that nobody's slow line costs memory here.
+The thread polls the store twice a second, so it also sees a `recrawl cycle` started by hand. Each listener has a
+bounded queue; a listener that reads too slowly is disconnected, so slow connections cannot use up memory.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from recrawl.record.questions import ask
 from recrawl.serve.pool import Pool
 
 _OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
-_AT_ONCE = 500
-"""Visits told in one look; the rest waits for the next."""
+_BATCH = 500
+"""Visits published per poll; the rest follows at the next poll."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened."""
+    """One event."""
 
     number: int
     kind: str
@@ -37,14 +36,14 @@ class Event:
 
 @dataclass(slots=True, eq=False)
 class Listener:
-    """One who listens: take events from `queue`; None means that it is over."""
+    """A subscriber: read events from `queue`; None marks the end of the stream."""
 
     queue: asyncio.Queue[Event | None]
     loop: asyncio.AbstractEventLoop
     dropped: bool = field(default=False)
 
     def put(self, event: Event | None) -> None:
-        """Called in the listener's own loop."""
+        """Queue an event; call it in the listener's own event loop."""
         if self.dropped:
             return
         if event is None or self.queue.full():
@@ -55,30 +54,33 @@ class Listener:
         self.queue.put_nowait(event)
 
 
-class Hub:
-    """Hands events to listeners. `tell` may be called from any thread."""
+class EventBus:
+    """Delivers events to listeners. `publish` may be called from any thread.
 
-    def __init__(self, keep: int = 500, waiting: int = 1000) -> None:
-        self._waiting = waiting
+    `keep` events are kept for reconnecting clients; `queued` is the capacity of a listener's queue.
+    """
+
+    def __init__(self, keep: int = 500, queued: int = 1000) -> None:
+        self._queued = queued
         self._numbers = itertools.count(1)
         self._recent: deque[Event] = deque(maxlen=keep)
         self._listeners: set[Listener] = set()
         self._lock = threading.Lock()
 
-    def tell(self, kind: str, data: dict[str, Any]) -> None:
-        """Let everybody know."""
+    def publish(self, kind: str, data: dict[str, Any]) -> None:
+        """Send an event to all listeners."""
         with self._lock:
             event = Event(next(self._numbers), kind, data)
             self._recent.append(event)
-            gone = {listener for listener in self._listeners if listener.dropped or listener.loop.is_closed()}
-            self._listeners -= gone
+            dead = {listener for listener in self._listeners if listener.dropped or listener.loop.is_closed()}
+            self._listeners -= dead
             for listener in self._listeners:
                 listener.loop.call_soon_threadsafe(listener.put, event)
 
     def listen(self, after: int | None = None) -> Listener:
-        """Begin to listen; with what is remembered after an event's number first. Must be called in an event loop."""
+        """Subscribe, with the kept events after number `after` first. Call it in an event loop."""
         with self._lock:
-            listener = Listener(asyncio.Queue(self._waiting), asyncio.get_running_loop())
+            listener = Listener(asyncio.Queue(self._queued), asyncio.get_running_loop())
             if after is not None:
                 for event in self._recent:
                     if event.number > after:
@@ -87,12 +89,12 @@ class Hub:
         return listener
 
     def leave(self, listener: Listener) -> None:
-        """Stop listening."""
+        """Unsubscribe."""
         with self._lock:
             self._listeners.discard(listener)
 
-    def end(self) -> None:
-        """Send everybody home."""
+    def close(self) -> None:
+        """End all event streams."""
         with self._lock:
             for listener in self._listeners:
                 if not listener.loop.is_closed():
@@ -105,37 +107,37 @@ class Hub:
 
 
 class Watcher:
-    """Looks at the store and tells the hub what is new there.
+    """Polls the store and publishes new visits, and cycles that started or finished.
 
-    `seen` is given the numbers of the first and last new visit, in the watcher's thread: the alerts hook in here.
+    `on_visits` is called in the watcher's thread after new visits were published.
     """
 
     def __init__(
         self,
         pool: Pool,
-        hub: Hub,
+        events: EventBus,
         *,
         every: float = 0.5,
-        seen: Callable[[int, int], None] = lambda _first, _last: None,
+        on_visits: Callable[[], None] = lambda: None,
     ) -> None:
         self._pool = pool
-        self._hub = hub
+        self._events = events
         self._every = every
-        self._seen = seen
+        self._on_visits = on_visits
         self._visit = -1
         self._cycles: dict[int, bool] = {}
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="watcher", daemon=True)
 
     def start(self) -> None:
-        """Begin with what is new from now on."""
-        with self._pool.lend() as repository:
+        """Start the thread; only visits made from now on are published."""
+        with self._pool.borrow() as repository:
             self._visit = repository.store.next_id("visits") - 1
             self._cycles = {row.id: row.finished is not None for row in repository.store.cycles(limit=3)}
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the thread."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -143,13 +145,13 @@ class Watcher:
     def _loop(self) -> None:
         while not self._ending.wait(self._every):
             try:
-                self.look()
+                self.poll()
             except sqlite3.OperationalError:
-                continue  # busy: the next look sees it
+                continue  # database busy: try at the next poll
 
-    def look(self) -> None:
-        """Tell what is new since the last look."""
-        with self._pool.lend() as repository:
+    def poll(self) -> None:
+        """Publish what is new since the last poll."""
+        with self._pool.borrow() as repository:
             db = repository.store.db
             rows = ask(
                 db,
@@ -157,16 +159,16 @@ class Watcher:
                           p.site, r.divergence, r.title
                    FROM visits v JOIN pages p ON p.id = v.page LEFT JOIN versions r ON r.id = v.version AND v.outcome
                    IN (1, 2) WHERE v.id > ? ORDER BY v.id LIMIT ?""",
-                (self._visit, _AT_ONCE),
+                (self._visit, _BATCH),
             )
             cycles = repository.store.cycles(limit=3)
         for cycle in reversed(cycles):
             finished = cycle.finished is not None
             if self._cycles.get(cycle.id) != finished:
-                self._hub.tell("cycle", {**cycle._asdict(), "finished": cycle.finished})
+                self._events.publish("cycle", {**cycle._asdict(), "finished": cycle.finished})
         self._cycles = {cycle.id: cycle.finished is not None for cycle in cycles}
         for row in rows:
-            self._hub.tell("visit", {**row, "outcome": _OUTCOMES[row["outcome"]]})
+            self._events.publish("visit", {**row, "outcome": _OUTCOMES[row["outcome"]]})
         if rows:
-            first, self._visit = rows[0]["id"], rows[-1]["id"]
-            self._seen(first, self._visit)
+            self._visit = rows[-1]["id"]
+            self._on_visits()

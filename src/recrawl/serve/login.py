@@ -1,4 +1,4 @@
-"""Logging in: a form that takes the token and begins a session."""
+"""/login and /logout: a form that takes the access token and starts a session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from recrawl.serve.context import Context
-from recrawl.serve.security import checked_form, csrf_token, session_cookie, shown_right
+from recrawl.serve.security import checked_form, csrf_token, session_cookie, token_matches
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -26,10 +26,10 @@ def routes(context: Context) -> list[Route]:
     """/login and /logout."""
 
     def page(request: Request, message: str = "", status: int = 200) -> Response:
-        after = html.escape(_inside(request.query_params.get("next", "/")))
-        said = f'<p id="wrong" role="alert">{html.escape(message)}</p>' if message else ""
+        after = html.escape(_local_path(request.query_params.get("next", "/")))
+        error = f'<p id="wrong" role="alert">{html.escape(message)}</p>' if message else ""
         invalid = ' aria-invalid="true" aria-describedby="wrong"' if message else ""
-        text = _PAGE.format(csrf=csrf_token(request, context), next=after, message=said, invalid=invalid)
+        text = _PAGE.format(csrf=csrf_token(request, context), next=after, message=error, invalid=invalid)
         return HTMLResponse(text, status)
 
     async def show(request: Request) -> Response:
@@ -38,19 +38,23 @@ def routes(context: Context) -> list[Route]:
     async def log_in(request: Request) -> Response:
         form = await checked_form(request, context)
         client = request.client.host if request.client else ""
-        if not context.token or not shown_right(
-            context, request.scope["recrawl.wrong"], client, str(form.get("token"))
+        if not context.token or not token_matches(
+            context, request.scope["recrawl.wrong_tokens"], client, str(form.get("token"))
         ):
-            return page(request, "That is not the token.", 403)
-        answer = RedirectResponse(_inside(str(form.get("next", "/"))), 303)
-        answer.headers["set-cookie"] = session_cookie(context, known=True, secure=request.url.scheme == "https")
-        return answer
+            return page(request, "Wrong access token.", 403)
+        response = RedirectResponse(_local_path(str(form.get("next", "/"))), 303)
+        response.headers["set-cookie"] = session_cookie(
+            context, authenticated=True, secure=request.url.scheme == "https"
+        )
+        return response
 
     async def log_out(request: Request) -> Response:
         await checked_form(request, context)
-        answer = RedirectResponse("/login", 303)
-        answer.headers["set-cookie"] = session_cookie(context, known=False, secure=request.url.scheme == "https")
-        return answer
+        response = RedirectResponse("/login", 303)
+        response.headers["set-cookie"] = session_cookie(
+            context, authenticated=False, secure=request.url.scheme == "https"
+        )
+        return response
 
     return [
         Route("/login", show, methods=["GET"]),
@@ -59,10 +63,10 @@ def routes(context: Context) -> list[Route]:
     ]
 
 
-def _inside(path: str) -> str:
-    """A path on this server, whatever was asked for.
+def _local_path(path: str) -> str:
+    """Return the path if it stays on this server, else "/".
 
-    >>> _inside("/pages"), _inside("//evil.example/"), _inside("https://evil.example/")
+    >>> _local_path("/pages"), _local_path("//evil.example/"), _local_path("https://evil.example/")
     ('/pages', '/', '/')
     """
     good = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()

@@ -1,8 +1,8 @@
-"""Memento (RFC 7089): what a page was at a time.
+"""Memento (RFC 7089): versions of a page by time.
 
-/timegate/URL            the version in force at Accept-Datetime, by redirect
-/timemap/URL             all versions, as link-format
-/memento/14 DIGITS/URL   a version, as plain text in a sandbox: never as live markup under our name
+/timegate/URL            redirects to the version in force at Accept-Datetime
+/timemap/URL             lists all versions, as link-format
+/memento/14 DIGITS/URL   one version, as sandboxed plain text, never as live markup
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -19,41 +18,40 @@ from starlette.routing import Route
 
 from recrawl.errors import NotKnown
 from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
 from recrawl.serve.stored_files import SANDBOX
 
-_MOST = 10_000
-"""Versions that a TimeMap lists: the newest."""
+_MAX_VERSIONS = 10_000
+"""A TimeMap lists the newest versions only."""
 _SECOND = 0.999
-"""Times are told in whole seconds, rounded down; a version is in force at its own."""
+"""Added to requested times: Memento times are whole seconds, rounded down."""
 _ENCODING = re.compile(r"[A-Za-z0-9._-]{1,40}")
 
 
 def routes(context: Context) -> list[Route]:
-    """The three kinds of address."""
+    """/timegate, /timemap and /memento."""
 
     async def timegate(request: Request) -> Response:
-        wanted = _accepted(request)
-        url, version, _ = await run_in_threadpool(_found, context, _address(request, "/timegate/"), wanted)
-        where = _memento(request, version, url)
-        headers = {"location": where, "vary": "accept-datetime", "link": _links(request, url)}
+        at = _accept_datetime(request)
+        url, version, _ = await run_in_threadpool(_version_at, context, _target_url(request, "/timegate/"), at)
+        location = _memento_url(request, version, url)
+        headers = {"location": location, "vary": "accept-datetime", "link": _links(request, url)}
         return Response(status_code=302, headers=headers)
 
     async def timemap(request: Request) -> Response:
-        url, rows = await run_in_threadpool(_all, context, _address(request, "/timemap/"))
-        return Response(_listed(request, url, rows), media_type="application/link-format")
+        url, rows = await run_in_threadpool(_version_times, context, _target_url(request, "/timemap/"))
+        return Response(_link_format(request, url, rows), media_type="application/link-format")
 
     async def memento(request: Request) -> Response:
         digits = request.path_params["at"]
         try:
             at = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
         except ValueError:
-            raise Problem(404, "A time is written with 14 digits: 20260301120000.") from None
-        address = _address(request, f"/memento/{digits}/")
-        url, version, body = await run_in_threadpool(_found, context, address, at + _SECOND)
+            raise Problem(404, f"Invalid time '{digits}': use 14 digits, as in 20260301120000.") from None
+        target = _target_url(request, f"/memento/{digits}/")
+        url, version, body = await run_in_threadpool(_version_at, context, target, at + _SECOND)
         charset = version.encoding if _ENCODING.fullmatch(version.encoding) else "utf-8"
         headers = {
             "memento-datetime": _http_date(version.at),
@@ -70,61 +68,57 @@ def routes(context: Context) -> list[Route]:
     ]
 
 
-def _accepted(request: Request) -> float | None:
+def _accept_datetime(request: Request) -> float | None:
     text = request.headers.get("accept-datetime", "")
     if not text:
         return None
     try:
         when = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError):
-        raise Problem(400, "Accept-Datetime is written as in 'Thu, 31 May 2007 20:35:00 GMT'.") from None
+        raise Problem(400, "Invalid Accept-Datetime: write it as 'Thu, 31 May 2007 20:35:00 GMT'.") from None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() + _SECOND
 
 
-def _address(request: Request, prefix: str) -> str:
-    """The address behind the prefix, as it was sent: with its escapes and its query."""
+def _target_url(request: Request, prefix: str) -> str:
+    """Return the URL after the prefix as the client sent it, with its escapes and query."""
     raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     path = raw.decode("ascii", "replace").partition("?")[0].removeprefix(prefix)
     query = request.scope["query_string"].decode("ascii", "replace")
     return path + (f"?{query}" if query else "")
 
 
-def _found(context: Context, address: str, at: float | None) -> tuple[str, VersionRow, bytes]:
-    """The version that was in force, the newest without a time, the first when there was none yet."""
+def _version_at(context: Context, target: str, at: float | None) -> tuple[str, VersionRow, bytes]:
+    """Return the version in force at a time: the newest for None, the first if the time is earlier."""
     with context.reading() as repository:
-        page = _known(repository, address)
+        page = page_of(repository, target)
         sql = "SELECT * FROM versions WHERE page = ? AND at <= ? ORDER BY id DESC LIMIT 1"
         db = repository.store.db
         row = db.execute(sql, (page["id"], 1e300 if at is None else at)).fetchone()
         row = row or db.execute("SELECT * FROM versions WHERE page = ? ORDER BY id LIMIT 1", (page["id"],)).fetchone()
         if row is None:
-            raise NotKnown("this page was never downloaded")
+            raise NotKnown("this page has no downloaded version")
         version = VersionRow._make(row)
         try:
             return page["url"], version, repository.body(version)[2]
         except (OSError, ValueError, KeyError) as error:
-            raise Problem(503, f"This version cannot be read: {error}.") from error
+            raise Problem(503, f"This version is unreadable: {error}.") from error
 
 
-def _all(context: Context, address: str) -> tuple[str, list[tuple[float]]]:
+def _version_times(context: Context, target: str) -> tuple[str, list[tuple[float]]]:
     with context.reading() as repository:
-        page = _known(repository, address)
+        page = page_of(repository, target)
         sql = "SELECT at FROM versions WHERE page = ? ORDER BY id DESC LIMIT ?"
-        rows = repository.store.db.execute(sql, (page["id"], _MOST)).fetchall()
+        rows = repository.store.db.execute(sql, (page["id"], _MAX_VERSIONS)).fetchall()
     if not rows:
-        raise NotKnown("this page was never downloaded")
+        raise NotKnown("this page has no downloaded version")
     return page["url"], rows[::-1]
-
-
-def _known(repository: Storage, address: str) -> dict[str, Any]:
-    return page_of(repository, address)
 
 
 def _base(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def _memento(request: Request, version: VersionRow, url: str) -> str:
+def _memento_url(request: Request, version: VersionRow, url: str) -> str:
     return f"{_base(request)}/memento/{_digits(version.at)}/{url}"
 
 
@@ -136,7 +130,7 @@ def _links(request: Request, url: str) -> str:
     )
 
 
-def _listed(request: Request, url: str, rows: list[tuple[float]]) -> str:
+def _link_format(request: Request, url: str, rows: list[tuple[float]]) -> str:
     base = _base(request)
     first, last = _http_date(rows[0][0]), _http_date(rows[-1][0])
     lines = [

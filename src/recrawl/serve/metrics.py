@@ -1,6 +1,6 @@
-"""Prometheus: how fresh, how old, what was found, what it cost, what fails, what waits, how fast we answer.
+"""/metrics for Prometheus: freshness, age, updates found, traffic, failures, queues and response times.
 
-Numbers about the repository are read when they are asked for, from the sums of cycles and sites. Nothing is scanned.
+Repository metrics are read on each scrape from the summary tables of cycles and sites; no table is scanned.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from recrawl.serve.context import Context
 _BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
-class Gathered(Collector):
-    """What the store and the scheduler know."""
+class RepositoryCollector(Collector):
+    """Metrics of the store and the scheduler."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def collect(self) -> Iterable[Metric]:
-        """Read it all, in a few small questions."""
+        """Yield all metrics, from a few small queries."""
         with self._context.reading() as repository:
             db = repository.store.db
             names = [state.name.lower() for state in State]
@@ -58,44 +58,46 @@ class Gathered(Collector):
             bytes_ = db.execute("SELECT ifnull(sum(length), 0) FROM warcs").fetchone()[0]
         yield _by("recrawl_pages", "Pages by state.", "state", {name: states[name] for name in names})
         yield _one("recrawl_sites", "Sites.", states["sites"])
-        yield _one("recrawl_archive_bytes", "Size of the archive.", bytes_)
-        yield _one("recrawl_alerts_waiting", "Alerts that are to be sent.", waiting)
-        yield _one("recrawl_listeners", "Listeners to events.", len(self._context.events))
+        yield _one("recrawl_archive_bytes", "Size of the WARC archive in bytes.", bytes_)
+        yield _one("recrawl_alerts_waiting", "Alerts waiting to be sent.", waiting)
+        yield _one("recrawl_listeners", "Open event streams.", len(self._context.events))
         found = {outcome.name.lower(): totals[3 + k] for k, outcome in enumerate(Outcome)}
-        yield _counted("recrawl_visits", "Visits by outcome, of finished cycles.", "outcome", found)
-        yield _counted("recrawl_failures", "Visits that failed, of the last 100 cycles.", "failure", failures)
+        yield _counted("recrawl_visits", "Visits by outcome, over finished cycles.", "outcome", found)
+        yield _counted("recrawl_failures", "Failed visits by cause, over the last 100 cycles.", "failure", failures)
         yield _total("recrawl_received_bytes", "Bytes received.", totals[0])
-        yield _total("recrawl_not_modified", "Answers 304.", totals[1])
-        yield _total("recrawl_visit_seconds", "Seconds that downloads took.", totals[2])
+        yield _total("recrawl_not_modified", "Responses with status 304.", totals[1])
+        yield _total("recrawl_visit_seconds", "Total download time in seconds.", totals[2])
         yield from _last(last[0] if last else {})
         yield from self._scheduler()
 
     def _scheduler(self) -> Iterable[Metric]:
         status = self._context.scheduler.status()
         progress: dict[str, Any] = status.progress or {}
-        yield _one("recrawl_scheduler_paused", "1 when no cycles are begun.", status.paused)
+        yield _one("recrawl_scheduler_paused", "1 if the scheduler is paused.", status.paused)
         yield _one("recrawl_scheduler_running", "1 while a cycle runs.", status.running)
-        yield _one("recrawl_scheduler_failures", "Turns in a row that failed.", status.failures)
-        yield _one("recrawl_queue_pages", "Pages that wait in the cycle under way.", progress.get("waiting", 0))
-        yield _one("recrawl_cycle_visits", "Visits made in the cycle under way.", progress.get("visits", 0))
+        yield _one("recrawl_scheduler_failures", "Consecutive failed turns.", status.failures)
+        yield _one("recrawl_queue_pages", "Pages waiting in the running cycle.", progress.get("waiting", 0))
+        yield _one("recrawl_cycle_visits", "Visits made in the running cycle.", progress.get("visits", 0))
         due = 0.0 if status.due is None else max(0.0, status.due - self._context.clock())
         yield _one("recrawl_next_cycle_seconds", "Seconds until the next cycle.", due)
 
 
 def _last(row: dict[str, Any]) -> Iterable[Metric]:
-    """The last cycle; nothing before there was one."""
+    """Metrics of the last cycle; none before the first cycle."""
     if not row:
         return
-    yield _one("recrawl_freshness", "Share of pages that are probably as stored.", row["freshness"])
-    yield _one("recrawl_freshness_deviation", "Its standard deviation.", row["freshness_sd"])
-    yield _one("recrawl_age_seconds", "Mean time since pages were looked at.", row["age"] or 0.0)
-    yield _one("recrawl_cycle_budget", "Visits that the last cycle was allowed.", row["budget"])
-    yield _one("recrawl_cycle_spent", "Visits that it made.", row["visits"])
-    yield _one("recrawl_cycle_updates", "Changes and removals that it found.", row["changed"] + row["gone"])
-    yield _one("recrawl_cycle_expected_updates", "Those that were to be expected.", row["expected"])
-    yield _one("recrawl_cycle_seconds", "How long it took.", row["took"] or 0.0)
+    yield _one("recrawl_freshness", "Estimated share of pages whose stored copy is current.", row["freshness"])
+    yield _one("recrawl_freshness_deviation", "Standard deviation of recrawl_freshness.", row["freshness_sd"])
+    yield _one("recrawl_age_seconds", "Mean time since the last visit of a page, in seconds.", row["age"] or 0.0)
+    yield _one("recrawl_cycle_budget", "Visit budget of the last cycle.", row["budget"])
+    yield _one("recrawl_cycle_spent", "Visits made in the last cycle.", row["visits"])
+    yield _one(
+        "recrawl_cycle_updates", "Changed and removed pages found in the last cycle.", row["changed"] + row["gone"]
+    )
+    yield _one("recrawl_cycle_expected_updates", "Updates that the last cycle was expected to find.", row["expected"])
+    yield _one("recrawl_cycle_seconds", "Duration of the last cycle in seconds.", row["took"] or 0.0)
     mean = row["seconds"] / row["visits"] if row["visits"] else 0.0
-    yield _one("recrawl_cycle_mean_visit_seconds", "Mean time of a download in it.", mean)
+    yield _one("recrawl_cycle_mean_visit_seconds", "Mean download time in the last cycle, in seconds.", mean)
 
 
 def _one(name: str, text: str, value: float) -> Metric:
@@ -120,8 +122,8 @@ def _counted(name: str, text: str, label: str, values: dict[str, int] | Counter[
     return family
 
 
-class Timed:
-    """How long answers take, as the outermost layer sees it; streams are left out."""
+class RequestTimer:
+    """Outermost middleware: measures response times, except of event streams."""
 
     def __init__(self, app: ASGIApp, histogram: Histogram) -> None:
         self._app = app
@@ -132,31 +134,31 @@ class Timed:
         if scope["type"] != "http" or scope["path"].endswith("/events"):
             await self._app(scope, receive, send)
             return
-        begun, status = time.perf_counter(), ["500"]
+        started, status = time.perf_counter(), ["500"]
 
-        async def seen(message: Message) -> None:
+        async def send_and_note_status(message: Message) -> None:
             if message["type"] == "http.response.start":
                 status[0] = str(message["status"])
             await send(message)
 
         try:
-            await self._app(scope, receive, seen)
+            await self._app(scope, receive, send_and_note_status)
         finally:
             part = scope["path"].split("/", 2)[1]
             kind = part if part in _PARTS else "page"
-            self._histogram.labels(kind, status[0]).observe(time.perf_counter() - begun)
+            self._histogram.labels(kind, status[0]).observe(time.perf_counter() - started)
 
 
 _PARTS = frozenset({"api", "metrics", "static", "timegate", "timemap", "memento", "indexnow", "websub", "feed.atom"})
 
 
-def registry_of(context: Context) -> tuple[CollectorRegistry, Histogram]:
-    """A registry of our own, so that several services can live in one process."""
+def new_registry(context: Context) -> tuple[CollectorRegistry, Histogram]:
+    """Return a separate registry, so that several services can run in one process."""
     registry = CollectorRegistry()
-    registry.register(Gathered(context))
+    registry.register(RepositoryCollector(context))
     histogram = Histogram(
         "recrawl_http_request_seconds",
-        "How long answers took.",
+        "Response times in seconds.",
         ("part", "status"),
         buckets=_BUCKETS,
         registry=registry,

@@ -1,7 +1,7 @@
-"""Repositories open for reading: a few, lent to one request at a time.
+"""A bounded pool of open repositories for reading, each borrowed by one request at a time.
 
-To open one costs more than most questions; a connection to SQLite must not be used by two threads at once. So they are
-kept, and a request that finds none waits until another gives one back.
+Opening a repository costs more than most queries, and two threads must not share one SQLite connection. A request that
+finds the pool empty waits until a repository is returned.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from recrawl.record.storage import Storage
 
 
 class Pool:
-    """At most `size` open repositories, opened when they are first needed."""
+    """At most `size` open repositories, opened on demand."""
 
     def __init__(self, folder: Path, size: int = 8) -> None:
         self.folder = folder
         self._free: list[Storage] = []
-        self._places = threading.Semaphore(size)
+        self._slots = threading.Semaphore(size)
         self._lock = threading.Lock()
         self._closed = False
 
     @contextmanager
-    def lend(self) -> Iterator[Storage]:
-        """A repository to read from, as it is now."""
-        with self._places:
+    def borrow(self) -> Iterator[Storage]:
+        """Borrow a repository for reading, refreshed to the current state."""
+        with self._slots:
             with self._lock:
                 repository = self._free.pop() if self._free else None
             if repository is None:
@@ -36,9 +36,9 @@ class Pool:
                 repository.refresh()
                 yield repository
             finally:
-                self._give_back(repository)
+                self._return(repository)
 
-    def _give_back(self, repository: Storage) -> None:
+    def _return(self, repository: Storage) -> None:
         with self._lock:
             if not self._closed:
                 self._free.append(repository)
@@ -46,7 +46,7 @@ class Pool:
         repository.close()
 
     def close(self) -> None:
-        """Close them all; those that are lent are closed when they come back."""
+        """Close all repositories; borrowed ones close on return."""
         with self._lock:
             free, self._free, self._closed = self._free, [], True
         for repository in free:

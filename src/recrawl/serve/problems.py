@@ -1,4 +1,4 @@
-"""What goes wrong, as clients are told: problem documents (RFC 9457) for programs, a plain page for people."""
+"""Errors as HTTP responses: problem documents (RFC 9457) for programs, an HTML page for browsers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from starlette.responses import Response
 
 from recrawl.errors import NotKnown, RecrawlError, RepositoryBusy, RepositoryError, UsageError
 
-_FOR_PROGRAMS = ("/api/", "/metrics", "/timegate/", "/timemap/", "/memento/", "/indexnow", "/websub/")
+_PROGRAM_PATHS = ("/api/", "/metrics", "/timegate/", "/timemap/", "/memento/", "/indexnow", "/websub/")
 
 
 class Problem(RecrawlError):
-    """An answer that is a refusal; raise it anywhere below a route."""
+    """An HTTP error response; raise it anywhere below a route."""
 
-    def __init__(self, status: int, detail: str, *, headers: dict[str, str] | None = None, **more: Any) -> None:
+    def __init__(self, status: int, detail: str, *, headers: dict[str, str] | None = None, **members: Any) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
         self.headers = headers or {}
-        self.more = more
-        """Further members of the problem document, such as `field` for the one that is wrong."""
+        self.members = members
+        """Extra members of the problem document, such as `field`: the name of the invalid field."""
 
 
-def problem_of(error: RecrawlError) -> Problem:
-    """What an error of ours means over HTTP."""
+def as_problem(error: RecrawlError) -> Problem:
+    """Map an error to an HTTP problem."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, NotKnown):
@@ -42,24 +42,22 @@ def problem_of(error: RecrawlError) -> Problem:
     return Problem(500, str(error))
 
 
-def answer(problem: Problem, *, as_page: bool = False) -> Response:
-    """The response; a page for browsers that asked for one."""
+def problem_response(problem: Problem, *, as_page: bool = False) -> Response:
+    """Return a problem as a response: JSON, or HTML with `as_page`."""
     title = http.HTTPStatus(problem.status).phrase
     if as_page:
-        said = html.escape(problem.detail)
-        head = (
-            f'<meta charset="utf-8"><title>{title} · recrawl</title><link rel="stylesheet" href="/static/recrawl.css">'
-        )
-        text = (
-            f'<!doctype html><html lang="en"><head>{head}</head><body><main><h1>{title}</h1><p>{said}</p></main></body>'
-        )
+        detail = html.escape(problem.detail)
+        head = f'<meta charset="utf-8"><title>{title} · recrawl</title>'
+        style = '<link rel="stylesheet" href="/static/recrawl.css">'
+        body = f"<main><h1>{title}</h1><p>{detail}</p></main>"
+        text = f'<!doctype html><html lang="en"><head>{head}{style}</head><body>{body}</body>'
         return Response(text, problem.status, problem.headers, media_type="text/html")
     document = {"type": "about:blank", "title": title, "status": problem.status, "detail": problem.detail}
-    body = json.dumps({**document, **problem.more}, ensure_ascii=False, default=str).encode("utf-8", "replace")
-    return Response(body, problem.status, problem.headers, media_type="application/problem+json")
+    encoded = json.dumps({**document, **problem.members}, ensure_ascii=False, default=str).encode("utf-8", "replace")
+    return Response(encoded, problem.status, problem.headers, media_type="application/problem+json")
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a person with a browser asks."""
-    api = request.url.path.startswith(_FOR_PROGRAMS)
-    return not api and "text/html" in request.headers.get("accept", "")
+    """Return whether the client expects an HTML page."""
+    programmatic = request.url.path.startswith(_PROGRAM_PATHS)
+    return not programmatic and "text/html" in request.headers.get("accept", "")

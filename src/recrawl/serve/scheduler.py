@@ -1,9 +1,8 @@
-"""The scheduler: a turn at every multiple of the period by the clock, until it is paused or stopped.
+"""The scheduler: starts a turn (a crawl of new pages, then a cycle) at each multiple of the cycle period.
 
-What it must know after a restart lies in the store's `meta`: whether it is paused, and the time that the periods are
-counted from. The time moves on only when a turn has come to its end; so a turn that was cut short, however, is due at
-once when the service starts again, and the engine goes on with the cycle where it was. Settings are read before each
-turn: policy, budget and period can be changed at any time. Periods that were missed are not made up for.
+State that survives a restart is in the store's `meta` table: whether the scheduler is paused, and the base time from
+which periods are counted. The base time advances only when a turn finishes, so an interrupted turn is due immediately
+after a restart and its cycle resumes. Settings are read before each turn. Missed periods are skipped.
 """
 
 from __future__ import annotations
@@ -20,70 +19,70 @@ from recrawl.errors import RecrawlError
 from recrawl.record.store import Store
 from recrawl.repository.opening import load
 from recrawl.repository.turns import next_due, period_of
-from recrawl.serve.turn_process import Message, Runner
+from recrawl.serve.turn_process import Message, TurnRunner
 
-_LOOK = 1.0
-"""Seconds after which the clock is looked at again, for a machine may sleep and clocks may be turned."""
+_CLOCK_CHECK = 1.0
+"""Seconds between clock checks: the machine may sleep, and the clock may be adjusted."""
 _FIRST_RETRY = 15.0
 _LAST_RETRY = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """What the scheduler does just now."""
+class SchedulerStatus:
+    """The scheduler's current state; the field names are JSON keys of the API."""
 
     enabled: bool = True
-    """False: it was switched off for this run of the service."""
+    """False if scheduling is off for this run of the service."""
     paused: bool = False
     running: bool = False
     due: float | None = None
-    """When the next turn begins."""
+    """When the next turn starts."""
     began: float | None = None
-    """When the turn that is being taken began."""
+    """When the running turn started."""
     progress: Message | None = None
-    """What the turn told last."""
+    """Latest progress message of the running turn."""
     last: Message | None = None
-    """The summary of the last turn of this run of the service."""
+    """Summary of the last turn since the service started."""
     error: str = ""
-    """Why the last turn failed, empty when it did not."""
+    """Why the last turn failed; empty if it succeeded."""
     failures: int = 0
-    """Turns in a row that failed."""
+    """Consecutive failed turns."""
 
 
 class Scheduler:
-    """Takes turns in a thread of its own; every method may be called from any thread."""
+    """Runs turns from its own thread; every method may be called from any thread."""
 
     def __init__(
         self,
         folder: Path,
-        runner: Runner,
+        runner: TurnRunner,
         clock: Callable[[], float],
         *,
         enabled: bool = True,
-        tell: Callable[[str, Message], None] = lambda _kind, _data: None,
+        publish: Callable[[str, Message], None] = lambda _kind, _data: None,
     ) -> None:
         self._folder = folder
         self._runner = runner
         self._clock = clock
-        self._tell = tell
+        self._publish = publish
         self._changed = threading.Condition()
         self._ending = False
         self._halt = threading.Event()
-        """Set when the turn under way is to end; it may have to be told again, if it had hardly begun."""
-        self._asked: Message | None = None
+        """Set when the running turn must stop; stop() is repeated on its next message, in case it had not started."""
+        self._requested: Message | None = None
         self._retry = 0.0
         self._base: float | None = None
-        self._status = Status(enabled=enabled)
+        self._status = SchedulerStatus(enabled=enabled)
         self._thread = threading.Thread(target=self._loop, name="scheduler", daemon=True)
 
     def start(self) -> None:
-        """Begin; where it was left off."""
-        self._base = self._kept("serve:base")
-        self._status = replace(self._status, paused=bool(self._kept("serve:paused")))
+        """Start the thread from the saved state."""
+        self._base = self._read_meta("serve:base")
+        self._status = replace(self._status, paused=bool(self._read_meta("serve:paused")))
         self._thread.start()
 
     def stop(self) -> None:
-        """End the turn cleanly, and take no more. Returns when that is done."""
+        """Stop the running turn cleanly and wait for it; start no more turns."""
         with self._changed:
             self._ending = True
             self._halt.set()
@@ -93,35 +92,35 @@ class Scheduler:
             self._thread.join()
 
     def pause(self) -> None:
-        """Take no more turns until `resume`; the one under way is stopped, and gone on with later."""
-        self._keep("serve:paused", 1)
+        """Start no turns until `resume`; the running turn stops and is continued later."""
+        self._write_meta("serve:paused", 1)
         self._halt.set()
         self._update(paused=True)
         self._runner.stop()
 
     def resume(self) -> None:
-        """Take turns again."""
-        self._keep("serve:paused", 0)
+        """Start turns again."""
+        self._write_meta("serve:paused", 0)
         self._retry = 0.0
         self._update(paused=False, error="", failures=0)
 
     def run_now(self, budget: float | None = None, policy: str = "", bytes_: str = "") -> bool:
-        """Take a turn as soon as may be, even when paused; False when one is being taken already."""
+        """Start a turn now, even when paused; return False if one is running."""
         with self._changed:
             if self._status.running:
                 return False
-            self._asked = {"budget": budget, "policy": policy, "bytes": bytes_}
+            self._requested = {"budget": budget, "policy": policy, "bytes": bytes_}
             self._changed.notify_all()
         return True
 
     def wake(self) -> None:
-        """Settings have changed: think again about when the next turn is due."""
+        """Recompute when the next turn is due, after settings changed."""
         self._retry = 0.0
         with self._changed:
             self._changed.notify_all()
 
-    def status(self) -> Status:
-        """What it does just now."""
+    def status(self) -> SchedulerStatus:
+        """Return the current state."""
         with self._changed:
             status = self._status
         return status if status.running else replace(status, due=self._due(status))
@@ -132,75 +131,75 @@ class Scheduler:
         while True:
             with self._changed:
                 while not self._ending and not self._ready():
-                    self._changed.wait(_LOOK)
+                    self._changed.wait(_CLOCK_CHECK)
                 if self._ending:
                     return
                 self._halt.clear()
-                order, self._asked = self._asked or {}, None
+                order, self._requested = self._requested or {}, None
                 self._status = replace(self._status, running=True, began=self._clock(), progress=None)
-            self._take(order)
+            self._run_turn(order)
 
     def _ready(self) -> bool:
-        if self._asked is not None:
+        if self._requested is not None:
             return True
         due = self._due(self._status)
         return due is not None and due <= self._clock()
 
-    def _due(self, status: Status) -> float | None:
-        """When the next turn begins, None when none will."""
+    def _due(self, status: SchedulerStatus) -> float | None:
+        """Return when the next turn starts; None if paused or disabled."""
         if status.paused or not status.enabled:
             return None
         try:
             period = period_of(load(self._folder))
         except RecrawlError:
-            period = 0.0  # the turn will fail, and say why
+            period = 0.0  # the turn will fail and report the error
         regular = self._clock() if self._base is None else self._base + period
         return max(regular, self._retry)
 
-    def _take(self, order: Message) -> None:
-        begun = self._clock()
+    def _run_turn(self, order: Message) -> None:
+        started = self._clock()
         try:
             period = period_of(load(self._folder))
-            self._tell("turn", {"began": begun})
-            ended = self._runner.run({"period": period, **order}, self._hear)
+            self._publish("turn", {"began": started})
+            result = self._runner.run({"period": period, **order}, self._on_message)
         except (RecrawlError, OSError) as error:
             self._failed(str(error))
             return
-        if ended.error:
-            self._failed(ended.error)
+        if result.error:
+            self._failed(result.error)
             return
-        finished = bool(ended.summary and ended.summary["finished"])
+        finished = bool(result.summary and result.summary["finished"])
         if finished:
-            base = begun if self._base is None else self._base
+            base = started if self._base is None else self._base
             self._base = next_due(base, self._clock(), period) - period
-            with contextlib.suppress(sqlite3.OperationalError):  # then it is due again after a restart, no worse
-                self._keep("serve:base", self._base)
+            with contextlib.suppress(sqlite3.OperationalError):  # then the turn is only due again after a restart
+                self._write_meta("serve:base", self._base)
         self._retry = 0.0
-        self._update(running=False, began=None, progress=None, last=ended.summary, error="", failures=0)
-        self._tell("ended", {"summary": ended.summary, "finished": finished})
+        self._update(running=False, began=None, progress=None, last=result.summary, error="", failures=0)
+        self._publish("ended", {"summary": result.summary, "finished": finished})
 
-    def _hear(self, message: Message) -> None:
+    def _on_message(self, message: Message) -> None:
         with self._changed:
             self._status = replace(self._status, progress=message)
         if self._halt.is_set():
             self._runner.stop()
-        self._tell("progress", message)
+        self._publish("progress", message)
 
     def _failed(self, error: str) -> None:
         failures = self._status.failures + 1
         self._retry = self._clock() + min(_LAST_RETRY, _FIRST_RETRY * 2.0 ** min(failures, 20))
         self._update(running=False, began=None, progress=None, error=error, failures=failures)
-        self._tell("failed", {"error": error, "failures": failures})
+        self._publish("failed", {"error": error, "failures": failures})
 
     def _update(self, **changes: Any) -> None:
         with self._changed:
             self._status = replace(self._status, **changes)
             self._changed.notify_all()
 
-    def _kept(self, name: str) -> Any:
+    def _read_meta(self, name: str) -> Any:
         with contextlib.closing(Store(self._folder / "recrawl.db")) as store:
             return store.meta(name, None)
 
-    def _keep(self, name: str, value: float) -> None:
+    def _write_meta(self, name: str, value: float) -> None:
         with contextlib.closing(Store(self._folder / "recrawl.db")) as store:
             store.set_meta(name, value)

@@ -1,11 +1,11 @@
-"""Who may ask, how often and how much, and what a browser may do with the answer. One layer around the whole app.
+"""Security middleware around the whole application.
 
-name        we answer to our own names only, or any web page could reach us by DNS rebinding
-pace        requests a minute from one address
-token       beyond loopback: a bearer token, or a session that has shown it
-origin      what changes something must come from a page of ours, or from a program that shows the token
-size        bodies are bounded
-headers     no script but our own files, no frames, no guessing of types
+host        accept the service's own names only, against DNS rebinding
+rate        limit requests per minute and client address
+token       beyond loopback: require a bearer token or an authenticated session
+origin      requests that change something must come from the service's own pages, or carry the token (CSRF)
+size        limit the length of request targets and bodies
+headers     no script except the service's own files, no frames, no MIME sniffing
 """
 
 from __future__ import annotations
@@ -23,8 +23,17 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recrawl.serve.context import Context
-from recrawl.serve.problems import Problem, answer, wants_page
-from recrawl.serve.sessions import COOKIE, LASTS, Session, form_token, new_session, opened, same, sealed
+from recrawl.serve.problems import Problem, problem_response, wants_page
+from recrawl.serve.sessions import (
+    COOKIE,
+    SESSION_SECONDS,
+    Session,
+    constant_time_equal,
+    decode_session,
+    encode_session,
+    form_token,
+    new_session,
+)
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -40,19 +49,19 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_OPEN = ("/login", "/static/", "/healthz")
-"""What can be had without a token."""
-_PUSHED = ("/indexnow", "/websub/")
-"""What other servers call: these have keys of their own, and no browser."""
+_PUBLIC = ("/login", "/static/", "/healthz")
+"""Paths that need no token."""
+_PUSH_PATHS = ("/indexnow", "/websub/")
+"""Paths that other servers call; they check keys of their own."""
 _UPLOADS = "/api/v1/files/"
-"""Where files are put, which may be larger than other requests."""
+"""Paths with the larger body limit of uploads."""
 _CLIENTS = 10_000
-_DROPPED, _READ_ON = 10_000_000, 2.0
-"""Bytes, and seconds, for which a request is read on after it was refused."""
+_DRAIN_BYTES, _DRAIN_SECONDS = 10_000_000, 2.0
+"""How much of a refused request is still read."""
 
 
-class Paces:
-    """How fast each client may go: a bucket of requests that fills up again by the clock."""
+class RateLimiter:
+    """A token bucket per client."""
 
     def __init__(self, per_minute: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = per_minute / 60.0
@@ -61,7 +70,7 @@ class Paces:
         self._clients: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, client: str, amount: float = 1.0) -> float:
-        """Seconds to wait before the next one may come; 0 when this one may."""
+        """Take tokens; return 0 if there were enough, else the seconds to wait."""
         now = self._clock()
         left, then = self._clients.pop(client, (self._burst, now))
         left = min(self._burst, left + (now - then) * self._rate)
@@ -71,117 +80,120 @@ class Paces:
             self._clients.popitem(last=False)
         return wait
 
-    def left(self, client: str) -> bool:
-        """Whether another one may come, without taking it."""
+    def available(self, client: str) -> bool:
+        """Return whether a token is left, without taking it."""
         before = self._clients.get(client, (self._burst, self._clock()))
         return min(self._burst, before[0] + (self._clock() - before[1]) * self._rate) >= 1.0
 
 
 class Guard:
-    """The layer itself."""
+    """The middleware."""
 
     def __init__(self, app: ASGIApp, context: Context) -> None:
         self._app = app
         self._context = context
         limits = context.limits
-        self._paces = Paces(limits.per_minute, limits.burst)
-        self._wrong = Paces(limits.logins_per_minute, limits.logins_per_minute)
+        self._requests = RateLimiter(limits.per_minute, limits.burst)
+        self._wrong_tokens = RateLimiter(limits.logins_per_minute, limits.logins_per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         request = Request(scope)
         session, fresh = self._session(request)
         scope["recrawl.session"] = session
-        scope["recrawl.wrong"] = self._wrong
-        cookie = sealed(session, self._context.secret) if fresh and wants_page(request) else ""
+        scope["recrawl.wrong_tokens"] = self._wrong_tokens
+        cookie = encode_session(session, self._context.secret) if fresh and wants_page(request) else ""
         guarded = _with_headers(send, cookie, secure=request.url.scheme == "https")
         try:
             self._check(request, session)
         except Problem as problem:
             if problem.status == 401 and wants_page(request):
-                where = quote(request.url.path, safe="/")
-                problem = Problem(303, "Please log in.", headers={"location": f"/login?next={where}"})
-            await _dropped(receive)
-            await answer(problem, as_page=wants_page(request))(scope, receive, guarded)
+                path = quote(request.url.path, safe="/")
+                problem = Problem(303, "Log in first.", headers={"location": f"/login?next={path}"})
+            await _drain(receive)
+            await problem_response(problem, as_page=wants_page(request))(scope, receive, guarded)
             return
-        await self._app(scope, _bounded(receive, self._most(request)), guarded)
+        await self._app(scope, _bounded(receive, self._body_limit(request)), guarded)
 
     def _session(self, request: Request) -> tuple[Session, bool]:
         value = _cookie(request.headers)
-        session = opened(value, self._context.secret, self._context.clock()) if value else None
-        return (session, False) if session else (new_session(self._context.clock(), known=False), True)
+        session = decode_session(value, self._context.secret, self._context.clock()) if value else None
+        return (session, False) if session else (new_session(self._context.clock(), authenticated=False), True)
 
     def _check(self, request: Request, session: Session) -> None:
-        """Raise what stands against this request, if anything does."""
+        """Raise a Problem if the request must be refused."""
         headers, path = request.headers, request.url.path
         client = request.client.host if request.client else ""
         if _host(headers.get("host", "")) not in self._context.hosts:
-            raise Problem(421, "This is not a name of ours: start the service with --allow-host to answer to it.")
-        wait = self._paces.take(client)
+            raise Problem(421, "Unknown Host header: start the service with --allow-host NAME to accept it.")
+        wait = self._requests.take(client)
         if wait:
             raise Problem(429, "Too many requests.", headers={"retry-after": str(int(wait) + 1)})
-        most = self._context.limits.address_bytes
-        if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > most:
-            raise Problem(414, f"An address has at most {most:,} bytes here.")
+        limit = self._context.limits.url_bytes
+        if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > limit:
+            raise Problem(414, f"URL too long: the limit is {limit:,} bytes.")
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self._most(request):
-            raise Problem(413, f"A request has at most {self._most(request):,} bytes here.")
-        if path.startswith(_PUSHED):
+        if not length.isdigit() or int(length) > self._body_limit(request):
+            raise _too_large(self._body_limit(request))
+        if path.startswith(_PUSH_PATHS):
             return
         bearer = self._bearer(headers, client)
-        if self._context.token and not bearer and not session.known and not path.startswith(_OPEN):
-            raise Problem(401, "Show the token: 'Authorization: Bearer TOKEN'.", headers={"www-authenticate": "Bearer"})
-        if request.method not in _SAFE and not bearer and not _from_here(headers):
-            raise Problem(403, "This request came from another web site, and was not obeyed.")
+        if self._context.token and not bearer and not session.authenticated and not path.startswith(_PUBLIC):
+            detail = "Access token required: send 'Authorization: Bearer TOKEN'."
+            raise Problem(401, detail, headers={"www-authenticate": "Bearer"})
+        if request.method not in _SAFE and not bearer and not _same_origin(headers):
+            raise Problem(403, "Cross-site request refused.")
 
-    def _most(self, request: Request) -> int:
-        """Bytes that a request may have."""
+    def _body_limit(self, request: Request) -> int:
+        """Return the most bytes that this request's body may have."""
         upload = request.method == "PUT" and request.url.path.startswith(_UPLOADS)
         limits = self._context.limits
         return limits.upload_bytes if upload else limits.body_bytes
 
     def _bearer(self, headers: Headers, client: str) -> bool:
-        kind, _, shown = headers.get("authorization", "").partition(" ")
+        kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not self._context.token:
             return False
-        return shown_right(self._context, self._wrong, client, shown.strip())
+        return token_matches(self._context, self._wrong_tokens, client, token.strip())
 
 
-def shown_right(context: Context, wrong: Paces, client: str, shown: str) -> bool:
-    """Whether this is the token; who tries too many wrong ones is refused for a while, right or wrong."""
-    if not wrong.left(client):
+def token_matches(context: Context, wrong_tokens: RateLimiter, client: str, token: str) -> bool:
+    """Check an access token; after too many wrong ones, refuse the client for a minute even with the right one."""
+    if not wrong_tokens.available(client):
         raise Problem(429, "Too many wrong tokens; wait a minute.", headers={"retry-after": "60"})
-    if same(shown, context.token):
+    if constant_time_equal(token, context.token):
         return True
-    wrong.take(client)
+    wrong_tokens.take(client)
     return False
 
 
 def csrf_token(request: Request, context: Context) -> str:
-    """For the hidden field `csrf` of every form."""
+    """Return the value of the hidden field `csrf` of every form."""
     return form_token(request.scope["recrawl.session"], context.secret)
 
 
 async def checked_form(request: Request, context: Context) -> FormData:
-    """The fields of a form of ours; raises when it is not."""
+    """Return the fields of a form; raise a Problem unless its CSRF token is valid."""
     form = await request.form(max_files=0, max_fields=200)
-    shown = form.get("csrf") or request.headers.get("x-csrf-token", "")
-    if not isinstance(shown, str) or not same(shown, csrf_token(request, context)):
-        raise Problem(403, "This form is too old, or not from here: load the page again.")
+    token = form.get("csrf") or request.headers.get("x-csrf-token", "")
+    if not isinstance(token, str) or not constant_time_equal(token, csrf_token(request, context)):
+        raise Problem(403, "Invalid or expired form: reload the page and try again.")
     return form
 
 
-def session_cookie(context: Context, *, known: bool, secure: bool) -> str:
-    """The header that begins a session, or one that ends it."""
-    session = new_session(context.clock(), known=known)
-    return _set_cookie(sealed(session, context.secret), secure=secure)
+def session_cookie(context: Context, *, authenticated: bool, secure: bool) -> str:
+    """Return the Set-Cookie value of a new session; an unauthenticated one logs the browser out."""
+    session = new_session(context.clock(), authenticated=authenticated)
+    return _set_cookie(encode_session(session, context.secret), secure=secure)
 
 
 def _set_cookie(value: str, *, secure: bool) -> str:
-    return f"{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={LASTS}{'; Secure' if secure else ''}"
+    return (
+        f"{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={SESSION_SECONDS}{'; Secure' if secure else ''}"
+    )
 
 
 def _cookie(headers: Headers) -> str:
@@ -193,7 +205,7 @@ def _cookie(headers: Headers) -> str:
 
 
 def _host(header: str) -> str:
-    """The name in a Host header.
+    """Return the host name of a Host header, without the port.
 
     >>> _host("LOCALHOST:80"), _host("[::1]:80"), _host("a.example")
     ('localhost', '[::1]', 'a.example')
@@ -202,36 +214,40 @@ def _host(header: str) -> str:
     return (name if colon and port.isdigit() else header).lower().rstrip(".")
 
 
-def _from_here(headers: Headers) -> bool:
-    """Whether a request that changes something comes from a page of ours, or from no page at all."""
+def _same_origin(headers: Headers) -> bool:
+    """Return whether a request comes from the service's own pages, or from no page at all."""
     site = headers.get("sec-fetch-site", "same-origin")
     origin = headers.get("origin", "")
-    ours = not origin or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
-    return ours and site in ("same-origin", "none")
+    own = not origin or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    return own and site in ("same-origin", "none")
 
 
-def _bounded(receive: Receive, most: int) -> Receive:
-    """Bodies of unknown length are counted while they come."""
+def _too_large(limit: int) -> Problem:
+    return Problem(413, f"Request too large: the limit is {limit:,} bytes.")
+
+
+def _bounded(receive: Receive, limit: int) -> Receive:
+    """Count the bytes of a body as they arrive, for requests without Content-Length."""
     seen = 0
 
     async def counted() -> Message:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))
-        if seen > most:
-            await _dropped(receive)
-            raise Problem(413, f"A request has at most {most:,} bytes here.")
+        if seen > limit:
+            await _drain(receive)
+            raise _too_large(limit)
         return message
 
     return counted
 
 
-async def _dropped(receive: Receive) -> None:
-    """Read on for a while what was refused: a connection that is closed on who still sends takes the answer with it."""
+async def _drain(receive: Receive) -> None:
+    """Read some of a refused body: closing a connection while the client sends would lose the response."""
     size, more = 0, True
     with suppress(TimeoutError):
-        async with asyncio.timeout(_READ_ON):
-            while more and size < _DROPPED:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while more and size < _DRAIN_BYTES:
                 message = await receive()
                 size, more = size + len(message.get("body", b"")), message.get("more_body", False)
 

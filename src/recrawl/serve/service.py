@@ -1,7 +1,7 @@
-"""The service as a whole: what it needs is made ready, the server runs, and all of it ends in order.
+"""The service as a whole: start-up, web server, orderly shutdown.
 
-The scheduler and the watcher start before the first request and end after the last: a stop loses nothing, since the
-crawling process ends its downloads, records them and can go on later.
+The scheduler and the watcher start before the first request and stop after the last. Stopping loses nothing: the
+crawling process finishes and records its downloads, and its cycle resumes later.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ from recrawl.record.store import Store
 from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.app import build
 from recrawl.serve.context import Context, ServiceLimits
-from recrawl.serve.events import Hub, Watcher
+from recrawl.serve.events import EventBus, Watcher
 from recrawl.serve.jobs.queue import Jobs
 from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.pool import Pool
 from recrawl.serve.push.websub import Renewals
 from recrawl.serve.scheduler import Scheduler
-from recrawl.serve.sessions import kept_secret, strong_enough
-from recrawl.serve.turn_process import ProcessRunner, Runner
+from recrawl.serve.sessions import is_strong, signing_key
+from recrawl.serve.turn_process import ProcessRunner, TurnRunner
 
-_PATIENCE = 30.0
+_START_SECONDS = 30.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HEAD_BYTES = 262_144
-"""A request's address and headers are read so far: longer than any address may be, so that its sender hears of that."""
+"""Most bytes of a request line and headers; above `ServiceLimits.url_bytes`, so that over-long URLs get a 414."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceConfig:
-    """How a repository is to be served."""
+    """How to serve a repository."""
 
     host: str = "127.0.0.1"
     port: int = 0
     token: str = ""
     names: tuple[str, ...] = ()
-    """Names beside our address under which we may be asked for."""
+    """Accepted Host names besides loopback and `host`."""
     schedule: bool = True
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     clock: Callable[[], float] = time.time
-    runner: Runner | None = None
-    """Takes the turns; a process each if not given."""
+    runner: TurnRunner | None = None
+    """Runs the turns; default: a child process per turn."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
+    """Return whether an address is reachable from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("::1")
     (True, True, False, True)
@@ -73,28 +73,28 @@ def is_loopback(host: str) -> bool:
 
 
 class Service:
-    """One repository being served: `with Service(folder, Plan()) as service:`, and then `service.url`."""
+    """A served repository: `with Service(folder, ServiceConfig()) as service: ... service.url`."""
 
-    def __init__(self, folder: Path, plan: ServiceConfig) -> None:
-        if not is_loopback(plan.host) and not plan.token:
-            raise UsageError("beyond loopback a token is needed")
-        if plan.token and not strong_enough(plan.token):
-            raise UsageError("a token has at least 16 characters")
+    def __init__(self, folder: Path, config: ServiceConfig) -> None:
+        if not is_loopback(config.host) and not config.token:
+            raise UsageError(f"listening on {config.host} requires an access token")
+        if config.token and not is_strong(config.token):
+            raise UsageError("the access token is too short; use at least 16 characters")
         self._lock = Lock(folder / "serve.lock", "serve", lambda _: False)
         try:
-            _bring_up_to_date(folder, plan.clock())
-            self._bound = _listen(plan.host, plan.port)
+            _upgrade(folder, config.clock())
+            self._socket = _listen(config.host, config.port)
         except RecrawlError:
             self._lock.release()
             raise
-        self.port: int = self._bound.getsockname()[1]
-        self.context = _context(folder, plan)
-        self.alerts = Alerts(folder, plan.clock, self.context.events.tell)
-        self._renewals = Renewals(folder, plan.clock)
-        self._watcher = Watcher(self.context.pool, self.context.events, seen=lambda _first, _last: self.alerts.wake())
+        self.port: int = self._socket.getsockname()[1]
+        self.context = _context(folder, config)
+        self.alerts = Alerts(folder, config.clock, self.context.events.publish)
+        self._renewals = Renewals(folder, config.clock)
+        self._watcher = Watcher(self.context.pool, self.context.events, on_visits=self.alerts.wake)
         self._server = _Uvicorn(build(self.context), self.context.events)
         self._thread = threading.Thread(target=self._run, name="web", daemon=True)
-        host = f"[{plan.host}]" if ":" in plan.host else plan.host
+        host = f"[{config.host}]" if ":" in config.host else config.host
         self.url = f"http://{host}:{self.port}/"
 
     def foreground(self, ready: Callable[[], None] = lambda: None) -> None:
@@ -103,18 +103,18 @@ class Service:
         def interrupt(_number: int, _frame: FrameType | None) -> None:
             raise KeyboardInterrupt
 
-        signal.signal(signal.SIGTERM, interrupt)  # uvicorn passes signals on when it is done, to whoever was there
+        signal.signal(signal.SIGTERM, interrupt)  # uvicorn re-raises captured signals with the previous handler
         try:
             self._begin()
-            self._server.announce = ready  # not before signals are heard, so that who reads it may stop us at once
+            self._server.announce = ready  # after uvicorn installed its handlers: a signal may follow immediately
             self._run()
         except KeyboardInterrupt:
-            pass  # to stop is what was asked for
+            pass
         finally:
             self._end()
 
     def _run(self) -> None:
-        self._server.run(sockets=[self._bound])
+        self._server.run(sockets=[self._socket])
 
     def _begin(self) -> None:
         self.alerts.start()
@@ -123,20 +123,20 @@ class Service:
         self.context.scheduler.start()
 
     def _end(self) -> None:
-        self.context.events.end()
+        self.context.events.close()
         self.context.jobs.close()
         self.context.scheduler.stop()
         self._watcher.stop()
         self.alerts.stop()
         self._renewals.stop()
         self.context.pool.close()
-        self._bound.close()
+        self._socket.close()
         self._lock.release()
 
     def __enter__(self) -> Self:
         self._begin()
         self._thread.start()
-        if not self._server.ready.wait(_PATIENCE):
+        if not self._server.ready.wait(_START_SECONDS):
             raise RecrawlError("the service did not start")
         return self
 
@@ -144,42 +144,46 @@ class Service:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.should_exit = True
-        self._thread.join(_PATIENCE)
+        self._thread.join(_START_SECONDS)
         self._end()
 
 
-def _bring_up_to_date(folder: Path, now: float) -> None:
-    """The shape of the store, and the sums that are shown."""
+def _upgrade(folder: Path, now: float) -> None:
+    """Bring the store's schema and the summary tables up to date."""
     with contextlib.closing(Store(folder / "recrawl.db", create=True)) as store:
         catch_up(store, now)
 
 
-def _context(folder: Path, plan: ServiceConfig) -> Context:
-    hub = Hub()
-    shelf = Uploads(folder)
-    shelf.tidy()
-    names = {name.lower() for name in plan.names} | _LOOPBACK
-    names.add(f"[{plan.host}]" if ":" in plan.host else plan.host.lower())
+def _context(folder: Path, config: ServiceConfig) -> Context:
+    events = EventBus()
+    uploads = Uploads(folder)
+    uploads.remove_partial()
+    hosts = {name.lower() for name in config.names} | _LOOPBACK
+    hosts.add(f"[{config.host}]" if ":" in config.host else config.host.lower())
     return Context(
         folder=folder,
         pool=Pool(folder),
         scheduler=Scheduler(
-            folder, plan.runner or ProcessRunner(folder), plan.clock, enabled=plan.schedule, tell=hub.tell
+            folder,
+            config.runner or ProcessRunner(folder),
+            config.clock,
+            enabled=config.schedule,
+            publish=events.publish,
         ),
-        events=hub,
-        jobs=Jobs(shelf, hub.tell, plan.clock),
-        shelf=shelf,
-        secret=kept_secret(folder),
-        token=plan.token,
-        hosts=frozenset(names),
-        limits=replace(plan.limits),
-        clock=plan.clock,
+        events=events,
+        jobs=Jobs(uploads, events.publish, config.clock),
+        uploads=uploads,
+        secret=signing_key(folder),
+        token=config.token,
+        hosts=frozenset(hosts),
+        limits=replace(config.limits),
+        clock=config.clock,
     )
 
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's algorithm off only where it is.
+    # asyncio disables Nagle's algorithm only for sockets with an explicit protocol.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -192,9 +196,9 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn that says when it is ready, and that sends listeners home when it is told to stop."""
+    """uvicorn that signals when it is ready, and ends event streams when it shuts down."""
 
-    def __init__(self, app: object, hub: Hub) -> None:
+    def __init__(self, app: object, events: EventBus) -> None:
         config = uvicorn.Config(
             app,  # type: ignore[arg-type]
             log_config=None,
@@ -210,7 +214,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(config)
         self.ready = threading.Event()
         self.announce: Callable[[], None] = lambda: None
-        self._hub = hub
+        self._events = events
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -218,5 +222,5 @@ class _Uvicorn(uvicorn.Server):
         self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._hub.end()
+        self._events.close()
         await super().shutdown(sockets)

@@ -1,7 +1,7 @@
-"""Secrets and sessions: the access token, signed cookies, tokens for forms. All comparisons take constant time.
+"""The access token, signed session cookies and CSRF tokens. All comparisons take constant time.
 
-Two files in the repository, readable by their owner only: `serve.key` signs cookies, `serve.token` is what clients must
-show when the service can be reached from other machines.
+Two files in the repository, readable by their owner only: `serve.key` signs cookies; `serve.token` is the access token
+that clients must send when the service is reachable from other machines.
 """
 
 from __future__ import annotations
@@ -15,53 +15,54 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COOKIE = "recrawl_session"
-LASTS = 30 * 86400
-"""Seconds that a session lasts."""
+SESSION_SECONDS = 30 * 86400
+"""Lifetime of a session."""
 _SHORTEST_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A browser that has been here; `known` when it has shown the token."""
+    """A browser session; `authenticated` after it sent the access token."""
 
     name: str
-    known: bool
+    authenticated: bool
     expires: int
 
 
-def new_session(now: float, *, known: bool) -> Session:
-    """A session for a browser without one."""
-    return Session(secrets.token_urlsafe(18), known, int(now) + LASTS)
+def new_session(now: float, *, authenticated: bool) -> Session:
+    """Return a new session with a random name."""
+    return Session(secrets.token_urlsafe(18), authenticated, int(now) + SESSION_SECONDS)
 
 
-def sealed(session: Session, secret: bytes) -> str:
-    """A session as the cookie's value."""
-    text = f"{session.name}.{int(session.known)}.{session.expires}"
+def encode_session(session: Session, secret: bytes) -> str:
+    """Return a session as a signed cookie value."""
+    text = f"{session.name}.{int(session.authenticated)}.{session.expires}"
     return f"{text}.{_signature(secret, 'session', text)}"
 
 
-def opened(cookie: str, secret: bytes, now: float) -> Session | None:
-    """The session of a cookie, if it is one of ours and not too old.
+def decode_session(cookie: str, secret: bytes, now: float) -> Session | None:
+    """Return the session of a cookie; None if its signature is wrong or it has expired.
 
     >>> key = b"k" * 32
-    >>> session = new_session(0.0, known=True)
-    >>> opened(sealed(session, key), key, 1.0) == session, opened(sealed(session, key), b"other", 1.0)
+    >>> session = new_session(0.0, authenticated=True)
+    >>> cookie = encode_session(session, key)
+    >>> decode_session(cookie, key, 1.0) == session, decode_session(cookie, b"other", 1.0)
     (True, None)
     """
     text, _, signature = cookie.rpartition(".")
     if not hmac.compare_digest(_signature(secret, "session", text).encode(), signature.encode("utf-8", "replace")):
         return None
-    name, known, expires = text.split(".")
-    return Session(name, known == "1", int(expires)) if int(expires) > now else None
+    name, authenticated, expires = text.split(".")
+    return Session(name, authenticated == "1", int(expires)) if int(expires) > now else None
 
 
 def form_token(session: Session, secret: bytes) -> str:
-    """What a form must carry, so that we know that it is one of ours."""
+    """Return the CSRF token of a session."""
     return _signature(secret, "form", session.name)
 
 
-def same(one: str, other: str) -> bool:
-    """Whether two secrets are the same, in a time that does not tell where they differ."""
+def constant_time_equal(one: str, other: str) -> bool:
+    """Compare two secrets in constant time."""
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
@@ -69,18 +70,18 @@ def _signature(secret: bytes, purpose: str, text: str) -> str:
     return hmac.new(secret, f"{purpose}:{text}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
-def kept_secret(folder: Path) -> bytes:
-    """The key that signs; made when it is first needed."""
-    return kept(folder / "serve.key", lambda: secrets.token_hex(32))[0].encode()
+def signing_key(folder: Path) -> bytes:
+    """Return the key that signs cookies, creating it on first use."""
+    return read_or_create(folder / "serve.key", lambda: secrets.token_hex(32))[0].encode()
 
 
-def kept_token(folder: Path) -> tuple[str, bool]:
-    """The access token, and whether it was made just now."""
-    return kept(folder / "serve.token", lambda: secrets.token_urlsafe(24))
+def access_token(folder: Path) -> tuple[str, bool]:
+    """Return the access token, and whether it was just created."""
+    return read_or_create(folder / "serve.token", lambda: secrets.token_urlsafe(24))
 
 
-def kept(path: Path, make: Callable[[], str]) -> tuple[str, bool]:
-    """The text of a file that only its owner may read; made if there is none, and whether it was."""
+def read_or_create(path: Path, make: Callable[[], str]) -> tuple[str, bool]:
+    """Return the text of a file readable by its owner only, creating it if missing; and whether it was created."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -91,6 +92,6 @@ def kept(path: Path, make: Callable[[], str]) -> tuple[str, bool]:
     return text, True
 
 
-def strong_enough(token: str) -> bool:
-    """Whether a token that somebody chose is long enough to be one."""
+def is_strong(token: str) -> bool:
+    """Return whether a user-chosen token is long enough."""
     return len(token) >= _SHORTEST_TOKEN

@@ -1,7 +1,7 @@
-"""Stored pages as files. They are somebody else's: never shown as live markup under our own name.
+"""Stored pages as downloads.
 
-They are sent as attachments of no particular type, and with a policy that would let them do nothing if a browser showed
-them all the same.
+Stored pages are untrusted, so they are sent as attachments of a generic type, and with a Content-Security-Policy that
+disables scripts and resources in case a browser renders them anyway.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from recrawl.serve.problems import Problem
 from recrawl.serve.queries import pages as reading
 
 SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
-_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 async def download(context: Context, request: Request, page: int, version: int | None) -> Response:
-    """A version of a page as a file."""
+    """Return a version of a page as a download."""
     del request
     url, row, body = await run_in_threadpool(_read, context, page, version)
     return attachment(url, row, body)
 
 
 def attachment(url: str, row: VersionRow, body: bytes, **headers: str) -> Response:
-    """A body as a file to keep."""
+    """Return a stored body as an attachment."""
     return Response(
         body,
         headers={
@@ -43,13 +43,13 @@ def attachment(url: str, row: VersionRow, body: bytes, **headers: str) -> Respon
 
 
 def file_name(url: str, row: VersionRow) -> str:
-    """A name that no system takes for anything but a name.
+    """Return a file name that is safe on every system.
 
     >>> row = VersionRow(7, 0, 0.0, 1, None, None, 0, 1, 0, 0, 0, 0, b"", b"", "", "text/html", "")
     >>> file_name('https://h.example/a/../"b".html?x=<script>', row)
     'h.example-a-..-b-.html-x-script-7.txt'
     """
-    words = _ODD.sub("-", url.partition("://")[2]).strip("-.")
+    words = _UNSAFE.sub("-", url.partition("://")[2]).strip("-.")
     return f"{words[:100]}-{row.id}.txt"
 
 
@@ -60,5 +60,5 @@ def _read(context: Context, page: int, version: int | None) -> tuple[str, Versio
         try:
             _, _, body = repository.body(row)
         except (OSError, ValueError, KeyError) as error:
-            raise Problem(503, f"This version cannot be read: {error}.") from error
+            raise Problem(503, f"This version is unreadable: {error}.") from error
     return known["url"], row, body

@@ -1,13 +1,13 @@
-"""One turn of the service's scheduler, in a process of its own: `python -m recrawl.serve.turn_worker FOLDER`.
+"""Child process for one turn of the scheduler: `python -m recrawl.serve.turn_worker FOLDER`.
 
-A process, because a crawl must not slow the web server and gives all its memory back at its end. It gets its order as
-one line of JSON and tells what it does in such lines:
+A separate process keeps the crawl from slowing the web server, and its memory is freed at the end. It exchanges lines
+of JSON:
 
-    {"budget": null, "policy": "", "period": 86400}        in
-    {"doing": "visiting", "total": 500, "visits": 12, ...}  out, about once a second
-    {"summary": {...}} or {"error": "..."}                 out, at the end
+    {"budget": null, "policy": "", "period": 86400}        on stdin, once
+    {"doing": "visiting", "total": 500, "visits": 12, ...}  on stdout, about once per second
+    {"summary": {...}} or {"error": "..."}                 on stdout, at the end
 
-When its input ends it stops cleanly. So it also stops when the service dies, however that dies.
+It stops cleanly when stdin closes, so it also stops when the service dies.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from recrawl.crawl.tally import RunCounts
 from recrawl.errors import RecrawlError
 from recrawl.repository.turns import Turn, summary_of, take, tally_of
 
-_OFTEN = 1.0
-"""Seconds between two reports."""
+_INTERVAL = 1.0
+"""Seconds between progress messages."""
 
 
 def main(arguments: list[str]) -> int:
-    """Take the turn that the first line of input orders."""
+    """Run the turn described by the first line of stdin."""
     order = json.loads(_first_line())
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    threading.Thread(target=_listen, args=(stop,), daemon=True).start()
+    threading.Thread(target=_stop_at_eof, args=(stop,), daemon=True).start()
     turn = Turn(
         period=order["period"],
         budget=order.get("budget"),
@@ -45,16 +45,16 @@ def main(arguments: list[str]) -> int:
         bytes=order.get("bytes", ""),
     )
     try:
-        summary = take(Path(arguments[0]), turn, stop.is_set, wait=_patience(stop), watch=_watch)
+        summary = take(Path(arguments[0]), turn, stop.is_set, wait=_wait_for_lock(stop), watch=_watch)
     except RecrawlError as error:
-        _say({"error": str(error)})
+        _send({"error": str(error)})
         return error.exit_code
-    _say({"summary": None if summary is None else summary_of(summary)})
+    _send({"summary": None if summary is None else summary_of(summary)})
     return 0
 
 
 def _first_line() -> bytes:
-    """The order. Input is read without Python's buffers: their lock would be held for ever in forked processes."""
+    """Read the order unbuffered: forked processes would inherit the locked buffer of sys.stdin."""
     line = b""
     while not line.endswith(b"\n"):
         piece = os.read(0, 1)
@@ -64,18 +64,18 @@ def _first_line() -> bytes:
     return line
 
 
-def _listen(stop: threading.Event) -> None:
-    """Wait for the end of input."""
+def _stop_at_eof(stop: threading.Event) -> None:
+    """Wait until stdin closes, then request a stop."""
     with contextlib.suppress(OSError):
         while os.read(0, 1024):
             pass
     stop.set()
 
 
-def _patience(stop: threading.Event) -> Callable[[str], bool]:
+def _wait_for_lock(stop: threading.Event) -> Callable[[str], bool]:
     def again(holder: str) -> bool:
-        _say({"doing": f"waiting for {holder}"})
-        return not stop.wait(_OFTEN)
+        _send({"doing": f"waiting for {holder}"})
+        return not stop.wait(_INTERVAL)
 
     return again
 
@@ -86,15 +86,15 @@ def _watch(title: str, total: int | None) -> Iterator[Callable[[RunCounts], None
 
     def report(tally: RunCounts) -> None:
         now = time.monotonic()
-        if now - last[0] >= _OFTEN:
+        if now - last[0] >= _INTERVAL:
             last[0] = now
-            _say({"doing": title, "total": total, **tally_of(tally), "waiting": tally.waiting, "found": tally.found})
+            _send({"doing": title, "total": total, **tally_of(tally), "waiting": tally.waiting, "found": tally.found})
 
-    _say({"doing": title, "total": total})
+    _send({"doing": title, "total": total})
     yield report
 
 
-def _say(message: dict[str, Any]) -> None:
+def _send(message: dict[str, Any]) -> None:
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()

@@ -1,8 +1,8 @@
-"""Alerts: what people want to be told of, and how they are told, nothing twice and nothing lost.
+"""Alerts: rules select updates, the outbox stores them, and they are delivered at least once with a stable key.
 
-rules.py     which updates a rule is about
-outbox.py    what is to be sent, in the store: a crash changes nothing about it
-sending.py   webhooks, Apprise, and when to try again
-desk.py      the thread that looks at new visits, fills the outbox and empties it
-feed.py      the same as an Atom feed
+rules.py        which updates a rule applies to
+outbox.py       updates to deliver, stored so that a crash loses nothing
+delivery.py     webhooks and Apprise
+dispatcher.py   the thread that matches new visits, fills the outbox and delivers it
+feed.py         the same updates as an Atom feed
 """

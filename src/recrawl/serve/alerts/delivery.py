@@ -1,10 +1,10 @@
-"""How parcels go out: as a signed POST to a webhook, or through Apprise to wherever that reaches.
+"""Sends deliveries: as a signed POST to a webhook, or through Apprise.
 
 A webhook gets JSON and these headers:
 
-    Idempotency-Key       the same for every try of the same parcel
+    Idempotency-Key       the same for every attempt of the same delivery
     X-Recrawl-Timestamp   seconds since 1970
-    X-Recrawl-Signature   sha256=HMAC-SHA256(secret, timestamp + "." + body), in hexadecimal digits; with a secret only
+    X-Recrawl-Signature   sha256=HMAC-SHA256(secret, timestamp + "." + body) in hexadecimal; only with a secret
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from urllib.parse import urlsplit
 
 from recrawl import __version__
 from recrawl.errors import RecrawlError
-from recrawl.serve.alerts.outbox import Parcel
+from recrawl.serve.alerts.outbox import Delivery
 from recrawl.serve.push.webhooks import NoAnswer, post
 from recrawl.settings import Alert
 
 
 class NotSent(RecrawlError):
-    """A parcel did not arrive; says why."""
+    """A delivery failed; the message says why."""
 
 
-def send(rule: Alert, parcel: Parcel, now: float) -> None:
-    """Send a parcel; NotSent when it has not arrived for certain."""
+def send(rule: Alert, delivery: Delivery, now: float) -> None:
+    """Send a delivery; raise NotSent unless the receiver confirmed it."""
     if rule.target == "feed":
-        return  # it is there: the feed is made from the outbox
+        return  # the feed is generated from the outbox
     if urlsplit(rule.target).scheme in ("http", "https"):
-        _post(rule, parcel, now)
+        _post(rule, delivery, now)
     else:
-        _notify(rule, parcel)
+        _notify(rule, delivery)
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """What proves that it comes from here.
+    """Return the value of X-Recrawl-Signature.
 
     >>> signature("secret", "0", b"{}")[:20]
     'sha256=4bbe8d39de1ff'
@@ -45,13 +45,13 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
     return "sha256=" + hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
 
 
-def _post(rule: Alert, parcel: Parcel, now: float) -> None:
-    body = json.dumps({"alert": rule.name, "key": parcel.key, "items": parcel.items}).encode()
+def _post(rule: Alert, delivery: Delivery, now: float) -> None:
+    body = json.dumps({"alert": rule.name, "key": delivery.key, "items": delivery.items}).encode()
     timestamp = str(int(now))
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"recrawl/{__version__}",
-        "Idempotency-Key": parcel.key,
+        "Idempotency-Key": delivery.key,
         "X-Recrawl-Timestamp": timestamp,
     }
     if rule.secret:
@@ -61,19 +61,19 @@ def _post(rule: Alert, parcel: Parcel, now: float) -> None:
     except NoAnswer as error:
         raise NotSent(str(error)) from error
     if not 200 <= status < 300:
-        raise NotSent(f"the receiver answered with HTTP {status}")
+        raise NotSent(f"the receiver returned HTTP {status}")
 
 
-def _notify(rule: Alert, parcel: Parcel) -> None:
+def _notify(rule: Alert, delivery: Delivery) -> None:
     if importlib.util.find_spec("apprise") is None:
-        raise NotSent("this target needs Apprise: pip install 'recrawl[alerts]'")
-    import apprise  # lazy: loads much, and is seldom needed
+        raise NotSent("this target requires Apprise: pip install 'recrawl[alerts]'")
+    import apprise  # lazy: large, and rarely used
 
     sender = apprise.Apprise()
     if not sender.add(rule.target):
-        raise NotSent("Apprise does not know such an address")
-    count = len(parcel.items)
-    title = f"{rule.name}: {count} pages changed" if count > 1 else f"{rule.name}: {parcel.items[0]['outcome']}"
-    lines = [f"{item['outcome']}: {item['url']} {item['title']}\n{item['quote']}".strip() for item in parcel.items]
+        raise NotSent("Apprise does not support this target URL")
+    count = len(delivery.items)
+    title = f"{rule.name}: {count} pages changed" if count > 1 else f"{rule.name}: {delivery.items[0]['outcome']}"
+    lines = [f"{item['outcome']}: {item['url']} {item['title']}\n{item['quote']}".strip() for item in delivery.items]
     if not sender.notify(title=title, body="\n\n".join(lines)[:20_000]):
-        raise NotSent("Apprise could not deliver it")
+        raise NotSent("Apprise could not deliver the message")

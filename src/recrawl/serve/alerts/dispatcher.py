@@ -1,7 +1,7 @@
-"""The thread that looks at new visits, puts what rules want into the outbox, and sends what is due.
+"""The thread that matches new visits against the alert rules, fills the outbox, and sends what is due.
 
-It reads visits from where it stopped, whenever that was: what happened while the service was down is told when it is up
-again. Settings are read anew each time; a rule that was deleted sends nothing more.
+It continues at the visit where it stopped, so visits made while the service was down are matched at the next start.
+Settings are read in each round; a deleted rule sends nothing more.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from recrawl.columns import DAY
 from recrawl.discover.urls import origin
 from recrawl.errors import RecrawlError
 from recrawl.model import Outcome
@@ -21,128 +22,128 @@ from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository.opening import load, options_of
 from recrawl.serve.alerts.delivery import NotSent, send
-from recrawl.serve.alerts.outbox import Outbox, OutboxStep, Parcel
-from recrawl.serve.alerts.rules import Update, check, matches, told, wanted
+from recrawl.serve.alerts.outbox import Delivery, Outbox, VisitMatches
+from recrawl.serve.alerts.rules import Update, applies, check_rule, matching_quote, payload
 from recrawl.settings import Alert
 
 _OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
-_AT_ONCE = 1000
-_LOOK = 1.0
-_KEEP = 90 * 86400.0
+_BATCH = 1000
+_INTERVAL = 1.0
+_KEEP = 90 * DAY
 
 
 class Alerts:
-    """Runs in a thread of its own, with a connection of its own."""
+    """The dispatcher thread, with its own database connection."""
 
     def __init__(
         self,
         folder: Path,
         clock: Callable[[], float],
-        tell: Callable[[str, dict[str, Any]], None] = lambda _kind, _data: None,
+        publish: Callable[[str, dict[str, Any]], None] = lambda _kind, _data: None,
     ) -> None:
         self._folder = folder
         self._clock = clock
-        self._tell = tell
-        self._news = threading.Event()
+        self._publish = publish
+        self._new_visits = threading.Event()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="alerts", daemon=True)
         self.error = ""
-        """Why the rules cannot be used, empty when they can."""
+        """Why the rules are invalid; empty if they are valid."""
 
     def start(self) -> None:
-        """Begin where it was left off."""
+        """Start the thread at the first visit that was not matched yet."""
         with Storage(self._folder) as repository:
-            Outbox(repository.store.db).mark(repository.store.next_id("visits") - 1)
+            Outbox(repository.store.db).matched_up_to(repository.store.next_id("visits") - 1)
         self._thread.start()
 
     def stop(self) -> None:
-        """End; a parcel on its way is waited for."""
+        """Stop the thread, after a delivery that is under way."""
         self._ending.set()
-        self._news.set()
+        self._new_visits.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def wake(self) -> None:
-        """There are new visits."""
-        self._news.set()
+        """Look for new visits now."""
+        self._new_visits.set()
 
     def _loop(self) -> None:
         with Storage(self._folder) as repository:
-            Outbox(repository.store.db).tidy(self._clock() - _KEEP)
+            Outbox(repository.store.db).prune(self._clock() - _KEEP)
             while not self._ending.is_set():
-                self._news.wait(_LOOK)
-                self._news.clear()
+                self._new_visits.wait(_INTERVAL)
+                self._new_visits.clear()
                 if self._ending.is_set():
                     return
-                with contextlib.suppress(sqlite3.OperationalError):  # busy: the next round does it
+                with contextlib.suppress(sqlite3.OperationalError):  # database busy: retried in the next round
                     self.round(repository)
 
     def round(self, repository: Storage) -> None:
-        """Look at what is new, then send what is due."""
+        """Match new visits, then send what is due."""
         try:
             values = load(self._folder)
             for rule in values.alerts:
-                check(rule)
+                check_rule(rule)
             noise = options_of(values).noise
             self.error = ""
         except RecrawlError as error:
             self.error = str(error)
             return
         outbox = Outbox(repository.store.db)
-        while self._look(repository, outbox, values.alerts, noise) and not self._ending.is_set():
+        while self._match_batch(repository, outbox, values.alerts, noise) and not self._ending.is_set():
             pass
         rules = {rule.name: rule for rule in values.alerts}
         digests = frozenset(rule.name for rule in values.alerts if rule.digest)
-        for parcel in outbox.due(self._clock(), digests):
+        for delivery in outbox.due(self._clock(), digests):
             if self._ending.is_set():
                 return
-            self._send(outbox, rules.get(parcel.alert), parcel)
+            self._send(outbox, rules.get(delivery.alert), delivery)
 
-    def _look(self, repository: Storage, outbox: Outbox, rules: tuple[Alert, ...], noise: Any) -> bool:
-        """Look at some visits; whether there may be more."""
+    def _match_batch(self, repository: Storage, outbox: Outbox, rules: tuple[Alert, ...], noise: Any) -> bool:
+        """Match a batch of visits; return whether there may be more."""
         repository.refresh()
         db, now = repository.store.db, self._clock()
-        mark = outbox.mark(-1)
+        last_visit = outbox.matched_up_to(-1)
         rows = ask(
             db,
             """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url FROM visits v JOIN pages p ON p.id = v.page
                WHERE v.id > ? ORDER BY v.id LIMIT ?""",
-            (mark, _AT_ONCE),
+            (last_visit, _BATCH),
         )
         if not rows:
             return False
-        steps = [self._step(repository, row, rules, noise) for row in rows if row["outcome"] != Outcome.FAILED]
-        if outbox.put(steps, rows[-1]["id"], now):
-            for step in steps:
-                for _, _, body in step.found:
-                    self._tell("alert", body)
-        return len(rows) == _AT_ONCE
+        visits = [self._matches(repository, row, rules, noise) for row in rows if row["outcome"] != Outcome.FAILED]
+        if outbox.put(visits, rows[-1]["id"], now):
+            for visit in visits:
+                for _, _, body in visit.found:
+                    self._publish("alert", body)
+        return len(rows) == _BATCH
 
-    def _step(self, repository: Storage, row: dict[str, Any], rules: tuple[Alert, ...], noise: Any) -> OutboxStep:
+    def _matches(self, repository: Storage, row: dict[str, Any], rules: tuple[Alert, ...], noise: Any) -> VisitMatches:
         outcome = _OUTCOMES[row["outcome"]]
         if not rules or outcome == "unchanged":
-            return OutboxStep(row["page"], None, [])
+            return VisitMatches(row["page"], None, [])
         update = _update(repository, row, outcome)
         found = []
         for rule in rules:
-            if wanted(rule, update):
-                quote = matches(rule, update, repository, noise(origin(update.url)))
+            if applies(rule, update):
+                quote = matching_quote(rule, update, repository, noise(origin(update.url)))
                 if quote is not None:
-                    found.append((rule, update, told(rule, update, quote)))
+                    found.append((rule, update, payload(rule, update, quote)))
         digest = update.version.digest if update.version is not None else None
-        return OutboxStep(row["page"], digest, found)
+        return VisitMatches(row["page"], digest, found)
 
-    def _send(self, outbox: Outbox, rule: Alert | None, parcel: Parcel) -> None:
+    def _send(self, outbox: Outbox, rule: Alert | None, delivery: Delivery) -> None:
         now = self._clock()
         if rule is None:
-            outbox.sent(parcel, now)  # nobody wants it any more
+            outbox.mark_sent(delivery, now)  # the rule was deleted
             return
         try:
-            send(rule, parcel, now)
+            send(rule, delivery, now)
         except NotSent as error:
-            outbox.failed(parcel, str(error), now)
+            outbox.mark_failed(delivery, str(error), now)
         else:
-            outbox.sent(parcel, self._clock())
+            outbox.mark_sent(delivery, self._clock())
 
 
 def _update(repository: Storage, row: dict[str, Any], outcome: str) -> Update:

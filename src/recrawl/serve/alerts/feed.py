@@ -1,4 +1,4 @@
-"""What alerts have found, as an Atom feed (RFC 4287)."""
+"""/feed.atom: the updates found by alert rules, as an Atom feed (RFC 4287)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recrawl.serve.alerts.outbox import listed
+from recrawl.serve.alerts.outbox import newest_entries
 from recrawl.serve.context import Context
 
 _ENTRIES = 100
@@ -30,7 +30,7 @@ def routes(context: Context) -> list[Route]:
 
 def _feed(context: Context, base: str) -> str:
     with context.reading() as repository:
-        rows = [row for row in listed(repository.store.db, 2 * _ENTRIES) if row["state"] in ("waiting", "sent")]
+        rows = [row for row in newest_entries(repository.store.db, 2 * _ENTRIES) if row["state"] in ("waiting", "sent")]
     newest = rows[0]["created"] if rows else 0.0
     entries = "".join(_entry(row, base) for row in rows[:_ENTRIES])
     return (
@@ -55,7 +55,7 @@ def _clean(text: str) -> str:
 
 
 def _legal(text: str) -> str:
-    """Without characters that XML forbids."""
+    """Remove characters that XML forbids."""
     return "".join(c for c in text if c in "\t\n\r" or 0x20 <= ord(c) <= 0xD7FF or 0xE000 <= ord(c) != 0xFFFE)
 
 

@@ -1,4 +1,4 @@
-"""Which updates a rule is about. Cheap conditions first: bodies are read only for what has passed all others."""
+"""Alert rules: which updates they apply to. Bodies are read only for updates that pass all cheaper conditions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from recrawl.repository.times import duration
 from recrawl.settings import Alert
 
 OUTCOMES = ("changed", "new", "gone")
-_TEXT = 200_000
-"""Characters of a text that are looked at."""
-_QUOTED = 300
+_MAX_TEXT = 200_000
+"""Characters of added text that are searched."""
+_MAX_QUOTE = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A page that was found new, changed or gone."""
+    """A visit that found a page new, changed or gone."""
 
     visit: int
     page: int
@@ -43,30 +43,30 @@ class Update:
     before: VersionRow | None
 
 
-def check(rule: Alert) -> None:
-    """Complain about a rule that can never work."""
+def check_rule(rule: Alert) -> None:
+    """Raise UsageError for an invalid rule."""
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", rule.name):
-        raise UsageError("an alert's name is of letters, digits, dots and dashes, at most 64")
+        raise UsageError(f"invalid alert name '{rule.name}'; use at most 64 letters, digits, dots, dashes, underscores")
     if rule.site:
         seed_url(rule.site)
     if rule.path:
         Patterns((rule.path,))
     Noise((rule.selector,) if rule.selector else (), ()).check()
-    _searched(rule.text)
+    _text_pattern(rule.text)
     if not 0 <= rule.divergence <= 1:
-        raise UsageError("an alert's divergence is a share from 0 to 1")
+        raise UsageError(f"invalid divergence {rule.divergence:g}; use a share from 0 to 1")
     unknown = [name for name in rule.outcomes if name not in OUTCOMES]
     if unknown:
-        raise UsageError(f"an alert is about {', '.join(OUTCOMES)}, not '{unknown[0]}'")
+        raise UsageError(f"unknown outcome '{unknown[0]}'; use {', '.join(OUTCOMES)}")
     if rule.digest and duration(rule.digest) < 60:
-        raise UsageError("a digest is sent once a minute at most")
+        raise UsageError(f"digest period '{rule.digest}' is too short; use at least 1m")
     scheme = urlsplit(rule.target).scheme
     if rule.target != "feed" and not scheme:
-        raise UsageError("an alert's target is 'feed', the https:// address of a webhook, or an Apprise address")
+        raise UsageError(f"invalid target '{rule.target}'; use 'feed', the https:// URL of a webhook or an Apprise URL")
 
 
-def wanted(rule: Alert, update: Update) -> bool:
-    """Whether a rule is about an update, as far as that can be told without reading it."""
+def applies(rule: Alert, update: Update) -> bool:
+    """Return whether a rule applies to an update, as far as that is known without reading the page."""
     if rule.site and origin(update.url) != origin(seed_url(rule.site)):
         return False
     if rule.path and not Patterns((rule.path,)).match(update.url):
@@ -78,32 +78,32 @@ def wanted(rule: Alert, update: Update) -> bool:
     return (update.divergence or 0.0) >= rule.divergence and (update.significant or not rule.significant)
 
 
-def matches(rule: Alert, update: Update, repository: Storage, noise: Noise) -> str | None:
-    """What a rule quotes of an update, None when it is not about it after all."""
+def matching_quote(rule: Alert, update: Update, repository: Storage, noise: Noise) -> str | None:
+    """Return the quote of an update for a rule; None if its text or selector condition does not match."""
     if update.version is None:
         return "" if not (rule.text or rule.selector) else None
     try:
         after = _lines(repository, update.version, noise)
         before = _lines(repository, update.before, noise) if update.before else []
         if rule.selector:
-            one, other = (_selected(repository, row, rule.selector) for row in (update.before, update.version))
-            if one == other:
+            old, new = (_selected_text(repository, row, rule.selector) for row in (update.before, update.version))
+            if old == new:
                 return None
     except (OSError, ValueError, KeyError, Unreadable):
         return None if rule.text or rule.selector else ""
-    old = set(before)
-    added = "\n".join(line for line in after if line not in old)[:_TEXT]
+    known = set(before)
+    added = "\n".join(line for line in after if line not in known)[:_MAX_TEXT]
     if rule.text:
-        found = _searched(rule.text).search(added)
+        found = _text_pattern(rule.text).search(added)
         if found is None:
             return None
-        start = max(0, found.start() - _QUOTED // 3)
-        return added[start : start + _QUOTED]
-    return added[:_QUOTED]
+        start = max(0, found.start() - _MAX_QUOTE // 3)
+        return added[start : start + _MAX_QUOTE]
+    return added[:_MAX_QUOTE]
 
 
-def told(rule: Alert, update: Update, quote: str) -> dict[str, Any]:
-    """An update as it is sent."""
+def payload(rule: Alert, update: Update, quote: str) -> dict[str, Any]:
+    """Return an update in the form in which it is sent."""
     return {
         "alert": rule.name,
         "url": update.url,
@@ -118,12 +118,12 @@ def told(rule: Alert, update: Update, quote: str) -> dict[str, Any]:
     }
 
 
-def _searched(text: str) -> Pattern:
-    """Words as they are, or a regular expression after `re:`."""
+def _text_pattern(text: str) -> Pattern:
+    """Return the pattern of literal text, or of a regular expression after `re:`."""
     try:
         return compiled(text[3:] if text.startswith("re:") else re.escape(text), ignore_case=True)
     except UsageError as error:
-        raise UsageError(f"'{text}' is no regular expression: {error}") from error
+        raise UsageError(f"invalid regular expression '{text}': {error}") from error
 
 
 def _lines(repository: Storage, row: VersionRow, noise: Noise) -> list[str]:
@@ -131,8 +131,8 @@ def _lines(repository: Storage, row: VersionRow, noise: Noise) -> list[str]:
     return read_lines(body, headers, noise)
 
 
-def _selected(repository: Storage, row: VersionRow | None, selector: str) -> list[str]:
-    """The text of what a selector names."""
+def _selected_text(repository: Storage, row: VersionRow | None, selector: str) -> list[str]:
+    """Return the text of each element that a selector matches."""
     if row is None:
         return []
     _, headers, body = repository.body(row)

@@ -1,15 +1,15 @@
-"""The JSON API under /api/v1.
+"""The JSON API under /api/v1. Each module below `openapi` declares its operations in a tuple OPERATIONS.
 
-table.py      what an operation is, and how it becomes a route
-fields.py     the values that clients send
-openapi.py    the document, made from the table
-asking.py     questions about the repository
-pages.py      questions about one page
-keeping.py    settings, seeds and filters
-control.py    the scheduler, events
-telling.py    alerts, subscriptions
-trying.py     comparisons of policies, rates
-working.py    files, and commands that take long as jobs
+operations.py   what an operation is, and how it becomes a route
+fields.py       declaration and validation of request values
+openapi.py      the OpenAPI document, generated from the operations
+queries.py      status, sites, pages, changes, search, cycles, policies
+pages.py        one page: versions, visits, text, diff, reasons, prediction
+settings.py     settings, seeds, noise filters, anchors
+control.py      scheduler and event stream
+alerts.py       alert rules, outbox, WebSub subscriptions
+lab.py          policy comparison and change rates
+jobs.py         uploaded files and long commands as jobs
 """
 
 from starlette.routing import Route
@@ -21,7 +21,7 @@ from recrawl.serve.context import Context
 
 
 def openapi(_: Context, __: Arguments) -> dict[str, object]:
-    """This document."""
+    """Return the OpenAPI document."""
     return document(OPERATIONS)
 
 
@@ -33,19 +33,19 @@ OPERATIONS: tuple[Operation, ...] = (
     *alerts.OPERATIONS,
     *lab.OPERATIONS,
     *jobs.OPERATIONS,
-    Operation(method="GET", path="/openapi.json", name="openapi", summary="This document.", answer=openapi),
+    Operation(method="GET", path="/openapi.json", name="openapi", summary="Get the OpenAPI document.", answer=openapi),
 )
-"""Everything that the API can do."""
+"""All operations of the API."""
 
 NOT_OVER_HTTP = {
-    "init": "the service has a repository already",
-    "serve": "it is what answers",
-    "demo": "it builds a web and a repository of its own in a temporary folder, and shows them on a terminal",
-    "lab serve": "it is a server itself, and would run until it is stopped; it is for tests beside the service",
+    "init": "the service already has a repository",
+    "serve": "it is the running service",
+    "demo": "it creates a demo web and repository in a temporary folder and shows them on a terminal",
+    "lab serve": "it is a test server that runs until it is stopped",
 }
-"""Commands that the API does not have, and why."""
+"""Commands without an API operation, and why."""
 
 
 def routes(context: Context) -> list[Route]:
-    """The operations as routes."""
+    """Return the routes of all operations."""
     return [route(operation, context) for operation in OPERATIONS]

@@ -1,4 +1,4 @@
-"""Alerts, and subscriptions to hubs of WebSub."""
+"""API: alert rules, outbox, and WebSub subscriptions."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.errors import NotKnown, UsageError
-from recrawl.serve.alerts.outbox import listed
-from recrawl.serve.alerts.rules import OUTCOMES, check
+from recrawl.serve.alerts.outbox import newest_entries
+from recrawl.serve.alerts.rules import OUTCOMES, check_rule
 from recrawl.serve.api.fields import Field
-from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, as_json, rows
+from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, as_json, bad_cursor, rows
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.context import Context
-from recrawl.serve.push.websub import listed as subscribed
 from recrawl.serve.push.websub import subscribe, unsubscribe
+from recrawl.serve.push.websub import subscriptions as subscribed
 from recrawl.settings import Alert, write_alerts
 
-_MOST = 200
+_MAX_ALERTS = 200
 
 
 def alerts(context: Context, _: Arguments) -> dict[str, Any]:
-    """The rules; secrets are not told."""
-    return rows([_told(rule) for rule in context.settings().alerts])
+    """List the rules, without their secrets."""
+    return rows([_without_secret(rule) for rule in context.settings().alerts])
 
 
 def put_alert(context: Context, given: Arguments) -> dict[str, Any]:
-    """Make a rule, or put another in the place of one; a secret that is left out stays."""
+    """Create or replace a rule; without `secret`, an existing secret is kept."""
     with WRITING:
         before = context.settings().alerts
         old = next((rule for rule in before if rule.name == given["name"]), None)
@@ -37,88 +37,90 @@ def put_alert(context: Context, given: Arguments) -> dict[str, Any]:
         rule = Alert(**{**values, "outcomes": tuple(given["outcomes"] or ())})
         if given["secret"] is None and old is not None:
             rule = replace(rule, secret=old.secret)
-        check(rule)
-        if old is None and len(before) >= _MOST:
-            raise UsageError(f"there are at most {_MOST} alerts")
+        check_rule(rule)
+        if old is None and len(before) >= _MAX_ALERTS:
+            raise UsageError(f"the limit is {_MAX_ALERTS} alerts; delete one first")
         after = tuple(rule if row is old else row for row in before) if old else (*before, rule)
         write_alerts(context.settings_file, after)
-    return _told(rule)
+    return _without_secret(rule)
 
 
 def remove_alert(context: Context, given: Arguments) -> dict[str, Any]:
-    """Take a rule away; what it has not sent yet is not sent."""
+    """Delete a rule; its waiting updates are not sent."""
     with WRITING:
         before = context.settings().alerts
         after = tuple(rule for rule in before if rule.name != given["name"])
         if len(after) == len(before):
-            raise NotKnown("there is no such alert")
+            raise NotKnown(f"there is no alert '{given['name']}'")
         write_alerts(context.settings_file, after)
     return {"removed": given["name"]}
 
 
 def outbox(context: Context, given: Arguments) -> dict[str, Any]:
-    """What alerts have found, newest first, and what became of it."""
+    """List the updates found by alert rules, newest first, with their delivery state."""
     after = given["after"]
     if after and not (after.isascii() and after.isdigit() and len(after) < 16):
-        raise UsageError("this is no place in the list: begin at its start")
+        raise bad_cursor(after)
     with context.reading() as repository:
-        found = listed(repository.store.db, given["limit"], int(after) if after else 1 << 62)
+        found = newest_entries(repository.store.db, given["limit"], int(after) if after else 1 << 62)
     return rows(found, found[-1]["id"] if len(found) == given["limit"] else None)
 
 
 def subscriptions(context: Context, _: Arguments) -> dict[str, Any]:
-    """Feeds whose hubs tell us of news."""
+    """List the WebSub subscriptions."""
     with context.reading() as repository:
         return rows(subscribed(repository.store.db))
 
 
 async def add_subscription(context: Context, request: Request, given: Arguments) -> Response:
-    """Ask a hub to tell us of news; the hub must be able to reach us."""
+    """Subscribe to a feed; the hub must be able to reach this service."""
     base = str(request.base_url)
 
-    def begin() -> dict[str, Any]:
-        with context.apart() as repository:
+    def send() -> dict[str, Any]:
+        with context.dedicated() as repository:
             return subscribe(repository.store.db, given["topic"], given["hub"], base, context.clock())
 
-    return as_json(await run_in_threadpool(begin), 202)
+    return as_json(await run_in_threadpool(send), 202)
 
 
 async def remove_subscription(context: Context, request: Request, given: Arguments) -> Response:
-    """Believe a hub no longer, and tell it so."""
+    """Delete a subscription and tell its hub."""
     base = str(request.base_url)
 
-    def end() -> dict[str, Any]:
-        with context.apart() as repository:
+    def send() -> dict[str, Any]:
+        with context.dedicated() as repository:
             return unsubscribe(repository.store.db, given["name"], base)
 
-    return as_json(await run_in_threadpool(end))
+    return as_json(await run_in_threadpool(send))
 
 
-def _told(rule: Alert) -> dict[str, Any]:
+def _without_secret(rule: Alert) -> dict[str, Any]:
     return {**asdict(rule), "secret": bool(rule.secret)}
 
 
 _NAME = Field("name", "string", "The alert's name.", required=True)
 _BODY = (
-    Field("target", "string", "`feed`, the address of a webhook, or an Apprise address.", required=True),
+    Field("target", "string", "`feed`, the URL of a webhook, or an Apprise URL.", required=True),
     Field("site", "string", "Only this site.", default=""),
-    Field("path", "string", "Only addresses like this: /news/*, or re:...", default=""),
-    Field("selector", "string", "Only when the text of these elements changed.", default=""),
-    Field("text", "string", "Only when these words were added, or re:...", default=""),
-    Field("divergence", "number", "At least this share of words changed.", default=0.0, least=0, most=1),
+    Field("path", "string", "Only URLs that match this pattern: /news/*, or re:...", default=""),
+    Field("selector", "string", "Only if the text of these elements changed (CSS selector).", default=""),
+    Field("text", "string", "Only if this text was added; a regular expression after re:.", default=""),
+    Field("divergence", "number", "Only if at least this share of the words changed.", default=0.0, least=0, most=1),
     Field("significant", "boolean", "Only significant changes.", default=False),
-    Field("outcomes", "strings", f"Only these: {', '.join(OUTCOMES)}."),
-    Field("secret", "string", "Signs what a webhook gets; the one that is there if left out."),
-    Field("digest", "string", "Collect for so long (1h, 1d); at once if empty.", default=""),
-    Field("hold", "boolean", "Wait two visits; say nothing if the page is again as it was.", default=False),
+    Field("outcomes", "strings", f"Only these outcomes: {', '.join(OUTCOMES)}; all if omitted."),
+    Field("secret", "string", "Key that signs webhook requests; if omitted, the existing one is kept."),
+    Field("digest", "string", "Collect updates for this long (1h, 1d); empty: send immediately.", default=""),
+    Field("hold", "boolean", "Wait two visits; send nothing if the page reverts.", default=False),
 )
 OPERATIONS = (
-    Operation(method="GET", path="/alerts", name="alerts", summary="Alerts.", answer=alerts, returns="rows"),
+    Operation(
+        method="GET", path="/alerts", name="alerts", summary="List the alert rules.", answer=alerts, returns="rows"
+    ),
     Operation(
         method="PUT",
         path="/alerts/{name}",
         name="put_alert",
-        summary="Make or change an alert.",
+        summary="Create or replace an alert rule.",
         answer=put_alert,
         about={"name": _NAME},
         body=_BODY,
@@ -127,7 +129,7 @@ OPERATIONS = (
         method="DELETE",
         path="/alerts/{name}",
         name="remove_alert",
-        summary="Take an alert away.",
+        summary="Delete an alert rule.",
         answer=remove_alert,
         about={"name": _NAME},
     ),
@@ -135,7 +137,7 @@ OPERATIONS = (
         method="GET",
         path="/outbox",
         name="outbox",
-        summary="What alerts have found.",
+        summary="List the updates found by alert rules.",
         answer=outbox,
         query=(LIMIT, AFTER),
         returns="rows",
@@ -144,7 +146,7 @@ OPERATIONS = (
         method="GET",
         path="/subscriptions",
         name="subscriptions",
-        summary="Feeds whose hubs tell us of news (WebSub).",
+        summary="List the WebSub subscriptions.",
         answer=subscriptions,
         returns="rows",
     ),
@@ -152,20 +154,20 @@ OPERATIONS = (
         method="POST",
         path="/subscriptions",
         name="subscribe",
-        summary="Subscribe to a feed.",
+        summary="Subscribe to a feed through its WebSub hub.",
         handler=add_subscription,
         status=202,
         body=(
-            Field("topic", "string", "The feed.", required=True),
-            Field("hub", "string", "Its hub, as the feed names it.", required=True),
+            Field("topic", "string", "URL of the feed.", required=True),
+            Field("hub", "string", "URL of the hub, as given in the feed.", required=True),
         ),
     ),
     Operation(
         method="DELETE",
         path="/subscriptions/{name}",
         name="unsubscribe",
-        summary="Unsubscribe.",
+        summary="Delete a WebSub subscription.",
         handler=remove_subscription,
-        about={"name": Field("name", "string", "Of the subscription.", required=True)},
+        about={"name": Field("name", "string", "Name of the subscription.", required=True)},
     ),
 )

@@ -1,4 +1,4 @@
-"""The scheduler, as clients steer it, and what happens as a stream."""
+"""API: the scheduler and the event stream."""
 
 from __future__ import annotations
 
@@ -19,55 +19,55 @@ from recrawl.serve.events import Listener
 from recrawl.serve.problems import Problem
 from recrawl.settings import size
 
-_BEAT = 15.0
-"""Seconds of silence after which a comment is sent, so that nobody in between takes the stream for dead."""
+_KEEPALIVE = 15.0
+"""Seconds of silence after which a comment is sent, so that proxies keep the stream open."""
 
 
 def scheduler(context: Context, _: Arguments) -> dict[str, Any]:
-    """What the scheduler does just now."""
+    """Return the state of the scheduler."""
     return asdict(context.scheduler.status())
 
 
 def pause(context: Context, given: Arguments) -> dict[str, Any]:
-    """Take no more turns; the one under way is stopped and gone on with later."""
+    """Pause the scheduler; a running cycle stops and is continued later."""
     context.scheduler.pause()
     return scheduler(context, given)
 
 
 def resume(context: Context, given: Arguments) -> dict[str, Any]:
-    """Take turns again."""
+    """Resume the scheduler."""
     context.scheduler.resume()
     return scheduler(context, given)
 
 
 def run(context: Context, given: Arguments) -> dict[str, Any]:
-    """Take a turn now."""
+    """Start a turn now."""
     if given["policy"]:
-        make_policy(given["policy"])  # complains when it is none
+        make_policy(given["policy"])  # raises UsageError for an invalid policy
     if given["bytes"]:
         size(given["bytes"])
     if not context.scheduler.run_now(given["budget"], given["policy"], given["bytes"]):
-        raise Problem(409, "A cycle is under way already.")
+        raise Problem(409, "A cycle is already running.")
     return scheduler(context, given)
 
 
 async def events(context: Context, request: Request, given: Arguments) -> Response:
-    """What happens, as it happens: server-sent events."""
+    """Stream events as server-sent events."""
     if len(context.events) >= context.limits.streams:
-        raise Problem(503, "Too many listeners.", headers={"retry-after": "30"})
-    before = request.headers.get("last-event-id", "")
-    after = int(before) if before.isascii() and before.isdigit() and len(before) < 16 else None
+        raise Problem(503, "Too many event streams.", headers={"retry-after": "30"})
+    last = request.headers.get("last-event-id", "")
+    after = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else None
     kinds = frozenset(filter(None, given["kinds"].split(",")))
-    return StreamingResponse(_told(context, kinds, after), media_type="text/event-stream")
+    return StreamingResponse(_event_lines(context, kinds, after), media_type="text/event-stream")
 
 
-async def _told(context: Context, kinds: frozenset[str], after: int | None) -> AsyncIterator[str]:
+async def _event_lines(context: Context, kinds: frozenset[str], after: int | None) -> AsyncIterator[str]:
     listener: Listener = context.events.listen(after)
     try:
         yield "retry: 3000\n\n"
         while True:
             try:
-                event = await asyncio.wait_for(listener.queue.get(), _BEAT)
+                event = await asyncio.wait_for(listener.queue.get(), _KEEPALIVE)
             except TimeoutError:
                 yield ": still here\n\n"
                 continue
@@ -82,7 +82,12 @@ async def _told(context: Context, kinds: frozenset[str], after: int | None) -> A
 
 OPERATIONS = (
     Operation(
-        method="GET", path="/scheduler", name="scheduler", verbs=("run",), summary="The scheduler.", answer=scheduler
+        method="GET",
+        path="/scheduler",
+        name="scheduler",
+        verbs=("run",),
+        summary="Get the scheduler's state.",
+        answer=scheduler,
     ),
     Operation(
         method="POST",
@@ -98,7 +103,7 @@ OPERATIONS = (
         path="/scheduler/resume",
         name="resume",
         verbs=("run",),
-        summary="Let it go on.",
+        summary="Resume the scheduler.",
         answer=resume,
         body=(),
     ),
@@ -107,22 +112,22 @@ OPERATIONS = (
         path="/cycles",
         name="run",
         verbs=("crawl", "cycle"),
-        summary="Begin a cycle now.",
+        summary="Start a cycle now.",
         answer=run,
         status=202,
         body=(
-            Field("budget", "number", "Most visits; under 1, a share of the pages.", least=1e-9, most=1e15),
-            Field("bytes", "string", "Most bytes, as 200MB; as the setting says if empty.", default=""),
-            Field("policy", "string", "How to choose pages, for this cycle only.", default=""),
+            Field("budget", "number", "Visit budget; below 1: a share of the pages.", least=1e-9, most=1e15),
+            Field("bytes", "string", "Byte budget, as 200MB; empty: the setting.", default=""),
+            Field("policy", "string", "Policy for this cycle; empty: the setting.", default=""),
         ),
     ),
     Operation(
         method="GET",
         path="/events",
         name="events",
-        summary="What happens, as it happens.",
+        summary="Stream events (server-sent events).",
         handler=events,
-        query=(Field("kinds", "string", "Only these, with commas between: visit,cycle,alert.", default=""),),
+        query=(Field("kinds", "string", "Only these kinds, comma-separated: visit,cycle,alert.", default=""),),
         returns="text/event-stream",
     ),
 )

@@ -1,8 +1,7 @@
-"""Files that clients bring and fetch, and the commands that take long, run as jobs."""
+"""API: uploaded files, and long commands run as jobs."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -15,133 +14,143 @@ from recrawl.lab.synth import SyntheticWorld
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import Arguments, Operation, as_json, rows
 from recrawl.serve.context import Context
-from recrawl.serve.jobs.job_specs import Command, work
+from recrawl.serve.jobs.job_specs import Command, job_spec
+from recrawl.serve.jobs.queue import JOB_RUNNING
 from recrawl.serve.problems import Problem
 from recrawl.serve.stored_files import SANDBOX
 
-_COUNTED = 8_000_000
-"""Bytes after which it is looked at again how full the shelf is."""
+_CHECK_INTERVAL = 8_000_000
+"""Bytes of an upload between checks of the total size."""
 _WORLD = SyntheticWorld()
-_LARGEST_WORLD = 1_000_000
-"""Pages of a generated web."""
+_MAX_SYNTH_PAGES = 1_000_000
 
 
 def files(context: Context, _: Arguments) -> dict[str, Any]:
-    """What is on the shelf."""
-    return rows(context.shelf.listed())
+    """List the uploaded files."""
+    return rows(context.uploads.entries())
 
 
 async def put_file(context: Context, request: Request, given: Arguments) -> Response:
-    """Put a file on the shelf, in place of one of the same name; it is there when it is whole, or not at all."""
-    shelf, name = context.shelf, given["name"]
-    part = await run_in_threadpool(shelf.part, name)
+    """Upload a file, replacing one of the same name; an incomplete upload leaves no file."""
+    uploads, name = context.uploads, given["name"]
+    partial_file = await run_in_threadpool(uploads.partial, name)
     try:
-        with part.open("wb") as out:
-            size = counted = 0
+        with partial_file.open("wb") as out:
+            size = checked = 0
             async for piece in request.stream():
-                if not size or size - counted > _COUNTED:
-                    counted = size
-                    if await run_in_threadpool(shelf.used) > context.limits.shelf_bytes:
-                        raise Problem(413, "The shelf is full: remove files first.")
+                if not size or size - checked > _CHECK_INTERVAL:
+                    checked = size
+                    if await run_in_threadpool(uploads.used_bytes) > context.limits.uploads_bytes:
+                        raise Problem(413, "No space left for uploads: delete files first.")
                 await run_in_threadpool(out.write, piece)
                 size += len(piece)
-        await run_in_threadpool(shelf.keep, part, name)
+        await run_in_threadpool(uploads.commit, partial_file, name)
     except ClientDisconnect:
-        raise Problem(400, "The file ended early.") from None
+        raise Problem(400, "The upload is incomplete.") from None
     finally:
-        part.unlink(missing_ok=True)
+        partial_file.unlink(missing_ok=True)
     return as_json({"name": name, "bytes": size}, 201)
 
 
 async def get_file(context: Context, request: Request, given: Arguments) -> Response:
-    """A file, to be kept and not to be shown."""
+    """Download a file as an attachment."""
     del request
-    path = context.shelf.find(given["name"])
+    path = context.uploads.find(given["name"])
     if path.is_dir():
-        raise UsageError(f"'{given['name']}' is a folder")
+        raise UsageError(f"'{given['name']}' is a folder; only files can be downloaded")
     headers = {"content-security-policy": SANDBOX}
     return FileResponse(path, media_type="application/octet-stream", filename=given["name"], headers=headers)
 
 
 def remove_file(context: Context, given: Arguments) -> dict[str, Any]:
-    """Take a file from the shelf."""
-    context.shelf.remove(given["name"])
+    """Delete an uploaded file."""
+    context.uploads.remove(given["name"])
     return {"removed": given["name"]}
 
 
 def jobs(context: Context, _: Arguments) -> dict[str, Any]:
-    """Jobs, newest first, without their results."""
-    found = [asdict(one) for one in context.jobs.listed()]
+    """List the jobs, newest first, without their results."""
+    found = [one.to_json() for one in context.jobs.newest_first()]
     return rows([{name: value for name, value in one.items() if name != "result"} for one in found])
 
 
 def job(context: Context, given: Arguments) -> dict[str, Any]:
-    """One job, with its result."""
-    return asdict(context.jobs.find(given["job"]))
+    """Return a job with its result."""
+    return context.jobs.find(given["job"]).to_json()
 
 
 def cancel(context: Context, given: Arguments) -> dict[str, Any]:
-    """End a job; what it would have made is not made."""
-    return asdict(context.jobs.cancel(given["job"]))
+    """Cancel a job; its output file is not created."""
+    return context.jobs.cancel(given["job"]).to_json()
 
 
-def begin(context: Context, given: Arguments, *, command: Command) -> dict[str, Any]:
-    """Begin a job."""
+def start(context: Context, given: Arguments, *, command: Command) -> dict[str, Any]:
+    """Start a job."""
     if command.name == "import" and not given["files"]:
-        raise UsageError("name at least one file of the shelf")
-    if command.name == "lab synth" and given["sites"] * given["pages"] > _LARGEST_WORLD:
-        raise UsageError(f"over HTTP a generated web has at most {_LARGEST_WORLD:,} pages")
-    begun = context.jobs.begin(work(command, given, context.folder, context.shelf))
-    if begun is None:
-        raise Problem(409, "Another job is under way: wait for it, or cancel it.")
-    return asdict(begun)
+        raise UsageError("'files' is empty; name at least one uploaded file")
+    if command.name == "lab synth" and given["sites"] * given["pages"] > _MAX_SYNTH_PAGES:
+        raise UsageError(f"sites times pages is over {_MAX_SYNTH_PAGES:,}, the limit over HTTP")
+    started = context.jobs.start(job_spec(command, given, context.folder, context.uploads))
+    if started is None:
+        raise Problem(409, JOB_RUNNING)
+    return started.to_json()
 
 
-_ARCHIVES = Field("archives", "strings", "Archives on the shelf; the repository's own history if none.", default=[])
+_ARCHIVES = Field("archives", "strings", "Uploaded archives; empty: the repository's own history.", default=[])
 _POLICY = Field("policy", "strings", "Policies, as round-robin or greedy(sample=20).", required=True)
-_OUT = Field("file", "string", "The file to make on the shelf.", required=True)
-_SEED = Field("seed", "integer", "Another seed, another outcome.", default=1, least=0, most=2**31)
+_OUT = Field("file", "string", "Name of the output file.", required=True)
+_SEED = Field("seed", "integer", "Random seed.", default=1, least=0, most=2**31)
 _REPLAY = (
     _ARCHIVES,
     _POLICY,
-    Field("bytes", "string", "Most bytes a cycle, as 200MB; 0: any.", default="0"),
-    Field("cycles", "integer", "How many cycles; as many as the archives last if not given.", least=1, most=10**6),
-    Field("skip", "string", "Leave out so much of each site's beginning, as 365d.", default="0d"),
-    Field("change", "string", "What counts: text, raw, significant, or divergence:0.1.", default="text"),
-    Field("discover", "string", "How pages born later become known.", default="births", choices=("births", "links")),
+    Field("bytes", "string", "Byte budget per cycle, as 200MB; 0: no limit.", default="0"),
+    Field("cycles", "integer", "Number of cycles; omitted: the length of the archives.", least=1, most=10**6),
+    Field("skip", "string", "Skip the start of each site's history, as 365d.", default="0d"),
+    Field("change", "string", "What counts as a change: text, raw, significant, or divergence:0.1.", default="text"),
+    Field("discover", "string", "How new pages are discovered.", default="births", choices=("births", "links")),
     Field("at_start", "number", "Share of a cycle's visits made at its start.", default=1.0, least=0, most=1),
     Field("failures", "number", "Share of visits that fail.", default=0.0, least=0, most=1),
-    Field("late", "number", "Share of answers that come late.", default=0.0, least=0, most=1),
-    Field("hints", "string", "What the sites volunteer: sitemap:honest and the like.", default=""),
-    Field("importance", "string", "even, pagerank, or file: and clicks: with a file on the shelf.", default="even"),
-    Field("cost", "string", "What a visit costs policies.", default="visit", choices=("visit", "bytes")),
+    Field("late", "number", "Share of responses that arrive late.", default=0.0, least=0, most=1),
+    Field("hints", "string", "Simulated hints, as sitemap:honest.", default=""),
+    Field(
+        "importance",
+        "string",
+        "Page importance: even, pagerank, file:NAME or clicks:NAME of an uploaded file.",
+        default="even",
+    ),
+    Field("cost", "string", "Cost of a visit in the policy's view.", default="visit", choices=("visit", "bytes")),
 )
 _COMMANDS: tuple[tuple[Command, str, tuple[Field, ...]], ...] = (
     (
         Command(name="import", words=("import", "--wait"), reads="files", repository=True),
-        "Take in addresses or histories that are on the shelf.",
+        "Import URL lists, Parquet, WARC or git histories from uploaded files.",
         (
-            Field("files", "strings", "URL lists, Parquet, WARC, or a folder with a git repository.", required=True),
-            Field("base_url", "string", "git: the address at which the pages are published."),
-            Field("branch", "string", "git: the branch; the current one if not given."),
-            Field("root", "string", "git: the folder that holds the site."),
-            Field("since", "string", "git, WARC: begin with the pages as they were then."),
-            Field("until", "string", "git, WARC: leave out what came later."),
-            Field("limit", "integer", "git, WARC: only so many pages, the oldest.", least=1, most=10**9),
+            Field(
+                "files",
+                "strings",
+                "Uploaded files: URL lists, Parquet, WARC, or a folder with a git repository.",
+                required=True,
+            ),
+            Field("base_url", "string", "git: URL at which the pages are published."),
+            Field("branch", "string", "git: branch; omitted: the current one."),
+            Field("root", "string", "git: folder that holds the site."),
+            Field("since", "string", "git, WARC: start at this time, with the pages as they were then."),
+            Field("until", "string", "git, WARC: stop at this time."),
+            Field("limit", "integer", "git, WARC: page limit; the oldest pages are kept.", least=1, most=10**9),
         ),
     ),
     (
         Command(name="export", words=("export",), writes="file", repository=True),
-        "Write all versions (.parquet), or the addresses, to a file on the shelf.",
+        "Export all versions (.parquet) or the URLs to a file.",
         (_OUT,),
     ),
     (
         Command(name="plan", words=("cycle", "--dry-run"), repository=True),
-        "What the next cycle would visit, and why.",
+        "Plan the next cycle without visiting anything.",
         (
-            Field("budget", "number", "Most visits; under 1, a share of the pages.", least=1e-9, most=1e15),
-            Field("bytes", "string", "Most bytes, as 200MB; as the setting says if empty.", default=""),
-            Field("policy", "string", "How to choose pages; as the setting says if empty.", default=""),
+            Field("budget", "number", "Visit budget; below 1: a share of the pages.", least=1e-9, most=1e15),
+            Field("bytes", "string", "Byte budget, as 200MB; empty: the setting.", default=""),
+            Field("policy", "string", "Policy; empty: the setting.", default=""),
         ),
     ),
     (
@@ -149,8 +158,10 @@ _COMMANDS: tuple[tuple[Command, str, tuple[Field, ...]], ...] = (
         "Replay histories under policies.",
         (
             *_REPLAY,
-            Field("budget", "number", "Visits a cycle; under 1, a share.", default=0.01, least=0, most=1e15),
-            Field("cycle", "string", "How long a cycle is: 6h, 1d, 2w.", default="1d"),
+            Field(
+                "budget", "number", "Visits per cycle; below 1: a share of the pages.", default=0.01, least=0, most=1e15
+            ),
+            Field("cycle", "string", "Cycle length: 6h, 1d, 2w.", default="1d"),
             _SEED,
         ),
     ),
@@ -166,29 +177,40 @@ _COMMANDS: tuple[tuple[Command, str, tuple[Field, ...]], ...] = (
         "Compare policies at several budgets and cycles.",
         (
             *_REPLAY,
-            Field("budget", "numbers", "Visits a cycle, or shares.", default=[0.0025, 0.01, 0.04]),
-            Field("cycle", "strings", "How long a cycle is: 6h, 1d, 2w.", default=["1d"]),
-            Field("seeds", "integer", "How many seeds.", default=3, least=1, most=100),
-            Field("chart", "string", "A chart to make on the shelf: a name ending in .png, .svg or .html."),
-            Field("metric", "string", "What the chart shows.", default="change_ratio"),
+            Field("budget", "numbers", "Visits per cycle, or shares of the pages.", default=[0.0025, 0.01, 0.04]),
+            Field("cycle", "strings", "Cycle length: 6h, 1d, 2w.", default=["1d"]),
+            Field("seeds", "integer", "Number of random seeds.", default=3, least=1, most=100),
+            Field("chart", "string", "Name of a chart file to create, ending in .png, .svg or .html."),
+            Field("metric", "string", "Metric of the chart.", default="change_ratio"),
         ),
     ),
     (
         Command(name="lab predict", words=("lab", "predict", "--workers=1"), reads="archives", own=True),
-        "How well change can be foretold.",
+        "Measure how well changes can be predicted.",
         (
             _ARCHIVES,
-            Field("method", "string", "frequency, 1d, 2d, 3d, union, bagging, boosting, pooled, ...", default="3d"),
-            Field("experts", "string", "How related pages are found.", default="xcorr"),
-            Field("k", "integer", "How many experts a page has.", default=20, least=1, most=1000),
-            Field("train", "integer", "Days that each prediction learns from.", default=50, least=1, most=10**5),
-            Field("label", "string", "text, significant, new-link, divergence:0.1, relevance:FILE.", default="text"),
-            Field("window", "integer", "Days that features look back.", default=1, least=1, most=1000),
-            Field("interval", "integer", "Days ahead that are predicted.", default=1, least=1, most=1000),
-            Field("observe", "number", "Share of pages seen each day.", default=1.0, least=0, most=1),
-            Field("alpha", "number", "Only pages that flip on this share of days.", default=0.0, least=0, most=1),
-            Field("pages", "integer", "Only a sample of that many pages.", least=1, most=10**9),
-            Field("days", "integer", "How many days are predicted.", default=30, least=1, most=10**5),
+            Field(
+                "method", "string", "Method: frequency, 1d, 2d, 3d, union, bagging, boosting, pooled, ...", default="3d"
+            ),
+            Field("experts", "string", "How related pages are selected.", default="xcorr"),
+            Field("k", "integer", "Number of related pages (experts) per page.", default=20, least=1, most=1000),
+            Field("train", "integer", "Training days per prediction.", default=50, least=1, most=10**5),
+            Field(
+                "label", "string", "Label: text, significant, new-link, divergence:0.1, relevance:FILE.", default="text"
+            ),
+            Field("window", "integer", "Days covered by the features.", default=1, least=1, most=1000),
+            Field("interval", "integer", "Prediction horizon in days.", default=1, least=1, most=1000),
+            Field("observe", "number", "Share of pages visited each day.", default=1.0, least=0, most=1),
+            Field(
+                "alpha",
+                "number",
+                "Only pages whose label flips on at least this share of days.",
+                default=0.0,
+                least=0,
+                most=1,
+            ),
+            Field("pages", "integer", "Sample size in pages; omitted: all pages.", least=1, most=10**9),
+            Field("days", "integer", "Number of days to predict.", default=30, least=1, most=10**5),
             _SEED,
         ),
     ),
@@ -199,39 +221,41 @@ _COMMANDS: tuple[tuple[Command, str, tuple[Field, ...]], ...] = (
             follows="names",
             files=("archives",),
         ),
-        "Repeat published experiments.",
+        "Reproduce published experiments.",
         (
-            Field("names", "strings", "Experiments, or all of a document.", default=[]),
-            Field("all", "boolean", "All of them.", default=False),
-            Field("list", "boolean", "List them and do nothing else.", default=False),
-            Field("archives", "strings", "Run on these archives of the shelf too.", default=[]),
-            Field("scale", "number", "Size of generated worlds, as a share.", default=1.0, least=1e-6, most=1),
-            Field("seeds", "integer", "How often what depends on chance is repeated.", default=2, least=1, most=100),
-            Field("change", "string", "What counts as change in archives.", default="text"),
+            Field("names", "strings", "Experiments, or papers for all experiments of a paper.", default=[]),
+            Field("all", "boolean", "Run all experiments.", default=False),
+            Field("list", "boolean", "Only list the experiments.", default=False),
+            Field("archives", "strings", "Uploaded archives to run on as well.", default=[]),
+            Field("scale", "number", "Scale of the synthetic webs, from 0 to 1.", default=1.0, least=1e-6, most=1),
+            Field("seeds", "integer", "Number of random seeds.", default=2, least=1, most=100),
+            Field("change", "string", "What counts as a change in archives.", default="text"),
         ),
     ),
     (
         Command(name="lab synth", words=("lab", "synth"), writes="file"),
-        "Generate a living web, as an archive on the shelf.",
+        "Generate a synthetic web history as an archive.",
         (
             _OUT,
             _SEED,
             Field("sites", "integer", "Number of sites.", default=_WORLD.sites, least=1, most=10_000),
-            Field("pages", "integer", "Pages of a site at the start.", default=_WORLD.pages, least=10, most=1_000_000),
-            Field("days", "number", "How long it is watched.", default=_WORLD.days, least=0.01, most=3650),
-            Field("kinds", "string", "Kinds of site with weights, as news=2,blog=1."),
-            Field("set", "strings", "Any parameter, as NAME=VALUE.", default=[]),
+            Field("pages", "integer", "Pages per site at the start.", default=_WORLD.pages, least=10, most=1_000_000),
+            Field("days", "number", "Length of the history in days.", default=_WORLD.days, least=0.01, most=3650),
+            Field("kinds", "string", "Kinds of sites with weights, as news=2,blog=1."),
+            Field("set", "strings", "Other parameters, as NAME=VALUE.", default=[]),
         ),
     ),
 )
-_NAME = Field("name", "string", "The file's name.", required=True)
+_NAME = Field("name", "string", "Name of the file.", required=True)
 OPERATIONS = (
-    Operation(method="GET", path="/files", name="files", summary="The shelf.", answer=files, returns="rows"),
+    Operation(
+        method="GET", path="/files", name="files", summary="List the uploaded files.", answer=files, returns="rows"
+    ),
     Operation(
         method="PUT",
         path="/files/{name}",
         name="put_file",
-        summary="Put a file on the shelf.",
+        summary="Upload a file.",
         handler=put_file,
         about={"name": _NAME},
         takes="application/octet-stream",
@@ -241,7 +265,7 @@ OPERATIONS = (
         method="GET",
         path="/files/{name}",
         name="get_file",
-        summary="A file of the shelf.",
+        summary="Download an uploaded file.",
         handler=get_file,
         about={"name": _NAME},
         returns="application/octet-stream",
@@ -250,20 +274,20 @@ OPERATIONS = (
         method="DELETE",
         path="/files/{name}",
         name="remove_file",
-        summary="Take a file from the shelf.",
+        summary="Delete an uploaded file.",
         answer=remove_file,
         about={"name": _NAME},
     ),
-    Operation(method="GET", path="/jobs", name="jobs", summary="Jobs.", answer=jobs, returns="rows"),
-    Operation(method="GET", path="/jobs/{job}", name="job", summary="A job, with its result.", answer=job),
-    Operation(method="DELETE", path="/jobs/{job}", name="cancel", summary="End a job.", answer=cancel),
+    Operation(method="GET", path="/jobs", name="jobs", summary="List the jobs.", answer=jobs, returns="rows"),
+    Operation(method="GET", path="/jobs/{job}", name="job", summary="Get a job with its result.", answer=job),
+    Operation(method="DELETE", path="/jobs/{job}", name="cancel", summary="Cancel a job.", answer=cancel),
     *(
         Operation(
             method="POST",
             path=f"/jobs/{command.name.replace(' ', '-')}",
             name=command.name.replace(" ", "_"),
             summary=summary,
-            answer=partial(begin, command=command),
+            answer=partial(start, command=command),
             body=fields,
             status=202,
             verbs=("cycle",) if command.name == "plan" else (command.name,),

@@ -1,4 +1,4 @@
-"""What takes long: comparisons of policies on the repository's own history, and estimates over all of its visits."""
+"""API: policy comparison on the repository's own history, and estimated change rates."""
 
 from __future__ import annotations
 
@@ -16,45 +16,46 @@ from recrawl.serve.api.queries import SITE
 from recrawl.serve.context import Context
 from recrawl.serve.jobs import subprocess_queries
 from recrawl.serve.jobs.job_specs import COMPARISON
-from recrawl.serve.jobs.job_specs import comparison as comparing
+from recrawl.serve.jobs.job_specs import comparison as comparison_job
+from recrawl.serve.jobs.queue import JOB_RUNNING
 from recrawl.serve.problems import Problem
 
-_MOST = 8
+_MAX_CHOICES = 8
 
 
 def comparison(context: Context, _: Arguments) -> dict[str, Any]:
-    """The comparison that runs, or that ran last."""
+    """Return the running or latest comparison."""
     last = context.jobs.last(COMPARISON)
     if last is None:
         return {"state": "none"}
-    told = {name: getattr(last, name) for name in ("number", "state", "told", "error")}
-    return {**told, "question": last.asked, "rows": last.result or []}
+    job = {"number": last.number, "state": last.state, "told": last.message, "error": last.error}
+    return {**job, "question": last.request, "rows": last.result or []}
 
 
 def compare(context: Context, given: Arguments) -> dict[str, Any]:
-    """Begin one: what would other policies or budgets have found?"""
+    """Start a comparison of policies and budgets on the repository's history."""
     policies, budgets = tuple(given["policies"]), tuple(given["budgets"])
-    if not 0 < len(policies) <= _MOST or not 0 < len(budgets) <= _MOST:
-        raise UsageError(f"name one to {_MOST} policies and budgets")
+    if not 0 < len(policies) <= _MAX_CHOICES or not 0 < len(budgets) <= _MAX_CHOICES:
+        raise UsageError(f"give 1 to {_MAX_CHOICES} policies and 1 to {_MAX_CHOICES} budgets")
     for name in policies:
         if name != Clairvoyant.name:
-            make_policy(name)  # complains when it is none
+            make_policy(name)  # raises UsageError for an invalid policy
     if not all(0 < budget <= 1e9 for budget in budgets):
-        raise UsageError("a budget is more than zero and at most 1e9")
+        raise UsageError("budgets must be greater than 0 and at most 1e9")
     if duration(given["cycle"]) < 60:
-        raise UsageError("a cycle lasts a minute at least")
-    if context.jobs.begin(comparing(context.folder, policies, budgets, given["cycle"])) is None:
-        raise Problem(409, "Another job is under way: wait for it, or cancel it.")
+        raise UsageError(f"cycle '{given['cycle']}' is too short; use at least 1m")
+    if context.jobs.start(comparison_job(context.folder, policies, budgets, given["cycle"])) is None:
+        raise Problem(409, JOB_RUNNING)
     return comparison(context, given)
 
 
 def rates(context: Context, given: Arguments) -> dict[str, Any]:
-    """How often pages change. Estimated by the command line, since it may take long and much memory."""
+    """Return estimated change rates, computed by the command line because it may need much time and memory."""
     with context.reading() as repository:
         where = page_of(repository, given["url"])["url"] if given["url"] else origin_of(repository, given["site"])
     words = ["rates", *([where] if where else []), "--by", given["by"], "--estimator", given["estimator"]]
     words = [*words, "--limit", str(given["limit"]), "--json"]
-    return rows(subprocess_queries.command(context, *words))
+    return rows(subprocess_queries.run_command(context, *words))
 
 
 OPERATIONS = (
@@ -63,7 +64,7 @@ OPERATIONS = (
         path="/lab/comparison",
         name="comparison",
         verbs=("lab compare",),
-        summary="The last comparison of policies on this history.",
+        summary="Get the latest comparison of policies on this history.",
         answer=comparison,
     ),
     Operation(
@@ -75,9 +76,9 @@ OPERATIONS = (
         answer=compare,
         status=202,
         body=(
-            Field("policies", "strings", "Policies; clairvoyant is the most that can be found.", required=True),
-            Field("budgets", "numbers", "Visits a cycle; under 1, a share of the pages.", required=True),
-            Field("cycle", "string", "How long a cycle is: 6h, 1d.", default="1d"),
+            Field("policies", "strings", "Policies; clairvoyant is the upper bound.", required=True),
+            Field("budgets", "numbers", "Visits per cycle; below 1: a share of the pages.", required=True),
+            Field("cycle", "string", "Cycle length: 6h, 1d.", default="1d"),
         ),
     ),
     Operation(
@@ -85,13 +86,19 @@ OPERATIONS = (
         path="/rates",
         name="rates",
         verbs=("rates",),
-        summary="How often pages change.",
+        summary="Estimate change rates.",
         answer=rates,
         query=(
             SITE,
-            Field("url", "string", "One page: what all estimators say.", default=""),
-            Field("by", "string", "What a row is about.", default="page", choices=("page", "directory", "site")),
-            Field("estimator", "string", "Where rates come from.", default="gamma", choices=tuple(ESTIMATORS)),
+            Field("url", "string", "Only this page, with all estimators.", default=""),
+            Field(
+                "by",
+                "string",
+                "Group rows by page, directory or site.",
+                default="page",
+                choices=("page", "directory", "site"),
+            ),
+            Field("estimator", "string", "Rate estimator.", default="gamma", choices=tuple(ESTIMATORS)),
             LIMIT,
         ),
         returns="rows",

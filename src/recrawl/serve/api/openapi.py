@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of operations and nothing else."""
+"""The OpenAPI 3.1 document, generated from the operations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PROBLEM = {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What is wrong, and what to do."},
-        "field": {"type": "string", "description": "The value that is wrong."},
+        "detail": {"type": "string", "description": "What is wrong and what to do."},
+        "field": {"type": "string", "description": "Name of the invalid value."},
     },
 }
 _ROWS = {
@@ -24,26 +24,26 @@ _ROWS = {
     "required": ["items", "next"],
     "properties": {
         "items": {"type": "array"},
-        "next": {"type": ["string", "null"], "description": "What to send as `after` for the rows that follow."},
+        "next": {"type": ["string", "null"], "description": "Value of `after` for the next rows; null at the end."},
     },
 }
 _PROBLEMS = {
-    "400": "What was sent is wrong.",
-    "401": "The token is needed.",
-    "403": "The request comes from another site.",
-    "404": "There is none.",
-    "409": "Something else is under way.",
-    "413": "The request is too large.",
-    "414": "The address is too long.",
-    "415": "JSON is wanted.",
+    "400": "Invalid request.",
+    "401": "Access token required.",
+    "403": "Cross-site request refused.",
+    "404": "Not found.",
+    "409": "Another cycle or job is running.",
+    "413": "Request too large.",
+    "414": "URL too long.",
+    "415": "The body must be JSON.",
     "429": "Too many requests.",
-    "502": "Another server did not answer as it should.",
-    "503": "The repository cannot be used just now.",
+    "502": "Another server gave no valid response.",
+    "503": "The repository is not available at the moment.",
 }
 
 
 def document(operations: Iterable[Operation]) -> dict[str, Any]:
-    """The description of the API."""
+    """Return the OpenAPI document."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         paths.setdefault(PREFIX + operation.path, {})[operation.method.lower()] = _described(operation)
@@ -52,7 +52,7 @@ def document(operations: Iterable[Operation]) -> dict[str, Any]:
         "info": {
             "title": "recrawl",
             "version": __version__,
-            "description": "A repository of web pages that is kept fresh: questions, settings, cycles, alerts.",
+            "description": "A repository of web pages kept up to date: queries, settings, cycles, alerts, jobs.",
         },
         "paths": paths,
         "components": {

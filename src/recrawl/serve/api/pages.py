@@ -1,4 +1,4 @@
-"""One page: what is known of it, its versions and visits, what changed, why it is visited, what is to be expected."""
+"""API: one page, its versions and visits, differences, visit reasons and change probability."""
 
 from __future__ import annotations
 
@@ -22,53 +22,53 @@ from recrawl.serve.queries import pages as reading
 from recrawl.serve.stored_files import download
 
 _HIDDEN = frozenset({"key", "payload", "digest", "noise", "folder"})
-"""Columns that mean nothing outside the store."""
+"""Columns that are internal to the store."""
 
 
 def lookup(context: Context, given: Arguments) -> dict[str, Any]:
-    """A page by its address."""
+    """Return a page by URL."""
     with context.reading() as repository:
         number = page_of(repository, given["url"])["id"]
         return _page(repository, number)
 
 
 def page(context: Context, given: Arguments) -> dict[str, Any]:
-    """A page by its number."""
+    """Return a page by number."""
     with context.reading() as repository:
         return _page(repository, given["page"])
 
 
 def versions(context: Context, given: Arguments) -> dict[str, Any]:
-    """Versions, newest first; of very many the newest."""
+    """List the newest versions, newest first."""
     with context.reading() as repository:
         known = reading.page(repository.store.db, given["page"])
         return rows([_version(row) for row in reading.versions(repository.store.db, known["id"])])
 
 
 def visits(context: Context, given: Arguments) -> dict[str, Any]:
-    """Visits, newest first; of very many the newest."""
+    """List the newest visits, newest first."""
     with context.reading() as repository:
         known = reading.page(repository.store.db, given["page"])
         return rows(questions.visits(repository.store.db, known["id"], limit=given["limit"]))
 
 
 def text(context: Context, given: Arguments) -> dict[str, Any]:
-    """What a version says."""
+    """Return the text of a version."""
     noise = options_of(context.settings()).noise
     with context.reading() as repository:
         known, version = _chosen(repository, given)
         found = reading.text_of(repository, version, noise(origin(known["url"])))
-    told = {"text": "\n".join(found.lines), "cut": found.cut, "problem": found.problem}
-    return {"url": known["url"], **_version(version), **told}
+    content = {"text": "\n".join(found.lines), "cut": found.cut, "problem": found.problem}
+    return {"url": known["url"], **_version(version), **content}
 
 
 async def source(context: Context, request: Request, given: Arguments) -> Response:
-    """A version as it was stored, to be kept and not to be shown."""
+    """Download the stored bytes of a version."""
     return await download(context, request, given["page"], given["version"])
 
 
 def diff(context: Context, given: Arguments) -> dict[str, Any]:
-    """What changed from one version to another."""
+    """Return the difference between two versions."""
     noise = options_of(context.settings()).noise
     with context.reading() as repository:
         db = repository.store.db
@@ -88,7 +88,7 @@ def diff(context: Context, given: Arguments) -> dict[str, Any]:
 
 
 def why(context: Context, given: Arguments) -> dict[str, Any]:
-    """Why it was visited or not, and whether the next cycle would choose it."""
+    """Return why a page was visited or not, and whether the next cycle would choose it."""
     with context.reading() as repository:
         known = reading.page(repository.store.db, given["page"])
     sentences, plan = subprocess_queries.why(context, known)
@@ -96,10 +96,10 @@ def why(context: Context, given: Arguments) -> dict[str, Any]:
 
 
 def predict(context: Context, given: Arguments) -> dict[str, Any]:
-    """How likely it has changed by now."""
+    """Return the probability that a page has changed since its last visit."""
     with context.reading() as repository:
         known = reading.page(repository.store.db, given["page"])
-    return subprocess_queries.foretold(context, known)
+    return subprocess_queries.predict(context, known)
 
 
 def _page(repository: Storage, number: int) -> dict[str, Any]:
@@ -114,28 +114,28 @@ def _chosen(repository: Storage, given: Arguments) -> tuple[dict[str, Any], Vers
 
 def _version(row: VersionRow) -> dict[str, Any]:
     names = ("id", "at", "divergence", "new_links", "size", "title", "mime", "encoding", "digest")
-    told = {name: getattr(row, name) for name in names}
+    values = {name: getattr(row, name) for name in names}
     significant = None if row.significant is None else bool(row.significant)
-    return {**told, "changed": bool(row.changed), "significant": significant}
+    return {**values, "changed": bool(row.changed), "significant": significant}
 
 
-_VERSION = Field("version", "integer", "A version's number (`id`); the newest if not given.", least=0, most=2**53)
+_VERSION = Field("version", "integer", "Number (`id`) of the version; omitted: the newest.", least=0, most=2**53)
 OPERATIONS = (
     Operation(
         method="GET",
         path="/page",
         name="lookup",
-        summary="A page by its address.",
+        summary="Get a page by URL.",
         answer=lookup,
-        query=(Field("url", "string", "The address.", required=True),),
+        query=(Field("url", "string", "URL of the page.", required=True),),
     ),
-    Operation(method="GET", path="/pages/{page}", name="page", summary="A page by its number.", answer=page),
+    Operation(method="GET", path="/pages/{page}", name="page", summary="Get a page by number.", answer=page),
     Operation(
         method="GET",
         path="/pages/{page}/versions",
         name="versions",
         verbs=("log",),
-        summary="Its versions.",
+        summary="List the versions of a page.",
         answer=versions,
         returns="rows",
     ),
@@ -144,7 +144,7 @@ OPERATIONS = (
         path="/pages/{page}/visits",
         name="visits",
         verbs=("log",),
-        summary="Its visits.",
+        summary="List the visits of a page.",
         answer=visits,
         query=(LIMIT,),
         returns="rows",
@@ -154,7 +154,7 @@ OPERATIONS = (
         path="/pages/{page}/text",
         name="text",
         verbs=("show",),
-        summary="A version as text.",
+        summary="Get the text of a version.",
         answer=text,
         query=(_VERSION,),
     ),
@@ -163,7 +163,7 @@ OPERATIONS = (
         path="/pages/{page}/source",
         name="source",
         verbs=("show",),
-        summary="A version as it was stored, as a file.",
+        summary="Download the stored bytes of a version.",
         handler=source,
         query=(_VERSION,),
         returns="application/octet-stream",
@@ -173,11 +173,11 @@ OPERATIONS = (
         path="/pages/{page}/diff",
         name="diff",
         verbs=("diff",),
-        summary="What changed from one version to another.",
+        summary="Compare two versions.",
         answer=diff,
         query=(
-            Field("old", "integer", "The earlier version; the one before if not given.", least=0, most=2**53),
-            Field("new", "integer", "The later version; the newest if not given.", least=0, most=2**53),
+            Field("old", "integer", "Earlier version; omitted: the one before `new`.", least=0, most=2**53),
+            Field("new", "integer", "Later version; omitted: the newest.", least=0, most=2**53),
         ),
     ),
     Operation(
@@ -185,7 +185,7 @@ OPERATIONS = (
         path="/pages/{page}/why",
         name="why",
         verbs=("why",),
-        summary="Why it is visited, or not.",
+        summary="Explain why a page is visited or not.",
         answer=why,
     ),
     Operation(
@@ -193,7 +193,7 @@ OPERATIONS = (
         path="/pages/{page}/predict",
         name="predict",
         verbs=("predict",),
-        summary="How likely it has changed by now.",
+        summary="Estimate the probability that a page has changed.",
         answer=predict,
     ),
 )

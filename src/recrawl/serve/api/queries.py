@@ -1,4 +1,4 @@
-"""Questions about the repository: how it stands, sites, pages, changes, search, cycles."""
+"""API: status, sites, pages, changes, search, cycles and policies."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from recrawl.repository.lookup import origin_of
 from recrawl.repository.opening import options_of
 from recrawl.repository.times import moment
 from recrawl.serve.api.fields import Field
-from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, rows
+from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, bad_cursor, rows
 from recrawl.serve.context import Context
 from recrawl.serve.queries.changes import Cursor, Filters, changes
 from recrawl.serve.queries.overview import troubles
 
-SITE = Field("site", "string", "Only this site: its address, or that of any of its pages.", default="")
+SITE = Field("site", "string", "Only this site; the URL of the site or of any of its pages.", default="")
 _STATES = {state.name.lower(): int(state) for state in State}
 _NAMES = {number: name for name, number in _STATES.items()}
 _WINDOW = 50_000
-"""Pages that one question looks through, however few of them are wanted."""
+"""Pages scanned per request, however few of them match."""
 _PAGE = """SELECT p.id, p.url, p.site, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit,
                   p.last_change, p.size, v.title FROM pages p LEFT JOIN versions v ON v.id = p.version"""
 _CYCLE = """SELECT c.id, c.kind, c.policy, c.budget, c.started, c.finished, s.visits, s.unchanged, s.changed, s.new,
@@ -39,7 +39,7 @@ _CYCLE = """SELECT c.id, c.kind, c.policy, c.budget, c.started, c.finished, s.vi
 
 
 def status(context: Context, _: Arguments) -> dict[str, Any]:
-    """How the repository stands, and what the scheduler does."""
+    """Return the state of the repository and the scheduler."""
     with context.reading() as repository:
         db = repository.store.db
         sums = ask(
@@ -68,7 +68,7 @@ def status(context: Context, _: Arguments) -> dict[str, Any]:
 
 
 def sites(context: Context, given: Arguments) -> dict[str, Any]:
-    """Sites with their sums, by number."""
+    """List the sites with their totals, by number."""
     with context.reading() as repository:
         found = ask(
             repository.store.db,
@@ -76,13 +76,13 @@ def sites(context: Context, given: Arguments) -> dict[str, Any]:
                FROM sites s LEFT JOIN site_summaries t ON t.site = s.id WHERE s.id > ? ORDER BY s.id LIMIT ?""",
             (_number(given["after"]), given["limit"]),
         )
-        believed = trust(repository)
-    told = [{**row, "hints": believed.get(row["url"], [])} for row in found]
-    return rows(told, found[-1]["id"] if len(found) == given["limit"] else None)
+        hints = trust(repository)
+    listed = [{**row, "hints": hints.get(row["url"], [])} for row in found]
+    return rows(listed, found[-1]["id"] if len(found) == given["limit"] else None)
 
 
 def site(context: Context, given: Arguments) -> dict[str, Any]:
-    """One site: its sums, and its last cycles."""
+    """Return a site with its totals and its latest cycles."""
     with context.reading() as repository:
         db = repository.store.db
         found = ask(
@@ -93,26 +93,26 @@ def site(context: Context, given: Arguments) -> dict[str, Any]:
             (given["site"],),
         )
         if not found:
-            raise NotKnown("there is no such site here")
+            raise NotKnown(f"there is no site {given['site']}")
         past = ask(db, "SELECT * FROM site_cycles WHERE site = ? ORDER BY cycle DESC LIMIT 100", (given["site"],))
-        believed = trust(repository).get(found[0]["url"], [])
-    return {**found[0], "hints": believed, "cycles": past}
+        hints = trust(repository).get(found[0]["url"], [])
+    return {**found[0], "hints": hints, "cycles": past}
 
 
-def senders(context: Context, _: Arguments) -> dict[str, Any]:
-    """Who pushes, and how often it was right."""
+def push_sources(context: Context, _: Arguments) -> dict[str, Any]:
+    """List the sources of pushes with their precision."""
     with context.reading() as repository:
         return rows(pushers(repository.store.db))
 
 
 def pages(context: Context, given: Arguments) -> dict[str, Any]:
-    """Pages: of a site by state, else in the order in which they were found."""
+    """List pages: those of a site by state, otherwise in order of discovery."""
     with context.reading() as repository:
         db = repository.store.db
-        where = origin_of(repository, given["site"])
-        if where:
-            number = db.execute("SELECT id FROM sites WHERE origin = ?", (where,)).fetchone()[0]
-            return _of_site(repository, number, given)
+        origin = origin_of(repository, given["site"])
+        if origin:
+            number = db.execute("SELECT id FROM sites WHERE origin = ?", (origin,)).fetchone()[0]
+            return _pages_of_site(repository, number, given)
         after = _number(given["after"])
         only = "AND p.state = ?" if given["state"] else ""
         found = ask(
@@ -126,8 +126,8 @@ def pages(context: Context, given: Arguments) -> dict[str, Any]:
     return rows(_named(found), after + _WINDOW if more else None)
 
 
-def _of_site(repository: Storage, site: int, given: Arguments) -> dict[str, Any]:
-    """In the order of the index: by state, then by number; so no more is read than is shown."""
+def _pages_of_site(repository: Storage, site: int, given: Arguments) -> dict[str, Any]:
+    """List pages in index order (state, then number), so that only the returned rows are read."""
     state, _, after = given["after"].partition("_")
     begin = (_number(state), _number(after)) if given["after"] else (-1, -1)
     only = "AND p.state = ?" if given["state"] else ""
@@ -141,13 +141,13 @@ def _of_site(repository: Storage, site: int, given: Arguments) -> dict[str, Any]
 
 
 def stream(context: Context, given: Arguments) -> dict[str, Any]:
-    """Updates, newest first."""
+    """List updates, newest first."""
     now = context.clock()
     with context.reading() as repository:
         db = repository.store.db
-        where = origin_of(repository, given["site"])
-        number = db.execute("SELECT id FROM sites WHERE origin = ?", (where,)).fetchone()[0] if where else None
-        wanted = Filters(
+        origin = origin_of(repository, given["site"])
+        number = db.execute("SELECT id FROM sites WHERE origin = ?", (origin,)).fetchone()[0] if origin else None
+        filters = Filters(
             site=number,
             path=given["path"],
             since=moment(given["since"], now) if given["since"] else None,
@@ -158,31 +158,31 @@ def stream(context: Context, given: Arguments) -> dict[str, Any]:
         )
         after = Cursor.read(given["after"])
         if after is not None and not math.isfinite(after.at):
-            raise UsageError("this is no place in the list: begin at its start")
-        found = changes(db, wanted, limit=given["limit"], after=after)
+            raise bad_cursor(given["after"])
+        found = changes(db, filters, limit=given["limit"], after=after)
     return rows(found.rows, found.older)
 
 
 def search(context: Context, given: Arguments) -> dict[str, Any]:
-    """The best pages for a query, each quoted."""
+    """Return the best pages for a query, with snippets."""
     values = context.settings()
     if not values["index"]:
-        raise UsageError("the index is switched off here: set 'index' to true, then crawl or cycle")
-    begin = max(0, _number(given["after"]))
-    if begin > 10_000:
-        raise UsageError("a search goes no deeper than 10,000 pages")
+        raise UsageError("the search index is disabled: set 'index' to true, then run a crawl or a cycle")
+    offset = max(0, _number(given["after"]))
+    if offset > 10_000:
+        raise UsageError("search results beyond the first 10,000 are not available; narrow the query")
     with context.reading() as repository:
-        where = origin_of(repository, given["site"])
+        origin = origin_of(repository, given["site"])
         noise = options_of(values).noise
         since, until = (moment(given[name], context.clock()) if given[name] else None for name in ("since", "until"))
-        many = given["limit"]
-        hits = find(repository, given["q"], noise, limit=many, site=where, offset=begin, since=since, until=until)
-    following = begin + len(hits) if len(hits) == given["limit"] else None
+        limit = given["limit"]
+        hits = find(repository, given["q"], noise, limit=limit, site=origin, offset=offset, since=since, until=until)
+    following = offset + len(hits) if len(hits) == given["limit"] else None
     return rows([asdict(hit) for hit in hits], following)
 
 
 def cycles(context: Context, given: Arguments) -> dict[str, Any]:
-    """Crawls and cycles, newest first, with what they came to."""
+    """List crawls and cycles with their results, newest first."""
     before = _number(given["after"]) if given["after"] else 2**53
     with context.reading() as repository:
         sql = f"{_CYCLE} WHERE c.id < ? ORDER BY c.id DESC LIMIT ?"
@@ -191,7 +191,7 @@ def cycles(context: Context, given: Arguments) -> dict[str, Any]:
 
 
 def policies(_: Context, __: Arguments) -> dict[str, Any]:
-    """The policies, with their parameters."""
+    """List the policies with their parameters."""
     return rows(
         [
             {
@@ -207,8 +207,8 @@ def policies(_: Context, __: Arguments) -> dict[str, Any]:
 
 
 def _cycle(row: dict[str, Any]) -> dict[str, Any]:
-    told = {name: json.loads(row[name]) if row[name] else None for name in ("failures", "ages")}
-    return {**row, **told}
+    decoded = {name: json.loads(row[name]) if row[name] else None for name in ("failures", "ages")}
+    return {**row, **decoded}
 
 
 def _named(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -216,7 +216,7 @@ def _named(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _number(text: str) -> int:
-    """A cursor that is a number.
+    """Return a numeric cursor; -1 if empty.
 
     >>> _number(""), _number("7")
     (-1, 7)
@@ -224,7 +224,7 @@ def _number(text: str) -> int:
     if not text:
         return -1
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise UsageError("this is no place in the list: begin at its start")
+        raise bad_cursor(text)
     return int(text)
 
 
@@ -235,7 +235,7 @@ OPERATIONS = (
         path="/status",
         name="status",
         verbs=("status",),
-        summary="How the repository stands.",
+        summary="Get the state of the repository.",
         answer=status,
     ),
     Operation(
@@ -243,18 +243,18 @@ OPERATIONS = (
         path="/sites",
         name="sites",
         verbs=("sites",),
-        summary="Sites.",
+        summary="List the sites.",
         answer=sites,
         query=_LIST,
         returns="rows",
     ),
-    Operation(method="GET", path="/sites/{site}", name="site", verbs=("sites",), summary="One site.", answer=site),
+    Operation(method="GET", path="/sites/{site}", name="site", verbs=("sites",), summary="Get a site.", answer=site),
     Operation(
         method="GET",
         path="/pushers",
         name="pushers",
-        summary="Who pushes, and how often it was right.",
-        answer=senders,
+        summary="List the sources of pushes with their precision.",
+        answer=push_sources,
         returns="rows",
         verbs=("sites",),
     ),
@@ -263,9 +263,9 @@ OPERATIONS = (
         path="/pages",
         name="pages",
         verbs=("pages",),
-        summary="Pages.",
+        summary="List pages.",
         answer=pages,
-        query=(SITE, Field("state", "string", "Only in this state.", default="", choices=("", *_STATES)), *_LIST),
+        query=(SITE, Field("state", "string", "Only pages in this state.", default="", choices=("", *_STATES)), *_LIST),
         returns="rows",
     ),
     Operation(
@@ -273,16 +273,29 @@ OPERATIONS = (
         path="/changes",
         name="changes",
         verbs=("changes",),
-        summary="Pages that are new, changed or gone; newest first.",
+        summary="List new, changed and removed pages, newest first.",
         answer=stream,
         query=(
             SITE,
-            Field("path", "string", "Only addresses with this in them.", default=""),
-            Field("since", "string", "From then on: 2026-03-01, or 2d for the last two days.", default=""),
-            Field("until", "string", "Up to then.", default=""),
-            Field("outcome", "string", "Only these.", default="", choices=("", "changed", "new", "gone")),
-            Field("divergence", "number", "At least this share of words.", default=0.0, least=0, most=1),
-            Field("significant", "boolean", "Only significant ones.", default=False),
+            Field("path", "string", "Only URLs that contain this text.", default=""),
+            Field("since", "string", "Start time: 2026-03-01, or 2d for the last two days.", default=""),
+            Field("until", "string", "End time.", default=""),
+            Field(
+                "outcome",
+                "string",
+                "Only updates with this outcome.",
+                default="",
+                choices=("", "changed", "new", "gone"),
+            ),
+            Field(
+                "divergence",
+                "number",
+                "Only changes of at least this share of the words.",
+                default=0.0,
+                least=0,
+                most=1,
+            ),
+            Field("significant", "boolean", "Only significant changes.", default=False),
             *_LIST,
         ),
         returns="rows",
@@ -297,9 +310,9 @@ OPERATIONS = (
         query=(
             Field("q", "string", 'Words, "phrases", +must, -not, title:word.', required=True),
             SITE,
-            Field("since", "string", "Only pages that changed from then on: 2026-03-01, or 2d.", default=""),
-            Field("until", "string", "Only pages that had changed by then.", default=""),
-            Field("limit", "integer", "Most rows.", default=10, least=1, most=100),
+            Field("since", "string", "Only pages changed since this time: 2026-03-01, or 2d.", default=""),
+            Field("until", "string", "Only pages changed up to this time.", default=""),
+            Field("limit", "integer", "Maximum number of rows.", default=10, least=1, most=100),
             AFTER,
         ),
         returns="rows",
@@ -308,7 +321,7 @@ OPERATIONS = (
         method="GET",
         path="/cycles",
         name="cycles",
-        summary="Crawls and cycles.",
+        summary="List crawls and cycles.",
         answer=cycles,
         query=_LIST,
         returns="rows",
@@ -318,7 +331,7 @@ OPERATIONS = (
         path="/policies",
         name="policies",
         verbs=("policies",),
-        summary="Policies.",
+        summary="List the policies.",
         answer=policies,
         returns="rows",
     ),

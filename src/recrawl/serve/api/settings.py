@@ -1,4 +1,4 @@
-"""Settings, seeds and filters: all of a change or nothing of it; the next cycle takes it up."""
+"""API: settings, seeds, noise filters and anchors. A change is applied completely or not at all."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import Arguments, Operation, rows
 from recrawl.serve.api.queries import SITE
 from recrawl.serve.context import Context
-from recrawl.serve.jobs.filter_preview import tried
-from recrawl.serve.jobs.job_specs import within
+from recrawl.serve.jobs import filter_preview
+from recrawl.serve.jobs.job_specs import check_inside
 from recrawl.settings import SETTINGS, Filter, Seed, Settings, checked, write_filters, write_seeds, write_values
 
-_NAME = Field("name", "string", "A setting.", required=True, choices=tuple(setting.name for setting in SETTINGS))
+_NAME = Field(
+    "name", "string", "Name of the setting.", required=True, choices=tuple(setting.name for setting in SETTINGS)
+)
 WRITING = threading.Lock()
-"""Held from reading the settings to writing them: two changes at a time must not undo one another."""
+"""Held from reading the settings to writing them, so that concurrent changes do not overwrite each other."""
 
 
 def settings(context: Context, _: Arguments) -> dict[str, Any]:
-    """All settings with their values."""
+    """List all settings with their values."""
     values = context.settings()
     return rows(
         [{"name": row.name, "value": values[row.name], "default": row.default, "help": row.help} for row in SETTINGS]
@@ -39,17 +41,17 @@ def settings(context: Context, _: Arguments) -> dict[str, Any]:
 
 
 def setting(context: Context, given: Arguments) -> dict[str, Any]:
-    """One setting."""
+    """Return one setting."""
     return {"name": given["name"], "value": context.settings()[given["name"]]}
 
 
 def set_setting(context: Context, given: Arguments) -> dict[str, Any]:
-    """Change one."""
+    """Change a setting."""
     name, value = given["name"], checked(given["name"], given["value"])
     if name == "policy":
-        make_policy(value)  # complains when it is none
+        make_policy(value)  # raises UsageError for an invalid policy
     if name == "importance":
-        within(context.folder, value)
+        check_inside(context.folder, value)
     with WRITING:
         before = context.settings()
         after = Settings({**before.values, name: value}, before.seeds, before.filters)
@@ -61,12 +63,12 @@ def set_setting(context: Context, given: Arguments) -> dict[str, Any]:
 
 
 def seeds(context: Context, _: Arguments) -> dict[str, Any]:
-    """What is followed."""
+    """List the seeds."""
     return rows([asdict(seed) for seed in context.settings().seeds])
 
 
 def add_seed(context: Context, given: Arguments) -> dict[str, Any]:
-    """Follow a site or page; what is said here is kept for it."""
+    """Add a site or page with its limits; replaces a seed of the same URL."""
     seed = Seed(
         url=seed_url(given["url"]),
         depth=given["depth"],
@@ -84,71 +86,71 @@ def add_seed(context: Context, given: Arguments) -> dict[str, Any]:
 
 
 def remove_seed(context: Context, given: Arguments) -> dict[str, Any]:
-    """Follow it no longer: the next cycle drops its pages, and keeps their versions."""
+    """Remove a seed: the next cycle drops its pages and keeps their versions."""
     with WRITING:
-        after, gone = without_seeds(context.settings(), [given["url"]])
+        after, removed = without_seeds(context.settings(), [given["url"]])
         write_seeds(context.settings_file, after.seeds)
     context.scheduler.wake()
-    return {"removed": sorted(gone)}
+    return {"removed": sorted(removed)}
 
 
 def filters(context: Context, _: Arguments) -> dict[str, Any]:
-    """What does not count as change."""
+    """List the noise filters."""
     return rows([{"number": number, **asdict(row)} for number, row in enumerate(context.settings().filters)])
 
 
 def add_filter(context: Context, given: Arguments) -> dict[str, Any]:
-    """Add one."""
+    """Add a noise filter."""
     added = _filter(given)
     with WRITING:
         before = context.settings().filters
         if added in before:
-            raise UsageError("this filter is there already")
+            raise UsageError("this filter already exists")
         write_filters(context.settings_file, (*before, added))
     return {"number": len(before), **asdict(added)}
 
 
 def preview_filter(context: Context, given: Arguments) -> dict[str, Any]:
-    """What a filter would have hidden of the changes that were seen."""
-    return tried(context.folder, _filter(given))
+    """Return which of the recorded changes a filter would have hidden."""
+    return filter_preview.preview_filter(context.folder, _filter(given))
 
 
 def remove_filter(context: Context, given: Arguments) -> dict[str, Any]:
-    """Take one away."""
+    """Delete a noise filter."""
     with WRITING:
         before, number = context.settings().filters, given["number"]
         if number >= len(before):
-            raise NotKnown("there is no such filter")
+            raise NotKnown(f"there is no filter {number}")
         write_filters(context.settings_file, before[:number] + before[number + 1 :])
     return {"removed": asdict(before[number])}
 
 
 def noise(context: Context, given: Arguments) -> dict[str, Any]:
-    """Filters that suggest themselves, for a page or for those that change at every visit."""
-    with context.apart() as repository:
+    """Suggest noise filters, for a page or for the pages that change at every visit."""
+    with context.dedicated() as repository:
         pages = [page_of(repository, given["url"])["id"]] if given["url"] else restless(repository)
         found = [sources(repository, page) for page in pages]
     return rows([{"url": url, **asdict(proposal)} for url, texts in found for proposal in propose(texts)])
 
 
 def anchors(context: Context, given: Arguments) -> dict[str, Any]:
-    """The page that links a site's newest pages, and how change falls off from it."""
+    """Return the anchor of each site (the page that links its newest pages), and change by link distance from it."""
     period = duration(given["every"])
     if period <= 0:
-        raise UsageError("'every' is a time over zero")
-    with context.apart() as repository:
-        where = origin_of(repository, given["site"])
-        return rows(surveyed(repository, context.settings(), context.clock(), period, given["per_minute"], where))
+        raise UsageError("'every' must be longer than 0")
+    with context.dedicated() as repository:
+        origin = origin_of(repository, given["site"])
+        return rows(surveyed(repository, context.settings(), context.clock(), period, given["per_minute"], origin))
 
 
 def name_anchor(context: Context, given: Arguments) -> dict[str, Any]:
-    """Say by hand which page is the anchor of its site."""
+    """Set the anchor of a site."""
     with WRITING, context.reading() as repository:
         return {"site": keep_named(repository, "", given["url"]), "url": given["url"]}
 
 
 def find_anchor(context: Context, given: Arguments) -> dict[str, Any]:
-    """Let the anchor of a site be found again."""
+    """Return to automatic detection of a site's anchor."""
     with WRITING, context.reading() as repository:
         return {"site": keep_named(repository, given["site"], "")}
 
@@ -156,7 +158,7 @@ def find_anchor(context: Context, given: Arguments) -> dict[str, Any]:
 def _filter(given: Arguments) -> Filter:
     selectors, patterns = tuple(given["selectors"] or ()), tuple(given["patterns"] or ())
     if not selectors and not patterns:
-        raise UsageError("name an element or a pattern")
+        raise UsageError("give at least one selector or pattern")
     Noise(selectors, patterns).check()
     if given["site"]:
         seed_url(given["site"])
@@ -164,18 +166,18 @@ def _filter(given: Arguments) -> Filter:
 
 
 _FILTER = (
-    Field("site", "string", "Its address; empty for all sites.", default=""),
-    Field("selectors", "strings", "CSS selectors of what is left out."),
-    Field("patterns", "strings", "Regular expressions of text that is left out."),
+    Field("site", "string", "URL of the site; empty: all sites.", default=""),
+    Field("selectors", "strings", "CSS selectors of elements to ignore."),
+    Field("patterns", "strings", "Regular expressions of text to ignore."),
 )
-_URL = Field("url", "string", "The address.", required=True)
+_URL = Field("url", "string", "URL of the site or page.", required=True)
 OPERATIONS = (
     Operation(
         method="GET",
         path="/settings",
         name="settings",
         verbs=("config",),
-        summary="All settings.",
+        summary="List the settings.",
         answer=settings,
         returns="rows",
     ),
@@ -184,7 +186,7 @@ OPERATIONS = (
         path="/settings/{name}",
         name="setting",
         verbs=("config",),
-        summary="One setting.",
+        summary="Get a setting.",
         answer=setting,
         about={"name": _NAME},
     ),
@@ -196,25 +198,25 @@ OPERATIONS = (
         summary="Change a setting.",
         answer=set_setting,
         about={"name": _NAME},
-        body=(Field("value", "any", "Its new value, of the kind of its default.", required=True),),
+        body=(Field("value", "any", "New value, of the type of the default.", required=True),),
     ),
-    Operation(method="GET", path="/seeds", name="seeds", summary="What is followed.", answer=seeds, returns="rows"),
+    Operation(method="GET", path="/seeds", name="seeds", summary="List the seeds.", answer=seeds, returns="rows"),
     Operation(
         method="POST",
         path="/seeds",
         name="add",
         verbs=("add",),
-        summary="Follow a site or page.",
+        summary="Add a site or page.",
         answer=add_seed,
         status=201,
         body=(
             _URL,
-            Field("depth", "integer", "Links away from the start; 0 keeps only that page.", least=0, most=10**6),
-            Field("limit", "integer", "Most pages to keep.", least=0, most=10**9),
-            Field("include", "strings", "Keep only addresses like these (/docs/*, or re:...)."),
-            Field("exclude", "strings", "Leave out addresses like these."),
-            Field("allow_private", "boolean", "Allow private and loopback addresses.", default=False),
-            Field("delay", "number", "Seconds between requests to its server.", least=0, most=86400),
+            Field("depth", "integer", "Link depth from the start page; 0: only that page.", least=0, most=10**6),
+            Field("limit", "integer", "Page limit.", least=0, most=10**9),
+            Field("include", "strings", "Only URLs that match one of these patterns (/docs/*, or re:...)."),
+            Field("exclude", "strings", "No URLs that match one of these patterns."),
+            Field("allow_private", "boolean", "Allow private and loopback IP addresses.", default=False),
+            Field("delay", "number", "Seconds between requests to the server.", least=0, most=86400),
         ),
     ),
     Operation(
@@ -222,11 +224,13 @@ OPERATIONS = (
         path="/seeds",
         name="rm",
         verbs=("rm",),
-        summary="Follow it no longer.",
+        summary="Remove a site or page.",
         answer=remove_seed,
         query=(_URL,),
     ),
-    Operation(method="GET", path="/filters", name="filters", summary="Noise filters.", answer=filters, returns="rows"),
+    Operation(
+        method="GET", path="/filters", name="filters", summary="List the noise filters.", answer=filters, returns="rows"
+    ),
     Operation(
         method="POST",
         path="/filters",
@@ -240,7 +244,7 @@ OPERATIONS = (
         method="POST",
         path="/filters/preview",
         name="preview_filter",
-        summary="What a filter would have hidden.",
+        summary="Preview which changes a filter would have hidden.",
         answer=preview_filter,
         body=_FILTER,
     ),
@@ -248,7 +252,7 @@ OPERATIONS = (
         method="DELETE",
         path="/filters/{number}",
         name="remove_filter",
-        summary="Take a filter away.",
+        summary="Delete a noise filter.",
         answer=remove_filter,
     ),
     Operation(
@@ -256,21 +260,21 @@ OPERATIONS = (
         path="/noise",
         name="noise",
         verbs=("noise",),
-        summary="Filters that suggest themselves.",
+        summary="Suggest noise filters.",
         answer=noise,
-        query=(Field("url", "string", "A page; those that always change if not given.", default=""),),
+        query=(Field("url", "string", "Only this page; empty: the pages that change at every visit.", default=""),),
         returns="rows",
     ),
     Operation(
         method="GET",
         path="/anchors",
         name="anchors",
-        summary="Anchors of sites, and change by depth.",
+        summary="List the anchors of sites, and change by link distance.",
         answer=anchors,
         query=(
             SITE,
-            Field("every", "string", "How often what is close is to be visited.", default="6h"),
-            Field("per_minute", "number", "Most pages a minute; 0: the settings.", default=0.0, least=0, most=1e9),
+            Field("every", "string", "Visit interval of pages close to the anchor.", default="6h"),
+            Field("per_minute", "number", "Page limit per minute; 0: the settings.", default=0.0, least=0, most=1e9),
         ),
         returns="rows",
         verbs=("anchor",),
@@ -279,7 +283,7 @@ OPERATIONS = (
         method="PUT",
         path="/anchors",
         name="name_anchor",
-        summary="Name the anchor of a site by hand.",
+        summary="Set the anchor of a site.",
         answer=name_anchor,
         body=(_URL,),
         verbs=("anchor",),
@@ -288,9 +292,9 @@ OPERATIONS = (
         method="DELETE",
         path="/anchors",
         name="find_anchor",
-        summary="Let the anchor of a site be found again.",
+        summary="Detect the anchor of a site automatically again.",
         answer=find_anchor,
-        query=(Field("site", "string", "The site.", required=True),),
+        query=(Field("site", "string", "URL of the site.", required=True),),
         verbs=("anchor",),
     ),
 )

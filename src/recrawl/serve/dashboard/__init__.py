@@ -1,6 +1,6 @@
 """The dashboard: pages for people, made on the server, with a little script and none that is needed.
 
-    desk.py       what every page uses
+    views.py       what every page uses
     render.py     templates and the words they know
     charts.py     numbers as places on a canvas
     forms.py      what people wrote, field by field
@@ -30,7 +30,7 @@ _VIEWS: tuple[tuple[str, View], ...] = (
     ("/pages/{page:int}/outlook", pages.outlook),
     ("/changes", lists.changes),
     ("/changes.atom", lists.feed),
-    ("/search", lists.searching),
+    ("/search", lists.search_page),
     ("/why", lists.why),
     ("/lab", lab.lab),
     ("/lab/state", lab.state),
@@ -55,10 +55,10 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
 )
 
 
-def routes(desk: Views) -> list[BaseRoute]:
+def routes(views: Views) -> list[BaseRoute]:
     """All pages of the dashboard, for one repository."""
     return [
         Mount("/static", StaticFiles(directory=STATIC)),
-        *(Route(path, desk.view(how), methods=["GET"]) for path, how in _VIEWS),
-        *(Route(path, desk.action(how), methods=["POST"]) for path, how in _ACTIONS),
+        *(Route(path, views.view(how), methods=["GET"]) for path, how in _VIEWS),
+        *(Route(path, views.action(how), methods=["POST"]) for path, how in _ACTIONS),
     ]

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.errors import UsageError
-from recrawl.serve.alerts.outbox import listed
-from recrawl.serve.alerts.rules import OUTCOMES, check
+from recrawl.serve.alerts.outbox import newest_entries
+from recrawl.serve.alerts.rules import OUTCOMES, check_rule
 from recrawl.serve.api.alerts import put_alert, remove_alert
 from recrawl.serve.dashboard.forms import Form
-from recrawl.serve.dashboard.settings import saved, shown
+from recrawl.serve.dashboard.settings import redirect_saved, show_settings
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.queries.sites import names
 from recrawl.settings import Alert
@@ -23,12 +23,12 @@ _SENT = 20
 _PATH = "/settings/alerts"
 
 
-def alerts(desk: Views, request: Request) -> Response:
+def alerts(views: Views, request: Request) -> Response:
     """The rules that there are, what they found last, and a form for another."""
-    return _alerts(desk, request, Form({"target": "feed"}, (*_TEXTS, "least")), {"outcomes": []})
+    return _alerts(views, request, Form({"target": "feed"}, (*_TEXTS, "least")), {"outcomes": []})
 
 
-def put(desk: Views, request: Request, given: FormData) -> Response:
+def put(views: Views, request: Request, given: FormData) -> Response:
     """Make a rule, or put another in the place of the one of that name."""
     form = Form(given, (*_TEXTS, "least"))
     chosen = {
@@ -42,19 +42,19 @@ def put(desk: Views, request: Request, given: FormData) -> Response:
     _complain(form, rule)
     if not form.errors:
         try:
-            put_alert(desk.context, {**rule, **chosen, "divergence": (share or 0.0) / 100})
+            put_alert(views.context, {**rule, **chosen, "divergence": (share or 0.0) / 100})
         except UsageError as error:
             form.errors["name"] = str(error)
         else:
-            return saved(_PATH)
-    return _alerts(desk, request, form, chosen)
+            return redirect_saved(_PATH)
+    return _alerts(views, request, form, chosen)
 
 
-def remove(desk: Views, request: Request, given: FormData) -> Response:
+def remove(views: Views, request: Request, given: FormData) -> Response:
     """Take a rule away."""
     del request
-    remove_alert(desk.context, {"name": str(given.get("name", ""))})
-    return saved(_PATH)
+    remove_alert(views.context, {"name": str(given.get("name", ""))})
+    return redirect_saved(_PATH)
 
 
 def _complain(form: Form, rule: dict[str, Any]) -> None:
@@ -63,21 +63,21 @@ def _complain(form: Form, rule: dict[str, Any]) -> None:
         if name == "secret" or (not rule[name] and name not in ("name", "target")):
             continue
         try:
-            check(Alert(**{"name": "any", "target": "feed", name: rule[name]}))
+            check_rule(Alert(**{"name": "any", "target": "feed", name: rule[name]}))
         except UsageError as error:
             form.errors[name] = str(error)
 
 
-def _alerts(desk: Views, request: Request, form: Form, chosen: dict[str, Any]) -> Response:
-    with desk.reading() as repository:
-        sent = listed(repository.store.db, _SENT)
+def _alerts(views: Views, request: Request, form: Form, chosen: dict[str, Any]) -> Response:
+    with views.reading() as repository:
+        sent = newest_entries(repository.store.db, _SENT)
         sites = names(repository.store.db)
-    return shown(
-        desk,
+    return show_settings(
+        views,
         request,
         "settings_alerts.html",
         status=400 if form.errors else 200,
-        alerts=desk.settings().alerts,
+        alerts=views.settings().alerts,
         sent=sent,
         sites=sites,
         outcomes=OUTCOMES,

@@ -12,21 +12,21 @@ from recrawl.compare.noise.filters import Noise
 from recrawl.errors import UsageError
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Form
-from recrawl.serve.dashboard.settings import lines, saved, shown
+from recrawl.serve.dashboard.settings import lines, redirect_saved, show_settings
 from recrawl.serve.dashboard.views import Views
-from recrawl.serve.jobs.filter_preview import tried
+from recrawl.serve.jobs.filter_preview import preview_filter
 from recrawl.serve.queries.sites import names
 from recrawl.settings import Filter, write_filters
 
 _FIELDS = ("site", "selectors", "patterns", "do")
 
 
-def noise(desk: Views, request: Request) -> Response:
+def noise(views: Views, request: Request) -> Response:
     """The filters that there are, and a form for another."""
-    return _noise(desk, request, Form({}, _FIELDS))
+    return _noise(views, request, Form({}, _FIELDS))
 
 
-def add(desk: Views, request: Request, given: FormData) -> Response:
+def add(views: Views, request: Request, given: FormData) -> Response:
     """Try a filter, or keep it."""
     form = Form(given, _FIELDS)
     selectors, patterns = lines(form["selectors"]), lines(form["patterns"])
@@ -40,47 +40,47 @@ def add(desk: Views, request: Request, given: FormData) -> Response:
     added = Filter(form["site"], selectors, patterns)
     preview = None
     if not form.errors and (form["do"] != "save" or patterns):  # a pattern that takes for ever is not kept either
-        preview = _preview(desk, form, added)
+        preview = _preview(views, form, added)
     if not form.errors and form["do"] == "save":
         with WRITING:
-            before = desk.settings().filters
+            before = views.settings().filters
             if added not in before:
-                write_filters(desk.context.settings_file, (*before, added))
-                return saved("/settings/noise")
+                write_filters(views.context.settings_file, (*before, added))
+                return redirect_saved("/settings/noise")
         form.errors["selectors"] = "this filter is there already"
-    return _noise(desk, request, form, preview)
+    return _noise(views, request, form, preview)
 
 
-def remove(desk: Views, request: Request, given: FormData) -> Response:
+def remove(views: Views, request: Request, given: FormData) -> Response:
     """Keep a filter no longer."""
     del request
     number = str(given.get("number", ""))
     with WRITING:
-        before = desk.settings().filters
+        before = views.settings().filters
         if not number.isdigit() or int(number) >= len(before):
             raise UsageError("there is no such filter")
-        write_filters(desk.context.settings_file, before[: int(number)] + before[int(number) + 1 :])
-    return saved("/settings/noise")
+        write_filters(views.context.settings_file, before[: int(number)] + before[int(number) + 1 :])
+    return redirect_saved("/settings/noise")
 
 
-def _preview(desk: Views, form: Form, added: Filter) -> dict[str, Any] | None:
+def _preview(views: Views, form: Form, added: Filter) -> dict[str, Any] | None:
     """What the filter would have hidden."""
     try:
-        return tried(desk.context.folder, added)
+        return preview_filter(views.context.folder, added)
     except UsageError as error:
         form.errors["patterns" if added.patterns else "selectors"] = str(error)
         return None
 
 
-def _noise(desk: Views, request: Request, form: Form, preview: dict[str, Any] | None = None) -> Response:
-    with desk.reading() as repository:
+def _noise(views: Views, request: Request, form: Form, preview: dict[str, Any] | None = None) -> Response:
+    with views.reading() as repository:
         sites = names(repository.store.db)
-    return shown(
-        desk,
+    return show_settings(
+        views,
         request,
         "settings_noise.html",
         status=400 if form.errors else 200,
-        filters=desk.settings().filters,
+        filters=views.settings().filters,
         sites=sites,
         form=form.values,
         errors=form.errors,

@@ -28,20 +28,20 @@ _MOST_BUDGETS = 4
 _JOB = "/lab/state"
 
 
-def lab(desk: Views, request: Request) -> Response:
+def lab(views: Views, request: Request) -> Response:
     """The form, and what the last comparison came to."""
-    values = desk.settings()
-    last = desk.jobs.last(COMPARISON)
+    values = views.settings()
+    last = views.jobs.last(COMPARISON)
     if last is not None:
-        chosen = last.asked["policies"]
-        given = {"budget": ", ".join(f"{value:g}" for value in last.asked["budgets"]), "cycle": last.asked["cycle"]}
+        chosen = last.request["policies"]
+        given = {"budget": ", ".join(f"{value:g}" for value in last.request["budgets"]), "cycle": last.request["cycle"]}
     else:
         chosen = list(dict.fromkeys([make_policy(values["policy"]).name, "round-robin", _BEST]))
         given = {"budget": f"{values['budget']:g}, {values['budget'] * 2:g}", "cycle": "1d"}
-    return _show(desk, request, Form(given, ("budget", "cycle")), chosen, last)
+    return _show(views, request, Form(given, ("budget", "cycle")), chosen, last)
 
 
-def begin(desk: Views, request: Request, given: FormData) -> Response:
+def begin(views: Views, request: Request, given: FormData) -> Response:
     """Begin a comparison."""
     form = Form(given, ("budget", "cycle"))
     chosen = [str(name) for name in given.getlist("policy")][: _MOST_POLICIES + 1]
@@ -58,17 +58,17 @@ def begin(desk: Views, request: Request, given: FormData) -> Response:
     if not form.errors["cycle"] and not length:
         form.errors["cycle"] = "say how long a cycle is: 6h, 1d, 2w"
     if not form.errors and budgets:
-        if desk.jobs.begin(comparison(desk.context.folder, chosen, budgets, form["cycle"].strip())):
+        if views.jobs.start(comparison(views.context.folder, chosen, budgets, form["cycle"].strip())):
             return RedirectResponse("/lab", 303)
         form.errors["policy"] = "another job is under way: wait for it"
-    return _show(desk, request, form, chosen, desk.jobs.last(COMPARISON))
+    return _show(views, request, form, chosen, views.jobs.last(COMPARISON))
 
 
-def state(desk: Views, request: Request) -> Response:
+def state(views: Views, request: Request) -> Response:
     """How far it has come, for the script of the page."""
     del request
-    last = desk.jobs.last(COMPARISON)
-    return JSONResponse({"state": last.state if last else "none", "told": last.told if last else ""})
+    last = views.jobs.last(COMPARISON)
+    return JSONResponse({"state": last.state if last else "none", "told": last.message if last else ""})
 
 
 def _names() -> list[str]:
@@ -93,12 +93,12 @@ def _budgets(text: str) -> tuple[float, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _show(desk: Views, request: Request, form: Form, chosen: Sequence[str], last: Job | None) -> Response:
+def _show(views: Views, request: Request, form: Form, chosen: Sequence[str], last: Job | None) -> Response:
     rows = list(last.result or ()) if last else []
     job = None
     if last is not None:
-        job = {"running": last.state == "running", "told": last.told, "error": last.error, "address": _JOB}
-    return desk.show(
+        job = {"running": last.state == "running", "told": last.message, "error": last.error, "address": _JOB}
+    return views.show(
         request,
         "lab.html",
         status=400 if form.errors else 200,

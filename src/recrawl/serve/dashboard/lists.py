@@ -21,16 +21,16 @@ _HITS = 20
 _MOST_HITS = 1000
 
 
-def changes(desk: Views, request: Request) -> Response:
+def changes(views: Views, request: Request) -> Response:
     """The stream of updates."""
-    form, wanted = _wanted(desk, request)
+    form, wanted = _wanted(views, request)
     after = form.read("after", reading.Cursor.read)
-    with desk.reading() as repository:
+    with views.reading() as repository:
         found = reading.changes(repository.store.db, wanted, after=after) if not form.errors else None
         sites = names(repository.store.db)
     given = {name: form[name] for name in form.values if form[name] and name != "after"}
     older = f"?{urlencode({**given, 'after': str(found.older)})}" if found and found.older else ""
-    return desk.show(
+    return views.show(
         request,
         "changes.html",
         status=400 if form.errors else 200,
@@ -46,25 +46,25 @@ def changes(desk: Views, request: Request) -> Response:
     )
 
 
-def feed(desk: Views, request: Request) -> Response:
+def feed(views: Views, request: Request) -> Response:
     """The same as an Atom feed, through the same filters."""
-    form, wanted = _wanted(desk, request)
+    form, wanted = _wanted(views, request)
     if form.errors:
         name, text = next(iter(form.errors.items()))
         raise UsageError(f"{name}: {text}")
-    with desk.reading() as repository:
+    with views.reading() as repository:
         found = reading.changes(repository.store.db, wanted, limit=_FED)
     rows = [{**row, "title": _printable(row["title"] or row["url"])} for row in found.rows]
     root = str(request.base_url).rstrip("/")
-    updated = rows[0]["at"] if rows else desk.now()
-    text = desk.text("feed.xml", root=root, own=str(request.url), rows=rows, updated=updated)
+    updated = rows[0]["at"] if rows else views.now()
+    text = views.text("feed.xml", root=root, own=str(request.url), rows=rows, updated=updated)
     return Response(text, media_type="application/atom+xml")
 
 
-def _wanted(desk: Views, request: Request) -> tuple[Form, reading.Filters]:
+def _wanted(views: Views, request: Request) -> tuple[Form, reading.Filters]:
     """The filters that a form asks for."""
     form = Form(request.query_params, ("site", "path", "since", "until", "least", "what", "significant", "after"))
-    now = desk.now()
+    now = views.now()
     return form, reading.Filters(
         site=form.number("site", most=1 << 31),
         path=form["path"],
@@ -85,21 +85,21 @@ def _printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
-def searching(desk: Views, request: Request) -> Response:
+def search_page(views: Views, request: Request) -> Response:
     """Full text, with snippets."""
     form = Form(request.query_params, ("q", "site", "since", "until", "from"))
-    now = desk.now()
+    now = views.now()
     since, until = form.moment("since", now), form.moment("until", now)
     begin = form.number("from", most=_MOST_HITS) or 0
     hits = []
-    with desk.reading() as repository:
+    with views.reading() as repository:
         sites = names(repository.store.db)
         if form["q"].strip() and not form.errors:
             try:
                 hits = search(
                     repository,
                     form["q"],
-                    desk.noise(),
+                    views.noise(),
                     limit=_HITS + 1,
                     site=form["site"],
                     offset=begin,
@@ -109,7 +109,7 @@ def searching(desk: Views, request: Request) -> Response:
             except UsageError as error:
                 form.errors["q"] = str(error)
     given = {name: form[name] for name in ("q", "site", "since", "until") if form[name]}
-    return desk.show(
+    return views.show(
         request,
         "search.html",
         status=400 if form.errors else 200,
@@ -122,15 +122,15 @@ def searching(desk: Views, request: Request) -> Response:
     )
 
 
-def why(desk: Views, request: Request) -> Response:
+def why(views: Views, request: Request) -> Response:
     """Why a page is, or is not, visited."""
     form = Form(request.query_params, ("url",))
     sentences: list[str] = []
-    with desk.reading() as repository:
+    with views.reading() as repository:
         page = form.read("url", lambda text: page_of(repository, text))
     if page is not None:
-        sentences, _ = subprocess_queries.why(desk.context, page)
-    return desk.show(
+        sentences, _ = subprocess_queries.why(views.context, page)
+    return views.show(
         request,
         "why.html",
         status=400 if form.errors else 200,

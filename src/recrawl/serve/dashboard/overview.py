@@ -18,7 +18,7 @@ from recrawl.serve.dashboard.views import Views
 from recrawl.serve.queries import overview as reading
 from recrawl.serve.queries.changes import Filters, changes
 from recrawl.serve.queries.overview import Figures
-from recrawl.serve.scheduler import Status
+from recrawl.serve.scheduler import SchedulerStatus
 
 _CYCLES = 40
 _SITES = 8
@@ -28,10 +28,10 @@ Told = dict[str, Any]
 _NOTHING: Told = {"chart": None, "rows": [], "said": ""}
 
 
-def overview(desk: Views, request: Request) -> Response:
+def overview(views: Views, request: Request) -> Response:
     """Everything at a glance; asks summaries only, so it is as quick with a million pages as with ten."""
-    now = desk.now()
-    with desk.reading() as repository:
+    now = views.now()
+    with views.reading() as repository:
         db = repository.store.db
         whole = reading.whole(db, now)
         begun = whole is not None or reading.begun(db)
@@ -39,8 +39,8 @@ def overview(desk: Views, request: Request) -> Response:
         sites = reading.busiest(db, _SITES)
         latest = changes(db, Filters(), limit=_LATEST).rows
         problems = reading.troubles(db, now)
-    status = desk.context.scheduler.status()
-    return desk.show(
+    status = views.context.scheduler.status()
+    return views.show(
         request,
         "overview.html",
         now=_now(whole, cycles, now) if whole is not None else None,
@@ -59,10 +59,10 @@ def overview(desk: Views, request: Request) -> Response:
     )
 
 
-def control(desk: Views, request: Request, given: FormData) -> Response:
+def control(views: Views, request: Request, given: FormData) -> Response:
     """Pause, go on, or take a turn at once."""
     del request
-    scheduler = desk.context.scheduler
+    scheduler = views.context.scheduler
     match given.get("do"):
         case "pause":
             scheduler.pause()
@@ -93,13 +93,13 @@ def _now(whole: reading.Whole, cycles: Sequence[Figures], now: float) -> Told:
     }
 
 
-def _lead(whole: reading.Whole | None, status: Status, now: float) -> str:
+def _lead(whole: reading.Whole | None, status: SchedulerStatus, now: float) -> str:
     if whole is None:
         return "There is nothing to show yet."
     return f"{count(whole.pages, 'page')} on {count(whole.sites, 'site')}. {_state(status, now)}"
 
 
-def _state(status: Status, now: float) -> str:
+def _state(status: SchedulerStatus, now: float) -> str:
     """What the scheduler does."""
     if status.running:
         return "A cycle is under way."
@@ -112,7 +112,7 @@ def _state(status: Status, now: float) -> str:
     return "" if status.due is None else f"The next cycle begins in {span(max(0.0, status.due - now))}."
 
 
-def _controls(status: Status) -> list[tuple[str, str]]:
+def _controls(status: SchedulerStatus) -> list[tuple[str, str]]:
     """What can be asked of the scheduler just now."""
     found = [] if status.running else [("run", "Run a cycle now")]
     if status.enabled or status.running:

@@ -27,20 +27,20 @@ _BARS = 60
 _TABS = (("", "Overview"), ("/text", "Text"), ("/source", "Source"), ("/diff", "Difference"), ("/outlook", "Outlook"))
 
 
-def page(desk: Views, request: Request) -> Response:
+def page(views: Views, request: Request) -> Response:
     """What is known, how much changed, the versions and the last visits."""
-    with desk.reading() as repository:
+    with views.reading() as repository:
         db = repository.store.db
         told = reading.page(db, request.path_params["page"])
         versions = reading.versions(db, told["id"])
         visits = questions.visits(db, told["id"], limit=_VISITS)
     return _show(
-        desk,
+        views,
         request,
         "page.html",
         told,
         "",
-        facts=_facts(told, versions, desk.now()),
+        facts=_facts(told, versions, views.now()),
         divergence=_divergence(versions),
         versions=[_line(row, k + 1 < len(versions)) for k, row in enumerate(versions)],
         cut=len(versions) == reading.MOST_VERSIONS,
@@ -48,26 +48,26 @@ def page(desk: Views, request: Request) -> Response:
     )
 
 
-def text(desk: Views, request: Request) -> Response:
+def text(views: Views, request: Request) -> Response:
     """A version as text."""
-    with desk.reading() as repository:
+    with views.reading() as repository:
         told, version = _version(repository, request)
-        found = reading.text_of(repository, version, desk.noise()(origin(told["url"])))
-    return _show(desk, request, "text.html", told, "/text", version=version, text=found)
+        found = reading.text_of(repository, version, views.noise()(origin(told["url"])))
+    return _show(views, request, "text.html", told, "/text", version=version, text=found)
 
 
-def source(desk: Views, request: Request) -> Response:
+def source(views: Views, request: Request) -> Response:
     """A version as it was stored."""
-    with desk.reading() as repository:
+    with views.reading() as repository:
         told, version = _version(repository, request)
         found, headers = reading.source_of(repository, version)
-    return _show(desk, request, "source.html", told, "/source", version=version, text=found, headers=headers)
+    return _show(views, request, "source.html", told, "/source", version=version, text=found, headers=headers)
 
 
-def difference(desk: Views, request: Request) -> Response:
+def difference(views: Views, request: Request) -> Response:
     """What lies between two versions: the last change unless others are named."""
     form = Form(request.query_params, ("old", "new", "view"))
-    with desk.reading() as repository:
+    with views.reading() as repository:
         db = repository.store.db
         told = reading.page(db, request.path_params["page"])
         new = reading.version(db, told["id"], _number(form, "new"))
@@ -78,11 +78,11 @@ def difference(desk: Views, request: Request) -> Response:
             else reading.version(db, told["id"], wanted)
         )
         old = new if old is None else old
-        found = reading.difference(repository, old, new, desk.noise()(origin(told["url"])))
+        found = reading.difference(repository, old, new, views.noise()(origin(told["url"])))
         versions = reading.versions(db, told["id"])
     side = form["view"] == "side"
     return _show(
-        desk,
+        views,
         request,
         "diff.html",
         told,
@@ -95,15 +95,15 @@ def difference(desk: Views, request: Request) -> Response:
     )
 
 
-def outlook(desk: Views, request: Request) -> Response:
+def outlook(views: Views, request: Request) -> Response:
     """How likely it has changed by now, by what other pages, and what the next cycle would do with it."""
-    with desk.reading() as repository:
+    with views.reading() as repository:
         told = reading.page(repository.store.db, request.path_params["page"])
-    found = subprocess_queries.foretold(desk.context, told)
-    why, _ = subprocess_queries.why(desk.context, told)
+    found = subprocess_queries.predict(views.context, told)
+    why, _ = subprocess_queries.why(views.context, told)
     relatives = [{"page": row["page"], "url": row["url"], "text": about_relative(row)} for row in found["relatives"]]
     return _show(
-        desk,
+        views,
         request,
         "outlook.html",
         told,
@@ -130,9 +130,9 @@ def _number(form: Form, name: str) -> int | None:
     return found
 
 
-def _show(desk: Views, request: Request, template: str, told: dict[str, Any], tab: str, **values: Any) -> Response:
+def _show(views: Views, request: Request, template: str, told: dict[str, Any], tab: str, **values: Any) -> Response:
     tabs = [(f"/pages/{told['id']}{path}", name, path == tab) for path, name in _TABS]
-    return desk.show(request, template, page=told, tabs=tabs, **values)
+    return views.show(request, template, page=told, tabs=tabs, **values)
 
 
 def _facts(told: dict[str, Any], versions: list[VersionRow], now: float) -> list[tuple[str, str]]:

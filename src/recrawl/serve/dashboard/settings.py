@@ -20,7 +20,7 @@ from recrawl.repository.turns import period_of
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Errors, Form
 from recrawl.serve.dashboard.views import Views
-from recrawl.serve.jobs.job_specs import within
+from recrawl.serve.jobs.job_specs import check_inside
 from recrawl.settings import SETTINGS, Seed, Setting, Settings, parse_value, write_seeds, write_values
 
 _TABS = (
@@ -39,14 +39,14 @@ _FOLLOW = ("url", "limit", "depth", "include", "exclude")
 _TABLE = {setting.name: setting for setting in SETTINGS}
 
 
-def shown(desk: Views, request: Request, template: str, **values: Any) -> Response:
+def show_settings(views: Views, request: Request, template: str, **values: Any) -> Response:
     """A page of the settings."""
     tabs = [(path, name, path == request.url.path) for path, name in _TABS]
     notice = "Saved. The next cycle takes it up." if request.query_params.get("saved") else ""
-    return desk.show(request, template, tabs=tabs, notice=notice, **{"errors": Errors(), **values})
+    return views.show(request, template, tabs=tabs, notice=notice, **{"errors": Errors(), **values})
 
 
-def saved(path: str) -> Response:
+def redirect_saved(path: str) -> Response:
     """Back to the form, which then says so."""
     return RedirectResponse(f"{path}?saved=1", 303)
 
@@ -54,12 +54,12 @@ def saved(path: str) -> Response:
 # -- sites -----------------------------------------------------------------------------------------------------------
 
 
-def seeds(desk: Views, request: Request) -> Response:
+def seeds(views: Views, request: Request) -> Response:
     """What is followed, and a form to follow more."""
-    return _seeds(desk, request, Form({}, _FOLLOW))
+    return _seeds(views, request, Form({}, _FOLLOW))
 
 
-def follow(desk: Views, request: Request, given: FormData) -> Response:
+def follow(views: Views, request: Request, given: FormData) -> Response:
     """Follow another site, or change what was said about one."""
     form = Form(given, _FOLLOW)
     url = form.read("url", seed_url)
@@ -70,35 +70,35 @@ def follow(desk: Views, request: Request, given: FormData) -> Response:
     if url is not None and not form.errors:
         try:
             with WRITING:
-                before = desk.settings()
+                before = views.settings()
                 old = next((seed for seed in before.seeds if seed.url == url), Seed(url))
                 added = Seed(url, depth, limit, include, exclude, old.allow_private, old.delay)
-                write_seeds(desk.context.settings_file, with_seeds(before, [added]).seeds)
+                write_seeds(views.context.settings_file, with_seeds(before, [added]).seeds)
         except UsageError as error:
             form.errors["include" if include else "exclude" if exclude else "url"] = str(error)
         else:
-            desk.context.scheduler.wake()
-            return saved("/settings")
-    return _seeds(desk, request, form)
+            views.context.scheduler.wake()
+            return redirect_saved("/settings")
+    return _seeds(views, request, form)
 
 
-def unfollow(desk: Views, request: Request, given: FormData) -> Response:
+def unfollow(views: Views, request: Request, given: FormData) -> Response:
     """Follow a site no longer."""
     del request
     with WRITING:
-        after, _ = without_seeds(desk.settings(), [str(given.get("url", ""))])
-        write_seeds(desk.context.settings_file, after.seeds)
-    desk.context.scheduler.wake()
-    return saved("/settings")
+        after, _ = without_seeds(views.settings(), [str(given.get("url", ""))])
+        write_seeds(views.context.settings_file, after.seeds)
+    views.context.scheduler.wake()
+    return redirect_saved("/settings")
 
 
-def _seeds(desk: Views, request: Request, form: Form) -> Response:
-    return shown(
-        desk,
+def _seeds(views: Views, request: Request, form: Form) -> Response:
+    return show_settings(
+        views,
         request,
         "settings_seeds.html",
         status=400 if form.errors else 200,
-        seeds=desk.settings().seeds,
+        seeds=views.settings().seeds,
         form=form.values,
         errors=form.errors,
     )
@@ -107,30 +107,30 @@ def _seeds(desk: Views, request: Request, form: Form) -> Response:
 # -- single values ---------------------------------------------------------------------------------------------------
 
 
-def policy(desk: Views, request: Request) -> Response:
+def policy(views: Views, request: Request) -> Response:
     """What is visited, and when."""
-    return _values(desk, request, _choosing(), None)
+    return _values(views, request, _choosing(), None)
 
 
-def limits(desk: Views, request: Request) -> Response:
+def limits(views: Views, request: Request) -> Response:
     """Everything else."""
-    return _values(desk, request, _limits(), None)
+    return _values(views, request, _limits(), None)
 
 
-def set_policy(desk: Views, request: Request, given: FormData) -> Response:
+def set_policy(views: Views, request: Request, given: FormData) -> Response:
     """Change what is visited, and when."""
     text, wanted = str(given.get("policy", "")), str(given.get(_OBJECTIVE, ""))
     errors = {}
     try:
-        text = aimed(text, wanted)
+        text = with_objective(text, wanted)
     except UsageError as error:
         errors[_OBJECTIVE] = str(error)
-    return _set(desk, request, _choosing(), {**given, "policy": text}, errors)
+    return _set(views, request, _choosing(), {**given, "policy": text}, errors)
 
 
-def set_limits(desk: Views, request: Request, given: FormData) -> Response:
+def set_limits(views: Views, request: Request, given: FormData) -> Response:
     """Change the limits."""
-    return _set(desk, request, _limits(), given)
+    return _set(views, request, _limits(), given)
 
 
 def _choosing() -> list[Setting]:
@@ -141,11 +141,11 @@ def _limits() -> list[Setting]:
     return [setting for setting in SETTINGS if setting.name not in _LATER and setting.name not in _CHOOSING]
 
 
-def aimed(text: str, objective: str) -> str:
+def with_objective(text: str, objective: str) -> str:
     """A policy with another objective; one that cannot be read is left for others to complain about.
 
-    >>> aimed("shock(batches=12)", "age"), aimed("shock(objective=age)", ""), aimed("round-robin", "")
-    ('shock(objective=age, batches=12)', 'shock(objective=age)', 'round-robin')
+    >>> with_objective("shock(batches=12)", "age"), with_objective("round-robin", "")
+    ('shock(objective=age, batches=12)', 'round-robin')
     """
     if not objective:
         return text
@@ -164,7 +164,7 @@ def aimed(text: str, objective: str) -> str:
 
 
 def _set(
-    desk: Views,
+    views: Views,
     request: Request,
     settings: list[Setting],
     given: Mapping[str, object],
@@ -173,10 +173,10 @@ def _set(
     form = Form(given, (setting.name for setting in settings))
     form.errors.update(errors)
     with WRITING:
-        before = desk.settings()
+        before = views.settings()
         changed: dict[str, Any] = {}
         for setting in settings:
-            value = form.read(setting.name, partial(_read, desk, setting.name), empty=True)
+            value = form.read(setting.name, partial(_read, views, setting.name), empty=True)
             if setting.name not in form.errors and value != before[setting.name]:
                 changed[setting.name] = value
         if not form.errors:
@@ -187,30 +187,30 @@ def _set(
             except UsageError as error:
                 form.errors[next(iter(changed), settings[0].name)] = str(error)
         if not form.errors:
-            write_values(desk.context.settings_file, changed)
+            write_values(views.context.settings_file, changed)
     if form.errors:
-        return _values(desk, request, settings, form)
-    desk.context.scheduler.wake()
-    return saved(request.url.path)
+        return _values(views, request, settings, form)
+    views.context.scheduler.wake()
+    return redirect_saved(request.url.path)
 
 
-def _read(desk: Views, name: str, text: str) -> Any:
+def _read(views: Views, name: str, text: str) -> Any:
     value = parse_value(name, text)
     if name == "importance":
-        within(desk.context.folder, value)
+        check_inside(views.context.folder, value)
     if name == "policy":
         make_policy(value)  # complains when it is none
     return value
 
 
-def _values(desk: Views, request: Request, settings: list[Setting], form: Form | None) -> Response:
-    values = desk.settings()
+def _values(views: Views, request: Request, settings: list[Setting], form: Form | None) -> Response:
+    values = views.settings()
     choosing = settings[0].name in _CHOOSING
-    fields = [_field(setting, form[setting.name] if form else written(values[setting.name])) for setting in settings]
+    fields = [_field(setting, form[setting.name] if form else value_text(values[setting.name])) for setting in settings]
     if choosing:
         fields.insert(1, _objective(values["policy"]))
-    return shown(
-        desk,
+    return show_settings(
+        views,
         request,
         "settings_values.html",
         status=400 if form is not None else 200,
@@ -251,10 +251,10 @@ def _objective(policy: str) -> dict[str, Any]:
     }
 
 
-def written(value: object) -> str:
+def value_text(value: object) -> str:
     """A setting's value as it can be given back.
 
-    >>> written(["a", "b"]), written(True), written(0.5)
+    >>> value_text(["a", "b"]), value_text(True), value_text(0.5)
     ('a, b', 'true', '0.5')
     """
     if isinstance(value, bool):

@@ -55,14 +55,14 @@ KIND_NAMES = {
 """Kinds of hints, for people."""
 
 
-def sites(desk: Views, request: Request) -> Response:
+def sites(views: Views, request: Request) -> Response:
     """All sites, sorted by a column."""
     wanted = request.query_params.get("sort", "origin")
     sort, down = wanted.lstrip("-"), wanted.startswith("-")
     if sort not in {name for name, _, _ in _HEADS}:
         sort, down = "origin", False
-    with desk.reading() as repository:
-        rows = reading.sites(repository.store.db, desk.now())
+    with views.reading() as repository:
+        rows = reading.sites(repository.store.db, views.now())
         believed = trust(repository)
         senders = pushers(repository.store.db)
     for row in rows:
@@ -70,7 +70,7 @@ def sites(desk: Views, request: Request) -> Response:
     rows.sort(key=lambda row: _order(row, sort), reverse=down)
     everything = bool(request.query_params.get("all"))
     shown = rows if everything else rows[:_AT_ONCE]
-    return desk.show(
+    return views.show(
         request,
         "sites.html",
         sites=shown,
@@ -83,11 +83,11 @@ def sites(desk: Views, request: Request) -> Response:
     )
 
 
-def site(desk: Views, request: Request) -> Response:
+def site(views: Views, request: Request) -> Response:
     """One site."""
-    now, number = desk.now(), min(request.path_params["site"], LARGEST)
-    values = desk.settings()
-    with desk.reading() as repository:
+    now, number = views.now(), min(request.path_params["site"], LARGEST)
+    values = views.settings()
+    with views.reading() as repository:
         db = repository.store.db
         row = next((row for row in reading.sites(db, now, only=number)), None)
         if row is None:
@@ -98,8 +98,8 @@ def site(desk: Views, request: Request) -> Response:
         depth = _depth(repository, values, row["origin"], now)
         stored = reading.stored(db, number)
         hints = trust(repository).get(row["origin"], [])
-    memory = memory_of(desk.context.folder)
-    return desk.show(
+    memory = memory_of(views.context.folder)
+    return views.show(
         request,
         "site.html",
         site=row,

@@ -21,7 +21,7 @@ from recrawl.repository.opening import options_of
 from recrawl.serve.context import Context
 from recrawl.serve.dashboard.page_cache import PageCache
 from recrawl.serve.dashboard.render import environment
-from recrawl.serve.problems import problem_of
+from recrawl.serve.problems import as_problem
 from recrawl.serve.security import checked_form, csrf_token
 from recrawl.settings import Settings
 
@@ -93,7 +93,7 @@ class Views:
 
     def problem(self, request: Request, error: RecrawlError) -> Response:
         """A page that says what went wrong."""
-        problem = problem_of(error)
+        problem = as_problem(error)
         head = {400: "That cannot be done", 404: "Not found", 403: "Refused"}.get(
             problem.status, "Something went wrong"
         )
@@ -127,7 +127,7 @@ class Views:
 
         async def endpoint(request: Request) -> Response:
             form = await checked_form(request, self.context)
-            return await run_in_threadpool(self._answered, lambda desk, asked: how(desk, asked, form), request)
+            return await run_in_threadpool(self._answered, lambda views, asked: how(views, asked, form), request)
 
         return endpoint
 
@@ -146,9 +146,9 @@ class Views:
         return {file.name: hashlib.blake2b(file.read_bytes(), digest_size=6).hexdigest() for file in STATIC.iterdir()}
 
 
-def theme(desk: Views, request: Request) -> Response:
+def theme(views: Views, request: Request) -> Response:
     """Light or dark, kept in a cookie; back to where it was asked for."""
-    del desk
+    del views
     wanted, back = request.query_params.get("to", ""), request.query_params.get("back", "/")
     inside = back.startswith("/") and not back.startswith(("//", "/\\")) and back.isprintable()
     answer = RedirectResponse(back if inside else "/", 303)

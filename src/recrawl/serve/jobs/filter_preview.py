@@ -1,12 +1,11 @@
-"""What a noise filter would have hidden, as a process: a question on standard input, the answer on standard output.
+"""What a noise filter would have hidden, computed in a child process.
 
-A process of its own because some pages take long to read, which cannot be interrupted.
+Some pages take long to parse, which cannot be interrupted within a process.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -17,35 +16,30 @@ from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
 from recrawl.repository.noise import preview
 from recrawl.repository.opening import load, options_of
+from recrawl.serve.jobs.processes import run_module
 from recrawl.settings import Filter
 
-_PATIENCE = 20.0
-"""Seconds that a preview may take."""
+_TIME_LIMIT = 20.0
+"""Seconds."""
 
 
-def tried(folder: Path, added: Filter) -> dict[str, Any]:
-    """What a filter would have hidden, asked in a process of its own; UsageError when it takes too long."""
-    question = json.dumps({"site": added.site, "selectors": added.selectors, "patterns": added.patterns})
-    command = [sys.executable, "-m", "recrawl.serve.jobs.filter_preview", str(folder)]
+def preview_filter(folder: Path, added: Filter) -> dict[str, Any]:
+    """Return what a filter would have hidden; raise UsageError after 20 s."""
     try:
-        ended = subprocess.run(  # noqa: S603
-            command, input=question, capture_output=True, text=True, timeout=_PATIENCE, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise UsageError("this takes too long to try: make it simpler") from None
-    if ended.returncode:
-        raise UsageError("this could not be tried")
-    found: dict[str, Any] = json.loads(ended.stdout)
+        out = run_module(__name__, str(folder), stdin=json.dumps(asdict(added)), seconds=_TIME_LIMIT)
+    except TimeoutError:
+        raise UsageError(f"the preview took more than {_TIME_LIMIT:g} s; use a simpler filter") from None
+    found: dict[str, Any] = json.loads(out)
     return found
 
 
 def main(folder: Path, question: str) -> str:
-    """Answer one question."""
-    asked = json.loads(question)
-    extra = Noise(tuple(asked["selectors"]), tuple(asked["patterns"]))
+    """Compute the preview of one filter, in the child process."""
+    added = json.loads(question)
+    extra = Noise(tuple(added["selectors"]), tuple(added["patterns"]))
     with Storage(folder) as repository:
-        before = options_of(load(folder)).noise(asked["site"])
-        return json.dumps(asdict(preview(repository, asked["site"], before, extra)))
+        before = options_of(load(folder)).noise(added["site"])
+        return json.dumps(asdict(preview(repository, added["site"], before, extra)))
 
 
 if __name__ == "__main__":

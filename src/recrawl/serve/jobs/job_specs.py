@@ -1,7 +1,7 @@
-"""The commands that clients may have run as jobs, and how what they ask for becomes a command line.
+"""Command lines of jobs, built from API requests.
 
-A value is always written as `--name=value`, so that none is taken for an option. Files are names on the shelf, which
-become paths here and nowhere else.
+A value is always passed as `--name=value`, so that no value is taken for an option. Files are names of uploads; only
+this module turns them into paths.
 """
 
 from __future__ import annotations
@@ -14,107 +14,107 @@ from typing import Any
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
 from recrawl.lab.replays.clairvoyant import Clairvoyant
-from recrawl.serve.jobs.queue import JobStep, Work
+from recrawl.serve.jobs.queue import JobSpec, JobStep
 from recrawl.serve.jobs.uploads import Uploads
 
 COMPARISON = "comparison"
-"""The job that the Lab of the dashboard runs."""
-_OWN = "history.parquet"
-_FILED = {"importance": ("file:", "clicks:"), "label": ("relevance:",)}
-"""Options whose values may name a file after such a word."""
+"""Name of the job that the Lab of the dashboard runs."""
+_OWN_HISTORY = "history.parquet"
+_FILE_PREFIXES = {"importance": ("file:", "clicks:"), "label": ("relevance:",)}
+"""Options whose values may name a file after such a prefix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command that can be run as a job."""
+    """A command that can run as a job."""
 
     name: str
     words: tuple[str, ...]
     reads: str = ""
-    """The member that names files of the shelf which come after the options."""
+    """Request field with the uploaded files to pass as positional arguments."""
     own: bool = False
-    """Without files, the repository's own history is taken."""
+    """Use the repository's own history if the request names no files."""
     writes: str = ""
-    """The member that names the file which it makes."""
+    """Request field with the name of the output file."""
     option: str = ""
-    """The option that names that file; it comes after the others, as it is, if empty."""
+    """Option for the output file; if empty, it is the last positional argument."""
     follows: str = ""
-    """The member whose words come after the options, as they are."""
+    """Request field with other positional arguments."""
     repository: bool = False
-    """It is about the repository that is served."""
+    """The command works on the served repository (-C)."""
     files: tuple[str, ...] = ()
-    """Options that name files of the shelf."""
+    """Options whose values are names of uploaded files."""
 
 
-def work(command: Command, given: Mapping[str, Any], folder: Path, shelf: Uploads) -> Work:
-    """What is to be done; complains about what cannot be."""
-    asked = {name: value for name, value in given.items() if value is not None}
-    policies = asked.get("policy", [])
+def job_spec(command: Command, given: Mapping[str, Any], folder: Path, uploads: Uploads) -> JobSpec:
+    """Return the job for a request; raise UsageError if a policy or file is invalid."""
+    request = {name: value for name, value in given.items() if value is not None}
+    policies = request.get("policy", [])
     for name in policies if isinstance(policies, list) else filter(None, [policies]):
         if name != Clairvoyant.name:
-            make_policy(name)  # complains when it is none
-    apart = {command.reads, command.writes, command.follows, *command.files}
-    options = [part for name, value in asked.items() if name not in apart for part in _option(name, value, shelf)]
-    options += [f"--{name}={shelf.find(file)}" for name in command.files for file in asked.get(name, ())]
-    read = [str(shelf.find(name)) for name in asked.get(command.reads, ())]
-    makes = str(asked.get(command.writes, ""))
-    if makes:
-        shelf.place(makes)
-    begin = ("-C", str(folder), *command.words) if command.repository else command.words
+            make_policy(name)  # raises UsageError for an invalid policy
+    special = {command.reads, command.writes, command.follows, *command.files}
+    options = [part for name, value in request.items() if name not in special for part in _option(name, value, uploads)]
+    options += [f"--{name}={uploads.find(file)}" for name in command.files for file in request.get(name, ())]
+    inputs = [str(uploads.find(name)) for name in request.get(command.reads, ())]
+    output = str(request.get(command.writes, ""))
+    if output:
+        uploads.path_for(output)
+    start = ("-C", str(folder), *command.words) if command.repository else command.words
 
     def steps(scratch: Path) -> list[JobStep]:
         made: list[JobStep] = []
-        sources = read
-        if command.own and not read:
-            made.append(exported(folder, scratch / _OWN))
-            sources = [str(scratch / _OWN)]
-        target = str(scratch / makes)
-        named = [f"--{command.option}={target}"] if makes and command.option else []
-        after = [*sources, *asked.get(command.follows, ()), *([target] if makes and not command.option else [])]
-        made.append(JobStep("Begun ...", (*begin, *options, *named, "--json", "--", *after)))
+        sources = inputs
+        if command.own and not inputs:
+            made.append(export_step(folder, scratch / _OWN_HISTORY))
+            sources = [str(scratch / _OWN_HISTORY)]
+        target = str(scratch / output)
+        named = [f"--{command.option}={target}"] if output and command.option else []
+        after = [*sources, *request.get(command.follows, ()), *([target] if output and not command.option else [])]
+        made.append(JobStep("Started ...", (*start, *options, *named, "--json", "--", *after)))
         return made
 
-    return Work(command.name, asked, steps, makes)
+    return JobSpec(command.name, request, steps, output)
 
 
-def comparison(folder: Path, policies: Sequence[str], budgets: Sequence[float], cycle: str) -> Work:
-    """What other policies or budgets would have found in the repository's own history."""
+def comparison(folder: Path, policies: Sequence[str], budgets: Sequence[float], cycle: str) -> JobSpec:
+    """Return the job that replays the repository's own history under several policies and budgets."""
 
     def steps(scratch: Path) -> list[JobStep]:
-        file = scratch / _OWN
+        file = scratch / _OWN_HISTORY
         chosen = [f"--policy={name}" for name in policies] + [f"--budget={budget!r}" for budget in budgets]
         how = [*chosen, f"--cycle={cycle}", "--seeds=1", "--workers=1", "--json", "--", str(file)]
-        compare = JobStep("Replaying it under the policies ...", ("lab", "compare", *how))
-        return [exported(folder, file), compare]
+        compare = JobStep("Replaying the history ...", ("lab", "compare", *how))
+        return [export_step(folder, file), compare]
 
-    return Work(COMPARISON, {"policies": list(policies), "budgets": list(budgets), "cycle": cycle}, steps)
-
-
-def exported(folder: Path, file: Path) -> JobStep:
-    """The repository's history as a file."""
-    return JobStep("Reading the history ...", ("-C", str(folder), "export", "--json", "--", str(file)))
+    return JobSpec(COMPARISON, {"policies": list(policies), "budgets": list(budgets), "cycle": cycle}, steps)
 
 
-def _option(name: str, value: Any, shelf: Uploads) -> list[str]:
+def export_step(folder: Path, file: Path) -> JobStep:
+    """Return the step that exports the repository's history to a file."""
+    return JobStep("Exporting the history ...", ("-C", str(folder), "export", "--json", "--", str(file)))
+
+
+def _option(name: str, value: Any, uploads: Uploads) -> list[str]:
     word = f"--{name.replace('_', '-')}"
     if isinstance(value, bool):
         return [word] if value else []
     values = value if isinstance(value, list) else [value]
-    return [f"{word}={_inside(name, item, shelf)}" for item in values]
+    return [f"{word}={_with_path(name, item, uploads)}" for item in values]
 
 
-def _inside(name: str, value: Any, shelf: Uploads) -> Any:
-    """A value that names a file names one of the shelf."""
-    for word in _FILED.get(name, ()):
+def _with_path(name: str, value: Any, uploads: Uploads) -> Any:
+    """Replace the name of an uploaded file in a value by its path."""
+    for word in _FILE_PREFIXES.get(name, ()):
         if isinstance(value, str) and value.startswith(word):
-            return f"{word}{shelf.find(value.removeprefix(word))}"
+            return f"{word}{uploads.find(value.removeprefix(word))}"
     return value
 
 
-def within(folder: Path, importance: str) -> None:
-    """Complain about a setting that would have a client name a file outside the repository."""
+def check_inside(folder: Path, importance: str) -> None:
+    """Raise UsageError if the setting `importance` names a file outside the repository's folder."""
     kind, colon, path = importance.partition(":")
-    if colon and f"{kind}:" in _FILED["importance"]:
+    if colon and f"{kind}:" in _FILE_PREFIXES["importance"]:
         inner = (folder / path).resolve()
         if not inner.is_relative_to(folder.resolve()):
-            raise UsageError("over HTTP only files in the repository's own folder can be named")
+            raise UsageError(f"'{path}' is outside the repository; over HTTP use a file inside its folder")

@@ -1,7 +1,7 @@
-"""Work that takes long, done by the command line in processes of its own, one job at a time.
+"""Long commands run as jobs: child processes at low priority, one job at a time.
 
-A job runs at a low priority, must not hold up answers, tells how far it is and can be ended at any time. What it writes
-is put on the shelf when it is whole. Jobs are forgotten when the service ends; the files stay.
+A job reports progress and can be cancelled at any time. Its output file appears among the uploads when it is complete.
+Jobs are forgotten when the service stops; their files stay.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,61 +18,68 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from recrawl.errors import NotKnown, RecrawlError
 from recrawl.repository.words import PROGRESS
-from recrawl.serve.jobs.priority import lower_priority
+from recrawl.serve.jobs.processes import lower_priority
 from recrawl.serve.jobs.uploads import Uploads
 
-_LONGEST = 3600.0
-"""Seconds after which a job is given up."""
-_POLITE = 10
-_KEPT = 50
-"""Jobs that are remembered."""
-_LARGEST = 50_000_000
-"""Bytes of an answer; what is larger belongs in a file."""
+JOB_RUNNING = "Another job is running: wait for it, or cancel it."
+_TIME_LIMIT = 3600.0
+"""Seconds after which a job is killed."""
+_NICE = 10
+_HISTORY = 50
+"""Jobs kept in memory."""
+_MAX_RESULT = 50_000_000
+"""Most bytes of a job's JSON result."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobStep:
     """One command of a job."""
 
-    told: str
-    """What is said while it runs."""
+    message: str
+    """Progress message while it runs."""
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What a job does."""
+class JobSpec:
+    """What a job runs."""
 
     name: str
-    asked: dict[str, Any]
-    """What a client wanted, as it said it."""
+    request: dict[str, Any]
+    """The client's request."""
     steps: Callable[[Path], Sequence[JobStep]]
-    """The commands, given a folder for what is needed in between; the last one prints the answer as JSON."""
-    makes: str = ""
-    """The file in that folder which is put on the shelf at the end, under the same name."""
+    """Returns the commands, given a temporary folder; the last one prints the result as JSON."""
+    output: str = ""
+    """Output file in that folder, moved to the uploads at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job, and how far it has come."""
+    """A job and its progress."""
 
     number: int
     name: str
-    asked: dict[str, Any]
+    request: dict[str, Any]
     began: float
     state: Literal["running", "done", "failed", "cancelled"] = "running"
-    told: str = ""
+    message: str = ""
+    """Progress message."""
     finished: float | None = None
     result: Any = None
     file: str = ""
-    """What it has put on the shelf."""
+    """Name of its output file among the uploads."""
     error: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the job under the API's keys: `asked` is the request, `told` the progress message."""
+        fields = asdict(self)
+        return {"asked": fields.pop("request"), "told": fields.pop("message"), **fields}
 
 
 class Jobs:
@@ -79,60 +87,60 @@ class Jobs:
 
     def __init__(
         self,
-        shelf: Uploads,
-        tell: Callable[[str, dict[str, Any]], None] = lambda _kind, _data: None,
+        uploads: Uploads,
+        publish: Callable[[str, dict[str, Any]], None] = lambda _kind, _data: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._shelf = shelf
-        self._tell = tell
+        self._uploads = uploads
+        self._publish = publish
         self._clock = clock
         self._lock = threading.Lock()
         self._jobs: list[Job] = []
         self._process: subprocess.Popen[str] | None = None
-        self._ending = False
+        self._closing = False
         self.changes = 0
-        """Grows whenever a job does."""
-        atexit.register(self.close)  # it would go on without us
+        """Incremented at every change of a job."""
+        atexit.register(self.close)  # a child process would outlive this one
 
-    def begin(self, work: Work) -> Job | None:
-        """Begin a job; None when one runs already."""
+    def start(self, spec: JobSpec) -> Job | None:
+        """Start a job; return None if one is running."""
         with self._lock:
-            if self._ending or (self._jobs and self._jobs[-1].state == "running"):
+            if self._closing or (self._jobs and self._jobs[-1].state == "running"):
                 return None
             number = self._jobs[-1].number + 1 if self._jobs else 1
-            job = Job(number, work.name, work.asked, self._clock())
-            self._jobs = [*self._jobs[1 - _KEPT :], job]
+            job = Job(number, spec.name, spec.request, self._clock())
+            self._jobs = [*self._jobs[1 - _HISTORY :], job]
             self.changes += 1
-        threading.Thread(target=self._run, args=(work, number), name="job", daemon=True).start()
+        threading.Thread(target=self._run, args=(spec, number), name="job", daemon=True).start()
         return job
 
-    def listed(self) -> list[Job]:
-        """The jobs that are remembered, newest first."""
+    def newest_first(self) -> list[Job]:
+        """Return the known jobs, newest first."""
         with self._lock:
             return self._jobs[::-1]
 
     def find(self, number: int) -> Job:
-        """One job; NotKnown when it is not remembered."""
-        found = next((job for job in self.listed() if job.number == number), None)
+        """Return a job; raise NotKnown if it is unknown or forgotten."""
+        found = next((job for job in self.newest_first() if job.number == number), None)
         if found is None:
-            raise NotKnown("there is no such job")
+            raise NotKnown(f"there is no job {number}")
         return found
 
     def last(self, name: str) -> Job | None:
-        """The newest job of a name."""
-        return next((job for job in self.listed() if job.name == name), None)
+        """Return the newest job of a name."""
+        return next((job for job in self.newest_first() if job.name == name), None)
 
     def cancel(self, number: int) -> Job:
-        """End a job; one that has ended stays as it is."""
+        """Cancel a job; one that has ended stays as it is."""
         if self.find(number).state == "running":
-            self._update(number, state="cancelled", told="", finished=self._clock())
+            self._update(number, state="cancelled", message="", finished=self._clock())
             self._kill()
         return self.find(number)
 
     def close(self) -> None:
-        """End what runs."""
+        """Kill the running job and start no more."""
         with self._lock:
-            self._ending = True
+            self._closing = True
         self._kill()
 
     def _kill(self) -> None:
@@ -142,37 +150,35 @@ class Jobs:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
-    def _run(self, work: Work, number: int) -> None:
+    def _run(self, spec: JobSpec, number: int) -> None:
         with tempfile.TemporaryDirectory(prefix="recrawl-job-") as scratch:
             try:
                 out = "null"
-                for step in work.steps(Path(scratch)):
-                    self._update(number, told=step.told)
+                for step in spec.steps(Path(scratch)):
+                    self._update(number, message=step.message)
                     out = self._command(number, step.words, Path(scratch))
-                if work.makes:
-                    self._shelve(Path(scratch) / work.makes, work.makes)
+                if spec.output:
+                    self._keep_output(Path(scratch) / spec.output, spec.output)
                 result = json.loads(out)
-                self._update(number, state="done", told="", result=result, file=work.makes, finished=self._clock())
+                self._update(number, state="done", message="", result=result, file=spec.output, finished=self._clock())
             except (RecrawlError, OSError, ValueError) as error:
-                self._update(number, state="failed", told="", error=str(error), finished=self._clock())
-        self._tell("job", {"name": work.name, "number": number, "state": self.find(number).state})
+                self._update(number, state="failed", message="", error=str(error), finished=self._clock())
+        self._publish("job", {"name": spec.name, "number": number, "state": self.find(number).state})
 
-    def _shelve(self, made: Path, name: str) -> None:
-        part = self._shelf.part(name)
-        with made.open("rb") as source, part.open("wb") as target:
-            while piece := source.read(1 << 20):
-                target.write(piece)
-        self._shelf.keep(part, name)
+    def _keep_output(self, made: Path, name: str) -> None:
+        partial = self._uploads.partial(name)
+        shutil.copyfile(made, partial)
+        self._uploads.commit(partial, name)
 
     def _command(self, number: int, words: Sequence[str], scratch: Path) -> str:
-        """What a command printed; RecrawlError with what it complained of when it failed."""
+        """Run a command and return its standard output; raise RecrawlError with its error message if it fails."""
         printed = scratch / "printed"
         temporary = scratch / "temporary"
         temporary.mkdir(exist_ok=True)
-        kept = {"RECRAWL_PROGRESS": "lines", "TMPDIR": str(temporary), "RECRAWL_CACHE": str(scratch / "cache")}
+        variables = {"RECRAWL_PROGRESS": "lines", "TMPDIR": str(temporary), "RECRAWL_CACHE": str(scratch / "cache")}
         with printed.open("wb") as out, self._lock:
-            if self._ending or next(job.state for job in self._jobs if job.number == number) != "running":
-                raise RecrawlError("it was ended")
+            if self._closing or next(job.state for job in self._jobs if job.number == number) != "running":
+                raise RecrawlError("the job was cancelled")
             process = self._process = subprocess.Popen(  # noqa: S603 - our own program; values never become options
                 [sys.executable, "-m", "recrawl", *words],
                 stdin=subprocess.DEVNULL,
@@ -180,40 +186,40 @@ class Jobs:
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                env={**os.environ, **kept},
+                env={**os.environ, **variables},
                 start_new_session=True,
             )
-        lower_priority(process.pid, _POLITE)
-        timer = threading.Timer(_LONGEST, self._kill)
+        lower_priority(process.pid, _NICE)
+        timer = threading.Timer(_TIME_LIMIT, self._kill)
         timer.start()
         try:
-            complaint = self._hear(number, process)
+            error = self._read_progress(number, process)
         finally:
             timer.cancel()
             with self._lock:
-                if self._process is process:  # the next job may have begun
+                if self._process is process:  # the next job may have started
                     self._process = None
         if process.returncode:
-            raise RecrawlError(complaint.removeprefix("recrawl: ")[-500:] or "it was ended, or took over an hour")
-        if printed.stat().st_size > _LARGEST:
-            raise RecrawlError("its answer is too large to be told here: use the command line")
+            raise RecrawlError(error.removeprefix("recrawl: ")[-500:] or "the job was killed, or took over an hour")
+        if printed.stat().st_size > _MAX_RESULT:
+            raise RecrawlError(f"the result is larger than {_MAX_RESULT:,} bytes; use the command line")
         return printed.read_text(encoding="utf-8", errors="replace")
 
-    def _hear(self, number: int, process: subprocess.Popen[str]) -> str:
-        """Hear what a command tells until it ends; what it said last beside how far it was."""
+    def _read_progress(self, number: int, process: subprocess.Popen[str]) -> str:
+        """Read a command's stderr until it ends; return its last line that is not progress."""
         last = ""
         assert process.stderr is not None
         with process.stderr:
             for line in process.stderr:
                 if line.startswith(PROGRESS):
-                    self._update(number, told=line.removeprefix(PROGRESS).strip()[:300])
+                    self._update(number, message=line.removeprefix(PROGRESS).strip()[:300])
                 else:
                     last = line.strip() or last
         process.wait()
         return last
 
     def _update(self, number: int, **changes: Any) -> None:
-        """Change a job that runs; one that was ended stays so."""
+        """Change a running job; one that has ended stays as it is."""
         with self._lock:
             self.changes += 1
             self._jobs = [

@@ -1,63 +1,54 @@
-"""Questions that may look at every page and visit: asked in a process of their own where there are many.
+"""Queries that may read every page and visit; in a large repository they run in a child process.
 
-Such a question takes seconds of computing and hundreds of megabytes there. In the service's own process it would hold
-up all other answers meanwhile, and the memory would stay; so the command line is asked, at a low priority. Where there
-are few pages, starting a process would take longer than the answer.
+There such a query takes seconds of CPU time and hundreds of megabytes. In the service's own process it would block
+other responses and the memory would not be freed. In a small repository starting a process would take longer than the
+query.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
-from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
 from recrawl.repository import prediction
 from recrawl.repository.why import reasons
 from recrawl.serve.context import Context
-from recrawl.serve.jobs.priority import lower_priority
+from recrawl.serve.jobs.processes import run_module
 from recrawl.serve.problems import Problem
 
 LARGE = 50_000
-"""Pages from which on another process is asked."""
-_PATIENCE = 120.0
-_POLITE = 5
+"""Pages above which queries run in a child process."""
+_TIME_LIMIT = 120.0
+"""Seconds."""
 
 
 def why(context: Context, page: dict[str, Any]) -> tuple[list[str], dict[str, Any] | None]:
-    """Why a page is visited or not, in sentences; and what the next cycle plans with it."""
-    with context.apart() as repository:
+    """Return why a page is visited or not, in sentences, and what the next cycle plans for it."""
+    with context.dedicated() as repository:
         if not _large(repository):
             return reasons(repository, context.settings(), page, context.clock())
-    told = command(context, "why", "--json", "--", page["url"])
-    return told["why"], told["plan"]
+    found = run_command(context, "why", "--json", "--", page["url"])
+    return found["why"], found["plan"]
 
 
-def foretold(context: Context, page: dict[str, Any]) -> dict[str, Any]:
-    """How likely a page has changed by now."""
-    with context.apart() as repository:
+def predict(context: Context, page: dict[str, Any]) -> dict[str, Any]:
+    """Return the probability that a page has changed since its last visit, and what it is based on."""
+    with context.dedicated() as repository:
         if not _large(repository):
             return prediction.foretold(repository, page, context.clock())
-    found: dict[str, Any] = command(context, "predict", "--json", "--", page["url"])
+    found: dict[str, Any] = run_command(context, "predict", "--json", "--", page["url"])
     return found
 
 
-def command(context: Context, *words: str) -> Any:
-    """What a command of ours prints as JSON, about the repository that is served."""
-    line = [sys.executable, "-m", "recrawl", "-C", str(context.folder), *words]
-    with context.places:
-        child = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        lower_priority(child.pid, _POLITE)
+def run_command(context: Context, *words: str) -> Any:
+    """Run a recrawl command on the served repository and return its JSON output."""
+    with context.query_slots:
         try:
-            out, err = child.communicate(timeout=_PATIENCE)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.communicate()
-            raise Problem(503, f"This takes too long here: use 'recrawl {words[0]}'.") from None
-    if child.returncode:
-        raise UsageError(err.strip().removeprefix("recrawl: ")[:500] or "this could not be told")
+            out = run_module("recrawl", "-C", str(context.folder), *words, seconds=_TIME_LIMIT)
+        except TimeoutError:
+            detail = f"The query took more than {_TIME_LIMIT:g} s: use 'recrawl {words[0]}' on the command line."
+            raise Problem(503, detail) from None
     return json.loads(out)
 
 

@@ -1,6 +1,6 @@
-"""The repository's shelf: the folder `files`, the one place where clients may put, read and name files.
+"""Uploaded files: the folder `files` of the repository, the only place where clients may write, read and name files.
 
-A name is a name and never a path; what is there as a link to somewhere else is treated as if it were not there.
+A file name is never a path, and symbolic links in the folder are ignored.
 """
 
 from __future__ import annotations
@@ -19,57 +19,57 @@ _PART = ".part"
 
 
 class Uploads:
-    """The files of one repository; the folder is made when something is first put there."""
+    """The uploaded files of one repository; the folder is created on the first upload."""
 
     def __init__(self, repository: Path) -> None:
         self._folder = repository / FOLDER
 
-    def place(self, name: str) -> Path:
-        """Where a file of this name is put; UsageError when it is no name."""
+    def path_for(self, name: str) -> Path:
+        """Return the path to write a file to; raise UsageError for an invalid name."""
         if not _NAME.fullmatch(name):
-            raise UsageError("a file's name is of letters, digits, dots and dashes, at most 100; it is no path")
+            raise UsageError(f"invalid file name '{name}'; use at most 100 letters, digits, dots, dashes, underscores")
         path = self._folder / name
         if path.is_symlink() or path.is_dir():
-            raise UsageError(f"'{name}' cannot be written: what is there is no plain file")
+            raise UsageError(f"cannot write '{name}': it exists and is not a regular file")
         self._folder.mkdir(exist_ok=True)
         return path
 
     def find(self, name: str) -> Path:
-        """A file, or a folder that somebody put there by hand; NotKnown when there is none."""
+        """Return a file, or a folder that the owner put there by hand; raise NotKnown if missing."""
         path = self._folder / name
         if not _NAME.fullmatch(name) or path.is_symlink() or not path.exists():
-            raise NotKnown(f"there is no file '{name}' on the shelf")
+            raise NotKnown(f"there is no uploaded file '{name}'")
         return path
 
-    def listed(self) -> list[dict[str, Any]]:
-        """What is there, by name."""
+    def entries(self) -> list[dict[str, Any]]:
+        """Return name, size and time of the files, by name."""
         return [
             {"name": path.name, "bytes": path.stat().st_size if path.is_file() else None, "at": path.stat().st_mtime}
             for path in sorted(self._folder.glob("*"))
             if _NAME.fullmatch(path.name) and not path.is_symlink()
         ]
 
-    def used(self) -> int:
-        """Bytes of the files, those on their way in too; folders are the owner's own affair."""
+    def used_bytes(self) -> int:
+        """Return the total size of the files, including partial uploads, without folders."""
         return sum(path.stat().st_size for path in self._folder.glob("*") if path.is_file() and not path.is_symlink())
 
     def remove(self, name: str) -> None:
-        """Take a file away."""
+        """Delete a file."""
         path = self.find(name)
         if path.is_dir():
-            raise UsageError(f"'{name}' is a folder: who put it there can take it away")
+            raise UsageError(f"'{name}' is a folder; delete it in the file system")
         path.unlink()
 
-    def part(self, name: str) -> Path:
-        """Where what will be the file `name` is written until it is whole."""
-        return self.place(name).with_name(f".{secrets.token_hex(8)}{_PART}")
+    def partial(self, name: str) -> Path:
+        """Return a temporary path for an incomplete upload of the file `name`."""
+        return self.path_for(name).with_name(f".{secrets.token_hex(8)}{_PART}")
 
-    def keep(self, part: Path, name: str) -> None:
-        """What was written is the file now, in place of one that was there."""
-        part.replace(self.place(name))
+    def commit(self, partial: Path, name: str) -> None:
+        """Turn a complete upload into the file `name`, replacing an existing one."""
+        partial.replace(self.path_for(name))
 
-    def tidy(self) -> None:
-        """Remove what never became whole."""
+    def remove_partial(self) -> None:
+        """Delete incomplete uploads."""
         for path in self._folder.glob(f".*{_PART}"):
             with contextlib.suppress(OSError):
                 path.unlink()

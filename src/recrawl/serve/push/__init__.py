@@ -1,1 +1,7 @@
-"""push."""
+"""Push: other servers announce changes to the service (IndexNow, WebSub); and outgoing POST requests.
+
+receivers.py       /indexnow and /websub/NAME
+indexnow_keys.py   checks that a host owns the IndexNow key that was sent for it
+websub.py          WebSub subscriptions and their renewal
+webhooks.py        POST with limits, for webhooks and hubs
+"""

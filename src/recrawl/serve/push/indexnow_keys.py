@@ -1,9 +1,8 @@
-"""Whether who shows an IndexNow key speaks for the host: the host has the key in a file, as the protocol wants it.
+"""Verification of IndexNow keys: the host must publish the key in a file, as the protocol requires.
 
-The file is `KEY.txt` at the root of the host, or where the push says (`keyLocation`); then it speaks for what lies in
-its folder only. It is asked for once a day: what was found lies in the store. Few files are asked for in an hour, only
-of sites that the repository holds, without following redirects, under the rules for inner addresses that crawls of the
-site have, and not while the server wants to be left alone.
+The file is `KEY.txt` at the root of the host, or at `keyLocation`, where it covers only URLs in its own folder. Results
+are stored and valid for a day. At most 10 files per host and hour are fetched, only from sites in the repository,
+without redirects, under the site's rules for private addresses, and not while the server asked to back off.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import hashlib
 import sqlite3
 from dataclasses import dataclass
 
+from recrawl.columns import DAY, HOUR
 from recrawl.crawl.options import CrawlOptions
 from recrawl.discover.urls import canonical, origin
 from recrawl.fetch.http import Client, FetchLimits, Request
@@ -19,62 +19,61 @@ from recrawl.model import Answer
 from recrawl.record.questions import ask
 from recrawl.serve.problems import Problem
 
-_GOOD = 86400.0
-"""Seconds for which a file that held the key counts."""
-_BAD = 3600.0
-"""Seconds after which a file that did not is looked at again."""
-_SILENT = 300.0
-"""The same where there was no answer that says anything."""
-_AN_HOUR = 10
-"""Files of one host that are asked for in an hour."""
-_LARGEST = 4096
-_LONGEST = 2048
-_LIMITS = FetchLimits(max_bytes=_LARGEST, connect_seconds=5.0, total_seconds=10.0, stall_seconds=5.0)
+_VALID_SECONDS = DAY
+"""How long a file that holds the key is trusted."""
+_INVALID_SECONDS = HOUR
+"""After how long a file that does not hold the key is fetched again."""
+_NO_ANSWER_SECONDS = 300.0
+"""The same after a failed fetch or a server error."""
+_FILES_PER_HOUR = 10
+"""Key files fetched per host and hour."""
+_MAX_URL = 2048
+_LIMITS = FetchLimits(max_bytes=4096, connect_seconds=5.0, total_seconds=10.0, stall_seconds=5.0)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyClaim:
-    """A key that was shown for a host."""
+    """An IndexNow push: URLs of a host, and the key that proves it comes from the host."""
 
     host: str
     key: str
     urls: list[str]
     location: str = ""
-    """Where the file is; at the host's root if not said."""
+    """URL of the key file; empty: at the host's root."""
 
 
-def check(db: sqlite3.Connection, claim: KeyClaim, options: CrawlOptions, now: float) -> None:
-    """Raise a problem unless the host's file holds the key."""
-    for place in _places(claim):
-        _check(db, claim, place, options, now)
+def verify_key(db: sqlite3.Connection, claim: KeyClaim, options: CrawlOptions, now: float) -> None:
+    """Raise a Problem unless the host's key file holds the key."""
+    for url in _key_urls(claim):
+        _verify_file(db, claim, url, options, now)
 
 
-def _check(db: sqlite3.Connection, claim: KeyClaim, place: str, options: CrawlOptions, now: float) -> None:
-    where = origin(place)
-    site = ask(db, "SELECT held_until FROM sites WHERE origin = ?", (where,))
+def _verify_file(db: sqlite3.Connection, claim: KeyClaim, place: str, options: CrawlOptions, now: float) -> None:
+    site_origin = origin(place)
+    site = ask(db, "SELECT held_until FROM sites WHERE origin = ?", (site_origin,))
     if not site:
-        return  # nothing of it is kept here, so what it says is of no use and is not taken
+        return  # the repository has no page of this site, so its URLs are not accepted anyway
     mark = hashlib.sha256(claim.key.encode()).hexdigest()
     kept = ask(db, "SELECT * FROM proofs WHERE host = ? AND key = ? AND location = ?", (claim.host, mark, place))
     if kept and kept[0]["at"] <= now < kept[0]["again"]:
         good, detail = bool(kept[0]["good"]), kept[0]["detail"]
     else:
-        _ration(db, claim.host, now)
+        _check_rate(db, claim.host, now)
         if site[0]["held_until"] > now:
-            raise Problem(503, "The host asked to be left alone for a while.", headers={"retry-after": "3600"})
-        known = options.sites.get(where)
-        private = options.allow_private or bool(known and known.allow_private)
-        good, detail, lasts = _judged(fetch(place, private, options.agent), claim.key)
+            raise Problem(503, "The host asked us to back off; try again later.", headers={"retry-after": "3600"})
+        site_options = options.sites.get(site_origin)
+        private = options.allow_private or bool(site_options and site_options.allow_private)
+        good, detail, lasts = _verdict(fetch(place, private, options.agent), claim.key)
         db.execute(
             "INSERT OR REPLACE INTO proofs (host, key, location, at, good, again, detail) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (claim.host, mark, place, now, int(good), now + lasts, detail),
         )
     if not good:
-        raise Problem(403, f"The host does not have this key: {detail}.")
+        raise Problem(403, f"Key not confirmed by the host: {detail}.")
 
 
 def fetch(url: str, allow_private: bool, agent: str) -> Answer:
-    """One small file; the answer says why when it could not be had."""
+    """Fetch one small file; a failure is reported in the answer."""
     client = Client(agent=agent, limits=_LIMITS, room=1)
     try:
         client.start(0, Request(url, allow_private=allow_private))
@@ -85,36 +84,36 @@ def fetch(url: str, allow_private: bool, agent: str) -> Answer:
         client.close()
 
 
-def _places(claim: KeyClaim) -> list[str]:
-    """Where the files are, one for each server that is spoken of; a problem when they cannot speak for it."""
+def _key_urls(claim: KeyClaim) -> list[str]:
+    """Return the key file of each server in the claim; raise a Problem if `keyLocation` does not cover the URLs."""
     urls = [url for url in map(canonical, claim.urls) if url is not None]
     if not claim.location:
         return sorted({f"{origin(url)}/{claim.key}.txt" for url in urls})
-    place = canonical(claim.location) if len(claim.location) <= _LONGEST else None
+    place = canonical(claim.location) if len(claim.location) <= _MAX_URL else None
     if place is None or any(origin(url) != origin(place) for url in urls):
-        raise Problem(422, "keyLocation is an address on the same host.")
+        raise Problem(422, "keyLocation must be a URL on the same host.")
     folder = place.partition("?")[0].rpartition("/")[0] + "/"
     if not all(url.startswith(folder) for url in urls):
-        raise Problem(422, "An address is not in the folder that keyLocation speaks for.")
+        raise Problem(422, "A URL is outside the folder of keyLocation.")
     return [place] if urls else []
 
 
-def _ration(db: sqlite3.Connection, host: str, now: float) -> None:
-    """Only so many files of a host an hour; and what is over is forgotten."""
-    db.execute("DELETE FROM proofs WHERE again <= ? AND at <= ?", (now, now - 3600.0))
+def _check_rate(db: sqlite3.Connection, host: str, now: float) -> None:
+    """Raise a Problem if too many key files of a host were fetched in the last hour; delete expired results."""
+    db.execute("DELETE FROM proofs WHERE again <= ? AND at <= ?", (now, now - HOUR))
     sql = "SELECT count(*) FROM proofs WHERE host = ? AND at > ?"
-    (asked,) = db.execute(sql, (host, now - 3600.0)).fetchone()
-    if asked >= _AN_HOUR:
-        raise Problem(429, "Too many key files; come again in an hour.", headers={"retry-after": "3600"})
+    (fetched,) = db.execute(sql, (host, now - HOUR)).fetchone()
+    if fetched >= _FILES_PER_HOUR:
+        raise Problem(429, "Too many key files for this host; try again in an hour.", headers={"retry-after": "3600"})
 
 
-def _judged(answer: Answer, key: str) -> tuple[bool, str, float]:
-    """Whether the file holds the key, what is said of it, and for how long that counts."""
+def _verdict(answer: Answer, key: str) -> tuple[bool, str, float]:
+    """Return whether the file holds the key, why not, and how many seconds that is valid."""
     if answer.failure is not None:
-        return False, f"{answer.url} could not be had ({answer.detail})"[:300], _SILENT
+        return False, f"{answer.url} could not be fetched ({answer.detail})"[:300], _NO_ANSWER_SECONDS
     if answer.status != 200:
-        lasts = _BAD if answer.status < 500 else _SILENT
-        return False, f"{answer.url} was answered with HTTP {answer.status}"[:300], lasts
+        lasts = _INVALID_SECONDS if answer.status < 500 else _NO_ANSWER_SECONDS
+        return False, f"{answer.url} returned HTTP {answer.status}"[:300], lasts
     if answer.body.decode("utf-8", "replace").strip("\ufeff \t\r\n") != key:
-        return False, f"{answer.url} holds something else"[:300], _BAD
-    return True, "", _GOOD
+        return False, f"{answer.url} does not contain the key"[:300], _INVALID_SECONDS
+    return True, "", _VALID_SECONDS

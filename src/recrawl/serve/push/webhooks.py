@@ -1,6 +1,6 @@
-"""POST to a server that the settings name: bounded in time and size, and without following redirects.
+"""POST to a configured server, with limits on time and size.
 
-A redirect could lead where the one who wrote the settings never wanted to send anything.
+Redirects are not followed: they could lead to servers that the settings do not name.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from urllib.parse import urlsplit
 
 import certifi
 
-_SECONDS = 10.0
-_ANSWER = 65_536
+_TIMEOUT = 10.0
+_MAX_RESPONSE = 65_536
 
 
 class NoAnswer(OSError):
-    """The server could not be reached, or what it said made no sense."""
+    """The server could not be reached, or its response is not valid HTTP."""
 
 
 def post(target: str, body: bytes, headers: Mapping[str, str]) -> int:
-    """The status that the server answered with; NoAnswer when it did not."""
+    """Return the status of the response; raise NoAnswer if there is none."""
     parts = urlsplit(target)
     connection: http.client.HTTPConnection
     try:
         if parts.scheme == "https":
-            safe = ssl.create_default_context(cafile=certifi.where())
-            connection = http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=_SECONDS, context=safe)
+            tls = ssl.create_default_context(cafile=certifi.where())
+            connection = http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT, context=tls)
         else:
-            connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS)
+            connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT)
         try:
             path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             connection.request("POST", path, body, dict(headers))
-            answer = connection.getresponse()
-            answer.read(_ANSWER)
-            return answer.status
+            response = connection.getresponse()
+            response.read(_MAX_RESPONSE)
+            return response.status
         finally:
             connection.close()
     except (OSError, http.client.HTTPException, ValueError) as error:

@@ -1,11 +1,10 @@
-"""WebSub subscriptions: feeds whose hubs tell us when there is something new.
+"""WebSub subscriptions: hubs notify the service when a feed has new entries.
 
-The name in the address of the callback is drawn at random, and so is the secret that the hub signs with: only who was
-told can send, and only what was signed is believed.
+The callback URL contains a random name, and the hub signs with a random secret; unsigned content is ignored.
 
-A hub grants a subscription for a while, and forgets it then. So it is asked again when most of that time is over, and
-again after longer and longer pauses if it does not confirm; what was granted counts until its end. `Renewals` does
-that. When to ask next lies in the store, so a restart changes nothing.
+A hub grants a subscription for a limited time (the lease). `Renewals` requests a renewal after 70 % of the lease, and
+retries with growing pauses if the hub does not confirm. The time of the next request is in the store, so it survives
+a restart.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from recrawl.columns import DAY
 from recrawl.discover.urls import canonical
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record.questions import ask
@@ -28,119 +28,119 @@ from recrawl.serve.problems import Problem
 from recrawl.serve.push.webhooks import NoAnswer, post
 
 LEASE = 10 * 86400
-"""Seconds for which a subscription is asked."""
-PART = 0.7
-"""The share of the granted time after which it is asked for again."""
-_SOONEST = 60.0
-"""Seconds between two questions to a hub, however short the time that it grants."""
+"""Requested lease, in seconds."""
+RENEW_AFTER = 0.7
+"""Share of the lease after which a renewal is requested."""
+_MIN_INTERVAL = 60.0
+"""Least seconds between two requests to a hub, however short the lease."""
 _FIRST_RETRY = 300.0
-_LAST_RETRY = 86400.0
-_LOOK = 15.0
-_ERROR = 300
-_LISTED = "name, topic, hub, state, created, expires, due, tries, error"
+_LAST_RETRY = DAY
+_CHECK_INTERVAL = 15.0
+_MAX_ERROR = 300
+_PUBLIC_COLUMNS = "name, topic, hub, state, created, expires, due, tries, error"
 
 
 def find(db: sqlite3.Connection, name: str) -> dict[str, Any] | None:
-    """A subscription by the name of its callback."""
+    """Return the subscription with this callback name."""
     rows = ask(db, "SELECT * FROM subscriptions WHERE name = ?", (name,))
     return rows[0] if rows else None
 
 
-def listed(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    """All of them, without their secrets."""
-    return ask(db, f"SELECT {_LISTED} FROM subscriptions ORDER BY topic")  # noqa: S608
+def subscriptions(db: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Return all subscriptions, without their secrets."""
+    return ask(db, f"SELECT {_PUBLIC_COLUMNS} FROM subscriptions ORDER BY topic")  # noqa: S608
 
 
 def active(row: dict[str, Any], now: float) -> bool:
-    """Whether the hub has confirmed it, and it is not over."""
+    """Return whether the hub has confirmed the subscription and its lease has not expired."""
     return bool(row["state"] == "active" and row["expires"] > now)
 
 
-def troubles(db: sqlite3.Connection, now: float) -> list[str]:
-    """What is wrong with subscriptions, in sentences for people."""
-    told = []
-    for row in listed(db):
+def subscription_problems(db: sqlite3.Connection, now: float) -> list[str]:
+    """Describe failed subscriptions, one sentence each."""
+    found = []
+    for row in subscriptions(db):
         if row["state"] == "denied":
-            told.append(f"The hub {row['hub']} has refused the subscription to {row['topic']}.")
+            found.append(f"The hub {row['hub']} denied the subscription to {row['topic']}.")
         elif row["error"]:
-            until = f"it counts until {stamp(row['expires'])}" if active(row, now) else "nothing comes from it any more"
-            told.append(
-                f"The hub {row['hub']} does not renew the subscription to {row['topic']}: {row['error']}; {until}."
+            until = f"valid until {stamp(row['expires'])}" if active(row, now) else "expired"
+            found.append(
+                f"The hub {row['hub']} does not renew the subscription to {row['topic']} ({until}): {row['error']}."
             )
         elif row["state"] == "active" and row["expires"] <= now:
-            told.append(f"The subscription to {row['topic']} is over: subscribe again.")
-    return told
+            found.append(f"The subscription to {row['topic']} has expired: subscribe again.")
+    return found
 
 
 def confirm(db: sqlite3.Connection, name: str, now: float, lease: int) -> None:
-    """The hub asked, and we said yes."""
+    """Store that the hub confirmed the subscription."""
     db.execute(
         "UPDATE subscriptions SET state = 'active', expires = ?, due = ?, tries = 0, error = '' WHERE name = ?",
-        (now + lease, now + max(_SOONEST, lease * PART), name),
+        (now + lease, now + max(_MIN_INTERVAL, lease * RENEW_AFTER), name),
     )
 
 
-def denied(db: sqlite3.Connection, name: str) -> None:
-    """The hub said no; it is not asked again by itself."""
+def mark_denied(db: sqlite3.Connection, name: str) -> None:
+    """Store that the hub denied the subscription; it is not retried."""
     db.execute("UPDATE subscriptions SET state = 'denied', due = 0 WHERE name = ?", (name,))
 
 
 def subscribe(db: sqlite3.Connection, topic: str, hub: str, base: str, now: float) -> dict[str, Any]:
-    """Ask a hub; again for one that there is, which renews it. The hub confirms through the callback."""
-    clean, where = canonical(topic), canonical(hub)
-    if clean is None or where is None:
-        raise UsageError("topic and hub are addresses: https://example.org/feed.xml")
-    rows = ask(db, "SELECT * FROM subscriptions WHERE topic = ?", (clean,))
+    """Request or renew a subscription; the hub confirms it through the callback."""
+    topic_url, hub_url = canonical(topic), canonical(hub)
+    if topic_url is None or hub_url is None:
+        raise UsageError("topic and hub must be URLs, as https://example.org/feed.xml")
+    rows = ask(db, "SELECT * FROM subscriptions WHERE topic = ?", (topic_url,))
     name = rows[0]["name"] if rows else secrets.token_urlsafe(24)
     secret = rows[0]["secret"] if rows else secrets.token_urlsafe(32)
     callback = f"{base}websub/{name}"
     granted = {"state": "active", "expires": rows[0]["expires"]} if rows and active(rows[0], now) else {}
-    row = {"name": name, "topic": clean, "hub": where, "secret": secret, "callback": callback, "created": now}
+    row = {"name": name, "topic": topic_url, "hub": hub_url, "secret": secret, "callback": callback, "created": now}
     _put(db, {**row, **granted})
     try:
-        _ask_hub(where, "subscribe", clean, callback, secret)
+        _send_to_hub(hub_url, "subscribe", topic_url, callback, secret)
     except Problem:
-        db.execute("DELETE FROM subscriptions WHERE name = ?", (name,))  # nothing half done
+        db.execute("DELETE FROM subscriptions WHERE name = ?", (name,))
         if rows:
             _put(db, rows[0])
         raise
-    # A hub may have confirmed already, while we were asking it; else it is asked again in a while.
+    # The hub may have confirmed before its response arrived; otherwise retry later.
     db.execute("UPDATE subscriptions SET due = ? WHERE name = ? AND due = 0", (now + _FIRST_RETRY, name))
-    return {"name": name, "topic": clean, "hub": where, "state": "asked", "callback": callback}
+    return {"name": name, "topic": topic_url, "hub": hub_url, "state": "asked", "callback": callback}
 
 
 def unsubscribe(db: sqlite3.Connection, name: str, base: str) -> dict[str, Any]:
-    """Forget it here first: from now on nothing of it is believed, whatever the hub does."""
+    """Delete a subscription, then tell the hub; its content is refused from now on, whatever the hub does."""
     row = find(db, name)
     if row is None:
-        raise NotKnown("there is no such subscription")
+        raise NotKnown(f"there is no subscription '{name}'")
     db.execute("DELETE FROM subscriptions WHERE name = ?", (name,))
-    _ask_hub(row["hub"], "unsubscribe", row["topic"], row["callback"] or f"{base}websub/{name}", row["secret"])
+    _send_to_hub(row["hub"], "unsubscribe", row["topic"], row["callback"] or f"{base}websub/{name}", row["secret"])
     return {"removed": row["topic"]}
 
 
 def renew(db: sqlite3.Connection, now: float) -> int:
-    """Ask the hubs again whose time it is; how many were asked."""
+    """Request the renewals that are due; return how many."""
     rows = ask(db, "SELECT * FROM subscriptions WHERE state != 'denied' AND callback != '' AND due <= ?", (now,))
     for row in rows:
         tries = row["tries"] + 1
         pause = min(_LAST_RETRY, _FIRST_RETRY * 2.0 ** min(tries - 1, 20))
-        # Before the hub is asked: it may confirm at once, and must not be asked again at once if we crash.
-        error = "it has not confirmed it" if row["tries"] else row["error"]
+        # Stored before the request: the hub may confirm immediately, and a crash must not repeat the request at once.
+        error = "it has not confirmed the last request" if row["tries"] else row["error"]
         db.execute(
             "UPDATE subscriptions SET due = ?, tries = ?, error = ? WHERE name = ?",
             (now + pause, tries, error, row["name"]),
         )
         try:
-            _ask_hub(row["hub"], "subscribe", row["topic"], row["callback"], row["secret"])
+            _send_to_hub(row["hub"], "subscribe", row["topic"], row["callback"], row["secret"])
         except Problem as problem:
             sql = "UPDATE subscriptions SET error = ? WHERE name = ?"
-            db.execute(sql, (problem.detail.rstrip(".")[:_ERROR], row["name"]))
+            db.execute(sql, (problem.detail.rstrip(".")[:_MAX_ERROR], row["name"]))
     return len(rows)
 
 
 class Renewals:
-    """Renews subscriptions, in a thread of its own."""
+    """Thread that renews subscriptions."""
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self._folder = folder
@@ -149,11 +149,11 @@ class Renewals:
         self._thread = threading.Thread(target=self._loop, name="renewals", daemon=True)
 
     def start(self) -> None:
-        """Begin; what came due while nobody was there is asked for at once."""
+        """Start the thread; overdue renewals are requested immediately."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; a question on its way is waited for."""
+        """Stop the thread, after a request that is under way."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -161,9 +161,9 @@ class Renewals:
     def _loop(self) -> None:
         with Storage(self._folder) as repository:
             while True:
-                with contextlib.suppress(sqlite3.OperationalError):  # busy: the next round does it
+                with contextlib.suppress(sqlite3.OperationalError):  # database busy: retried in 15 s
                     renew(repository.store.db, self._clock())
-                if self._ending.wait(_LOOK):
+                if self._ending.wait(_CHECK_INTERVAL):
                     return
 
 
@@ -173,12 +173,12 @@ def _put(db: sqlite3.Connection, row: dict[str, Any]) -> None:
     db.execute(f"INSERT OR REPLACE INTO subscriptions ({names}) VALUES ({marks})", (*whole.values(),))  # noqa: S608
 
 
-def _ask_hub(hub: str, mode: str, topic: str, callback: str, secret: str) -> None:
+def _send_to_hub(hub: str, mode: str, topic: str, callback: str, secret: str) -> None:
     fields = {"hub.mode": mode, "hub.topic": topic, "hub.callback": callback, "hub.secret": secret}
     body = urlencode({**fields, "hub.lease_seconds": str(LEASE)}).encode()
     try:
         status = post(hub, body, {"Content-Type": "application/x-www-form-urlencoded"})
     except NoAnswer as error:
-        raise Problem(502, f"The hub could not be asked: {error}.") from error
+        raise Problem(502, f"The hub is unreachable: {error}.") from error
     if not 200 <= status < 300:
-        raise Problem(502, f"The hub answered with HTTP {status}.")
+        raise Problem(502, f"The hub returned HTTP {status}.")

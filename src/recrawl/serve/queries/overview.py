@@ -158,4 +158,4 @@ def _figures(row: dict[str, Any]) -> Figures:
 
 def troubles(db: sqlite3.Connection, now: float) -> list[str]:
     """What goes wrong without stopping anything: hubs that do not renew, sources of pushes that are mostly wrong."""
-    return [*websub.troubles(db, now), *push_sources.troubles(db)]
+    return [*websub.subscription_problems(db, now), *push_sources.troubles(db)]
