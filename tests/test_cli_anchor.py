@@ -79,7 +79,7 @@ def test_shown_to_people(news: News) -> None:
     shown = news.repo.run("anchor", news.url("/"), "--every", "1d").out
     assert f"anchor: {news.url('/latest')}\n" in shown
     assert "expected after 24 h" in shown
-    assert "recommended: n = 0, 1 page every 24 h; at depth 1 " in shown
+    assert "recommended: n = 0, 1 page every 24 h; at depth 1, " in shown
 
 
 def test_all_sites_in_short(news: News) -> None:
@@ -146,7 +146,7 @@ def test_before_anything_was_visited_twice(repo: Repo) -> None:
         (["--every", "never"], "no duration"),
         (["--every", "0s"], "over zero"),
         (["--per-minute", "-1"], "zero or more"),
-        (["elsewhere.example"], "not known here"),
+        (["elsewhere.example"], "not in this repository"),
         (["--auto"], "anchor SITE --auto"),
         (["--set", "http://elsewhere.example/x"], "not known"),
     ],
@@ -158,7 +158,7 @@ def test_complaints(news: News, words: list[str], says: str) -> None:
 def test_an_anchor_of_another_site_is_refused(repo: Repo) -> None:
     with Site({"/": page("One")}) as one, Site({"/": page("Two")}) as two:
         repo.crawl(one.url(), two.url())
-        complaint(repo.run("anchor", one.url(), "--set", two.url(), code=None), "is no page of")
+        complaint(repo.run("anchor", one.url(), "--set", two.url(), code=None), "is not a page of")
 
 
 def test_an_empty_repository(repo: Repo) -> None:

@@ -93,7 +93,7 @@ def test_content_is_told(past: Past) -> None:
 
 def test_people_get_sentences(past: Past) -> None:
     shown = past.repo.run("predict", past.url("/news/front")).out
-    assert "It has changed with a probability of" in shown
+    assert "likely to have changed since its last visit" in shown
     assert "History: 4 changes at 15 later visits" in shown
     assert f"{past.url('/news/list')} (same directory, linked from it) changes together with it: weight" in shown
     assert "Content:" in shown
@@ -106,7 +106,7 @@ def test_a_page_visited_once_has_not_enough_history(past: Past) -> None:
     assert told["basis"] == "site"
     assert told["site_rate"] > 0
     shown = past.repo.run("predict", past.url("/late")).out
-    assert "Not enough history yet" in shown
+    assert "Not enough history" in shown
     assert "visited once" in shown
     assert "other pages of the site" in shown
 

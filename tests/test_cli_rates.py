@@ -154,7 +154,7 @@ def test_people_get_a_table_and_sentences(past: Past) -> None:
 
 def test_what_was_never_visited_and_what_is_not_known(past: Past, tmp_path: Any) -> None:
     complaint(past.repo.run("rates", past.url("/never"), code=None), "never downloaded")
-    complaint(past.repo.run("rates", "unknown.example", code=None), "not known here")
+    complaint(past.repo.run("rates", "unknown.example", code=None), "not in this repository")
     complaint(past.repo.run("rates", "--estimator", "gama", code=None), "did you mean 'gamma'")
     empty = Repo.create(tmp_path / "empty")
     assert empty.json("rates") == empty.json("rates", "--by", "site") == []

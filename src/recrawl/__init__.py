@@ -1,5 +1,121 @@
-"""recrawl keeps a local copy of web pages, and a search index over it, as fresh as a download budget allows."""
+"""recrawl keeps a local copy of web pages, and a search index over it, as fresh as a download budget allows.
 
-__all__ = ["__version__"]
+    import recrawl
 
-__version__ = "0.1.0"
+    with recrawl.open("news") as repo:                    # or recrawl.init("news")
+        repo.add("https://example.org", limit=500)
+        repo.crawl()
+        report = repo.cycle(budget=100, policy="shock")   # or policy=MyPolicy(alpha=0.2)
+        for change in repo.changes(since="1d"):
+            print(change.time, change.url)
+
+    history = recrawl.History.read("sites/")
+    result = recrawl.lab.replay(history, policy="shock", budget=0.01, cycle="1d")
+
+Names are imported when they are first used: `import recrawl` alone loads nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from recrawl.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from recrawl import lab
+    from recrawl.book import Book
+    from recrawl.choose import Policy, make_policy
+    from recrawl.errors import RecrawlError
+    from recrawl.lab.histories.history import History
+    from recrawl.loop import drive
+    from recrawl.model import Outcome, Outcomes, Picks
+    from recrawl.repository.pages import Page, Version
+    from recrawl.repository.repository import Repository
+    from recrawl.repository.values import Change
+
+__all__ = [
+    "Book",
+    "Change",
+    "History",
+    "Outcome",
+    "Outcomes",
+    "Page",
+    "Picks",
+    "Policy",
+    "RecrawlError",
+    "Repository",
+    "Version",
+    "__version__",
+    "drive",
+    "init",
+    "lab",
+    "make_policy",
+    "open",
+]
+
+_HOMES = {
+    "Book": "recrawl.book",
+    "Change": "recrawl.repository.values",
+    "History": "recrawl.lab.histories.history",
+    "Outcome": "recrawl.model",
+    "Outcomes": "recrawl.model",
+    "Page": "recrawl.repository.pages",
+    "Picks": "recrawl.model",
+    "Policy": "recrawl.choose",
+    "RecrawlError": "recrawl.errors",
+    "Repository": "recrawl.repository.repository",
+    "Version": "recrawl.repository.pages",
+    "drive": "recrawl.loop",
+    "make_policy": "recrawl.choose",
+}
+"""The module of each name that is imported when it is first used."""
+
+
+def open(  # noqa: A001
+    folder: Path | str = ".",
+    *,
+    notify: Callable[[str], None] | None = None,
+    clock: Callable[[], float] | None = None,
+    timer: Callable[[], float] | None = None,
+) -> Repository:
+    """Open the repository in a folder, or in the nearest one above it; `NoRepository` when there is none.
+
+    `notify` gets sentences for people (waiting for the lock, resuming a cycle). `clock` gives the times that are
+    recorded, `timer` those that pace requests: both in seconds since 1970, the system's clock by default.
+    """
+    from recrawl.repository.repository import Repository  # lazy: import recrawl must stay cheap
+
+    return Repository(folder, notify=notify, clock=clock, timer=timer)
+
+
+def init(
+    folder: Path | str = ".",
+    *,
+    notify: Callable[[str], None] | None = None,
+    clock: Callable[[], float] | None = None,
+    timer: Callable[[], float] | None = None,
+) -> Repository:
+    """Make a repository in a folder, which may exist, and open it; the options are those of `open`."""
+    from recrawl.repository.repository import Repository  # lazy: import recrawl must stay cheap
+
+    return Repository.create(folder, notify=notify, clock=clock, timer=timer)
+
+
+if not TYPE_CHECKING:  # or type checkers would accept any name
+
+    def __getattr__(name: str) -> Any:
+        if name == "lab":
+            return import_module("recrawl.lab")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'recrawl' has no attribute '{name}'")
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,8 +15,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl import __version__
 from recrawl.errors import RecrawlError, UnknownName
+from recrawl.version import __version__
 
 VERBS: dict[str, str] = {
     "init": "Make a repository.",

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-from recrawl import __version__
 from recrawl.cli.cache_folder import cache_folder
 from recrawl.cli.output import AsJson, as_json, note, say, table
 from recrawl.cli.progress import progress
 from recrawl.errors import UnknownName, UsageError
+from recrawl.version import __version__
 
 _SHOWN_ROWS = 40
 

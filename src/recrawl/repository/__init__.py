@@ -1,10 +1,25 @@
-"""What the command line and the service both do, without a surface: plain values in, plain values out.
+"""The Python API over one repository: what the command line, the service and scripts call.
 
-anchor.py    the anchors of sites, and how change falls off from them
-opening.py   a repository with its settings: read, or held for writing
-naming.py    pages, sites and versions as people name them
-noise.py     pages that change at every visit
-predict.py   how likely a page has changed by now
-times.py     times and durations as people write them
-why.py       why a page was visited, or was not
+`Repository` is the class; the other modules are what it is made of. Nothing here prints, and nothing above this package
+needs to look beneath it.
+
+repository.py  Repository: writing (add, remove, crawl, cycle, run, import, export)
+reader.py      Reader: its base, reading (pages, changes, search, why, predict, rates, ...)
+pages.py       Page, Version, Difference
+values.py      other values: Change, Visit, Site, Status, Report, Plan, Progress, ...
+rows.py        Rows: lazy results, as Arrow tables and pandas frames on request
+opening.py     settings as the crawler's options; a repository held for writing
+lookup.py      pages, sites and versions by what people write
+seeds.py       seeds added and removed
+turns.py       crawls, cycles and the turns of a run
+plans.py       the plan of the next cycle
+status.py      totals and sites
+why.py         why a page was visited or not
+prediction.py  how likely a page has changed
+rates.py       change rates
+anchors.py     anchors of sites, and change by depth
+noise.py       proposals for noise filters, and previews
+exchange.py    import and export
+times.py       times and durations as people write them
+words.py       counted nouns
 """

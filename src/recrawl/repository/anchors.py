@@ -1,11 +1,14 @@
-"""The anchors of sites, and how change falls off with the number of links from them (spec A1, A2)."""
+"""Anchors of sites, and how change declines with the number of links from the anchor (spec A1, A2)."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from recrawl.columns import Floats
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import Survey, named_pages, survey
 from recrawl.crawl.reports.anchors import load as load_with_links
 from recrawl.discover.urls import origin
@@ -15,54 +18,94 @@ from recrawl.learn.structure.depth import DEEPEST, pays
 from recrawl.record.storage import SETTINGS, Storage
 from recrawl.repository.lookup import origin_of, page_of
 from recrawl.repository.opening import load, options_of
+from recrawl.repository.values import Row
 from recrawl.settings import Settings, write_value
 
+_RUNNERS_UP = 5
 
-def keep_named(repository: Storage, site: str, name: str) -> str:
-    """Write down the anchor that was named, or, without a name, that it is to be found again; whose it is."""
-    url = page_of(repository, name)["url"] if name else ""
-    where = origin_of(repository, site) or (origin(url) if url else "")
+
+@dataclass(frozen=True, slots=True)
+class SiteAnchor:
+    """The anchor of a site, other candidates, and change by depth."""
+
+    site: str
+    pages: int
+    anchor: Row
+    """url, score, named (whether the user set it), why."""
+    runners_up: list[Row]
+    """url, score, links_from_root, links, new, changed."""
+    depths: list[Row]
+    """One row for each number of links from the anchor; `depth` is None for pages out of reach."""
+    uniform: float | None
+    """The share of changed pages that uniform visits would find."""
+    recommended: Row
+    """n (the depth up to which to visit often), why, pages."""
+
+    def as_dict(self) -> Row:
+        """As `recrawl anchor --json` prints it."""
+        return asdict(self)
+
+
+def keep_named(storage: Storage, site: str, name: str) -> str:
+    """Store the URL that the user named as an anchor; without one, forget it. Returns the site's origin."""
+    url = page_of(storage, name)["url"] if name else ""
+    where = origin_of(storage, site) or (origin(url) if url else "")
     if not where:
-        raise UsageError("say whose anchor is to be found again: recrawl anchor SITE --auto")
+        raise UsageError("name the site whose anchor is to be detected: recrawl anchor SITE --auto")
     if url and origin(url) != where:
-        raise UsageError(f"{url} is no page of {where}")
-    others = [other for other in load(repository.folder)["anchors"] if origin(other) != where]
-    write_value(repository.folder / SETTINGS, "anchors", [*others, *([url] if url else [])])
+        raise UsageError(f"{url} is not a page of {where}")
+    others = [other for other in load(storage.folder)["anchors"] if origin(other) != where]
+    write_value(storage.folder / SETTINGS, "anchors", [*others, *([url] if url else [])])
     return where
 
 
 def surveyed(
-    repository: Storage, values: Settings, now: float, period: float, per_minute: float, where: str
+    storage: Storage, values: Settings, now: float, period: float, per_minute: float, where: str
 ) -> list[dict[str, Any]]:
-    """What there is to say about the anchor of the wanted site, or of every one."""
-    store = repository.store
+    """`survey_sites` as JSON."""
+    found = survey_sites(storage, options_of(values), now, period, per_minute, where)
+    return [site.as_dict() for site in found]
+
+
+def survey_sites(
+    storage: Storage, options: CrawlOptions, now: float, period: float, per_minute: float, where: str
+) -> list[SiteAnchor]:
+    """The anchor of one site, or of every site that has one."""
+    if period <= 0 or per_minute < 0:
+        raise UsageError(f"invalid period of {period:g} s or limit of {per_minute:g} pages per minute")
+    store = storage.store
     book = load_with_links(store, now)
-    options = options_of(values)
     sites = store.sites()
-    pace = np.full(book.sites, np.inf)
-    for row in sites:
-        own = options.sites[row.origin].delay if row.origin in options.sites else None
-        delay = options.delay if own is None else own
-        if row.id < len(pace) and delay > 0:
-            pace[row.id] = options.per_server / delay
+    pace = _pace(storage, options, book.sites)
     overall = per_minute / 60 if per_minute else options.per_second or np.inf
     seen = survey(
         book,
-        named_pages(store, values["anchors"]),
+        named_pages(store, options.anchors),
         period=period,
         room=overall * period,
         room_per_site=pace * period,
     )
     return [
-        _site(repository, seen, row.id, row.origin, float(min(pace[row.id], overall)))
+        _site(storage, seen, row.id, row.origin, float(min(pace[row.id], overall)))
         for row in sites
         if row.id < len(pace) and (row.origin == where if where else seen.anchor[row.id] >= 0)
     ] or [_nothing(where)]
 
 
-def _site(repository: Storage, seen: Survey, site: int, where: str, pace: float) -> dict[str, Any]:
+def _pace(storage: Storage, options: CrawlOptions, sites: int) -> Floats:
+    """Requests per second that each site allows."""
+    pace = np.full(sites, np.inf)
+    for row in storage.store.sites():
+        own = options.sites[row.origin].delay if row.origin in options.sites else None
+        delay = options.delay if own is None else own
+        if row.id < sites and delay > 0:
+            pace[row.id] = options.per_server / delay
+    return pace
+
+
+def _site(storage: Storage, seen: Survey, site: int, where: str, pace: float) -> SiteAnchor:
     def url(page: int) -> str:
-        return repository.store.page(page)[0]
+        return storage.store.page(page)[0]
 
     anchor = int(seen.anchor[site])
     if anchor < 0:
@@ -78,31 +121,31 @@ def _site(repository: Storage, seen: Survey, site: int, where: str, pace: float)
             "new": int(found.new[k]),
             "changed": int(found.changed[k]),
         }
-        for k in range(min(6, len(found)))
+        for k in range(min(_RUNNERS_UP + 1, len(found)))
         if found.page[k] != anchor
     ]
-    return {
-        "site": where,
-        "pages": int(seen.table.pages[site].sum()),
-        "anchor": {
+    return SiteAnchor(
+        site=where,
+        pages=int(seen.table.pages[site].sum()),
+        anchor={
             "url": url(anchor),
             "score": float(score[0]) if len(score) else None,
             "named": bool((seen.named == anchor).any()),
             "why": why(found, anchor),
         },
-        "runners_up": others[:5],
-        "depths": _depths(seen, site, pace),
-        "uniform": _number(seen.table.uniform[site]),
-        "recommended": _advice(seen, site),
-    }
+        runners_up=others[:_RUNNERS_UP],
+        depths=_depths(seen, site, pace),
+        uniform=_number(seen.table.uniform[site]),
+        recommended=_advice(seen, site),
+    )
 
 
-def _nothing(where: str) -> dict[str, Any]:
-    raise UsageError(f"no page of {where or 'any site'} was downloaded yet: run 'recrawl crawl' first")
+def _nothing(where: str) -> SiteAnchor:
+    raise UsageError(f"no page of {where or 'any site'} was downloaded yet; run 'recrawl crawl' first")
 
 
 def _depths(seen: Survey, site: int, pace: float) -> list[dict[str, Any]]:
-    """One row a depth (B fig. 2), with what all pages up to it come to (B table 1); then the pages out of reach."""
+    """One row per depth (B fig. 2), with totals of all pages up to it (B table 1); then the pages out of reach."""
     table = seen.table
     rows: list[dict[str, Any]] = []
     for depth in np.flatnonzero(table.pages[site]).tolist():
@@ -127,18 +170,20 @@ def _depths(seen: Survey, site: int, pace: float) -> list[dict[str, Any]]:
 
 
 def _advice(seen: Survey, site: int) -> dict[str, Any]:
-    """The recommended n, and what keeps it from being larger."""
+    """The recommended n, and why it is not larger."""
     n, table = int(seen.n[site]), seen.table
     following = n + 1
     if following > DEEPEST or not table.pages[site, following]:
         reason = "no page is deeper"
     elif np.isnan(table.uniform[site]):
-        reason = "no page was visited twice yet, so this is what Barbosa et al. came to, as far as the limits allow"
+        reason = "no page was visited twice yet; this is the value of Barbosa et al., as far as the limits allow"
     elif not pays(table)[site, following]:
         share, uniform = np.nan_to_num(table.expected[site, following]), table.uniform[site]
-        reason = f"at depth {following} {share:.1%} of the pages change in that time, uniform visits find {uniform:.1%}"
+        reason = (
+            f"at depth {following}, {share:.1%} of the pages change in that time; uniform visits find {uniform:.1%}"
+        )
     else:
-        reason = f"the pages up to depth {following} could not be visited in that time without asking too much"
+        reason = f"the pages up to depth {following} cannot all be visited in that time within the limits"
     return {"n": n, "why": reason, "pages": int(table.pages[site, : n + 1].sum())}
 
 

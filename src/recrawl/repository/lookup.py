@@ -1,7 +1,9 @@
-"""Pages, sites and versions as people name them."""
+"""Find pages, sites and versions by what people write: `example.org`, a URL, a number, a time."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from recrawl.discover.urls import UrlRules, key, origin
@@ -12,49 +14,78 @@ from recrawl.record.storage import Storage
 from recrawl.repository.opening import load, seed_url
 from recrawl.repository.times import moment
 
+When = str | float | datetime
+"""A point in time: `2026-03-01`, `2d` (ago), seconds since 1970, or a datetime."""
 
-def page_of(repository: Storage, url: str) -> dict[str, Any]:
-    """The page that a URL names; without a scheme, https is tried before http."""
-    rules = UrlRules(tracking=tuple(load(repository.folder)["tracking"]))
+
+def seconds(when: When, now: float) -> float:
+    """A point in time in seconds since 1970.
+
+    >>> seconds("1h", 7200.0), seconds(5, 0.0)
+    (3600.0, 5.0)
+    """
+    if isinstance(when, str):
+        return moment(when, now)
+    return when.timestamp() if isinstance(when, datetime) else float(when)
+
+
+def as_text(which: int | When) -> str:
+    """A version's number or a time, as the command line takes it."""
+    return which.isoformat(timespec="microseconds") if isinstance(which, datetime) else str(which)
+
+
+def key_of(storage: Storage, url: str) -> tuple[int, str]:
+    """The key of the page that a URL names, and the clean URL; without a scheme, https is tried before http."""
+    rules = UrlRules(tracking=tuple(load(storage.folder)["tracking"]))
     clean = seed_url(url, rules)
     plain = clean.replace("https://", "http://", 1)
-    db = repository.store.db
+    db = storage.store.db
     if "://" not in url and not questions.knows(db, key(clean)) and questions.knows(db, key(plain)):
         clean = plain
-    return questions.find_page(db, key(clean), clean)
+    return key(clean), clean
 
 
-def origin_of(repository: Storage, site: str) -> str:
-    """The site that an option names, '' for all of them."""
+def page_of(storage: Storage, url: str) -> dict[str, Any]:
+    """The row of the page that a URL names."""
+    return questions.find_page(storage.store.db, *key_of(storage, url))
+
+
+def origin_of(storage: Storage, site: str) -> str:
+    """The origin of the site that an option names; '' for all sites."""
     if not site:
         return ""
     wanted = origin(seed_url(site))
-    known = {row.origin for row in repository.store.sites()}
+    known = {row.origin for row in storage.store.sites()}
     for name in (wanted, wanted.replace("https://", "http://", 1) if "://" not in site else wanted):
         if name in known:
             return name
-    raise NotKnown(f"the site '{site}' is not known here; 'recrawl sites' lists what is")
+    raise NotKnown(f"the site '{site}' is not in this repository; 'recrawl sites' lists all sites")
 
 
-def versions_of(repository: Storage, page: int) -> list[VersionRow]:
+def versions_of(storage: Storage, page: int) -> list[VersionRow]:
     """A page's versions, oldest first; at least one."""
-    versions = questions.versions(repository.store.db, page)
+    versions = questions.versions(storage.store.db, page)
     if not versions:
-        raise NotKnown("this page was never downloaded; 'recrawl why' says why")
+        raise NotKnown("this page was never downloaded; 'recrawl why' explains it")
     return versions
 
 
-def pick(versions: list[VersionRow], text: str, now: float) -> VersionRow:
+def pick(versions: Sequence[VersionRow], which: str, now: float) -> VersionRow:
     """A version by number (1 is the oldest, -1 the newest) or by a time at which it was the stored one."""
+    return versions[place_of([version.at for version in versions], which, now)]
+
+
+def place_of(times: Sequence[float], which: str, now: float) -> int:
+    """The place of that version, given the times of all versions, oldest first."""
     try:
-        number = int(text)
+        number = int(which)
     except ValueError:
-        at = moment(text, now)
-        at += 0.001 if "." in text else 1.0  # times are printed rounded down; a version is in force at its own
-        past = [version for version in versions if version.at < at]
+        at = moment(which, now)
+        at += 0.001 if "." in which else 1.0  # printed times are rounded down; a version is in force at its own time
+        past = sum(time < at for time in times)
         if not past:
-            raise NotKnown("there was no version yet at that time; 'recrawl log' lists them") from None
-        return past[-1]
-    if number == 0 or abs(number) > len(versions):
-        raise NotKnown(f"there are versions 1 to {len(versions)}; 'recrawl log' lists them")
-    return versions[number - 1 if number > 0 else number]
+            raise NotKnown("no version is that old; 'recrawl log' lists the versions") from None
+        return past - 1
+    if number == 0 or abs(number) > len(times):
+        raise NotKnown(f"this page has versions 1 to {len(times)}, not {number}; 'recrawl log' lists them")
+    return number - 1 if number > 0 else len(times) + number

@@ -1,11 +1,12 @@
-"""A repository with its settings: read, turned into the engine's options, held for writing.
+"""Open a repository for writing, and turn its settings into the crawler's options.
 
-This is where settings become plain values; nothing below reads them.
+Nothing below this package reads settings: they become plain values here.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from recrawl import __version__, settings
+from recrawl import settings
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions, SiteOptions, Spending
 from recrawl.crawl.state.reindex import reindex
@@ -25,14 +26,58 @@ from recrawl.errors import UsageError
 from recrawl.fetch.http import FetchLimits
 from recrawl.record import storage
 from recrawl.record.storage import Storage
+from recrawl.repository.times import duration
 from recrawl.settings import Seed, Settings
+from recrawl.version import __version__
 
 _LONGEST_DELAY = 86400.0
+_POLL = 0.2
+"""Seconds between two tries to take the lock."""
+
+Notify = Callable[[str], None]
+"""Takes sentences that people may want to read while a call works."""
+
+
+def system_clock() -> float:
+    """Seconds since 1970."""
+    return time.time()
+
+
+def silent(_: str) -> None:
+    """Read nothing."""
 
 
 def load(folder: Path) -> Settings:
     """A repository's settings."""
     return settings.load(folder / storage.SETTINGS)
+
+
+def patience(wait: bool, notify: Notify = silent) -> Callable[[str], bool]:
+    """What to do while another process holds the lock: wait and say so once, or give up."""
+    told: list[str] = []
+
+    def again(holder: str) -> bool:
+        if wait and not told:
+            told.append(holder)
+            notify(f"waiting for {holder} ...")
+        if wait:
+            time.sleep(_POLL)
+        return wait
+
+    return again
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Collect garbage rarely: a crawl makes many objects and hardly a reference cycle."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 @contextmanager
@@ -43,31 +88,36 @@ def held(
     values: Settings,
     *,
     wait: Callable[[str], bool] = lambda _: False,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Notify = silent,
 ) -> Iterator[Storage]:
-    """The repository, for one writer at a time; mended if the last writer crashed.
+    """Hold the lock, repair what a crashed writer left, and give the storage for writing.
 
-    `wait` is asked between tries, with who holds it; `tell` is given what people may want to know.
+    `wait` is called between tries with the holder of the lock; it returns False to give up.
     """
-    gc.freeze()  # what is loaded by now stays; and a crawl makes many objects, but hardly a cycle of them
-    gc.set_threshold(50_000, 20, 100)
-    with Storage(folder) as open_repository:
+    with _fewer_collections(), Storage(folder) as open_repository:
         open_repository.writing(
             what,
             wait,
             roll_bytes=int(values["warc_megabytes"]) * 1_000_000,
             software=f"recrawl/{__version__}",
         )
-        mended = reindex(open_repository, options)
-        if mended:
-            tell(f"brought the index up to date with {mended:,} pages")
+        indexed = reindex(open_repository, options)
+        if indexed:
+            tell(f"brought the index up to date with {indexed:,} pages")
         yield open_repository
 
 
-def options_of(values: Settings, *, allow_private: bool = False, delay: float | None = None) -> CrawlOptions:
-    """Options for the engine. What a command says counts for this run, over what is kept for a site."""
+def options_of(
+    values: Settings,
+    *,
+    allow_private: bool = False,
+    delay: float | None = None,
+    clock: Callable[[], float] = system_clock,
+    timer: Callable[[], float] = system_clock,
+) -> CrawlOptions:
+    """The crawler's options; `allow_private` and `delay` override the settings of sites for this run."""
     if delay is not None and not 0 <= delay <= _LONGEST_DELAY:
-        raise UsageError(f"--delay is from 0 to {_LONGEST_DELAY:g} seconds, not {delay:g}")
+        raise UsageError(f"invalid delay {delay:g}; use 0 to {_LONGEST_DELAY:g} seconds")
     rules = UrlRules(tracking=tuple(values["tracking"]))
     scopes = Scopes([_scope(seed, rules) for seed in values.seeds])
     sites: dict[str, SiteOptions] = {}
@@ -81,8 +131,8 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
         )
     contact = f" (+{values['contact']})" if values["contact"] else ""
     return CrawlOptions(
-        clock=time.time,
-        timer=time.time,
+        clock=clock,
+        timer=timer,
         agent=f"recrawl/{__version__}{contact}",
         scopes=scopes,
         sites=sites,
@@ -119,21 +169,28 @@ def options_of(values: Settings, *, allow_private: bool = False, delay: float | 
     )
 
 
-def with_bytes(options: CrawlOptions, said: str) -> CrawlOptions:
-    """The options with as many bytes for a cycle as a command says; as they are when it says nothing."""
-    return replace(options, spending=replace(options.spending, bytes=settings.size(said))) if said else options
+def with_bytes(options: CrawlOptions, limit: str) -> CrawlOptions:
+    """The options with another byte limit for a cycle, as `200MB`; unchanged if empty."""
+    return replace(options, spending=replace(options.spending, bytes=settings.size(limit))) if limit else options
+
+
+def seconds_of(time_limit: str | float | None) -> float:
+    """A time limit as `10m` or in seconds; infinite without one."""
+    if time_limit is None or time_limit == "":
+        return math.inf
+    return duration(time_limit) if isinstance(time_limit, str) else float(time_limit)
 
 
 def _spending(values: Settings, rules: UrlRules) -> Spending:
     shares = {origin(seed_url(share.site, rules)): share for share in values.shares}
     if len(shares) < len(values.shares):
-        raise UsageError("a site has more than one [[share]] in recrawl.toml")
+        raise UsageError("recrawl.toml has two [[share]] parts for one site; join them")
     for site, share in shares.items():
         if 0 < share.at_most < share.at_least and (share.at_most < 1) == (share.at_least < 1):
-            raise UsageError(f"the [[share]] of {site} asks for at least {share.at_least:g}, at most {share.at_most:g}")
+            raise UsageError(f"the [[share]] of {site} has at_least {share.at_least:g} above at_most {share.at_most:g}")
     kept = sum(share.at_least for share in values.shares if share.at_least < 1)
     if kept + values["reserve_new"] + values["reserve_pushed"] > 1 + 1e-9:
-        raise UsageError("reserve_new, reserve_pushed and the shares of sites (at_least) are more than the budget")
+        raise UsageError("reserve_new, reserve_pushed and the at_least of all [[share]] parts add up to more than 1")
     return Spending(
         bytes=settings.size(values["bytes"]),
         site_share=values["site_share"],
@@ -145,7 +202,7 @@ def _spending(values: Settings, rules: UrlRules) -> Spending:
 
 
 def seed_url(text: str, rules: UrlRules | None = None) -> str:
-    """The address of a seed, as people write it: `example.org` is `https://example.org/`.
+    """The URL of a seed as people write it: `example.org` is `https://example.org/`.
 
     >>> seed_url("example.org/docs"), seed_url("localhost:8000")
     ('https://example.org/docs', 'https://localhost:8000/')
@@ -158,7 +215,7 @@ def seed_url(text: str, rules: UrlRules | None = None) -> str:
         written = f"https://{written}" if host and plausible and (not port or port.isdigit()) and name else ""
     url = canonical(written, rules=rules or UrlRules()) if written else None
     if url is None:
-        raise UsageError(f"'{text}' is no address of a web page: write https://example.org/page")
+        raise UsageError(f"'{text}' is not a valid URL; use https://host/path")
     return url
 
 
@@ -177,7 +234,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 def _noises(values: Settings) -> dict[str, Noise]:
-    """One filter an origin: the rules for all sites, and its own."""
+    """One filter per origin: the rules for all sites and its own."""
     everywhere = [rule for rule in values.filters if not rule.site]
     origins = {origin(seed_url(rule.site)) for rule in values.filters if rule.site}
     table = {}

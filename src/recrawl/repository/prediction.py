@@ -1,8 +1,9 @@
-"""How likely a page has changed by now, told in numbers and in sentences."""
+"""How likely a page has changed since its last visit, in numbers and in sentences."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from statistics import fmean
 from typing import Any
 
@@ -10,72 +11,122 @@ import numpy as np
 
 from recrawl.record import questions
 from recrawl.record.storage import Storage
+from recrawl.repository.lookup import page_of
 from recrawl.repository.times import iso, moment, span, stamp
+from recrawl.repository.values import Row, at
 from recrawl.repository.words import count
 
 _VISITED = ("live", "missing", "gone")
 
 
-def foretold(repository: Storage, page: dict[str, Any], now: float) -> dict[str, Any]:
-    """All that can be said about a page's next change, for machines."""
-    # The model needs libraries that are slow to load; `recrawl --help` and bad addresses must not wait for them.
-    from recrawl.crawl.reports import predictions  # lazy: loads slowly
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A page's probability of change, and what it rests on."""
 
-    store = repository.store
+    url: str
+    state: str
+    time: datetime
+    probability: float | None
+    """That it has changed since its last visit; None before its first download."""
+    enough_history: bool
+    """Whether the page has enough visits of its own."""
+    basis: str
+    """model, history (of the page) or site (the mean of the site)."""
+    model_visits: int
+    """Visits that the model was trained on."""
+    site_rate: float | None
+    """The share of visits to other pages of the site that found a change."""
+    history: Row
+    """Of the page: visits, compared, changes, first, last, last_change, low, high."""
+    seconds_since_visit: float | None
+    relatives: list[Row]
+    """Pages whose changes go with those of this page."""
+    content: Row
+    """Title, bytes and versions, and what its changes were like."""
+
+    def as_dict(self) -> Row:
+        """As `recrawl predict --json` prints it."""
+        row = asdict(self)
+        return {"url": row.pop("url"), "state": row.pop("state"), "at": iso(row.pop("time").timestamp()), **row}
+
+    def sentences(self, *, relatives: bool = True) -> list[str]:
+        """The prediction for people."""
+        told = self.as_dict()
+        about = _about_relatives(told) if relatives else []
+        return [*verdict(told), *history(told), *about, *about_content(told)]
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+
+def predict(storage: Storage, url: str, now: float) -> Prediction:
+    """The prediction for the page with this URL."""
+    return _prediction(storage, page_of(storage, url), now)
+
+
+def foretold(storage: Storage, page: Row, now: float) -> Row:
+    """The prediction for a page as JSON."""
+    return _prediction(storage, page, now).as_dict()
+
+
+def _prediction(storage: Storage, page: Row, now: float) -> Prediction:
+    from recrawl.crawl.reports import predictions  # lazy: loads sklearn; a wrong URL must be refused at once
+
+    store = storage.store
     visits = predictions.site_visits(store, page["site"])
     own = predictions.own_history(visits, page["id"])
     chance = predictions.chance_of(store, visits, page["id"], now)
     times = ("first", "last", "last_change")
-    return {
-        "url": page["url"],
-        "state": page["state"],
-        "at": iso(now),
-        "probability": chance.probability,
-        "enough_history": own.compared >= predictions.ENOUGH,
-        "basis": chance.basis,
-        "model_visits": chance.rows,
-        "site_rate": chance.site_rate,
-        "history": {**asdict(own), **{name: iso(getattr(own, name)) for name in times}},
-        "seconds_since_visit": None if own.last is None else now - own.last,
-        "relatives": _relatives(repository, visits, page),
-        "content": _content(repository, page),
-    }
+    return Prediction(
+        url=page["url"],
+        state=page["state"],
+        time=at(now),
+        probability=chance.probability,
+        enough_history=own.compared >= predictions.ENOUGH,
+        basis=chance.basis,
+        model_visits=chance.rows,
+        site_rate=chance.site_rate,
+        history={**asdict(own), **{name: iso(getattr(own, name)) for name in times}},
+        seconds_since_visit=None if own.last is None else now - own.last,
+        relatives=_relatives(storage, visits, page),
+        content=_content(storage, page),
+    )
 
 
-def _relatives(repository: Storage, visits: Any, page: dict[str, Any]) -> list[dict[str, Any]]:
-    from recrawl.crawl.reports import relatives  # lazy: loads slowly
+def _relatives(storage: Storage, visits: Any, page: Row) -> list[Row]:
+    from recrawl.crawl.reports import relatives  # lazy: loads scipy
 
     found = relatives.relatives_of(visits, page["id"])
     if not found:
         return []
-    db = repository.store.db
+    db = storage.store.db
     sql = "SELECT id, url, folder FROM pages WHERE id IN (SELECT value FROM json_each(?))"
     rows = {row[0]: row[1:] for row in db.execute(sql, (str([relative.page for relative in found]),))}
-    links = _links(repository, [page["id"], *rows])
+    links = _links(storage, [page["id"], *rows])
     targets = links.get(page["id"], frozenset())
-    told = []
+    described = []
     for relative in found:
-        address, folder = rows[relative.page]
+        url, folder = rows[relative.page]
         linked = page["id"] in links.get(relative.page, frozenset())
         how = [
             *(["same directory"] if folder == page["folder"] else ["same site"]),
             *(["linked from it"] if relative.page in targets else []),
             *(["links to it"] if linked else []),
         ]
-        told.append({"url": address, **asdict(relative), "relation": ", ".join(how)})
-    return told
+        described.append({"url": url, **asdict(relative), "relation": ", ".join(how)})
+    return described
 
 
-def _links(repository: Storage, pages: list[int]) -> dict[int, frozenset[int]]:
-    """What some pages link to."""
+def _links(storage: Storage, pages: list[int]) -> dict[int, frozenset[int]]:
+    """The pages that these pages link to."""
     sql = "SELECT page, targets FROM links WHERE page IN (SELECT value FROM json_each(?))"
-    rows = repository.store.db.execute(sql, (str(pages),))
+    rows = storage.store.db.execute(sql, (str(pages),))
     return {page: frozenset(np.frombuffer(packed, "<i4").tolist()) for page, packed in rows}
 
 
-def _content(repository: Storage, page: dict[str, Any]) -> dict[str, Any]:
-    """What its versions say about its changes."""
-    versions = questions.versions(repository.store.db, page["id"])
+def _content(storage: Storage, page: Row) -> Row:
+    """What its versions tell about its changes."""
+    versions = questions.versions(storage.store.db, page["id"])
     changes = [version for version in versions[1:] if version.changed]
     steps = [version.divergence for version in changes if version.divergence is not None]
     judged = [bool(version.significant) for version in changes if version.significant is not None]
@@ -90,53 +141,58 @@ def _content(repository: Storage, page: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def sentences(told: dict[str, Any]) -> list[str]:
-    """The same for people, without the relatives."""
+def sentences(told: Row) -> list[str]:
+    """A prediction for people, without the relatives."""
     return [*verdict(told), *history(told), *about_content(told)]
 
 
-def verdict(told: dict[str, Any]) -> list[str]:
-    """How likely it has changed, and who says so."""
-    chance, rate = told["probability"], told["site_rate"]
-    usual = "" if rate is None else f" Visits to other pages of the site found a change {rate:.0%} of the time."
-    if chance is None:
-        return [f"Not enough history yet: it was never downloaded.{usual}"]
+def verdict(told: Row) -> list[str]:
+    """The probability of change, and its basis."""
+    probability, rate = told["probability"], told["site_rate"]
+    usual = "" if rate is None else f" {rate:.0%} of the visits to other pages of the site found a change."
+    if probability is None:
+        return [f"Not enough history: it was never downloaded.{usual}"]
     since = span(max(0.0, told["seconds_since_visit"]))
     if told["state"] not in _VISITED:
-        return [f"It is {told['state']}, and not visited."]
-    sentence = f"It has changed with a probability of {chance:.0%} since it was last looked at, {since} ago."
+        return [f"It is {told['state']} and not visited."]
+    sentence = f"{probability:.0%} likely to have changed since its last visit, {since} ago"
     if not told["enough_history"]:
-        guess = f"the best guess is {chance:.0%} that it has changed since its last visit, {since} ago."
-        return [f"Not enough history yet; {guess}{usual}"]
+        return [f"Not enough history; best guess: {sentence}.{usual}"]
     if told["basis"] == "model":
-        return [f"{sentence} So says a model of the site, learned from {count(told['model_visits'], 'visit')}."]
-    return [f"{sentence} So says its own history; the site has too few visits for a model."]
+        return [f"{sentence}; estimated by a model of the site, trained on {count(told['model_visits'], 'visit')}."]
+    return [f"{sentence}; estimated from its own history, as the site has too few visits for a model."]
 
 
-def history(told: dict[str, Any]) -> list[str]:
-    """What its own visits say."""
+def history(told: Row) -> list[str]:
+    """Its own visits and changes."""
     own = told["history"]
     if not own["visits"]:
         return []
     if not own["compared"]:
         return [f"History: visited once, {stamp(_seconds(own['first']))}."]
-    range_ = f"so its rate lies between {own['low']:.0%} and {own['high']:.0%} a visit (4 to 1)"
+    interval = f"80 % interval: {100 * own['low']:.0f}–{100 * own['high']:.0f} % per visit"  # noqa: RUF001
     last = f", last {stamp(_seconds(own['last_change']))}" if own["last_change"] else ""
-    return [f"History: {count(own['changes'], 'change')} at {count(own['compared'], 'later visit')}{last}; {range_}."]
+    return [f"History: {count(own['changes'], 'change')} at {count(own['compared'], 'later visit')}{last}; {interval}."]
 
 
-def about_relative(relative: dict[str, Any]) -> str:
-    """How a relative's changes go with the page's own."""
+def _about_relatives(told: Row) -> list[str]:
+    if not told["relatives"]:
+        return ["Related pages: none changes together with it more often than by chance."]
+    return ["Related pages:", *(f"  {relative['url']} {about_relative(relative)}" for relative in told["relatives"])]
+
+
+def about_relative(relative: Row) -> str:
+    """How a related page's changes go with those of the page."""
     when = f"{span(relative['lag'])} before it" if relative["lag"] else "together with it"
     since = "; it has changed since" if relative["since"] else ""
     return (
         f"({relative['relation']}) changes {when}: weight {relative['weight']:.2f}, "
-        f"{relative['together']} times in {relative['seen']}{since}"
+        f"{relative['together']} of {relative['seen']} times{since}"
     )
 
 
-def about_content(told: dict[str, Any]) -> list[str]:
-    """What its versions say."""
+def about_content(told: Row) -> list[str]:
+    """What its versions tell about its changes."""
     content = told["content"]
     if not content["versions"]:
         return []
@@ -144,7 +200,7 @@ def about_content(told: dict[str, Any]) -> list[str]:
     if content["mean_divergence"] is not None:
         text += f"; a change replaces {content['mean_divergence']:.0%} of its words on average"
     if content["with_new_links"]:
-        text += f", and {content['with_new_links']:.0%} of them bring new links"
+        text += f"; {content['with_new_links']:.0%} of its changes bring new links"
     return [f"{text}."]
 
 

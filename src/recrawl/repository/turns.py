@@ -1,4 +1,8 @@
-"""One turn of a run: a crawl of what is new, then a cycle. `recrawl run` takes turns, and so does the service."""
+"""Crawls, cycles and turns of a run: what `recrawl crawl`, `cycle`, `run` and the service do.
+
+A turn is a crawl of new pages followed by a cycle. Settings are read at the start of each call, so that they can
+change between two turns; whatever was interrupted is resumed.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +13,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recrawl.choose import make_policy
+from recrawl.choose import Policy, describe, make_policy
 from recrawl.crawl import cycles
 from recrawl.crawl.cycles import Summary
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
-from recrawl.model import Outcome
-from recrawl.repository.opening import held, load, options_of, with_bytes
+from recrawl.record.storage import Storage
+from recrawl.repository.opening import Notify, held, load, options_of, silent, with_bytes
 from recrawl.repository.times import duration
+from recrawl.repository.values import Report, counts
 from recrawl.settings import Settings
 
-Progress = Callable[[RunCounts], None]
-Watch = Callable[[str, int | None], AbstractContextManager[Progress]]
-"""Given what is done and how many visits it may take: where the engine reports to while it is done."""
+CountsCallback = Callable[[RunCounts], None]
+Watch = Callable[[str, int | None], AbstractContextManager[CountsCallback]]
+"""Given a title and the visits that may be made: a context with the callback for progress."""
+
+AT_START = {"start": 1.0, "most-at-start": 0.75, "even": 0.0}
+"""Synchronisation points (spec P1): the share of a cycle's visits made at its start; the rest is spread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What a turn is asked to do; what is left out is as the settings say."""
+    """Options of a turn; what is left out follows the settings."""
 
     period: float
+    """Seconds from one turn's start to the next."""
     at_start: float = 1.0
-    """Share of the visits that is made at the turn's start; the others are spread over the period."""
+    """Share of the visits made at the turn's start; the others are spread over the period."""
     budget: float | None = None
     bytes: str = ""
     policy: str = ""
@@ -38,9 +48,54 @@ class Turn:
     delay: float | None = None
 
 
-def unwatched(_title: str, _total: int | None) -> AbstractContextManager[Progress]:
-    """For whoever does not want to watch."""
-    return contextlib.nullcontext(lambda _: None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callbacks:
+    """How a caller follows and ends a run."""
+
+    stop: Callable[[], bool] = lambda: False
+    wait: Callable[[str], bool] = lambda _: False
+    """Called with the holder of the lock between two tries; False gives up."""
+    notify: Notify = silent
+    watch: Watch = lambda _title, _total: contextlib.nullcontext(lambda _: None)
+
+
+def crawl(
+    folder: Path, values: Settings, options: CrawlOptions, calls: Callbacks, *, seconds: float = float("inf")
+) -> Report:
+    """Discover and download new pages."""
+    with Storage(folder) as storage:
+        if not values.seeds and not len(storage.store.waiting()["id"]):
+            raise UsageError("no site was added yet; add one with 'recrawl add URL'")
+    with (
+        held(folder, "crawl", options, values, wait=calls.wait, tell=calls.notify) as storage,
+        calls.watch("crawling", None) as progress,
+    ):
+        controls = cycles.Controls(stop=calls.stop, progress=progress, seconds=seconds)
+        return report_of(cycles.crawl(storage, options, [seed.url for seed in values.seeds], controls))
+
+
+def cycle(
+    folder: Path,
+    values: Settings,
+    options: CrawlOptions,
+    calls: Callbacks,
+    *,
+    policy: str | Policy | None = None,
+    budget: float | None = None,
+    seconds: float = float("inf"),
+) -> Report:
+    """Refresh: one cycle of the policy within the budget, both of the settings by default."""
+    chosen = policy_of(policy or values["policy"])
+    with held(folder, "cycle", options, values, wait=calls.wait, tell=calls.notify) as storage:
+        visits = cycles.budget_of(values["budget"] if budget is None else budget, storage.store)
+        before = cycles.unfinished(storage.store, "cycle")
+        if before is not None:
+            calls.notify(f"resuming cycle {before.id} ({before.policy}, budget {before.budget:,})")
+            if policy and before.policy != describe(chosen):
+                calls.notify("it keeps its policy; the one given here applies from the next cycle on")
+        with calls.watch("visiting", visits) as progress:
+            controls = cycles.Controls(stop=calls.stop, progress=progress, seconds=seconds)
+            return report_of(cycles.cycle(storage, options, chosen, visits, values["seed"], controls))
 
 
 def take(
@@ -49,36 +104,57 @@ def take(
     stop: Callable[[], bool],
     *,
     wait: Callable[[str], bool] = lambda _: False,
-    tell: Callable[[str], None] = lambda _: None,
-    watch: Watch = unwatched,
+    tell: Notify = silent,
+    watch: Watch | None = None,
+    clocks: tuple[Callable[[], float], Callable[[], float]] | None = None,
 ) -> Summary | None:
-    """Crawl what is new, then refresh; None when it was stopped before the refresh began.
-
-    Settings are read anew, so that they can be changed between turns. Whatever was under way is resumed.
-    """
+    """One turn: crawl new pages, then refresh; None when stopped before the cycle began."""
+    calls = Callbacks() if watch is None else Callbacks(watch=watch)
     values = load(folder)
-    chosen = make_policy(turn.policy or values["policy"])
-    options = with_bytes(options_of(values, allow_private=turn.allow_private, delay=turn.delay), turn.bytes)
-    with held(folder, "run", options, values, wait=wait, tell=tell) as repository:
-        with watch("crawling", None) as progress:
+    chosen = policy_of(turn.policy or values["policy"])
+    clock = {} if clocks is None else {"clock": clocks[0], "timer": clocks[1]}
+    options = options_of(values, allow_private=turn.allow_private, delay=turn.delay, **clock)
+    options = with_bytes(options, turn.bytes)
+    with held(folder, "run", options, values, wait=wait, tell=tell) as storage:
+        with calls.watch("crawling", None) as progress:
             controls = cycles.Controls(stop=stop, progress=progress)
-            cycles.crawl(repository, options, [seed.url for seed in values.seeds], controls, only_rested=True)
+            cycles.crawl(storage, options, [seed.url for seed in values.seeds], controls, only_rested=True)
         if stop():
             return None
-        before = cycles.unfinished(repository.store, "cycle")  # it keeps its budget
-        asked = values["budget"] if turn.budget is None else turn.budget
-        visits = cycles.budget_of(asked, repository.store) if before is None else before.budget
+        before = cycles.unfinished(storage.store, "cycle")  # it keeps its budget
+        budget = values["budget"] if turn.budget is None else turn.budget
+        visits = cycles.budget_of(budget, storage.store) if before is None else before.budget
         release = cycles.spread(visits, turn.at_start, options.timer(), turn.period)
-        with watch("visiting", visits) as progress:
+        with calls.watch("visiting", visits) as progress:
             controls = cycles.Controls(stop=stop, progress=progress, release=release, period=turn.period)
-            return cycles.cycle(repository, options, chosen, visits, values["seed"], controls)
+            return cycles.cycle(storage, options, chosen, visits, values["seed"], controls)
 
 
-def period_of(values: Settings, said: str = "") -> float:
-    """Seconds from one turn's start to the next."""
-    period = duration(said or values["every"])
+def check_turn(storage: Storage, values: Settings, budget: float | None) -> None:
+    """Raise `UsageError` for what would fail at the first turn."""
+    if not values.seeds and not len(storage.store.keys()[0]):
+        raise UsageError("no site was added yet; add one with 'recrawl add URL'")
+    if budget is not None:
+        cycles.budget_of(budget, storage.store)
+
+
+def policy_of(policy: str | Policy) -> Policy:
+    """The policy that a text names; a policy itself is checked to be one that can be named again."""
+    return make_policy(policy if isinstance(policy, str) else describe(policy))
+
+
+def share_at_start(sync: str) -> float:
+    """The share of a cycle's visits made at its start, for `--sync`."""
+    if sync not in AT_START:
+        raise UsageError(f"invalid sync '{sync}'; use {', '.join(AT_START)}")
+    return AT_START[sync]
+
+
+def period_of(values: Settings, every: str | float = "") -> float:
+    """Seconds from one turn's start to the next; of the setting `every` if empty."""
+    period = duration(every or values["every"]) if isinstance(every, str) else float(every)
     if period < 1:
-        raise UsageError("the period of a run is at least a second")
+        raise UsageError(f"invalid period of {period:g} seconds; use 1s or more")
     return period
 
 
@@ -91,25 +167,31 @@ def next_due(last: float, now: float, period: float) -> float:
     return last + period * max(1, int((now - last) // period) + 1)
 
 
+def report_of(summary: Summary) -> Report:
+    """A summary of the crawler as a value of the API."""
+    row, tally = summary.cycle, summary.tally
+    return Report(
+        cycle=row.id,
+        kind=row.kind,
+        policy=row.policy,
+        budget=row.budget,
+        resumed=summary.resumed,
+        finished=summary.finished,
+        outcomes=tally.outcomes.copy(),
+        failures=tally.failures.copy(),
+        found=tally.found,
+        received=tally.received,
+        warnings=tuple(tally.warnings),
+        seconds=summary.seconds,
+        notes=summary.notes,
+    )
+
+
 def summary_of(summary: Summary) -> dict[str, Any]:
-    """A run for machines."""
-    return {
-        "cycle": summary.cycle.id,
-        "kind": summary.cycle.kind,
-        "policy": summary.cycle.policy,
-        "budget": summary.cycle.budget,
-        "resumed": summary.resumed,
-        "finished": summary.finished,
-        **tally_of(summary.tally),
-        "failures": dict(summary.tally.failures),
-        "found": summary.tally.found,
-        "received": summary.tally.received,
-        "warnings": summary.tally.warnings,
-        "seconds": round(summary.seconds, 3),
-        "notes": list(summary.notes),
-    }
+    """A run as JSON."""
+    return report_of(summary).as_dict()
 
 
 def tally_of(tally: RunCounts) -> dict[str, int]:
-    """Counts by outcome."""
-    return {"visits": tally.visits, **{outcome.name.lower(): tally.outcomes[outcome] for outcome in Outcome}}
+    """Visits, and visits by outcome."""
+    return counts(tally.outcomes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from recrawl.choose import make_policy
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.choose.papers.change_frequency import page_rates
 from recrawl.choose.papers.predicted import LIKELY
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record import questions
@@ -20,6 +22,7 @@ from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of, seed_url
 from recrawl.repository.times import span, stamp
 from recrawl.repository.turns import period_of
+from recrawl.repository.values import Explanation
 from recrawl.settings import Settings
 
 _STATES = {
@@ -41,6 +44,14 @@ _OUT = {
 }
 
 
+def explain(folder: Path, values: Settings, options: CrawlOptions, url: str, now: float) -> Explanation:
+    """Why a page was visited or not, and whether the next cycle would choose it."""
+    with Storage(folder) as storage:  # a connection of its own: the plan needs temporary tables
+        page = find(storage, values, url)
+        told, numbers = reasons(storage, values, page, now, options)
+    return Explanation(page["url"], page["state"], tuple(told), numbers)
+
+
 def find(repository: Storage, values: Settings, url: str) -> dict[str, Any]:
     """The page that a URL names; where there is none, the error says why."""
     try:
@@ -52,7 +63,7 @@ def find(repository: Storage, values: Settings, url: str) -> dict[str, Any]:
 
 
 def reasons(
-    repository: Storage, values: Settings, page: dict[str, Any], now: float
+    repository: Storage, values: Settings, page: dict[str, Any], now: float, options: CrawlOptions | None = None
 ) -> tuple[list[str], dict[str, Any] | None]:
     """Sentences about a page, and what the next cycle plans with it in numbers; None when that cannot be told.
 
@@ -66,9 +77,8 @@ def reasons(
     sentences += _last_cycle(repository, page, visits)
     numbers: dict[str, Any] | None = None
     try:
-        plan = next_plan(
-            repository, options_of(values), make_policy(values["policy"]), values["budget"], values["seed"], ranked=True
-        )
+        policy, budget, seed = make_policy(values["policy"]), values["budget"], values["seed"]
+        plan = next_plan(repository, options or options_of(values), policy, budget, seed, ranked=True)
         numbers = _numbers(plan, page["id"], values["policy"])
         sentences += _habits(plan.book, page["id"])
         sentences.append(_next_cycle(repository, plan, numbers, page, period_of(values), now))

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl import __version__
 from recrawl.book import Book, Clusters, LinkGraph
 from recrawl.compare.terms import hashed, hashed_addresses
 from recrawl.crawl.reports.anchors import links_of
@@ -36,6 +35,7 @@ from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 from recrawl.record.warc import read_body
+from recrawl.version import __version__
 
 _AGAIN = 2
 """Built anew when there are so many times the pages that they were built from."""

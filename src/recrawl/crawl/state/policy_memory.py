@@ -31,7 +31,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl import __version__
 from recrawl.book import Book, Clusters, LinkGraph
 from recrawl.choose import Policy, describe
 from recrawl.choose.protocol import Learner, needs_of
@@ -44,6 +43,7 @@ from recrawl.model import Outcomes
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Columns, Store
+from recrawl.version import __version__
 
 _KEPT = "kept "
 """Before the names of the policy's own arrays in the file."""

@@ -15,11 +15,11 @@ import importlib.util
 import json
 from urllib.parse import urlsplit
 
-from recrawl import __version__
 from recrawl.errors import RecrawlError
 from recrawl.serve.alerts.outbox import Delivery
 from recrawl.serve.push.webhooks import NoAnswer, post
 from recrawl.settings import Alert
+from recrawl.version import __version__
 
 
 class NotSent(RecrawlError):

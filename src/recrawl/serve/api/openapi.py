@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from recrawl import __version__
 from recrawl.serve.api.operations import PREFIX, Operation
+from recrawl.version import __version__
 
 _PROBLEM = {
     "type": "object",

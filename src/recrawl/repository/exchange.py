@@ -1,0 +1,160 @@
+"""Import and export: URL lists, Parquet archives, WARC files and git histories."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recrawl.errors import BadArchive, UsageError
+from recrawl.lab.formats import git_history, warc_files
+from recrawl.lab.formats.archive import SCHEMA, Archive, write_batches
+from recrawl.lab.formats.source_kinds import Kind, guess
+from recrawl.lab.formats.version_rows import Progress as ConversionProgress
+from recrawl.lab.formats.version_rows import Taken, Window
+from recrawl.model import Outcome
+from recrawl.record import questions
+from recrawl.record.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_YEAR_1, _YEAR_9999 = -62135596800, 253402300799
+_ROWS = 256
+"""Rows of a batch that is exported at once."""
+
+History = tuple[str, list[tuple[float, bytes | None]]]
+"""A URL and the states of its page by time; None for a removal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which part of a git repository or of WARC files is imported."""
+
+    base_url: str | None = None
+    """git: the URL at which the pages are published."""
+    branch: str | None = None
+    """git: the current branch by default."""
+    root: str | None = None
+    """git: the folder that holds the site."""
+    window: Window = field(default_factory=Window)
+
+    def check(self, kinds: set[str]) -> None:
+        """Raise `UsageError` for options that do not apply to these kinds of files."""
+        if "git" not in kinds and (self.base_url, self.branch, self.root) != (None, None, None):
+            raise UsageError("--base-url, --branch and --root apply to git repositories only, and none was named")
+        if not kinds & {"git", "warc"} and self.window != Window():
+            raise UsageError("--since, --until and --limit apply to git and WARC histories only, and none was named")
+        if "git" in kinds and self.base_url is None:
+            raise UsageError("a git repository needs the URL of its pages: --base-url https://example.org/")
+
+
+def kind_of(file: Path) -> Kind | None:
+    """The kind of a file for import; None is a URL list."""
+    if str(file) == "-":
+        return None
+    if not (file.is_file() or file.is_dir()):
+        raise UsageError(f"there is no file {file}")
+    kind = guess(file)
+    if kind is None and file.is_dir():
+        raise BadArchive(f"{file} is not a git repository and holds no .parquet or WARC file")
+    if kind == "cdx":
+        raise BadArchive(f"{file} is a CDX listing without page bodies; the lab replays it, but it cannot be imported")
+    return kind
+
+
+def convert(
+    kind: Kind,
+    sources: Sequence[Path],
+    out: Path,
+    selection: Selection,
+    progress: ConversionProgress = lambda *_: None,
+) -> Taken:
+    """Write a git or WARC history as a Parquet archive."""
+    if kind == "warc":
+        return warc_files.convert(sources, out, window=selection.window, progress=progress)
+    if len(sources) > 1:
+        raise UsageError("import one git repository at a time: each has its own --base-url")
+    return git_history.convert(
+        sources[0],
+        out,
+        base_url=selection.base_url or "",
+        branch=selection.branch or "",
+        root=selection.root or "",
+        window=selection.window,
+        progress=progress,
+    )
+
+
+@contextmanager
+def opened_history(
+    kinds: Mapping[Path, Kind | None], selection: Selection, progress: ConversionProgress = lambda *_: None
+) -> Iterator[tuple[Archive | None, Taken | None]]:
+    """All histories among these files as one archive, and a summary of those that had to be converted (git, WARC)."""
+    with tempfile.TemporaryDirectory(prefix="recrawl-") as scratch:
+        archives = [file for file, kind in kinds.items() if kind == "parquet"]
+        converted: Taken | None = None
+        formats: tuple[Kind, ...] = ("git", "warc")
+        for kind in formats:
+            sources = [file for file, found in kinds.items() if found == kind]
+            if sources:
+                archives.append(Path(scratch) / f"{kind}.parquet")
+                taken = convert(kind, sources, archives[-1], selection, progress)
+                converted = converted or taken
+                for what, number in taken.remarks.items() if taken is not converted else ():
+                    converted.remark(what, number)
+        archive = Archive.open(archives) if archives else None
+        if archive is not None and not (archive.start >= _YEAR_1 and archive.end <= _YEAR_9999):
+            raise UsageError("the times of this archive are not seconds since 1970; they may be milliseconds")
+        yield archive, converted
+
+
+def histories(archive: Archive, progress: Callable[[int, int], None] = lambda *_: None) -> Iterator[History]:
+    """The pages of an archive with their states; `progress` gets pages done and pages in all."""
+    for page in range(len(archive)):
+        rows = range(int(archive.first[page]), int(archive.first[page + 1]))
+        states = [(float(archive.times[row]), None if archive.removed[row] else archive.html(row)) for row in rows]
+        yield archive.urls[page], states
+        progress(page + 1, len(archive))
+
+
+def lines_of(texts: Iterable[str]) -> Iterator[str]:
+    """The URLs in lists, one on a line; empty lines and comments (#) are left out."""
+    for text in texts:
+        yield from (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+
+
+def export_parquet(storage: Storage, file: Path) -> int:
+    """Write all versions of all pages as an archive (url, time, html); returns its rows."""
+    return write_batches(file, _batches(storage))
+
+
+def _batches(storage: Storage) -> Iterator[pa.RecordBatch]:
+    """All versions and removals by URL and time, a few at a time."""
+    db = storage.store.db
+    rows: list[tuple[str, int, bytes | None]] = []
+    for page, url in db.execute("SELECT id, url FROM pages WHERE visits > 0 ORDER BY url").fetchall():
+        states: list[tuple[float, bytes | None]] = [
+            (version.at, storage.body(version)[2]) for version in questions.versions(db, page)
+        ]
+        gone = db.execute("SELECT at FROM visits WHERE page = ? AND outcome = ?", (page, int(Outcome.GONE)))
+        states += [(at, None) for (at,) in gone]
+        rows += [(url, int(at), body) for at, body in sorted(states, key=lambda state: state[0])]
+        if len(rows) >= _ROWS:
+            yield _batch(rows)
+            rows = []
+    if rows:
+        yield _batch(rows)
+
+
+def _batch(rows: list[tuple[str, int, bytes | None]]) -> pa.RecordBatch:
+    import pyarrow as pa  # lazy: loads slowly
+
+    urls, times, bodies = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(urls, pa.string()), pa.array(times, pa.int64()), pa.array(bodies, pa.large_binary())],
+        names=SCHEMA.names,
+    )

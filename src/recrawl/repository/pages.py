@@ -1,0 +1,251 @@
+"""Page, Version and Difference: one page of a repository, what was stored of it, what lies between two versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from recrawl.compare.diff import Hunk, diff, unified
+from recrawl.compare.divergence import divergence
+from recrawl.crawl.visits.stored_text import read_lines, read_text
+from recrawl.discover.urls import origin
+from recrawl.errors import NotKnown
+from recrawl.model import State
+from recrawl.record import listings, questions
+from recrawl.record.rows import VersionRow
+from recrawl.repository.lookup import When, as_text, place_of
+from recrawl.repository.rows import Rows
+from recrawl.repository.values import Explanation, Row, Visit, at, flag, iso, utc
+
+if TYPE_CHECKING:
+    from recrawl.repository.prediction import Prediction
+    from recrawl.repository.reader import Reader
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One stored version of a page. `body`, `html`, `text`, `headers` and `status` are read from the archive."""
+
+    url: str
+    number: int
+    """1 is the page's oldest."""
+    time: datetime
+    """When it was downloaded."""
+    changed: bool
+    """False when the markup alone differs from the version before."""
+    divergence: float | None
+    """The share of words that differ from the version before."""
+    significant: bool | None
+    """Whether the change is significant (spec C2)."""
+    new_links: int
+    size: int
+    """Bytes of the body."""
+    title: str
+    mime: str
+    encoding: str
+    digest: str
+    """Of the text without noise, in hexadecimal (spec C1)."""
+    _row: VersionRow = field(repr=False, compare=False)
+    _repository: Reader = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, repository: Reader, row: VersionRow, url: str, number: int) -> Version:
+        """From a row of the store."""
+        return cls(
+            url=url,
+            number=number,
+            time=at(row.at),
+            changed=bool(row.changed),
+            divergence=row.divergence,
+            significant=flag(row.significant),
+            new_links=row.new_links,
+            size=row.size,
+            title=row.title,
+            mime=row.mime,
+            encoding=row.encoding,
+            digest=row.digest.hex(),
+            _row=row,
+            _repository=repository,
+        )
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self._content()[0]
+
+    @property
+    def headers(self) -> Headers:
+        """The response headers, in order."""
+        return self._content()[1]
+
+    @property
+    def body(self) -> bytes:
+        """The body as it was received, decompressed."""
+        return self._content()[2]
+
+    @property
+    def html(self) -> str:
+        """The body as text."""
+        return self.body.decode(self.encoding or "latin-1", "replace")
+
+    @property
+    def lines(self) -> list[str]:
+        """The visible text by lines, without noise."""
+        _, headers, body = self._content()
+        return read_lines(body, headers, self._repository.noise_filter(origin(self.url)))
+
+    @property
+    def text(self) -> str:
+        """The visible text, without noise."""
+        return "\n".join(self.lines)
+
+    @property
+    def kind(self) -> str:
+        """new, changed, or markup only."""
+        return "new" if self.number == 1 else "changed" if self.changed else "markup only"
+
+    def as_dict(self) -> Row:
+        """As `recrawl log --json` prints it."""
+        return {
+            "url": self.url,
+            "number": self.number,
+            "at": iso(self.time),
+            "what": self.kind,
+            "divergence": self.divergence,
+            "significant": self.significant,
+            "size": self.size,
+            "title": self.title,
+        }
+
+    def compared_text(self) -> str:
+        """The words that are compared with another version's."""
+        _, headers, body = self._content()
+        return read_text(body, headers, self._repository.noise_filter(origin(self.url)))
+
+    def _content(self) -> tuple[int, Headers, bytes]:
+        return self._repository.storage.body(self._row)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What changed in the text between two versions of a page."""
+
+    old: Version
+    new: Version
+    divergence: float
+    """The share of words that differ."""
+    hunks: tuple[Hunk, ...]
+
+    @property
+    def text(self) -> str:
+        """The changed lines with context, as a unified diff."""
+        return unified(list(self.hunks))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def as_dict(self) -> Row:
+        """As `recrawl diff --json` prints it."""
+        times = {"old": iso(self.old.time), "new": iso(self.new.time)}
+        return {"url": self.new.url, **times, "divergence": self.divergence, "diff": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as it was when it was read; `versions`, `visits` and all methods read the repository anew."""
+
+    url: str
+    site: str
+    state: str
+    """found, live, missing, gone, moved, barred or dropped; see `recrawl.model.State`."""
+    depth: int
+    """Links from the seed."""
+    visit_count: int
+    """Visits without failures."""
+    change_count: int
+    failures: int
+    """Failed visits in a row."""
+    found: datetime
+    last_visit: datetime | None
+    last_change: datetime | None
+    size: int
+    """Bytes of the newest version."""
+    title: str | None
+    """None before the first download."""
+    moved_to: str
+    """The URL that a moved page redirects to; else empty."""
+    id: int
+    _repository: Reader = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, repository: Reader, row: Row) -> Page:
+        """From a row of the store."""
+        names = ("url", "site", "depth", "failures", "size", "title", "moved_to", "id")
+        times = {"found": at(row["found"]), **{name: utc(row[name]) for name in ("last_visit", "last_change")}}
+        own = {"state": State(row["state"]).name.lower(), "visit_count": row["visits"], "change_count": row["changes"]}
+        values: dict[str, Any] = {**{name: row[name] for name in names}, **times, **own}
+        return cls(**values, _repository=repository)
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """The stored versions, oldest first; empty before the first download."""
+        rows = questions.versions(self._repository.storage.store.db, self.id)
+        return tuple(Version.of(self._repository, row, self.url, number) for number, row in enumerate(rows, 1))
+
+    @property
+    def visits(self) -> Rows[Visit]:
+        """All visits, newest first."""
+        opened = self._repository.opened
+        return Rows(Visit, lambda: map(Visit.of, listings.visits_of_page(opened, self.id)))
+
+    def version(self, which: int | When = -1) -> Version:
+        """A version by its number (1 is the oldest, -1 the newest), or the one stored at a time."""
+        versions = self.versions
+        if not versions:
+            raise NotKnown(f"{self.url} was never downloaded; 'recrawl why' explains it")
+        times = [version.time.timestamp() for version in versions]
+        return versions[place_of(times, as_text(which), self._repository.now())]
+
+    @property
+    def text(self) -> str:
+        """The visible text of the newest version, without noise."""
+        return self.version().text
+
+    @property
+    def html(self) -> str:
+        """The newest version as it was received."""
+        return self.version().html
+
+    def diff(self, old: int | When | None = None, new: int | When = -1) -> Difference:
+        """What changed between two versions; the last change by default."""
+        after = self.version(new)
+        before = self.version(max(1, after.number - 1) if old is None else old)
+        hunks = diff(before.lines, after.lines)
+        return Difference(before, after, divergence(before.compared_text(), after.compared_text()), tuple(hunks))
+
+    def why(self) -> Explanation:
+        """Why it was visited or not, and whether the next cycle would choose it."""
+        return self._repository.why(self.url)
+
+    def predict(self) -> Prediction:
+        """How likely it has changed since its last visit."""
+        return self._repository.predict(self.url)
+
+    def as_dict(self) -> Row:
+        """As `recrawl pages --json` prints it."""
+        return {
+            "url": self.url,
+            "state": self.state,
+            "depth": self.depth,
+            "visits": self.visit_count,
+            "changes": self.change_count,
+            "failures": self.failures,
+            "found": iso(self.found),
+            "last_visit": iso(self.last_visit),
+            "last_change": iso(self.last_change),
+            "size": self.size,
+            "title": self.title,
+        }

@@ -1,0 +1,57 @@
+"""The plan of the next cycle: what it would visit, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recrawl.choose import Policy
+from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
+from recrawl.record.storage import Storage
+from recrawl.repository.turns import policy_of
+from recrawl.repository.values import Plan, PlannedVisit, Row
+from recrawl.settings import Settings
+
+
+def plan(
+    storage: Storage,
+    values: Settings,
+    options: CrawlOptions,
+    *,
+    policy: str | Policy | None = None,
+    budget: float | None = None,
+    seconds: float = float("inf"),
+) -> Plan:
+    """What a cycle would visit if it began now, without any request."""
+    amount = values["budget"] if budget is None else budget
+    chosen = policy_of(policy or values["policy"])
+    found = next_plan(storage, options, chosen, amount, values["seed"], seconds=seconds)
+    rows = storage.store.pages(found.pages.tolist())
+    visits = zip(found.pages.tolist(), found.score.tolist(), found.reasons, strict=True)
+    return Plan(
+        policy=found.cycle.policy,
+        budget=found.cycle.budget,
+        sure=found.sure,
+        sites=tuple(_by_site(storage, found)),
+        pages=tuple(
+            PlannedVisit(place, rows[page][0], score, reason) for place, (page, score, reason) in enumerate(visits, 1)
+        ),
+    )
+
+
+def _by_site(storage: Storage, found: CyclePlan) -> list[Row]:
+    """Visits by site, most first, with the site's limit where there is one."""
+    origins = [row.origin for row in storage.store.sites()]
+    visits = np.bincount(found.book.site[found.pages], minlength=len(origins))
+    known = np.bincount(found.book.site[found.book.known], minlength=len(origins))
+    limits = found.allowance
+    return [
+        {
+            "site": origins[site],
+            "visits": int(visits[site]),
+            "pages": int(known[site]),
+            "at_most": limits.most.get(site, limits.site_most),
+        }
+        for site in np.argsort(-visits, kind="stable").tolist()
+        if visits[site] or limits.most.get(site) == 0
+    ]

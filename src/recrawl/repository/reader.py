@@ -1,0 +1,275 @@
+"""Reader: the questions that a repository answers. Reading never takes the lock and never waits for a writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from recrawl.compare.noise.filters import Noise
+from recrawl.crawl.options import CrawlOptions
+from recrawl.errors import NotKnown, UnknownName, UsageError
+from recrawl.model import State
+from recrawl.record import listings, storage
+from recrawl.record.rows import VersionRow
+from recrawl.record.storage import Storage
+from recrawl.repository import status
+from recrawl.repository.lookup import When, key_of, origin_of, seconds
+from recrawl.repository.opening import load, options_of, system_clock
+from recrawl.repository.pages import Page, Version
+from recrawl.repository.rows import Rows
+from recrawl.repository.times import duration
+from recrawl.repository.values import Change, Explanation, SearchHit, Site, Status, Visit, at
+from recrawl.settings import Settings
+
+if TYPE_CHECKING:
+    from recrawl.repository.anchors import SiteAnchor
+    from recrawl.repository.noise import NoiseProposal, Preview
+    from recrawl.repository.prediction import Prediction
+    from recrawl.repository.rates import PageRate, Rate
+
+_EVER = 1e300
+
+
+class Reader:
+    """A repository that is open for reading; see `recrawl.Repository`."""
+
+    def __init__(
+        self,
+        folder: Path | str = ".",
+        *,
+        clock: Callable[[], float] | None = None,
+        timer: Callable[[], float] | None = None,
+        shared: bool = False,
+    ) -> None:
+        """Open the repository in this folder or in the nearest one above it.
+
+        `clock` gives the time that is recorded, `timer` the one that paces requests: both in seconds since 1970. A
+        `shared` one may be handed from thread to thread, one at a time.
+        """
+        self.folder = storage.find(Path(folder))
+        self.now = clock or system_clock
+        self._timer = timer or system_clock
+        self._shared = shared
+        self._storage: Storage | None = Storage(self.folder, shared=shared)
+        self._options: tuple[object, CrawlOptions] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.folder)!r})"
+
+    def close(self) -> None:
+        """Close the files; using the repository again opens them again."""
+        if self._storage is not None:
+            self._storage.close()
+            self._storage = None
+
+    def opened(self) -> Storage:
+        """The files on disk, for `recrawl.repository` itself."""
+        if self._storage is None:
+            self._storage = Storage(self.folder, shared=self._shared)
+        return self._storage
+
+    @property
+    def storage(self) -> Storage:
+        """The files on disk, for `recrawl.repository` itself."""
+        return self.opened()
+
+    def refresh(self) -> None:
+        """Notice archive files that another process has begun; for a repository that stays open."""
+        self.storage.refresh()
+
+    @property
+    def settings_file(self) -> Path:
+        """`recrawl.toml`."""
+        return self.folder / storage.SETTINGS
+
+    @property
+    def settings(self) -> Settings:
+        """The settings, seeds, filters, alerts and shares as the file has them now: `repo.settings["delay"]`."""
+        return load(self.folder)
+
+    def options(self, *, allow_private: bool = False, delay: float | None = None) -> CrawlOptions:
+        """The settings as the crawler takes them, with this repository's clocks."""
+        return options_of(self.settings, allow_private=allow_private, delay=delay, clock=self.now, timer=self._timer)
+
+    def noise_filter(self, site: str) -> Noise:
+        """The noise filter of an origin, as the settings have it."""
+        state = self.settings_file.stat()
+        mark = (state.st_mtime_ns, state.st_size)
+        if self._options is None or self._options[0] != mark:
+            self._options = mark, self.options()
+        return self._options[1].noise(site)
+
+    # -- what is there ---------------------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        """Totals, the age of the pages, the last cycles and what they spent."""
+        return status.status(self.storage, self.now())
+
+    def sites(self) -> list[Site]:
+        """The sites with their counts, and those that were added and not crawled yet."""
+        return status.sites(self.storage, self.settings)
+
+    def pages(self, *, site: str = "", state: str = "", limit: int = -1) -> Rows[Page]:
+        """Pages in the order in which they were found; of one site, in one state, at most `limit`."""
+        names = [name.name.lower() for name in State]
+        if state and state not in names:
+            raise UnknownName("state", state, names)
+        where, number = origin_of(self.storage, site), State[state.upper()] if state else None
+
+        def read() -> Iterator[Page]:
+            for row in listings.page_rows(self.opened, site=where, state=number, limit=limit):
+                yield Page.of(self, row)
+
+        return Rows(Page, read)
+
+    def page(self, url: str) -> Page:
+        """The page with this URL; `NotKnown` when there is none. Without a scheme, https is tried before http."""
+        key, clean = key_of(self.storage, url)
+        row = listings.page_row(self.storage, key)
+        if row is None:
+            raise NotKnown(f"{clean} is not in this repository; 'recrawl pages' lists all pages")
+        return Page.of(self, row)
+
+    def urls(self) -> Iterator[str]:
+        """The URLs of all pages that are visited (found, live, missing), sorted."""
+        return listings.listed_urls(self.opened)
+
+    def changes(
+        self,
+        *,
+        since: When | None = None,
+        until: When | None = None,
+        after: int | None = None,
+        site: str = "",
+        limit: int = -1,
+    ) -> Rows[Change]:
+        """Updates that visits found (pages created, changed, removed), newest first.
+
+        With `after`, the `id` of a change, what was recorded later, oldest first: to continue where a program stopped.
+        """
+        where, now = origin_of(self.storage, site), self.now()
+        begin = -_EVER if since is None else seconds(since, now)
+        end = _EVER if until is None else seconds(until, now)
+        if after is not None and (since is not None or until is not None):
+            raise UsageError("give 'after', or 'since' and 'until', not both")
+
+        def read() -> Iterator[Change]:
+            if after is not None:
+                rows = listings.changes_after(self.opened, after, site=where, limit=limit)
+            else:
+                rows = listings.change_rows(self.opened, since=begin, until=end, site=where, limit=limit)
+            return map(Change.of, rows)
+
+        return Rows(Change, read)
+
+    def visits(self, *, since: When | None = None, site: str = "", limit: int = -1) -> Rows[Visit]:
+        """Visits to all pages, in the order of their recording."""
+        where = origin_of(self.storage, site)
+        begin = -_EVER if since is None else seconds(since, self.now())
+        rows = partial(listings.visit_rows, self.opened, since=begin, site=where, limit=limit)
+        return Rows(Visit, lambda: map(Visit.of, rows()))
+
+    def versions(self, *, since: When | None = None, site: str = "", limit: int = -1) -> Rows[Version]:
+        """Versions of all pages, in the order of their recording."""
+        where = origin_of(self.storage, site)
+        begin = -_EVER if since is None else seconds(since, self.now())
+
+        def read() -> Iterator[Version]:
+            for row in listings.version_rows(self.opened, since=begin, site=where, limit=limit):
+                stored = VersionRow(**{name: row[name] for name in VersionRow._fields})
+                yield Version.of(self, stored, row["url"], row["number"])
+
+        return Rows(Version, read)
+
+    def search(
+        self,
+        query: str,
+        *,
+        site: str = "",
+        limit: int = 10,
+        offset: int = 0,
+        since: When | None = None,
+        until: When | None = None,
+    ) -> list[SearchHit]:
+        """The best pages for a query over the newest versions: words, "phrases", +must, -not, title:word, url:word."""
+        if not self.settings["index"]:
+            raise UsageError("the index is off: 'recrawl config index true', then crawl or cycle")
+        from recrawl.crawl.reports.search import search  # lazy: few commands search
+
+        hits = search(
+            self.storage,
+            query,
+            self.noise_filter,
+            limit=limit,
+            site=origin_of(self.storage, site),
+            offset=offset,
+            since=None if since is None else seconds(since, self.now()),
+            until=None if until is None else seconds(until, self.now()),
+        )
+        return [SearchHit(h.page, h.url, h.title, at(h.at), h.score, h.snippet, h.marks) for h in hits]
+
+    # -- what is expected ------------------------------------------------------------------------------------
+
+    def why(self, url: str) -> Explanation:
+        """Why a page was visited or not, and whether the next cycle would choose it."""
+        from recrawl.repository.why import explain  # lazy: loads the policies
+
+        return explain(self.folder, self.settings, self.options(), url, self.now())
+
+    def predict(self, url: str) -> Prediction:
+        """How likely a page has changed since its last visit, and on what grounds."""
+        from recrawl.repository.prediction import predict  # lazy: few commands predict
+
+        return predict(self.storage, url, self.now())
+
+    def rates(
+        self,
+        names: Iterable[str] = (),
+        *,
+        by: Literal["page", "directory", "site"] = "page",
+        estimator: str = "gamma",
+        limit: int = 50,
+    ) -> list[Rate]:
+        """Changes per day, fastest first; `names` are URLs of pages, or sites as `example.org`; all if none."""
+        from recrawl.repository import rates  # lazy: loads scipy
+
+        return rates.rates(self.storage, names, by, estimator, limit)
+
+    def rate(self, url: str, *, estimator: str = "gamma") -> PageRate:
+        """Changes per day of one page, by every estimator."""
+        from recrawl.repository import rates  # lazy: loads scipy
+
+        return rates.rate(self.storage, url, estimator, self.now())
+
+    def anchors(self, site: str = "", *, every: str | float = "6h", per_minute: float = 0.0) -> list[SiteAnchor]:
+        """The anchor of a site, or of every one: the page that links its newest pages (spec A2), and change by depth.
+
+        `every` is how often the pages near the anchor are to be visited, `per_minute` the most pages per minute over
+        all sites; 0 takes the limits of the settings.
+        """
+        from recrawl.repository import anchors  # lazy: loads scipy
+
+        period = duration(every) if isinstance(every, str) else float(every)
+        where = origin_of(self.storage, site)
+        return anchors.survey_sites(self.storage, self.options(), self.now(), period, per_minute, where)
+
+    def noise_proposals(self, url: str = "") -> list[NoiseProposal]:
+        """Filters for noise (dates, counters, ads) on a page, or on the pages that change at every visit (spec C8)."""
+        from recrawl.repository import noise  # lazy: few commands look for noise
+
+        return noise.proposals(self.storage, url)
+
+    def noise_preview(self, selectors: Iterable[str] = (), patterns: Iterable[str] = (), *, site: str = "") -> Preview:
+        """How many recent changes of a site (all if empty) a noise filter would have hidden."""
+        from recrawl.repository import noise  # lazy: few commands look for noise
+
+        extra, where = Noise(tuple(selectors), tuple(patterns)), origin_of(self.storage, site)
+        return noise.preview(self.storage, where, self.noise_filter(where), extra)

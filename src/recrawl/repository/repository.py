@@ -1,0 +1,359 @@
+"""Repository: the class behind `recrawl.open` and `recrawl.init`."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from recrawl.crawl.options import CrawlOptions
+from recrawl.errors import UsageError
+from recrawl.record import storage
+from recrawl.record.storage import Storage
+from recrawl.repository import opening
+from recrawl.repository.lookup import When, seconds
+from recrawl.repository.opening import Notify, patience, seconds_of, seed_url, silent, with_bytes
+from recrawl.repository.reader import Reader
+from recrawl.repository.times import stamp
+from recrawl.repository.values import Import, Plan, Progress, Removal, Report
+from recrawl.settings import TEMPLATE, Seed, Settings, checked, write_seeds, write_values
+
+if TYPE_CHECKING:
+    from recrawl.choose import Policy
+    from recrawl.crawl.tally import RunCounts
+    from recrawl.repository.turns import Callbacks, Turn
+
+_POLL = 0.2
+
+
+class Repository(Reader):
+    """A local copy of web pages with all their versions, and the means to keep it fresh.
+
+        with recrawl.open("news") as repo:
+            repo.add("https://example.org", limit=500)
+            repo.crawl()
+            report = repo.cycle(budget=100, policy="shock")
+            for change in repo.changes(since="1d"):
+                print(change.time, change.url)
+
+    **Reading** (`pages`, `page`, `changes`, `visits`, `versions`, `search`, `status`, `sites`, `why`, `predict`,
+    `rates`, `anchors`, `plan`, `noise_proposals`, `settings` and so on) never takes the lock and never waits. Tables
+    that grow come as `Rows`: iterate over them, or call `to_arrow()` or `to_pandas()`.
+
+    **Writing** is for one process at a time: `remove`, `crawl`, `cycle`, `run`, `import_urls` and `import_history` hold
+    the lock while they work, and raise `RepositoryBusy` when another process holds it; with `wait=True` they wait.
+    Between two calls it is free. `add`, `configure` and `set_anchor` write `recrawl.toml` only.
+
+    **Values** are frozen dataclasses; `as_dict()` of each gives what the command line prints with `--json`.
+
+    **Following a call**: `progress=` is called with a `Progress` after each visit, `stop=` is asked between visits and
+    ends the work cleanly when it returns True (the next call resumes it), `notify=` of `recrawl.open` gets sentences
+    for people. Nothing is printed. A repository is for one thread; open another one in another thread.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str = ".",
+        *,
+        clock: Callable[[], float] | None = None,
+        timer: Callable[[], float] | None = None,
+        notify: Notify | None = None,
+        shared: bool = False,
+    ) -> None:
+        """Open the repository in this folder or in the nearest one above it; `NoRepository` when there is none.
+
+        `clock` gives the times that are recorded, `timer` those that pace requests: both in seconds since 1970. A
+        `shared` one may be handed from thread to thread, one at a time, for reading.
+        """
+        super().__init__(folder, clock=clock, timer=timer, shared=shared)
+        self._notify: Notify = notify or silent
+
+    @classmethod
+    def create(cls, folder: Path | str = ".", **options: Any) -> Repository:
+        """Make a repository in a folder, which may exist, and open it."""
+        storage.create(Path(folder), TEMPLATE)
+        return cls(folder, **options)
+
+    # -- what to track -----------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        *urls: str,
+        depth: int | None = None,
+        limit: int | None = None,
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        allow_private: bool = False,
+        delay: float | None = None,
+    ) -> list[Seed]:
+        """Add sites or pages to track; adding one again replaces its options.
+
+        `depth` is the most links from the URL (0 is that page alone), `limit` the most pages, `include` and `exclude`
+        are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests.
+        """
+        from recrawl.repository.seeds import with_seeds  # lazy: loads the crawler
+
+        seeds = [
+            Seed(seed_url(url), depth, limit, tuple(include), tuple(exclude), allow_private, delay) for url in urls
+        ]
+        write_seeds(self.settings_file, with_seeds(self.settings, seeds).seeds)
+        return seeds
+
+    def remove(self, *urls: str, wait: bool = False) -> Removal:
+        """Stop tracking sites or pages that were added. Their versions stay in the archive."""
+        from recrawl.repository.seeds import drop_pages, without_seeds  # lazy: loads the crawler
+
+        before = self.settings
+        after, removed = without_seeds(before, urls)
+        options = opening.options_of(after, clock=self.now, timer=self._timer)
+        with self._writing("rm", options, after, wait=wait) as held:
+            write_seeds(self.settings_file, after.seeds)
+            pages = drop_pages(held, options, [seed for seed in before.seeds if seed.url in removed])
+        return Removal(tuple(sorted(removed)), pages)
+
+    def configure(self, **values: Any) -> Settings:
+        """Change settings, all of them or none: `repo.configure(delay=2.5, policy="round-robin")`."""
+        checked_values = {name: checked(name, value) for name, value in values.items()}
+        if "policy" in values:
+            from recrawl.choose import make_policy  # lazy: loads the policies
+
+            make_policy(values["policy"])
+        write_values(self.settings_file, checked_values)
+        return self.settings
+
+    def set_anchor(self, site: str = "", url: str = "") -> str:
+        """Name the anchor of a site by hand; without a URL, let it be detected again. Returns the site."""
+        from recrawl.repository.anchors import keep_named  # lazy: loads scipy
+
+        return keep_named(self.storage, site, url)
+
+    # -- crawling and refreshing -------------------------------------------------------------------------------
+
+    def crawl(
+        self,
+        *,
+        time_limit: str | float | None = None,
+        wait: bool = False,
+        allow_private: bool = False,
+        delay: float | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Report:
+        """Discover and download new pages; resumes a crawl that was interrupted.
+
+        `time_limit` (`10m`, or seconds) ends it early; the next crawl goes on. `allow_private` permits private and
+        loopback addresses, `delay` overrides the seconds between two requests to one server.
+        """
+        from recrawl.repository import turns  # lazy: loads the policies
+
+        options = self.options(allow_private=allow_private, delay=delay)
+        calls = self._callbacks(wait, progress, stop)
+        self.close()
+        return turns.crawl(self.folder, self.settings, options, calls, seconds=seconds_of(time_limit))
+
+    def cycle(
+        self,
+        *,
+        budget: float | None = None,
+        policy: str | Policy | None = None,
+        bytes: str = "",  # noqa: A002
+        time_limit: str | float | None = None,
+        wait: bool = False,
+        allow_private: bool = False,
+        delay: float | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Report:
+        """Refresh: visit the pages that the policy chooses, within the budget; both of the settings by default.
+
+        `budget` is a number of visits, or under 1 a share of the pages; `bytes` limits what is received, as `200MB`.
+        `policy` is a text such as `greedy(sample=20)` or `mymodule:MyPolicy(alpha=0.2)`, or an object. A cycle that was
+        interrupted is resumed first, with its own policy and budget.
+        """
+        from recrawl.repository import turns  # lazy: loads the policies
+
+        options = with_bytes(self.options(allow_private=allow_private, delay=delay), bytes)
+        calls, limit = self._callbacks(wait, progress, stop), seconds_of(time_limit)
+        self.close()
+        return turns.cycle(self.folder, self.settings, options, calls, policy=policy, budget=budget, seconds=limit)
+
+    def plan(
+        self,
+        *,
+        budget: float | None = None,
+        policy: str | Policy | None = None,
+        bytes: str = "",  # noqa: A002
+        time_limit: str | float | None = None,
+        allow_private: bool = False,
+        delay: float | None = None,
+    ) -> Plan:
+        """What `cycle` would visit with these options, and why; without any request."""
+        from recrawl.repository import plans  # lazy: loads the policies
+
+        options = with_bytes(self.options(allow_private=allow_private, delay=delay), bytes)
+        with Storage(self.folder) as own:  # a connection of its own: planning needs temporary tables
+            return plans.plan(own, self.settings, options, policy=policy, budget=budget, seconds=seconds_of(time_limit))
+
+    def run(
+        self,
+        *,
+        every: str | float = "",
+        budget: float | None = None,
+        policy: str | Policy | None = None,
+        bytes: str = "",  # noqa: A002
+        sync: str = "start",
+        count: int = 0,
+        allow_private: bool = False,
+        delay: float | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        stop: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Iterator[Report]:
+        """Refresh continuously: a crawl and a cycle at every multiple of the period; yields the report of each cycle.
+
+        A period that is missed is not made up for. `sync` says when in the period pages are visited: start,
+        most-at-start or even. `count` ends the run after that many cycles; 0 is never. Waits for the lock.
+        """
+        from recrawl.choose import describe  # lazy: loads the policies
+        from recrawl.repository import turns  # lazy: loads the policies
+
+        period = turns.period_of(self.settings, every)
+        turn = turns.Turn(
+            period=period,
+            at_start=turns.share_at_start(sync),
+            budget=budget,
+            bytes=bytes,
+            policy=policy if isinstance(policy, str) else describe(policy) if policy else "",
+            allow_private=allow_private,
+            delay=delay,
+        )
+        turns.check_turn(self.storage, self.settings, budget)
+        due, done = self._timer(), 0
+        while not stop():
+            report = self.turn(turn, progress=progress, stop=stop)
+            if report is None:
+                return
+            yield report
+            done += 1
+            if count and done >= count:
+                return
+            due = turns.next_due(due, self._timer(), period)
+            if not stop():
+                self._notify(f"next cycle at {stamp(due)}")
+            while not stop() and self._timer() < due:
+                sleep(min(_POLL, max(0.0, due - self._timer())))
+
+    def turn(
+        self,
+        turn: Turn,
+        *,
+        wait: bool = True,
+        progress: Callable[[Progress], None] | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Report | None:
+        """One turn of a run (`recrawl.repository.turns.Turn`); None when stopped before its cycle began."""
+        from recrawl.repository import turns  # lazy: loads the policies
+
+        calls = self._callbacks(wait, progress, stop)
+        self.close()
+        summary = turns.take(
+            self.folder,
+            turn,
+            stop,
+            wait=calls.wait,
+            tell=calls.notify,
+            watch=calls.watch,
+            clocks=(self.now, self._timer),
+        )
+        return None if summary is None else turns.report_of(summary)
+
+    # -- import and export -------------------------------------------------------------------------------------
+
+    def import_urls(self, urls: Iterable[str], *, wait: bool = False) -> Import:
+        """Make URLs known, whatever their site; the next crawl downloads them."""
+        from recrawl.crawl.importer import Importer  # lazy: loads the parser
+
+        options = self.options()
+        with self._writing("import", options, self.settings, wait=wait) as held:
+            pages, refused = Importer(held, options).urls(urls)
+        return Import(pages=pages, refused=tuple(refused))
+
+    def import_history(
+        self,
+        *files: Path | str,
+        base_url: str | None = None,
+        branch: str | None = None,
+        root: str | None = None,
+        since: When | None = None,
+        until: When | None = None,
+        limit: int | None = None,
+        wait: bool = False,
+        converting: Callable[[str, int, int | None], None] = lambda *_: None,
+        progress: Callable[[int, int], None] = lambda *_: None,
+    ) -> Import:
+        """Record histories of pages (Parquet, WARC files, a git repository) as if they had been visited at those times.
+
+        Pages that are known already are left alone. `base_url`, `branch` and `root` are for git; `since`, `until` and
+        `limit` (pages) for git and WARC. `progress` gets pages done and pages in all.
+        """
+        from recrawl.crawl.importer import Importer  # lazy: loads the parser
+        from recrawl.lab.formats.version_rows import Window  # lazy: loads pyarrow
+        from recrawl.repository import exchange  # lazy: loads pyarrow
+
+        kinds = {Path(file): exchange.kind_of(Path(file)) for file in files}
+        lists = [str(file) for file, kind in kinds.items() if kind is None]
+        if lists:
+            raise UsageError(f"{lists[0]} holds no history; import a URL list with import_urls")
+        first, last = (None if when is None else int(seconds(when, self.now())) for when in (since, until))
+        selection = exchange.Selection(base_url, branch, root, Window(first, last, limit))
+        selection.check({kind for kind in kinds.values() if kind})
+        options = self.options()
+        with exchange.opened_history(kinds, selection, converting) as (archive, converted):
+            if archive is None:
+                return Import()
+            with self._writing("import", options, self.settings, wait=wait) as held:
+                pages, versions = Importer(held, options).histories(exchange.histories(archive, progress))
+        return Import(pages, versions, remarks=None if converted is None else converted.remarks)
+
+    def export(self, file: Path | str) -> int:
+        """Write all versions (`.parquet`: url, time, html) or else the list of URLs; returns the number of rows."""
+        path = Path(file)
+        if not path.parent.is_dir():
+            raise UsageError(f"there is no folder {path.parent}")
+        if path.suffix != ".parquet":
+            urls = list(self.urls())
+            path.write_text("".join(f"{url}\n" for url in urls), encoding="utf-8")
+            return len(urls)
+        from recrawl.repository import exchange  # lazy: loads pyarrow
+
+        return exchange.export_parquet(self.storage, path)
+
+    # -- how a call writes -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _writing(self, what: str, options: CrawlOptions, values: Settings, *, wait: bool) -> Iterator[Storage]:
+        self.close()  # reading opens the files again, as they are then
+        with opening.held(
+            self.folder, what, options, values, wait=patience(wait, self._notify), tell=self._notify
+        ) as held:
+            yield held
+
+    def _callbacks(
+        self, wait: bool, progress: Callable[[Progress], None] | None, stop: Callable[[], bool]
+    ) -> Callbacks:
+        from recrawl.repository.turns import Callbacks  # lazy: loads the policies
+
+        def watch(title: str, total: int | None) -> AbstractContextManager[Callable[[RunCounts], None]]:
+            return contextlib.nullcontext(lambda tally: _report(progress, title, total, tally))
+
+        return Callbacks(stop=stop, wait=patience(wait, self._notify), notify=self._notify, watch=watch)
+
+
+def _report(progress: Callable[[Progress], None] | None, title: str, total: int | None, tally: RunCounts) -> None:
+    if progress is not None:
+        kind: Literal["crawl", "cycle"] = "crawl" if title == "crawling" else "cycle"
+        outcomes = tally.outcomes.copy()
+        progress(Progress(kind, tally.visits, total, tally.waiting, outcomes, tally.found, tally.received))

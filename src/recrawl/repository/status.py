@@ -1,0 +1,59 @@
+"""Totals of a repository and its sites, as `recrawl status` and `recrawl sites` show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recrawl.choose.budget.allowance import Allowance
+from recrawl.crawl.reports.hint_trust import trust
+from recrawl.discover.urls import origin
+from recrawl.record import questions
+from recrawl.record.storage import Storage
+from recrawl.repository.values import Row, Site, Status, utc
+from recrawl.settings import Settings
+
+_QUANTILES = (10, 50, 90, 100)
+
+
+def status(storage: Storage, now: float) -> Status:
+    """Totals, the age of the pages, the last cycles and what they spent."""
+    db = storage.store.db
+    totals = questions.totals(db)
+    ages = questions.ages(db, now)
+    cycles = questions.cycles(db, 5)
+    return Status(
+        **{**totals, "last_visit": utc(totals["last_visit"])},
+        searchable=len(storage.index) if (storage.folder / "index").is_dir() else 0,
+        age_seconds={f"p{share}": _quantile(ages, share / 100) for share in _QUANTILES} if ages else {},
+        spending=_spending(storage, cycles),
+        cycles=[{**row, "started": utc(row["started"]), "finished": utc(row["finished"])} for row in cycles],
+    )
+
+
+def sites(storage: Storage, settings: Settings) -> list[Site]:
+    """All sites with their counts; last those that were added and not crawled yet."""
+    rows, hints = questions.sites(storage.store.db), trust(storage)
+    known = {row["url"] for row in rows}
+    crawled = [Site.of(row, hints.get(row["url"], [])) for row in rows]
+    return crawled + [Site(seed.url, crawled=False) for seed in settings.seeds if origin(seed.url) not in known]
+
+
+def _spending(storage: Storage, cycles: list[dict[str, Any]]) -> Row | None:
+    """What the last refresh cycle spent, by site."""
+    last = next((row for row in cycles if row["kind"] == "cycle"), None)
+    if last is None:
+        return None
+    by_site = questions.spent_by_site(storage.store.db, last["cycle"], last["first_visit"], -1)
+    return {
+        "cycle": last["cycle"],
+        "budget": last["budget"],
+        "visits": last["visits"],
+        "received": last["received"],
+        "not_modified": sum(row["not_modified"] for row in by_site),
+        "limits": Allowance.of(last["limits"] or "").told(),
+        "sites": by_site,
+    }
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,0 +1,349 @@
+"""What a repository answers with: frozen dataclasses. Times are `datetime` in UTC.
+
+`as_dict()` gives what the command line prints with `--json`: the same keys, times as ISO 8601 text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from recrawl.model import Outcome
+
+Row = dict[str, Any]
+
+
+def utc(at: float | None) -> datetime | None:
+    """A time of the store as a datetime; None for never."""
+    return None if at is None or at == float("-inf") else datetime.fromtimestamp(at, UTC)
+
+
+def at(time: float) -> datetime:
+    """A time of the store that is always there."""
+    return datetime.fromtimestamp(time, UTC)
+
+
+def iso(time: datetime | None) -> str | None:
+    """ISO 8601 with milliseconds, for JSON."""
+    return None if time is None else time.isoformat(timespec="milliseconds")
+
+
+def flag(value: int | None) -> bool | None:
+    """A nullable boolean column."""
+    return None if value is None else bool(value)
+
+
+def _event(row: Row) -> Row:
+    """A row of a visit with its time as a datetime and its outcome as a word."""
+    plain = {name: value for name, value in row.items() if name not in ("at", "significant")}
+    return {**plain, "time": at(row["at"]), "outcome": Outcome(row["outcome"]).name.lower()}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An update that a visit found: a page created, changed or removed."""
+
+    id: int
+    """The number of the visit: `repo.changes(after=change.id)` gives what was recorded later."""
+    url: str
+    site: str
+    time: datetime
+    outcome: str
+    """new, changed or gone."""
+    divergence: float | None
+    """The share of words that differ from the version before."""
+    significant: bool | None
+    """Whether the change is significant (spec C2)."""
+    new_links: int | None
+    title: str | None
+
+    @classmethod
+    def of(cls, row: Row) -> Change:
+        """From a row of the store."""
+        return cls(**_event(row), significant=flag(row["significant"]))
+
+    def as_dict(self) -> Row:
+        """As `recrawl changes --json` prints it."""
+        names = ("divergence", "significant", "new_links", "title")
+        row = {"url": self.url, "at": iso(self.time), "outcome": self.outcome}
+        return row | {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One visit to a page."""
+
+    url: str
+    time: datetime
+    outcome: str
+    """unchanged, changed, new, gone or failed."""
+    status: int
+    """The HTTP status; 0 without an answer."""
+    failure: str | None
+    """A word of `recrawl.model.Failure`."""
+    detail: str | None
+    received: int
+    """Bytes over the wire."""
+    seconds: float
+    version: int
+    """The number of the stored version in the repository; -1 for none."""
+    cycle: int
+    score: float | None
+    """What the page was worth to the policy."""
+    reason: str | None
+    """Why the policy chose it."""
+    policy: str | None
+    kind: str | None
+    """crawl, cycle or import."""
+
+    @classmethod
+    def of(cls, row: Row) -> Visit:
+        """From a row of the store."""
+        return cls(**{name: value for name, value in _event(row).items() if name != "id"})
+
+    def as_dict(self) -> Row:
+        """As `recrawl log --visits --json` prints it."""
+        row = asdict(self)
+        return {"url": row.pop("url"), "at": iso(row.pop("time")), **row}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A site with its counts. One that was added and not crawled yet has no pages and `crawled` False."""
+
+    url: str
+    pages: int = 0
+    live: int = 0
+    found: int = 0
+    gone: int = 0
+    visits: int = 0
+    changes: int = 0
+    last_visit: datetime | None = None
+    robots_status: int = -1
+    """HTTP status of robots.txt; 0 without an answer, -1 when never fetched."""
+    robots_time: datetime | None = None
+    sitemap_time: datetime | None = None
+    hints: tuple[Row, ...] = ()
+    """One row for each kind of hint: signals, precision, recall."""
+    crawled: bool = True
+
+    @classmethod
+    def of(cls, row: Row, hints: list[Row]) -> Site:
+        """From a row of the store."""
+        plain = {name: value for name, value in row.items() if name not in ("robots_at", "sitemap_at")}
+        times = {"robots_time": utc(row["robots_at"] or None), "sitemap_time": utc(row["sitemap_at"] or None)}
+        return cls(**{**plain, **times, "last_visit": utc(row["last_visit"]), "hints": tuple(hints)})
+
+    def as_dict(self) -> Row:
+        """As `recrawl sites --json` prints it."""
+        times = {
+            "last_visit": iso(self.last_visit),
+            "robots_at": iso(self.robots_time),
+            "sitemap_at": iso(self.sitemap_time),
+        }
+        if not self.crawled:
+            return {"url": self.url, "pages": 0, **times}
+        names = ("url", "pages", "live", "found", "gone", "visits", "changes")
+        row = {name: getattr(self, name) for name in names} | {"last_visit": times.pop("last_visit")}
+        return row | {"robots_status": self.robots_status, **times, "hints": list(self.hints)}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Totals of a repository, the age of its pages, its last cycles."""
+
+    pages: int
+    states: dict[str, int]
+    sites: int
+    visits: int
+    versions: int
+    archive_bytes: int
+    last_visit: datetime | None
+    searchable: int
+    age_seconds: dict[str, float]
+    """Seconds since the last visit of live pages: p10, p50, p90, p100; empty without one."""
+    spending: Row | None
+    """What the last cycle spent, by site."""
+    cycles: list[Row]
+    """The last five crawls and cycles, newest first; `started` and `finished` are datetimes."""
+
+    def as_dict(self) -> Row:
+        """As `recrawl status --json` prints it."""
+        cycles = [{**row, **{name: iso(row[name]) for name in ("started", "finished")}} for row in self.cycles]
+        return {**asdict(self), "last_visit": iso(self.last_visit), "cycles": cycles}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A page that matches a query."""
+
+    page: int
+    url: str
+    title: str
+    time: datetime
+    """When the version that is indexed was downloaded."""
+    score: float
+    snippet: str
+    marks: tuple[tuple[int, int], ...]
+    """Where in the snippet the words of the query are: (start, end)."""
+
+    def as_dict(self) -> Row:
+        """As `recrawl search --json` prints it."""
+        row = asdict(self)
+        row["at"] = iso(row.pop("time"))
+        return {name: row[name] for name in ("page", "url", "title", "at", "score", "snippet", "marks")}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a crawl or a cycle is."""
+
+    kind: Literal["crawl", "cycle"]
+    visits: int
+    total: int | None
+    """The budget of a cycle; None in a crawl."""
+    waiting: int
+    """Pages in the queue of a crawl."""
+    outcomes: Counter[Outcome] = field(repr=False)
+    found: int = 0
+    """Pages discovered."""
+    received: int = 0
+    """Bytes over the wire."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a crawl or a cycle did."""
+
+    cycle: int
+    """Its number in the repository."""
+    kind: str
+    """crawl or cycle."""
+    policy: str
+    budget: int
+    resumed: bool
+    """It went on with one that was interrupted."""
+    finished: bool
+    """False when it was stopped; the next one goes on from there."""
+    outcomes: Counter[Outcome]
+    failures: Counter[str]
+    found: int
+    """Pages discovered."""
+    received: int
+    """Bytes over the wire."""
+    warnings: tuple[str, ...]
+    """What was ignored in sitemaps, feeds and robots.txt, in sentences."""
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def visits(self) -> int:
+        """All visits, whatever their outcome."""
+        return sum(self.outcomes.values())
+
+    @property
+    def changed(self) -> int:
+        """Updates found: pages created, changed and removed."""
+        return sum(self.outcomes[outcome] for outcome in (Outcome.NEW, Outcome.CHANGED, Outcome.GONE))
+
+    def as_dict(self) -> Row:
+        """As `recrawl crawl --json` and `recrawl cycle --json` print it."""
+        return {
+            "cycle": self.cycle,
+            "kind": self.kind,
+            "policy": self.policy,
+            "budget": self.budget,
+            "resumed": self.resumed,
+            "finished": self.finished,
+            **counts(self.outcomes),
+            "failures": dict(self.failures),
+            "found": self.found,
+            "received": self.received,
+            "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 3),
+            "notes": list(self.notes),
+        }
+
+
+def counts(outcomes: Counter[Outcome]) -> dict[str, int]:
+    """Visits, and visits by outcome."""
+    return {"visits": sum(outcomes.values()), **{outcome.name.lower(): outcomes[outcome] for outcome in Outcome}}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVisit:
+    """A visit that a cycle would make."""
+
+    place: int
+    url: str
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a cycle would do if it began now."""
+
+    policy: str
+    budget: int
+    sure: int
+    """Visits chosen before the policy waits for an outcome; the later ones assume that nothing changed."""
+    sites: tuple[Row, ...]
+    """Visits by site, most first: site, visits, pages, at_most."""
+    pages: tuple[PlannedVisit, ...]
+
+    def as_dict(self) -> Row:
+        """As `recrawl cycle --dry-run --json` prints it."""
+        return {**asdict(self), "sites": list(self.sites), "pages": [asdict(visit) for visit in self.pages]}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a page was visited or not, and what the next cycle would do with it."""
+
+    url: str
+    state: str
+    sentences: tuple[str, ...]
+    plan: Row | None
+    """The next cycle's numbers for the page; None when it cannot be planned."""
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def as_dict(self) -> Row:
+        """As `recrawl why --json` prints it."""
+        return {"url": self.url, "state": self.state, "why": list(self.sentences), "plan": self.plan}
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What `remove` took out."""
+
+    removed: tuple[str, ...]
+    """The seeds, sorted."""
+    pages: int
+    """Pages that are no longer visited."""
+
+    def as_dict(self) -> Row:
+        """As `recrawl rm --json` prints it."""
+        return {"removed": list(self.removed), "pages": self.pages}
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """What an import recorded."""
+
+    pages: int = 0
+    """Pages that were new."""
+    versions: int = 0
+    refused: tuple[str, ...] = ()
+    """Lines that are not URLs."""
+    remarks: dict[str, int] | None = None
+    """What was left out of a git or WARC history, with counts; None when nothing was converted."""
+
+    def as_dict(self) -> Row:
+        """As `recrawl import --json` prints it."""
+        row = {"pages": self.pages, "versions": self.versions, "refused": list(self.refused)}
+        return row if self.remarks is None else row | {"remarks": self.remarks}
