@@ -20,13 +20,14 @@ from recrawl.crawl import cycles
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import add_folders
 from recrawl.crawl.state.load_book import load_book
-from recrawl.crawl.state.policy_memory import file_of, ready_book, remember
+from recrawl.crawl.state.policy_memory import file_of, ready_book, recorded_visits, save_memory
 from recrawl.crawl.tally import RunCounts
 from recrawl.discover.urls import directory, key
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.learn.structure.directories import places
+from recrawl.loop import note
 from recrawl.model import Outcome, Outcomes, Picks
 from recrawl.record.rows import Batch, CycleRow, NewPage, VisitRow
 from recrawl.record.storage import Storage, create
@@ -415,7 +416,9 @@ class Script:
     def finish(self, cycle: int) -> None:
         self.open.store.close_cycle(cycle, 0.0)
         if self.rows[cycle].kind == "cycle":
-            remember(self.open, self.policy, self.rows[cycle], self.pasts[cycle])
+            for visits in recorded_visits(self.open, self.policy, self.rows[cycle], self.pasts[cycle]):
+                note(self.policy, *visits)
+            save_memory(self.open, self.policy, self.pasts[cycle])
 
     def check(self) -> None:
         """Folded from where it was saved, or from the first visit: the same."""

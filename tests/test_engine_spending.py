@@ -14,8 +14,7 @@ import pytest
 from recrawl.book import Book
 from recrawl.crawl import cycles
 from recrawl.crawl.options import Spending
-from recrawl.crawl.state.limits import expected_bytes, part
-from recrawl.crawl.visits.byte_budget import ByteBudget
+from recrawl.crawl.state.limits import ByteBudget, expected_bytes, part
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from tests.crashes import SMALL, Bench, choices, judge

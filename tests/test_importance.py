@@ -294,7 +294,8 @@ def test_a_replay_learns_which_pages_bring_links(history: History) -> None:
     for k in range(1, 21):
         web.begin(k, book, needs_of(policy))
         list(drive(policy, web, book, setup.budget, k))
-        note(policy, book, *web.end())
+        for visits in web.recorded(book):
+            note(policy, *visits)
     web.begin(21, book, needs_of(policy))
     assert history.links is not None
     assert book.arrivals.std() > 0

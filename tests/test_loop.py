@@ -167,7 +167,7 @@ def test_every_page_must_have_a_score() -> None:
         def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
             yield Picks(np.arange(3), np.ones(2), "because")
 
-    with pytest.raises(PolicyError, match="one score"):
+    with pytest.raises(PolicyError, match="3 pages with 2 scores"):
         list(drive(Scoreless(), NeverChanged(), Book.blank(10), 100, 1))
 
 

@@ -168,8 +168,10 @@ class Book:
         """How many sites there are; their numbers begin at 0."""
         return int(self.site.max(initial=-1)) + 1
 
-    def note(self, seen: Outcomes, at: float | NDArray[np.float64]) -> None:
-        """Take in what visits brought; each page at most once a call.
+    def note(self, seen: Outcomes, at: float | NDArray[np.float64], requested: NDArray[np.bool_] | None = None) -> None:
+        """Record the outcomes of visits, each page at most once per call.
+
+        `requested` is False for failures without a request, which do not count against the page; None is all True.
 
         >>> book = Book.blank(3)
         >>> book.note(Outcomes(np.array([0, 2]), np.array([Outcome.NEW, Outcome.FAILED], np.int8)), at=5.0)
@@ -182,7 +184,7 @@ class Book:
         self.visits[said] += 1
         self.changes[found] += 1
         self.failures[said] = 0
-        self.failures[seen.pages[~answered]] += 1
+        self.failures[seen.pages[~answered if requested is None else ~answered & requested]] += 1
         self.last_try[seen.pages] = times
         self.last_visit[said] = times[answered]
         self.last_change[found] = times[changed]

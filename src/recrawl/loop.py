@@ -1,31 +1,29 @@
-"""The flow on one screen: a policy chooses, a world answers, until the budget is spent.
+"""One cycle: a policy chooses pages, a world visits them, until the budget is spent; then the policy learns.
 
-    for seen in drive(policy, world, book, budget, seed):
-        ...
+    run_cycle(policy, chooser, world, book, budget, seed, recorded)
 
-`drive` is the only code that touches a policy's generator. The world is the live web or an archive: one method,
-`visit`. What came back is noted in the book when the cycle ends.
+runs live and in the lab. The world is the live web or an archive: one method, `visit`. `drive` is the only code that
+touches a policy's generator, `note` the only code by which a policy and a book learn the outcomes.
 
-A crashed cycle is resumed by driving the same policy again, from the same book and seed, against the world wrapped in
-`Resumed`: visits that were recorded are answered from the record, so the choices are the same ones, and only what is
-missing is really visited.
+To resume a crashed cycle, run the same policy again, from the same book and seed, in the world wrapped in `Resumed`:
+recorded visits are answered from the record, so the policy makes the same choices; only missing visits are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Chooser, Learner, Policy
+from recrawl.columns import Flags, Floats, Int32s
 from recrawl.errors import PolicyError
 from recrawl.model import Outcomes, Picks
 
-_MOST_IDLE = 1000
-"""Empty batches in a row after which a policy is taken to be stuck."""
+_MAX_EMPTY = 1000
+"""Empty batches in a row after which a policy counts as stuck."""
 
 
 class World(Protocol):
@@ -36,26 +34,61 @@ class World(Protocol):
         ...
 
 
-def drive(policy: Chooser, world: World, book: Book, budget: int, seed: int) -> Iterator[Outcomes]:
-    """One cycle: at most `budget` visits, no page twice, none that is unknown.
+class Recorded(NamedTuple):
+    """Visits to learn from, each page at most once, with the book as it was before them."""
 
-    A page that the world did not visit after all (`SKIPPED`, `HELD`) costs nothing; who wants the budget spent in spite
-    of that, or kept to limits, drives the policy as `choose.allowed.Allowed`.
+    book: Book
+    seen: Outcomes
+    at: Floats
+    requested: Flags | None = None
+    """False for failures without a request; None if all were requested."""
+
+
+def run_cycle(
+    policy: Policy,
+    chooser: Chooser,
+    world: World,
+    book: Book,
+    budget: int,
+    seed: int,
+    recorded: Callable[[], Iterable[Recorded]],
+    stop: Callable[[], bool] = lambda: False,
+) -> bool:
+    """One whole cycle: drive the chooser, then note the recorded visits.
+
+    `chooser` is the policy, or the policy within limits (`Budgeted`). `recorded` gives the visits of the cycle once it
+    is over. Returns False if `stop` ended the cycle: then nothing is learned until it is resumed and finished.
+    """
+    for _ in drive(chooser, world, book, budget, seed):
+        if stop():
+            return False
+    if stop():
+        return False
+    for visits in recorded():
+        note(policy, *visits)
+    return True
+
+
+def drive(policy: Chooser, world: World, book: Book, budget: int, seed: int) -> Iterator[Outcomes]:
+    """The visits of one cycle: at most `budget` of them, no page twice, only known pages.
+
+    A page that the world did not visit (`SKIPPED`, `HELD`) costs nothing. To spend the budget on other pages instead,
+    or to set limits, drive the policy as `choose.budget.budgeted.Budgeted`.
     """
     choice = policy.cycle(book, budget, np.random.default_rng(seed))
-    place = np.full(len(book), -1, np.int32)
-    left, idle = budget, 0
+    position = np.full(len(book), -1, np.int32)
+    left, empty = budget, 0
     try:
         picks = next(choice)
         while left > 0:
             picks = picks.first(left)
-            _check(picks, place, book)
+            _check(picks, position, book)
             seen = world.visit(picks) if len(picks) else Outcomes(picks.pages, np.zeros(0, np.int8))
             yield seen
             left -= int(np.count_nonzero(seen.visited))
-            idle = 0 if len(picks) else idle + 1
-            if idle > _MOST_IDLE:
-                raise PolicyError("a policy goes on and on without asking for a page")
+            empty = 0 if len(picks) else empty + 1
+            if empty > _MAX_EMPTY:
+                raise PolicyError(f"a policy yielded more than {_MAX_EMPTY} empty batches in a row")
             if len(seen) < len(picks):
                 return
             picks = choice.send(seen)
@@ -65,30 +98,31 @@ def drive(policy: Chooser, world: World, book: Book, budget: int, seed: int) -> 
         choice.close()
 
 
-def note(policy: Policy, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
-    """The end of a cycle: the policy, then the book, take in all that came of it."""
+def note(policy: Policy, book: Book, seen: Outcomes, at: Floats, requested: Flags | None = None) -> None:
+    """The end of a cycle: the policy learns from the outcomes, then the book records them."""
     if isinstance(policy, Learner):
         policy.learn(book, seen, at)
-    book.note(seen, at)
+    book.known[seen.pages] = True  # they were visited; live, the book may be older than their discovery
+    book.note(seen, at, requested)
 
 
-def _check(picks: Picks, place: NDArray[np.int32], book: Book) -> None:
-    """Refuse what no policy may ask for; `place` marks the pages of this cycle, each by its place in its batch."""
+def _check(picks: Picks, position: Int32s, book: Book) -> None:
+    """Raise on invalid picks; `position` holds each page's position in its batch, -1 for pages not chosen so far."""
     if len(picks.pages) != len(picks.score):
-        raise PolicyError("a policy must give each page one score")
+        raise PolicyError(f"a policy chose {len(picks.pages)} pages with {len(picks.score)} scores: one each is needed")
     if len(picks) and (picks.pages.min() < 0 or picks.pages.max() >= len(book)):
         raise PolicyError("a policy chose a page that does not exist")
     here = np.arange(len(picks), dtype=np.int32)
-    again = (place[picks.pages] >= 0).any()
-    place[picks.pages] = here
-    if again or not np.array_equal(place[picks.pages], here):
+    again = (position[picks.pages] >= 0).any()
+    position[picks.pages] = here
+    if again or not np.array_equal(position[picks.pages], here):
         raise PolicyError("a policy chose a page twice in one cycle")
     if not book.known[picks.pages].all():
         raise PolicyError("a policy chose a page that may not be visited")
 
 
 class Resumed:
-    """A world in which some visits of this cycle have been made before: page number to outcome, and to bytes."""
+    """A world where some visits of the cycle were made before: page number to outcome, and to bytes received."""
 
     def __init__(self, world: World, recorded: dict[int, int], received: dict[int, int] | None = None) -> None:
         self._world = world
@@ -96,7 +130,7 @@ class Resumed:
         self._received = received
 
     def visit(self, picks: Picks) -> Outcomes:
-        """Answer from the record where there is one, from the world where not; in the order asked for."""
+        """Answer from the record, or else from the world, in the order of the picks."""
         missing = np.array([page not in self._recorded for page in picks.pages.tolist()], bool)
         fresh: dict[int, int] = {}
         cost: dict[int, int] = self._received or {}

@@ -1,4 +1,4 @@
-"""Begin, resume and end a crawl or a cycle: the frame around `LiveWeb` and `drive`."""
+"""Begin, resume and end a crawl or a cycle: `run_cycle` with the live web as its world."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from recrawl.choose import Policy, describe, make_policy
+from recrawl.columns import DAY
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.reports.anchors import told
+from recrawl.crawl.reports.anchors import named_anchors
 from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import limits
 from recrawl.crawl.state.book_columns import check_needs, put_away
-from recrawl.crawl.state.policy_memory import ready_book, remember
+from recrawl.crawl.state.policy_memory import ready_book, recorded_visits, save_memory
 from recrawl.crawl.state.rescope import rescope, scopes_changed
 from recrawl.crawl.state.weights import check_weights, weigh
 from recrawl.crawl.tally import RunCounts
-from recrawl.crawl.visits.byte_budget import ByteBudget
 from recrawl.crawl.visits.live_web import LiveWeb
 from recrawl.discover.urls import canonical
 from recrawl.errors import UsageError
-from recrawl.loop import Resumed, drive
+from recrawl.loop import Resumed, run_cycle
 from recrawl.record.rows import Batch, CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
-_MOST_VISITS = 1e15
-_MOVED_AGAIN = 30 * 86400.0
-"""How long a page that has moved is left alone."""
+_MAX_VISITS = 1e15
+_MOVED_AGAIN = 30 * DAY
+"""After this time, pages that have moved are visited again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a crawl or a cycle has come to."""
+    """The result of a crawl or a cycle."""
 
     cycle: CycleRow
     tally: RunCounts
@@ -39,25 +39,25 @@ class Summary:
     finished: bool
     seconds: float
     notes: tuple[str, ...] = ()
-    """What people should know beside it."""
+    """Sentences for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """How a run can be watched and ended."""
+    """How a run is watched, paced and stopped."""
 
     stop: Callable[[], bool] = lambda: False
     progress: Callable[[RunCounts], None] = lambda _: None
     seconds: float = float("inf")
-    """After so long it ends."""
+    """The run ends after this time."""
     period: float = float("inf")
-    """So long it should take at most: servers that cannot take all of a plan in that time get less of it."""
+    """The time in which the visits should be made: a server gets no more of them than its pace allows in that time."""
     release: Callable[[int], float] | None = None
-    """When the n-th visit may be made at the earliest; None lets all be made at once."""
+    """The earliest time of the n-th visit; None does not spread them."""
 
 
 def spread(visits: int, at_start: float, begin: float, period: float) -> Callable[[int], float]:
-    """Synchronisation points (spec P1): a share of the visits at once, the others evenly over the period.
+    """Synchronisation points (spec P1): a share of the visits at the start, the others evenly over the period.
 
     >>> even = spread(4, 0.0, 100.0, 40.0)
     >>> [even(n) for n in range(4)]
@@ -72,28 +72,38 @@ def spread(visits: int, at_start: float, begin: float, period: float) -> Callabl
 
 
 def crawl(
-    repository: Storage, options: CrawlOptions, seeds: Iterable[str], controls: Controls, *, only_rested: bool = False
+    repository: Storage,
+    options: CrawlOptions,
+    seeds: Iterable[str],
+    controls: Controls,
+    *,
+    skip_recent_failures: bool = False,
 ) -> Summary:
-    """Discover and download what is new; goes on with a crawl that was interrupted."""
-    cycle, resumed = _begin(repository.store, options, "crawl", "explore", 0, 0)
+    """Discover and download new pages; resumes an interrupted crawl.
+
+    `skip_recent_failures` leaves out pages whose back-off after failed visits is not over.
+    """
+    row, resumed = _begin(repository.store, options, "crawl", "explore", 0, 0)
     started = options.timer()
-    live = _live(repository, options, cycle, controls, started)
+    live = _live(repository, options, row, controls, started)
     try:
         if scopes_changed(repository, options.scopes):
-            rescope(repository, options, live.discovery, live.take)
-        _plant(live, options, seeds, cycle)
-        done = set(repository.store.visits_of_cycle(cycle)["page"].tolist()) if resumed else set()
-        live.explore(done, only_rested=only_rested)
-        finished = _finish(repository, options, live, cycle, controls)
+            rescope(repository, options, live.journey.discovery, live.record_pages)
+        _add_seeds(live, options, seeds, row)
+        done = set(repository.store.visits_of_cycle(row)["page"].tolist()) if resumed else set()
+        live.explore(done, skip_recent_failures=skip_recent_failures)
+        finished = not controls.stop()
+        if finished:
+            _finish(repository, options, live, row)
     finally:
         live.close()
-    return Summary(cycle, live.tally, resumed, finished, options.timer() - started)
+    return Summary(row, live.journey.tally, resumed, finished, options.timer() - started)
 
 
 def cycle(
     repository: Storage, options: CrawlOptions, policy: Policy, budget: float, seed: int, controls: Controls
 ) -> Summary:
-    """One refresh cycle; goes on with one that was interrupted, with its policy and budget."""
+    """One refresh cycle; resumes an interrupted one, with its own policy and budget."""
     check_needs(policy)
     check_weights(repository, options.weights)
     seconds = min(controls.seconds, controls.period)
@@ -101,35 +111,46 @@ def cycle(
     row, resumed = _begin(repository.store, options, "cycle", describe(policy), visits, seed)
     started = options.timer()
     live = _live(repository, options, row, controls, started)
+    journey = live.journey
     try:
         if scopes_changed(repository, options.scopes):
-            rescope(repository, options, live.discovery, live.take)
+            rescope(repository, options, journey.discovery, live.record_pages)
         policy = make_policy(row.policy)
-        if ("hints" in policy.needs or options.spending.reserve_pushed) and row.limits is None:  # nothing is chosen yet
-            live.hear()
-        named = told(repository.store, options.anchors)
-        book, past = ready_book(repository, policy, row, live.servers.limits(), begin=True, told=named)
+        if ("hints" in policy.needs or options.spending.reserve_pushed) and row.limits is None:  # nothing chosen yet
+            live.refresh_hints()
+        anchors = named_anchors(repository.store, options.anchors)
+        book, past = ready_book(repository, policy, row, journey.servers.limits(), begin=True, given=anchors)
         ignored = weigh(book, repository, row, options.weights, begin=True)
-        allowed, allowance = limits.allowed(repository, policy, row, book, live.servers, options, seconds, begin=True)
-        live.bytes = ByteBudget(allowance.bytes, allowance.site_bytes, repository.store.received_of_cycle(row))
-        for _ in drive(allowed, _with_recorded(live, repository.store, row), book, row.budget, row.seed):
-            if controls.stop():
-                break
-        finished = _finish(repository, options, live, row, controls)
+        chooser, allowance = limits.limited(
+            repository, policy, row, book, journey.servers, options, seconds, begin=True
+        )
+        received = repository.store.received_of_cycle(row)
+        journey.bytes = limits.ByteBudget(allowance.bytes, allowance.site_bytes, received)
+        finished = run_cycle(
+            policy,
+            chooser,
+            _with_recorded(live, repository.store, row),
+            book,
+            row.budget,
+            row.seed,
+            recorded=lambda: recorded_visits(repository, policy, row, past),
+            stop=controls.stop,
+        )
         if finished:
-            remember(repository, policy, row, past)
+            _finish(repository, options, live, row)
+            save_memory(repository, policy, past)
             put_away(repository)
             limits.put_away(repository)
     finally:
         live.close()
     notes = (ignored,) if ignored else ()
-    return Summary(row, live.tally, resumed, finished, options.timer() - started, notes)
+    return Summary(row, journey.tally, resumed, finished, options.timer() - started, notes)
 
 
 def budget_of(budget: float, store: Store) -> int:
-    """A count of visits: a share of the pages when under 1."""
-    if not 0 < budget <= _MOST_VISITS:
-        raise UsageError(f"a budget must be more than zero and at most {_MOST_VISITS:g}, not {budget:g}")
+    """The budget as a number of visits; a budget under 1 is a share of the pages."""
+    if not 0 < budget <= _MAX_VISITS:
+        raise UsageError(f"invalid budget {budget:g}: use more than 0 and at most {_MAX_VISITS:g}")
     if budget < 1:
         pages = int(store.db.execute("SELECT count(*) FROM pages WHERE state IN (0, 1, 2)").fetchone()[0])
         return max(1, round(budget * pages))
@@ -137,7 +158,7 @@ def budget_of(budget: float, store: Store) -> int:
 
 
 def unfinished(store: Store, kind: str) -> CycleRow | None:
-    """The crawl or cycle that was interrupted, if there is one."""
+    """The interrupted crawl or cycle, if there is one."""
     for row in store.cycles(limit=20):
         if row.kind == kind:
             return row if row.finished is None else None
@@ -147,9 +168,9 @@ def unfinished(store: Store, kind: str) -> CycleRow | None:
 def _begin(
     store: Store, options: CrawlOptions, kind: str, policy: str, budget: int, seed: int
 ) -> tuple[CycleRow, bool]:
-    open_one = unfinished(store, kind)
-    if open_one is not None:
-        return open_one, True
+    interrupted = unfinished(store, kind)
+    if interrupted is not None:
+        return interrupted, True
     number = store.next_id("cycles")
     row = CycleRow(
         id=number,
@@ -179,31 +200,28 @@ def _live(repository: Storage, options: CrawlOptions, row: CycleRow, controls: C
 
 
 def _with_recorded(live: LiveWeb, store: Store, row: CycleRow) -> Resumed:
-    """The web, but for the visits of this cycle that were made before it was interrupted."""
+    """The live web, with the visits of this cycle that were made before an interruption."""
     visited = store.visits_of_cycle(row)
     pages = visited["page"].tolist()
     outcomes = dict(zip(pages, visited["outcome"].tolist(), strict=True))
     return Resumed(live, outcomes, dict(zip(pages, visited["received"].tolist(), strict=True)))
 
 
-def _plant(live: LiveWeb, options: CrawlOptions, seeds: Iterable[str], row: CycleRow) -> None:
-    """Make sure that the seeds' own pages are known."""
+def _add_seeds(live: LiveWeb, options: CrawlOptions, seeds: Iterable[str], row: CycleRow) -> None:
+    """Add the pages of the seeds."""
     batch = Batch()
     for seed in seeds:
         url = canonical(seed, rules=options.rules)
         if url is not None:
-            live.discovery.add(url, parent=-1, depth=0, at=row.started, batch=batch)
-    live.take(batch)
+            live.journey.discovery.add(url, parent=-1, depth=0, at=row.started, batch=batch)
+    live.record_pages(batch)
 
 
-def _finish(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow, controls: Controls) -> bool:
-    """Close what ran to its end, then do what may only be done between cycles; False when it was stopped."""
-    if controls.stop():
-        return False
+def _finish(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
+    """Close a cycle that has ended, then do what is allowed only between cycles."""
     now, store = options.clock(), repository.store
     store.close_cycle(row.id, now)
     summarise(store, row, now)
-    if unfinished(store, "cycle") is None:  # else it would choose other pages than it did before it was stopped
+    if unfinished(store, "cycle") is None:  # an interrupted cycle must find the same pages when it is resumed
         store.revive(moved_before=now - _MOVED_AGAIN)
-        live.reconsider()
-    return True
+        live.recheck_robots()

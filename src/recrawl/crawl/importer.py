@@ -1,4 +1,4 @@
-"""Take in what was found or seen elsewhere: addresses, and whole histories of pages, as if we had visited them."""
+"""Import URLs, and whole histories of pages as if we had visited them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ import numpy as np
 
 from recrawl.compare.digest import of_payload
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.visits import verdicts
+from recrawl.crawl.visits import results
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.messages import ReaderConfig, Task
+from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.reader_process import Reader
 from recrawl.crawl.visits.recorder import Recorder
+from recrawl.crawl.visits.results import Done
 from recrawl.crawl.visits.servers import Server, Servers, noise_table
 from recrawl.crawl.visits.stored_text import sniff
-from recrawl.crawl.visits.verdicts import Flight, VisitResult
 from recrawl.discover.urls import canonical
 from recrawl.model import Answer, Failure, Outcome, State
 from recrawl.record.rows import CycleRow, PageState, unvisited
 from recrawl.record.storage import Storage
 
 History = Iterable[tuple[str, list[tuple[float, bytes | None]]]]
-"""Pages with their versions, oldest first; None is a removal."""
+"""URLs with the versions of the page (time, body), oldest first; None is a removal."""
 
 
 class Importer:
@@ -33,15 +34,15 @@ class Importer:
         self._options = options
         self._servers = Servers(repository.store, options, options.agent)
         self._noises = noise_table(options)
-        self._recorder = Recorder(repository, options, self._servers, on_commit=lambda: None)
         self._reader = Reader(ReaderConfig(options.rules, tuple(self._noises), want_text=options.index))
         self._cycle = self._open()
         self._discovery = Discovery(
             repository.store, self._servers, options.scopes, cycle=self._cycle.id, now=options.clock()
         )
+        self._recorder = Recorder(repository, options, self._servers, caches=(self._discovery,))
 
     def urls(self, urls: Iterable[str]) -> tuple[int, list[str]]:
-        """Make addresses known, whatever the scopes say: how many were new, and which are no addresses."""
+        """Add URLs regardless of scopes; returns the number of new ones and the invalid ones."""
         new, bad = 0, []
         for text in urls:
             url = canonical(text.strip(), rules=self._options.rules)
@@ -53,7 +54,7 @@ class Importer:
         return new, bad
 
     def histories(self, histories: History, progress: Callable[[int], None] = lambda _: None) -> tuple[int, int]:
-        """Record whole histories of pages that are not known yet; returns pages and versions taken in."""
+        """Record the histories of unknown pages; returns the numbers of pages and versions."""
         pages = versions = 0
         for url, states in histories:
             clean = canonical(url, rules=self._options.rules)
@@ -71,39 +72,39 @@ class Importer:
     def _history(self, page: int, url: str, states: list[tuple[float, bytes | None]]) -> int:
         server = self._servers.of_url(url)
         state, count = unvisited(page), 0
-        place: tuple[str, int, int] | None = None
+        location: tuple[str, int, int] | None = None
         for at, body in states:
-            flight = Flight(page, url, server.id, 0, 0, state, None, None, ask=url)
+            visit = PendingVisit(page, url, server.id, 0, 0, state, None, None, request_url=url)
             if body is None:
-                verdict = self._removal(flight, at)
-                self._recorder.put(verdict)
+                done = self._removal(visit, at)
+                self._recorder.add(done)
             else:
-                verdict = self._version(server, flight, at, body, place)
+                done = self._version(server, visit, at, body, location)
                 count += 1
                 self._recorder.commit()  # the next version is compared with this one, from the archive
-                place = self._recorder.place(verdict.state.version)
-            state = verdict.state
+                location = self._recorder.location(done.state.version)
+            state = done.state
         return count
 
     def _version(
-        self, server: Server, flight: Flight, at: float, body: bytes, before: tuple[str, int, int] | None
-    ) -> VisitResult:
+        self, server: Server, visit: PendingVisit, at: float, body: bytes, before: tuple[str, int, int] | None
+    ) -> Done:
         headers = (("Content-Type", sniff(body)),)
-        flight.answer = Answer(flight.url, 200, headers, body, None, "", at, 0.0, 0, "")
-        flight.payload = of_payload(body)
+        visit.answer = Answer(visit.url, 200, headers, body, None, "", at, 0.0, 0, "")
+        visit.payload = of_payload(body)
         reading = self._reader.read(
             Task(
-                ticket=flight.page,
-                url=flight.url,
+                ticket=visit.page,
+                url=visit.url,
                 at=at,
                 ip="",
                 status=200,
                 headers=headers,
                 request=b"",
                 body=body,
-                payload=flight.payload,
+                payload=visit.payload,
                 noise=server.noise,
-                digest=flight.state.digest,
+                digest=visit.state.digest,
                 before=before,
                 same_noise=True,
             )
@@ -111,35 +112,35 @@ class Importer:
         targets, new = self._discovery.links(
             self._discovery.look_up(np.frombuffer(reading.keys, np.int64)),
             reading,
-            parent=flight.page,
+            parent=visit.page,
             depth=1,
             at=at,
             batch=self._recorder.batch,
         )
-        verdict = verdicts.read(
-            flight,
-            self._recorder.next_visit(),
+        done = results.read(
+            visit,
+            self._recorder.numbers.visit(),
             self._cycle.id,
             reading,
             self._noises[server.noise].fingerprint,
-            self._recorder.next_version(),
+            self._recorder.numbers.version(),
             new,
         )
-        self._recorder.page_read(flight, verdict, reading, targets, server.origin)
-        return verdict
+        self._recorder.add_version(visit, done, reading, targets, server.origin)
+        return done
 
-    def _removal(self, flight: Flight, at: float) -> VisitResult:
-        """An archive that says a page was removed knows it; nothing has to be confirmed."""
-        verdict = verdicts.failed(flight, self._recorder.next_visit(), self._cycle.id, at, None, Failure.MISSING, "")
-        visit = verdict.visit._replace(outcome=int(Outcome.GONE), failure=None)
-        state: PageState = flight.state._replace(
+    def _removal(self, visit: PendingVisit, at: float) -> Done:
+        """A removal in an archive needs no confirmation."""
+        done = results.failed(visit, self._recorder.numbers.visit(), self._cycle.id, at, None, Failure.MISSING, "")
+        row = done.visit._replace(outcome=int(Outcome.GONE), failure=None)
+        state: PageState = visit.state._replace(
             state=int(State.GONE),
-            changes=flight.state.changes + 1,
+            changes=visit.state.changes + 1,
             last_try=at,
             last_visit=at,
             last_change=at,
         )
-        return VisitResult(visit, state)
+        return Done(row, state)
 
     def _open(self) -> CycleRow:
         store = self._repository.store

@@ -118,7 +118,7 @@ def take(
     with held(folder, "run", options, values, wait=wait, tell=tell) as storage:
         with calls.watch("crawling", None) as progress:
             controls = cycles.Controls(stop=stop, progress=progress)
-            cycles.crawl(storage, options, [seed.url for seed in values.seeds], controls, only_rested=True)
+            cycles.crawl(storage, options, [seed.url for seed in values.seeds], controls, skip_recent_failures=True)
         if stop():
             return None
         before = cycles.unfinished(storage.store, "cycle")  # it keeps its budget

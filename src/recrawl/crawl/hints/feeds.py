@@ -1,8 +1,8 @@
-"""Feeds of sites, as pages name them (spec H3): what is new in them, and what of it says that a page has changed.
+"""Feeds that pages name (spec H3): new items, and dates that say a page has changed.
 
-A feed is read like a sitemap: bounded, never believed to be well formed, asked for with what the server gave to ask
-"has it changed?". Only feeds on the site's own server are read, and only so many. An item that was there before with
-the same date says nothing; one without a date makes a page known and no more.
+A feed is read like a sitemap: size-limited, tolerant of malformed XML, requested with validators. Only feeds on the
+site's own server are read, at most 8 per server. An item seen before with the same date says nothing; an item without
+a date only makes its page known.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from recrawl.model import Answer
 from recrawl.record.rows import FeedRow, SourceRow
 
 FEED_BYTES = 4_000_000
-_ITEMS = 2000
-_MOST = 8
-"""Feeds of one server."""
-_VALIDATOR = 500
+_MAX_ITEMS = 2000
+_MAX_FEEDS = 8
+"""Per server."""
+_MAX_VALIDATOR = 500
 
 
 class Feeds:
-    """The feeds of all servers, and when each was read."""
+    """The feeds of all servers, and when each was last read."""
 
     def __init__(self, discovery: Discovery, recorder: Recorder, options: CrawlOptions, warnings: list[str]) -> None:
         self._discovery = discovery
@@ -32,38 +32,38 @@ class Feeds:
         self._options = options
         self._warnings = warnings
         self._known: dict[int, dict[str, FeedRow]] = {}
-        self._begun: set[tuple[int, str]] = set()
+        self._started: set[tuple[int, str]] = set()
 
     def due(self, server: Server) -> list[FeedRow]:
-        """Feeds that it is time to read, each once a run."""
+        """Feeds to be read now, each at most once per run."""
         if self._options.feed_age <= 0:
             return []
         now = self._options.clock()
         return [
             feed
             for feed in self._of(server.id).values()
-            if (feed.site, feed.url) not in self._begun and not 0 <= now - feed.seen < self._options.feed_age
+            if (feed.site, feed.url) not in self._started and not 0 <= now - feed.seen < self._options.feed_age
         ]
 
-    def begun(self, feed: FeedRow) -> None:
-        """A feed is on its way."""
-        self._begun.add((feed.site, feed.url))
+    def mark_started(self, feed: FeedRow) -> None:
+        """Remember that the feed was requested in this run."""
+        self._started.add((feed.site, feed.url))
 
-    def named(self, server: Server, urls: str) -> None:
-        """Feeds that a page names, one a line; new ones are read from the next run on."""
+    def register(self, server: Server, urls: str) -> None:
+        """Add the feeds that a page names, one per line; new ones are read from the next run on."""
         known = self._of(server.id)
         for url in urls.split("\n"):
-            if url not in known and len(known) < _MOST and origin(url) == server.origin:
+            if url not in known and len(known) < _MAX_FEEDS and origin(url) == server.origin:
                 known[url] = FeedRow(server.id, url, 0.0, "", "")
-                self.begun(known[url])
+                self.mark_started(known[url])
                 self._recorder.batch.feeds.append(known[url])
 
-    def arrived(self, server: Server, url: str, answer: Answer) -> None:
-        """A feed was read, or could not be."""
+    def answered(self, server: Server, url: str, answer: Answer) -> None:
+        """Process the answer to a feed's request."""
         now = self._options.clock()
         row = self._of(server.id)[url]._replace(seen=now)
         if answer.failure is None and answer.status == 200:
-            etag, modified = (answer.header(name)[:_VALIDATOR] for name in ("etag", "last-modified"))
+            etag, modified = (answer.header(name)[:_MAX_VALIDATOR] for name in ("etag", "last-modified"))
             row = row._replace(etag=etag, modified=modified)
             self._read(server, url, answer)
         elif answer.failure is None and answer.status == 304:
@@ -72,19 +72,19 @@ class Feeds:
         self._recorder.batch.feeds.append(row)
 
     def _read(self, server: Server, url: str, answer: Answer) -> None:
-        feed = sitemaps.parse(answer.body, url, max_bytes=FEED_BYTES, max_entries=_ITEMS)
+        feed = sitemaps.parse(answer.body, url, max_bytes=FEED_BYTES, max_entries=_MAX_ITEMS)
         if feed.kind != "urls":
             return
         dates: dict[int, float] = {}
         for entry in feed.entries:
-            place = canonical(entry.url, rules=self._options.rules)
-            if place is None:
+            link = canonical(entry.url, rules=self._options.rules)
+            if link is None:
                 continue
             batch = self._recorder.batch
-            page, _ = self._discovery.add(place, parent=-1, depth=1, at=answer.at, batch=batch)
+            page, _ = self._discovery.add(link, parent=-1, depth=1, at=answer.at, batch=batch)
             if page >= 0 and entry.lastmod is not None:
-                dates[page] = max(entry.lastmod, dates.get(page, 0.0))  # of several items of a page the newest
-        self._recorder.commit()  # new pages must be in the store before anything is said of them
+                dates[page] = max(entry.lastmod, dates.get(page, 0.0))  # the newest of several items of a page
+        self._recorder.commit()  # claims refer to rows of the store
         source = self._recorder.claim(server.id, "feed", dates, self._options.clock(), bad=feed.bad_dates)
         if source.problem:
             self._warnings.append(f"{server.origin}: in its feed, {source.problem}")

@@ -1,11 +1,10 @@
-"""Pushes: somebody says that pages have changed (IndexNow, WebSub; spec H5). They are put down, and heard later.
+"""Pushes: a source says that pages have changed (IndexNow, WebSub; spec H5). They are queued, and processed later.
 
-`accept` may be called at any time, while a crawl or a cycle is at work too: it only writes to a table of its own. The
-next cycle hears what waits there before it chooses (`heard`): a page that is known gets a signal, one that is not is
-looked at like any other address. Floods do no harm: each source may say so much an hour, the same address said twice
-is one, only so many may wait, and addresses of sites that the repository does not hold are not taken at all. Whether a
-push is believed is learned like that of any other hint, from what visits find; and a source that is mostly wrong is no
-longer preferred (`pushers`).
+`accept` may be called at any time, also during a crawl or a cycle: it only writes to a table of its own. The next cycle
+processes the queue before it chooses (`process_pushes`): a known page gets a hint, an unknown URL is treated like any
+other new URL. Floods do no harm: each source has an hourly limit, repeated URLs count once, the queue is bounded, and
+URLs of sites outside the repository are rejected. How far a push is trusted is learned from visits, as for any
+other hint; a source that is mostly wrong loses its priority (`push_sources`).
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ def _room(db: sqlite3.Connection, source: str, now: float) -> int:
     return int(min(PER_HOUR - taken, MOST_WAITING - waiting))
 
 
-def heard(store: Store, discovery: Discovery, recorder: Recorder, now: float) -> list[str]:
+def process_pushes(store: Store, discovery: Discovery, recorder: Recorder, now: float) -> list[str]:
     """Hear the pushes that wait: signals for pages that are known, others become known. What people should hear of."""
     with Transaction(store.db):
         told = settle(store.db, now)

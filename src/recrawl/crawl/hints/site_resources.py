@@ -1,7 +1,7 @@
-"""What has to be fetched besides pages: robots.txt before anything else of a server, then its sitemaps and feeds.
+"""What a server offers besides pages: robots.txt, fetched before anything else, then its sitemaps and feeds.
 
-Chores travel through the same lanes as pages, as negative items, so that they are paced like everything else. While a
-server's robots.txt is on its way the server's lane is held.
+Their requests wait in the same lanes as pages, as negative numbers, so that the same pacing applies to them. While a
+server's robots.txt is being fetched its lane is on hold.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from recrawl.crawl.hints.feeds import FEED_BYTES, Feeds
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.recorder import Recorder
+from recrawl.crawl.visits.redirects import REDIRECTS
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.discover import sitemaps
 from recrawl.discover.sitemaps import PERIODS
@@ -22,21 +23,21 @@ from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.robots import Robots
 from recrawl.model import Answer, Failure, Validators
 
-_ROBOTS_BYTES = 512_000  # RFC 9309: what lies behind that need not be read
+_ROBOTS_BYTES = 512_000  # RFC 9309: a crawler need not read more
 _SITEMAP_BYTES = 52_428_800
-_HOPS = 5
+_MAX_REDIRECTS = 5
 _MAX_SITEMAPS = 500
 _MAX_NESTING = 3
 
 
 @dataclass(slots=True)
-class _Chore:
-    """One thing to fetch."""
+class _Fetch:
+    """One resource to fetch."""
 
     kind: str
     server: int
     url: str
-    hops: int = 0
+    redirects: int = 0
     level: int = 0
     validators: Validators | None = None
 
@@ -45,17 +46,18 @@ class _Chore:
 class _Listing:
     """The sitemaps of one server while they are being read."""
 
-    asked: set[str] = field(default_factory=set)
+    requested: set[str] = field(default_factory=set)
     pages: set[int] = field(default_factory=set)
     dates: dict[int, float] = field(default_factory=dict)
     periods: dict[int, float] = field(default_factory=dict)
     bad_dates: int = 0
     left: int = 0
-    whole: bool = True
+    complete: bool = True
+    """Whether all sitemaps could be read so far."""
 
 
 class SiteResources:
-    """robots.txt, sitemaps and feeds of all servers; `warnings` gets what was ignored of them."""
+    """robots.txt, sitemaps and feeds of all servers; problems with them are added to `warnings`."""
 
     def __init__(
         self,
@@ -73,68 +75,69 @@ class SiteResources:
         self._discovery = discovery
         self._recorder = recorder
         self._options = options
-        self._chores: dict[int, _Chore] = {}
+        self._fetches: dict[int, _Fetch] = {}
         self._last = 0
-        self._greeted: set[int] = set()
+        self._prepared: set[int] = set()
         self._listings: dict[int, _Listing] = {}
         self._warnings = warnings
         self.feeds = Feeds(discovery, recorder, options, warnings)
 
-    def greet(self, server: Server) -> None:
-        """Do what comes before a server's first page in this run."""
-        if server.id in self._greeted:
+    def prepare(self, server: Server) -> None:
+        """Set the server's pace, and queue its sitemaps and feeds, before its first page in this run."""
+        if server.id in self._prepared:
             return
-        self._greeted.add(server.id)
-        self._pace(server)
+        self._prepared.add(server.id)
+        self._set_pace(server)
         self._lanes.hold(server.id, server.held_until)
         if not self.robots_due(server):
-            self._listen(server)
+            self._queue_hints(server)
 
-    def hear(self, server: Server) -> None:
-        """Read what a server volunteers, where that is due, although no page of it was chosen."""
+    def refresh(self, server: Server) -> None:
+        """Fetch the server's sitemaps and feeds if they are due, although none of its pages was chosen."""
         if self._sitemaps_due(server) or self.feeds.due(server):
-            self.greet(server)
+            self.prepare(server)
             if self.robots_due(server):
-                self.renew_robots(server)
+                self.queue_robots(server)
 
-    def _listen(self, server: Server) -> None:
-        self._begin_sitemaps(server)
+    def _queue_hints(self, server: Server) -> None:
+        self._queue_sitemaps(server)
         for feed in self.feeds.due(server):
-            asked = Validators(feed.etag, feed.modified) or None
-            self._lanes.push_front(server.id, self._number(_Chore("feed", server.id, feed.url, validators=asked)))
-            self.feeds.begun(feed)
+            validators = Validators(feed.etag, feed.modified) or None
+            fetch = _Fetch("feed", server.id, feed.url, validators=validators)
+            self._lanes.push_front(server.id, self._number(fetch))
+            self.feeds.mark_started(feed)
 
     # -- robots.txt ------------------------------------------------------------------------------------
 
     def robots_due(self, server: Server) -> bool:
-        """Whether robots.txt must be fetched before the server is asked for anything."""
-        if server.refused:
+        """Whether robots.txt must be fetched before any other request to the server."""
+        if server.refusal:
             return False
         return server.robots is None or server.robots.expires <= self._options.clock()
 
-    def ask_robots(self, server: Server) -> None:
-        """Fetch robots.txt, in the turn that a page gave up for it."""
+    def fetch_robots(self, server: Server) -> None:
+        """Fetch robots.txt now, in the turn of a page."""
         self._lanes.hold(server.id, float("inf"))
-        self._start(_Chore("robots", server.id, f"{server.origin}/robots.txt"))
+        self._start(_Fetch("robots", server.id, f"{server.origin}/robots.txt"))
 
-    def renew_robots(self, server: Server) -> None:
-        """Have robots.txt fetched again although no page asks for it."""
-        self._lanes.push(server.id, self._number(_Chore("robots", server.id, f"{server.origin}/robots.txt")))
+    def queue_robots(self, server: Server) -> None:
+        """Queue robots.txt for a server whose pages are not queued."""
+        self._lanes.push(server.id, self._number(_Fetch("robots", server.id, f"{server.origin}/robots.txt")))
 
-    def _robots_arrived(self, server: Server, chore: _Chore, answer: Answer) -> None:
-        if answer.status in (301, 302, 303, 307, 308) and chore.hops < _HOPS:
-            target = canonical(answer.header("location"), chore.url)
+    def _robots_answered(self, server: Server, fetch: _Fetch, answer: Answer) -> None:
+        if answer.status in REDIRECTS and fetch.redirects < _MAX_REDIRECTS:
+            target = canonical(answer.header("location"), fetch.url)
             if target is not None:
-                self._start(_Chore("robots", server.id, target, hops=chore.hops + 1))
+                self._start(_Fetch("robots", server.id, target, redirects=fetch.redirects + 1))
                 return
         self._lanes.done(server.id, self._options.timer(), status=200, seconds=answer.seconds)
         self._lanes.hold(server.id, server.held_until)
         if answer.failure is Failure.ADDRESS:
-            server.refused = answer.detail  # our own doing: it says nothing about the server's robots.txt
+            server.refusal = answer.detail  # our own settings: says nothing about the server's robots.txt
             return
         before = server.robots
         server.robots = Robots.from_answer(
-            # A redirect that leads nowhere is a robots.txt that is not there (RFC 9309 §2.3.1.2).
+            # A redirect without a usable target counts as a robots.txt that does not exist (RFC 9309 §2.3.1.2).
             404 if 300 <= answer.status < 400 else answer.status,
             answer.body,
             self._options.clock(),
@@ -144,11 +147,11 @@ class SiteResources:
             held_since=before.held_since if before else 0.0,
         )
         server.dirty = True
-        self._pace(server)
+        self._set_pace(server)
         if not server.robots.hold_off:
-            self._listen(server)
+            self._queue_hints(server)
 
-    def _pace(self, server: Server) -> None:
+    def _set_pace(self, server: Server) -> None:
         ours = self._options.delay if server.options.delay is None else server.options.delay
         theirs = server.robots.delay if server.robots else 0.0
         self._lanes.set_delay(server.id, theirs, ours=ours)
@@ -156,12 +159,12 @@ class SiteResources:
     # -- sitemaps --------------------------------------------------------------------------------------
 
     def _sitemaps_due(self, server: Server) -> bool:
-        wanted = self._options.sitemaps and self._options.scopes.wants_sitemaps(server.origin)
-        # A clock that was put back must not put off sitemaps until it is where it was.
+        enabled = self._options.sitemaps and self._options.scopes.wants_sitemaps(server.origin)
+        # After the clock was set back, a time of reading in the future counts as expired.
         fresh = 0 <= self._options.clock() - server.sitemap_at < self._options.sitemap_age
-        return wanted and not fresh and server.id not in self._listings
+        return enabled and not fresh and server.id not in self._listings
 
-    def _begin_sitemaps(self, server: Server) -> None:
+    def _queue_sitemaps(self, server: Server) -> None:
         if not self._sitemaps_due(server):
             return
         named = [urljoin(server.origin + "/", url) for url in (server.robots.sitemaps if server.robots else ())]
@@ -172,42 +175,42 @@ class SiteResources:
     def _queue_sitemap(self, server: Server, url: str, level: int) -> None:
         listing = self._listings[server.id]
         clean = canonical(url)
-        if clean is None or clean in listing.asked:
+        if clean is None or clean in listing.requested:
             return
         if origin(clean) != server.origin:  # another server has its own robots.txt, pace and sitemaps
-            listing.whole = False
+            listing.complete = False
             return
-        if len(listing.asked) >= _MAX_SITEMAPS or level > _MAX_NESTING:
-            listing.whole = False
+        if len(listing.requested) >= _MAX_SITEMAPS or level > _MAX_NESTING:
+            listing.complete = False
             return
-        listing.asked.add(clean)
+        listing.requested.add(clean)
         listing.left += 1
-        self._lanes.push_front(server.id, self._number(_Chore("sitemap", server.id, clean, level=level)))
+        self._lanes.push_front(server.id, self._number(_Fetch("sitemap", server.id, clean, level=level)))
 
-    def _sitemap_arrived(self, server: Server, chore: _Chore, answer: Answer) -> None:
+    def _sitemap_answered(self, server: Server, fetch: _Fetch, answer: Answer) -> None:
         listing = self._listings[server.id]
-        if answer.status in (301, 302, 303, 307, 308):
-            target = canonical(answer.header("location"), chore.url)
-            if target is not None and chore.hops < _HOPS and origin(target) == server.origin:
-                again = _Chore("sitemap", server.id, target, hops=chore.hops + 1, level=chore.level)
+        if answer.status in REDIRECTS:
+            target = canonical(answer.header("location"), fetch.url)
+            if target is not None and fetch.redirects < _MAX_REDIRECTS and origin(target) == server.origin:
+                again = _Fetch("sitemap", server.id, target, redirects=fetch.redirects + 1, level=fetch.level)
                 self._lanes.push_front(server.id, self._number(again))
                 return
         listing.left -= 1
         if answer.status == 200 and answer.failure is None:
-            self._read_sitemap(server, listing, chore, answer)
+            self._read_sitemap(server, listing, fetch, answer)
         else:
-            listing.whole = False
+            listing.complete = False
         if not listing.left:
-            self._listed(server, listing)
+            self._record_listing(server, listing)
 
-    def _read_sitemap(self, server: Server, listing: _Listing, chore: _Chore, answer: Answer) -> None:
-        sitemap = sitemaps.parse(answer.body, chore.url)
+    def _read_sitemap(self, server: Server, listing: _Listing, fetch: _Fetch, answer: Answer) -> None:
+        sitemap = sitemaps.parse(answer.body, fetch.url)
         if sitemap.problem:
-            listing.whole = False
+            listing.complete = False
         batch = self._recorder.batch
         for entry in sitemap.entries:
             if sitemap.kind == "index":
-                self._queue_sitemap(server, entry.url, chore.level + 1)
+                self._queue_sitemap(server, entry.url, fetch.level + 1)
                 continue
             url = canonical(entry.url, rules=self._options.rules)
             if url is None:
@@ -221,65 +224,65 @@ class SiteResources:
                     listing.periods[page] = PERIODS[entry.changefreq]
         listing.bad_dates += sitemap.bad_dates
 
-    def _listed(self, server: Server, listing: _Listing) -> None:
-        """All sitemaps are read: note what is named, and, when all could be read, what no longer is."""
+    def _record_listing(self, server: Server, listing: _Listing) -> None:
+        """Record the pages that the sitemaps list and, if all of them could be read, those no longer listed."""
         server.sitemap_at, server.dirty = self._options.clock(), True
         if not listing.pages:
             return
         self._recorder.commit()
         before = self._recorder.listed_pages(server.id)
         self._recorder.batch.listed += [(1, page) for page in listing.pages - before]
-        if listing.whole:
+        if listing.complete:
             self._recorder.batch.listed += [(2, page) for page in before - listing.pages]
         if listing.dates or listing.bad_dates:
             source = self._recorder.claim(
-                server.id, "lastmod", listing.dates, server.sitemap_at, whole=listing.whole, bad=listing.bad_dates
+                server.id, "lastmod", listing.dates, server.sitemap_at, whole=listing.complete, bad=listing.bad_dates
             )
             if source.problem:
                 self._warnings.append(f"{server.origin}: in its sitemap, {source.problem}")
         self._recorder.promise("changefreq", listing.periods, server.sitemap_at)
         self._recorder.commit()
 
-    # -- on the way ----------------------------------------------------------------------------------------
+    # -- requests and answers ------------------------------------------------------------------------------
 
-    def begin(self, server: Server, item: int) -> None:
-        """A chore's turn has come."""
-        chore = self._chores[item]
-        if chore.kind == "robots":
+    def start(self, server: Server, item: int) -> None:
+        """The item's turn has come: request it, or robots.txt first."""
+        fetch = self._fetches[item]
+        if fetch.kind == "robots":
             self._lanes.hold(server.id, float("inf"))
         elif self.robots_due(server):
             self._lanes.push_front(server.id, item)
-            self.ask_robots(server)
+            self.fetch_robots(server)
             return
-        self._client.start(item, self._request(server, chore))
+        self._client.start(item, self._request(server, fetch))
 
-    def arrived(self, ticket: int, answer: Answer, now: float) -> Server:
-        """A chore's answer is here; returns whose it is."""
-        chore = self._chores.pop(ticket)
-        server = self._servers[chore.server]
-        if chore.kind == "robots":
-            self._robots_arrived(server, chore, answer)
+    def answered(self, ticket: int, answer: Answer, now: float) -> Server:
+        """Process the answer to a request; returns its server."""
+        fetch = self._fetches.pop(ticket)
+        server = self._servers[fetch.server]
+        if fetch.kind == "robots":
+            self._robots_answered(server, fetch, answer)
             return server
         self._lanes.answered(server.id, now, answer)
-        if chore.kind == "feed":
-            self.feeds.arrived(server, chore.url, answer)
+        if fetch.kind == "feed":
+            self.feeds.answered(server, fetch.url, answer)
         else:
-            self._sitemap_arrived(server, chore, answer)
+            self._sitemap_answered(server, fetch, answer)
         return server
 
-    def _start(self, chore: _Chore) -> None:
-        self._client.start(self._number(chore), self._request(self._servers[chore.server], chore))
+    def _start(self, fetch: _Fetch) -> None:
+        self._client.start(self._number(fetch), self._request(self._servers[fetch.server], fetch))
 
-    def _request(self, server: Server, chore: _Chore) -> Request:
-        """A request; what the user allowed for one server counts for no other, wherever a redirect leads."""
-        allowed = self._options.allow_private or (origin(chore.url) == server.origin and server.options.allow_private)
-        if chore.kind == "robots":
-            return Request(chore.url, allow_private=allowed, max_bytes=_ROBOTS_BYTES, cut=True)
-        if chore.kind == "feed":
-            return Request(chore.url, validators=chore.validators, allow_private=allowed, max_bytes=FEED_BYTES)
-        return Request(chore.url, allow_private=allowed, max_bytes=_SITEMAP_BYTES)
+    def _request(self, server: Server, fetch: _Fetch) -> Request:
+        """The request; a permission for one server does not extend to where it redirects."""
+        allowed = self._options.allow_private or (origin(fetch.url) == server.origin and server.options.allow_private)
+        if fetch.kind == "robots":
+            return Request(fetch.url, allow_private=allowed, max_bytes=_ROBOTS_BYTES, cut=True)
+        if fetch.kind == "feed":
+            return Request(fetch.url, validators=fetch.validators, allow_private=allowed, max_bytes=FEED_BYTES)
+        return Request(fetch.url, allow_private=allowed, max_bytes=_SITEMAP_BYTES)
 
-    def _number(self, chore: _Chore) -> int:
+    def _number(self, fetch: _Fetch) -> int:
         self._last -= 1
-        self._chores[self._last] = chore
+        self._fetches[self._last] = fetch
         return self._last

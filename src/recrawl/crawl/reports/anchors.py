@@ -84,6 +84,6 @@ def named_pages(store: Store, urls: Iterable[str]) -> NDArray[np.int64]:
     return np.unique(np.array(found, np.int64))
 
 
-def told(store: Store, urls: Iterable[str]) -> dict[str, NDArray[Any]]:
+def named_anchors(store: Store, urls: Iterable[str]) -> dict[str, NDArray[Any]]:
     """What the policy `anchor-depth` has to know of the anchors that the user named (see `memory.ready_book`)."""
     return {NAMED: named_pages(store, urls)}

@@ -17,7 +17,7 @@ from recrawl.choose import Policy
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.crawl.cycles import budget_of
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.reports.anchors import told
+from recrawl.crawl.reports.anchors import named_anchors
 from recrawl.crawl.state import limits
 from recrawl.crawl.state.book_columns import check_needs
 from recrawl.crawl.state.policy_memory import ready_book
@@ -100,11 +100,12 @@ def next_plan(
     first = store.next_id("visits"), store.next_id("pages")
     row = CycleRow(number, "cycle", policy.name, visits, seed * 1_000_003 + number, options.clock(), None, *first)
     servers = Servers(store, options, options.agent)
-    book, _ = ready_book(repository, policy, row, servers.limits(), begin=False, told=told(store, options.anchors))
+    anchors = named_anchors(store, options.anchors)
+    book, _ = ready_book(repository, policy, row, servers.limits(), begin=False, given=anchors)
     weigh(book, repository, row, options.weights, begin=False)
-    allowed, allowance = limits.allowed(repository, policy, row, book, servers, options, seconds, begin=False)
+    chooser, allowance = limits.limited(repository, policy, row, book, servers, options, seconds, begin=False)
     world = _Unchanged()
-    for _ in drive(allowed, world, book, visits, row.seed):
+    for _ in drive(chooser, world, book, visits, row.seed):
         pass
     everything = _Unchanged()
     if ranked:

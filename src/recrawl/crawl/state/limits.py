@@ -10,6 +10,8 @@ take, and the rest of the budget goes to others. A server that wants to be left 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ _ANYWAY = 0.1
 """The least chance of a whole answer: every tenth visit asks without validators."""
 
 
-def allowed(
+def limited(
     repository: Storage,
     policy: Policy,
     row: CycleRow,
@@ -61,6 +63,43 @@ def allowed(
 def put_away(repository: Storage) -> None:
     """The cycle is finished."""
     _aside(repository).unlink(missing_ok=True)
+
+
+class ByteBudget:
+    """Bytes received in a cycle, in total and by site, against their limits.
+
+    The plan uses expected sizes; this counts actual bytes, including redirects and retries: once a limit is reached,
+    requests under way are finished and no more are sent. Only bytes recorded with visits count, so that a resumed cycle
+    continues the same count.
+
+    >>> count = ByteBudget(1000.0, 600.0)
+    >>> count.add(3, 700)
+    >>> count.used_up, count.closed(3), count.closed(4)
+    (False, True, False)
+    """
+
+    def __init__(
+        self, limit: float = math.inf, site_limit: float = math.inf, before: Iterable[tuple[int, int]] = ()
+    ) -> None:
+        """`before` are the bytes by site that earlier parts of the cycle have received."""
+        self._limit = limit
+        self._site_limit = site_limit
+        self._by_site: Counter[int] = Counter(dict(before))
+        self._total = sum(self._by_site.values())
+
+    def add(self, site: int, received: int) -> None:
+        """Count the bytes of an answer."""
+        self._total += received
+        self._by_site[site] += received
+
+    @property
+    def used_up(self) -> bool:
+        """Whether the cycle has reached its limit."""
+        return self._total >= self._limit
+
+    def closed(self, site: int) -> bool:
+        """Whether this site has reached its limit."""
+        return self._by_site[site] >= self._site_limit
 
 
 # -- numbers ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.model import Outcomes, State
 from recrawl.record.rows import CycleRow
-from recrawl.record.store import Columns, Store
+from recrawl.record.store import Store
 
 FIRST_BACK_OFF = 3600.0
 LONGEST_BACK_OFF = 30 * 86400.0
@@ -31,7 +31,7 @@ def load_book(store: Store, cycle: CycleRow, limits: Mapping[int, int]) -> Book:
     book = Book(now=cycle.started, known=np.isin(state, _VISITABLE) & were_there, **columns)
     touched = step_back(book, store, cycle.first_visit)
     book.known[touched] = were_there[touched]  # they were chosen, so they were known
-    book.known &= rested(book.failures, book.last_try, book.now)
+    book.known &= retry_allowed(book.failures, book.last_try, book.now)
     _keep_limits(book, limits)
     return book
 
@@ -43,7 +43,8 @@ def step_back(book: Book, store: Store, first_visit: int) -> NDArray[np.int64]:
         book.forget(touched)
         past = store.history(touched, first_visit)
         for rows in turns(past["page"]):
-            take_in(book, past, rows)
+            outcomes = Outcomes(past["page"][rows], past["outcome"][rows])
+            book.note(outcomes, past["at"][rows], past["held"][rows] == 0)
     return touched
 
 
@@ -62,22 +63,14 @@ def turns(pages: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         yield np.flatnonzero(turn == k)
 
 
-def take_in(book: Book, visits: Columns, rows: NDArray[np.int64]) -> None:
-    """Note recorded visits, each page at most once."""
-    held = rows[visits["held"][rows] != 0]  # never asked for: no mark against the page
-    book.last_try[visits["page"][held]] = visits["at"][held]
-    rows = rows[visits["held"][rows] == 0]
-    book.note(Outcomes(visits["page"][rows], visits["outcome"][rows]), visits["at"][rows])
-
-
 def mark(store: Store, upto: int) -> NDArray[np.float64]:
     """By which the visits before a number are known again: page, time and outcome of the last of them."""
     last = store.visits_between(upto - 1, upto)
     return np.array([last["page"], last["at"], last["outcome"]], np.float64)
 
 
-def rested(failures: NDArray[np.int32], last_try: NDArray[np.float64], now: float) -> NDArray[np.bool_]:
-    """False for pages that failed lately: they are left alone for longer and longer."""
+def retry_allowed(failures: NDArray[np.int32], last_try: NDArray[np.float64], now: float) -> NDArray[np.bool_]:
+    """False for pages whose back-off after failed visits is not over: 1 h, doubling up to 30 days."""
     wait = np.minimum(FIRST_BACK_OFF * 2.0 ** np.minimum(failures - 1, 20), LONGEST_BACK_OFF)
     ready: NDArray[np.bool_] = (failures == 0) | (now >= last_try + wait)
     return ready

@@ -37,8 +37,9 @@ from recrawl.choose.protocol import Learner, needs_of
 from recrawl.crawl.hints.hint_codec import unpacked
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import equip
-from recrawl.crawl.state.load_book import load_book, mark, step_back, take_in, turns
+from recrawl.crawl.state.load_book import load_book, mark, step_back, turns
 from recrawl.learn.structure.neighbours import fitted
+from recrawl.loop import Recorded, note
 from recrawl.model import Outcomes
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
@@ -67,39 +68,47 @@ def ready_book(
     limits: Mapping[int, int],
     *,
     begin: bool,
-    told: Mapping[str, NDArray[Any]] = MappingProxyType({}),
+    given: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> tuple[Book, Past | None]:
     """The book for a cycle with all that the policy asks for, and the past to go on from when the cycle is over.
 
-    Without `begin` nothing is written: for questions about a cycle that is not to be run. `told` is what the user told
-    policies, by the name in their memory; each gets what is its own.
+    Without `begin` nothing is written: for questions about a cycle that is not to be run. `given` are arrays from
+    the user, by their name in the memory of policies; each policy gets its own.
     """
     book = load_book(repository.store, cycle, limits)
     equip(book, repository, cycle, needs_of(policy), begin=begin)
-    told = {name: column for name, column in told.items() if name.startswith(f"{policy.name}.")}
+    given = {name: column for name, column in given.items() if name.startswith(f"{policy.name}.")}
     if not isinstance(policy, Learner):
-        book.memory.update(told)
+        book.memory.update(given)
         return book, None
     past = _saved(repository, policy, cycle, book) or _nothing(book)
-    past.book.memory.update(told)
-    _fold(repository.store, policy, past, cycle.first_visit)
+    past.book.memory.update(given)
+    for visits in _visits_until(repository.store, policy, past, cycle.first_visit):
+        note(policy, *visits)
     book.memory = dict(past.book.memory)
     return book, past
 
 
-def remember(repository: Storage, policy: Policy, cycle: CycleRow, past: Past | None) -> None:
-    """The cycle is finished: take in what came of it, and save."""
+def recorded_visits(repository: Storage, policy: Policy, cycle: CycleRow, past: Past | None) -> Iterator[Recorded]:
+    """The recorded visits of a finished cycle, for the policy to learn from; none for a policy that does not learn."""
     if past is None:
         return
     store = repository.store
     # Not beyond its own last visit: what comes after it may be part of a crawl that goes on later.
     sql = "SELECT ifnull(max(id) + 1, 0) FROM visits WHERE id >= ? AND cycle = ?"
-    _fold(store, policy, past, int(store.db.execute(sql, (cycle.first_visit, cycle.id)).fetchone()[0]))
+    (end,) = store.db.execute(sql, (cycle.first_visit, cycle.id)).fetchone()
+    yield from _visits_until(store, policy, past, int(end))
+
+
+def save_memory(repository: Storage, policy: Policy, past: Past | None) -> None:
+    """Save what the policy has learned, after a finished cycle."""
+    if past is None:
+        return
     head = {
         "policy": np.array(describe(policy)),
         "version": np.array(__version__),
         "upto": np.array(past.upto),
-        "last": mark(store, past.upto),
+        "last": mark(repository.store, past.upto),
         "known": past.book.known[: past.pages],
     }
     kept = {_KEPT + name: column for name, column in past.book.memory.items()}
@@ -156,9 +165,8 @@ def _copied(book: Book) -> Book:
 # -- the fold -----------------------------------------------------------------------------------------------------
 
 
-def _fold(store: Store, policy: Policy, past: Past, end: int) -> None:
-    """Take in all visits before a number."""
-    assert isinstance(policy, Learner)
+def _visits_until(store: Store, policy: Policy, past: Past, end: int) -> Iterator[Recorded]:
+    """All visits from `past` up to number `end`, which the caller notes one after another; `past` moves along."""
     if past.upto >= end:
         return
     cycles = {row.id: row for row in store.cycles()}
@@ -166,13 +174,12 @@ def _fold(store: Store, policy: Policy, past: Past, end: int) -> None:
         cycle = cycles[int(visits["cycle"][0])]
         past.pages = max(past.pages, cycle.known, int(visits["page"].max()) + 1)
         view = _first_pages(past.book, past.pages, cycle.started)
-        for rows in turns(visits["page"]):  # only what was imported can hold a page more than once
+        for rows in turns(visits["page"]):  # only imported visits can contain a page more than once
             pages = visits["page"][rows]
             if "hints" in policy.needs:
                 view.hints = unpacked(pages, visits["hints"][rows], view)
-            policy.learn(view, Outcomes(pages, visits["outcome"][rows]), visits["at"][rows])
-            view.known[pages] = True  # they were visited, so they were known
-            take_in(view, visits, rows)
+            outcomes = Outcomes(pages, visits["outcome"][rows])
+            yield Recorded(view, outcomes, visits["at"][rows], visits["held"][rows] == 0)
     past.upto = end
 
 

@@ -17,7 +17,7 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.reindex import index_pages
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.messages import ReaderConfig, Task
-from recrawl.crawl.visits.page_reader import PageReader
+from recrawl.crawl.visits.reader_process import PageReader
 from recrawl.discover.scope import Scopes
 from recrawl.errors import Unreadable
 from recrawl.model import State
@@ -82,7 +82,7 @@ def _read_again(
         status, headers, body = repository.body(version)
         task = Task(page, url, version.at, "", status, headers, b"", body, version.payload, 0, None, None, True)
         try:
-            reading = reader.understand(task)
+            reading = reader.parse(task)
         except Unreadable:
             continue
         if reading.follow:

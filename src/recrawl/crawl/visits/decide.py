@@ -1,241 +1,174 @@
-"""What an answer means for a page: from bytes and status to a verdict that is recorded.
+"""What an answer means for the page. Does no I/O: takes everything it needs, returns a value.
 
-Downloads arrive here (`arrived`); what has new bytes is handed to the readers and comes back (`understand`). Every
-page that enters leaves exactly once: through `done`, or through `again` when it has to be asked for once more.
+    Decider.answered   after a download: Submit (parse it) | Retry (request again) | Done (record it)
+    update_server      after parsing: trust in the server's validators and its redirect habits
+    Decider.parsed     after parsing: Done
+
+In memory it updates the server: trust in its validators, its redirect habits, and its counts of live and missing pages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from recrawl.columns import DAY
 from recrawl.compare.digest import of_payload
 from recrawl.compare.validators import learn, usable
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.visits import verdicts
-from recrawl.crawl.visits.discovery import Discovery
-from recrawl.crawl.visits.messages import Reading, Task
-from recrawl.crawl.visits.recorder import Recorder
-from recrawl.crawl.visits.redirects import Redirects
-from recrawl.crawl.visits.servers import Server, Servers
-from recrawl.crawl.visits.verdicts import Flight, VisitResult
+from recrawl.crawl.visits import results
+from recrawl.crawl.visits.messages import Reading
+from recrawl.crawl.visits.pending import PendingVisit
+from recrawl.crawl.visits.redirects import Redirect
+from recrawl.crawl.visits.results import Done, RowNumbers
+from recrawl.crawl.visits.servers import Server
 from recrawl.discover.sitemaps import when
 from recrawl.model import Answer, Failure, State, Validators
 from recrawl.record.rows import HintRow
 
-_JUST_NOW = 5.0
-_REDIRECTS = (301, 302, 303, 307, 308)
+_GENERATED_SECONDS = 5.0
+"""A Last-Modified this close to the request was generated for the answer (spec C6)."""
 
 
-class Hands(Protocol):
-    """What a judge asks of the engine around it."""
+class Submit(NamedTuple):
+    """New bytes: parse the page and compare it with the stored version."""
 
-    def submit(self, task: Task) -> None:
-        """Let a page be read."""
-
-    def again(self, flight: Flight) -> None:
-        """Ask for a page once more: a retry, or the next step of a redirect."""
-
-    def done(self, flight: Flight, verdict: VisitResult) -> None:
-        """The page is dealt with."""
-
-    def feeds(self, server: Server, urls: str) -> None:
-        """A page of the server names feeds."""
+    payload: bytes
+    """SHA-1 of the body."""
+    same_noise: bool
+    """Whether the stored digest was made with the current noise filter."""
 
 
-class Judge:
+class Retry(NamedTuple):
+    """Request this URL next: the same one after a 429 or 503, or the target of a redirect."""
+
+    url: str
+
+
+class Decider:
     """Decides what visits have found; one for each run."""
 
-    def __init__(
-        self,
-        hands: Hands,
-        options: CrawlOptions,
-        servers: Servers,
-        recorder: Recorder,
-        discovery: Discovery,
-        redirects: Redirects,
-        *,
-        cycle: int,
-        fingerprints: list[bytes],
-        request_head: Callable[[str, Validators | None], bytes],
-    ) -> None:
-        self._hands = hands
+    def __init__(self, options: CrawlOptions, numbers: RowNumbers, fingerprints: list[bytes], cycle: int) -> None:
+        """`fingerprints` are those of the noise filters, by the number in `Server.noise`."""
         self._options = options
-        self._servers = servers
-        self._recorder = recorder
-        self._discovery = discovery
-        self._redirects = redirects
-        self._cycle = cycle
+        self._numbers = numbers
         self._fingerprints = fingerprints
-        self._request_head = request_head
+        self._cycle = cycle
 
-    def arrived(self, server: Server, flight: Flight, answer: Answer) -> None:
-        """A server has answered, or has failed to."""
-        status = answer.status
-        if answer.failure is not None:
-            self.fail(flight, answer, answer.failure, answer.detail)
-        elif status in (429, 503) and flight.attempts < self._options.retries:
-            flight.attempts += 1
-            self._hands.again(flight)
-        elif status == 304 and flight.asked:
-            self._unchanged(server, flight, answer)
-        elif status == 200:
-            self._body(server, flight, answer)
-        elif status in _REDIRECTS:
-            self._redirected(server, flight, answer)
-        elif status in (404, 410) and not flight.trail:
-            self._missing(server, flight, answer, target=-1)
-        else:
-            self.fail(flight, answer, _failure_of(status), f"HTTP {status}")
-
-    def validators(self, server: Server, flight: Flight) -> Validators | None:
-        """What a page can be asked with, to be sent only if it has changed."""
-        state = flight.state
-        if state.payload is None or flight.trail or not (state.etag or state.modified):
+    def validators(self, server: Server, visit: PendingVisit) -> Validators | None:
+        """The validators to send, so that the server may answer 304; None requests the whole page."""
+        state = visit.state
+        if state.payload is None or visit.redirects or not (state.etag or state.modified):
             return None
         if state.noise != self._fingerprints[server.noise]:
-            return None  # its digest was made with another noise filter and must be made again, from the body
+            return None  # the digest was made with another noise filter and must be recomputed from the body
         return usable(Validators(state.etag, state.modified), server.trust, state.quiet) or None
 
-    def understand(self, readings: list[Reading], flights: dict[int, Flight]) -> None:
-        """Record what was read. All links are looked up at once: one by one they would cost four times as much."""
-        if not readings:
-            return
-        links = [np.frombuffer(reading.keys, np.int64) for reading in readings]
-        pages = self._discovery.look_up(np.concatenate(links))
-        ends = np.cumsum([len(keys) for keys in links])[:-1]
-        for reading, known in zip(readings, np.split(pages, ends), strict=True):
-            self._understood(flights[reading.ticket], reading, known)
+    def answered(
+        self, server: Server, visit: PendingVisit, answer: Answer, redirect: Redirect | None
+    ) -> Submit | Retry | Done:
+        """Decide on an answer; `redirect` is where it leads, when it is a redirect."""
+        status = answer.status
+        if answer.failure is not None:
+            return self.failed(visit, answer, answer.failure, answer.detail, answer.at)
+        if status in (429, 503) and visit.retries < self._options.retries:
+            return Retry(visit.request_url)
+        if status == 304 and visit.validators:
+            return self._unchanged(server, visit, answer)
+        if status == 200:
+            return self._body(server, visit, answer)
+        if redirect is not None:
+            if redirect.failure is not None:
+                return self.failed(visit, answer, redirect.failure, redirect.detail, answer.at)
+            return Retry(redirect.follow) if redirect.follow else self._missing(server, visit, answer, redirect.target)
+        if status in (404, 410) and not visit.redirects:
+            return self._missing(server, visit, answer, -1)
+        return self.failed(visit, answer, _failure_of(status), f"HTTP {status}", answer.at)
 
-    def fail(self, flight: Flight, answer: Answer | None, failure: Failure, detail: str) -> None:
-        """The visit says nothing about change."""
-        number, at = self._recorder.next_visit(), self._options.clock()
-        self._put(flight, verdicts.failed(flight, number, self._cycle, at, answer, failure, detail))
-
-    # -- the cases -----------------------------------------------------------------------------------------
-
-    def _body(self, server: Server, flight: Flight, answer: Answer) -> None:
-        flight.answer, flight.payload = answer, of_payload(answer.body)
-        state = flight.state
-        same_noise = state.noise == self._fingerprints[server.noise]
-        if state.payload == flight.payload and same_noise:
-            self._unchanged(server, flight, answer)
-            return
-        self._hands.submit(
-            Task(
-                ticket=flight.page,
-                url=flight.url,
-                at=answer.at,
-                ip=answer.ip,
-                status=answer.status,
-                headers=answer.headers,
-                request=self._request_head(flight.ask, flight.asked),
-                body=answer.body,
-                payload=flight.payload,
-                noise=server.noise,
-                digest=state.digest,
-                before=self._recorder.place(state.version) if state.version >= 0 else None,
-                same_noise=same_noise,
-            )
-        )
-
-    def _understood(self, flight: Flight, reading: Reading, known: NDArray[np.int64]) -> None:
-        server = self._servers[flight.server]
-        answer = flight.answer
-        assert answer is not None
-        if reading.failure:
-            self.fail(flight, answer, Failure(reading.failure), reading.detail)
-            return
-        self._learn_trust(server, flight, answer, text_changed=reading.changed)
-        if not flight.trail and server.habits.contradict(flight.url):
-            server.dirty = True
-        targets, new = np.zeros(0, np.int32), 0
-        if reading.follow and reading.keys:
-            batch = self._recorder.batch
-            targets, new = self._discovery.links(
-                known, reading, parent=flight.page, depth=flight.depth + 1, at=answer.at, batch=batch
-            )
-        self._volunteered(server, flight, reading, answer)
-        visit, version = self._recorder.next_visit(), self._recorder.next_version()
+    def parsed(self, server: Server, visit: PendingVisit, reading: Reading, new_links: int) -> Done:
+        """The result of a visit whose page was parsed without a failure."""
+        number, version = self._numbers.visit(), self._numbers.version()
         noise = self._fingerprints[server.noise]
-        verdict = verdicts.read(flight, visit, self._cycle, reading, noise, version, new)
-        _count_page(server, flight, State.LIVE)
-        self._recorder.page_read(flight, verdict, reading, targets, server.origin)
-        self._hands.done(flight, verdict)
+        done = results.read(visit, number, self._cycle, reading, noise, version, new_links)
+        _count_state(server, visit, State.LIVE)
+        return done
 
-    def _volunteered(self, server: Server, flight: Flight, reading: Reading, answer: Answer) -> None:
-        """What the page and its headers say of change by themselves (spec H1, H3, H4)."""
-        if reading.feeds:
-            self._hands.feeds(server, reading.feeds)
-        if reading.updates:
-            row = HintRow(flight.page, "updates", answer.at, reading.updates * 86400.0, 0)
-            self._recorder.batch.hints.append(row)
-        said = answer.header("last-modified")
-        if said and said != flight.state.modified:
-            date = when(said)
-            # A date that is that of the answer was made for it (spec C6).
-            if date is not None and date < answer.at - _JUST_NOW:
-                self._recorder.batch.hints.append(HintRow(flight.page, "modified", answer.at, date, 0))
+    def failed(self, visit: PendingVisit, answer: Answer | None, failure: Failure, detail: str, at: float) -> Done:
+        """The result of a visit that says nothing about change."""
+        return results.failed(visit, self._numbers.visit(), self._cycle, at, answer, failure, detail)
 
-    def _unchanged(self, server: Server, flight: Flight, answer: Answer) -> None:
-        self._learn_trust(server, flight, answer, text_changed=False)
-        verdict = verdicts.unchanged(flight, self._recorder.next_visit(), self._cycle, answer)
-        _count_page(server, flight, State.LIVE)
-        self._put(flight, verdict)
+    def _body(self, server: Server, visit: PendingVisit, answer: Answer) -> Submit | Done:
+        payload = of_payload(answer.body)
+        same_noise = visit.state.noise == self._fingerprints[server.noise]
+        if visit.state.payload == payload and same_noise:
+            return self._unchanged(server, visit, answer)
+        return Submit(payload, same_noise)
 
-    def _missing(self, server: Server, flight: Flight, answer: Answer, *, target: int) -> None:
-        verdict = verdicts.missing(
-            flight,
-            self._recorder.next_visit(),
+    def _unchanged(self, server: Server, visit: PendingVisit, answer: Answer) -> Done:
+        _learn_trust(server, visit, answer, text_changed=False)
+        done = results.unchanged(visit, self._numbers.visit(), self._cycle, answer)
+        _count_state(server, visit, State.LIVE)
+        return done
+
+    def _missing(self, server: Server, visit: PendingVisit, answer: Answer, target: int) -> Done:
+        done = results.missing(
+            visit,
+            self._numbers.visit(),
             self._cycle,
             answer,
             target=target,
             vanishing=server.vanishing(),
             confirm_seconds=self._options.confirm_seconds,
         )
-        _count_page(server, flight, State(verdict.state.state))
-        self._put(flight, verdict)
-
-    def _redirected(self, server: Server, flight: Flight, answer: Answer) -> None:
-        step = self._redirects.judge(server, flight, answer, self._recorder.batch)
-        if step.failure is not None:
-            self.fail(flight, answer, step.failure, step.detail)
-        elif step.target >= 0:
-            self._missing(server, flight, answer, target=step.target)
-        else:
-            flight.trail.append(flight.ask)
-            flight.ask = step.follow
-            self._hands.again(flight)
-
-    def _put(self, flight: Flight, verdict: VisitResult) -> None:
-        self._recorder.put(verdict)
-        self._hands.done(flight, verdict)
-
-    def _learn_trust(self, server: Server, flight: Flight, answer: Answer, *, text_changed: bool) -> None:
-        if answer.status != 200:
-            return  # nothing to check them against
-        after = Validators(answer.header("etag"), answer.header("last-modified"))
-        if not after:
-            return
-        trust = learn(
-            server.trust,
-            before=Validators(flight.state.etag, flight.state.modified),
-            after=after,
-            answered_at=answer.at,
-            server_date=answer.header("date"),
-            text_changed=text_changed,
-            status=answer.status,
-        )
-        if trust != server.trust:
-            server.trust, server.dirty = trust, True
+        _count_state(server, visit, State(done.state.state))
+        return done
 
 
-def _count_page(server: Server, flight: Flight, after: State) -> None:
-    """Keep the numbers of live and missing pages, which the brake on deletion looks at."""
-    before = flight.state.state
+def update_server(server: Server, visit: PendingVisit, reading: Reading) -> None:
+    """Update trust and redirect habits of the server from a parsed page; before its links are looked up."""
+    assert visit.answer is not None
+    _learn_trust(server, visit, visit.answer, text_changed=reading.changed)
+    if not visit.redirects and server.habits.contradict(visit.url):
+        server.dirty = True
+
+
+def _learn_trust(server: Server, visit: PendingVisit, answer: Answer, *, text_changed: bool) -> None:
+    """Update the trust in the server's validators: did they change when the text did?"""
+    if answer.status != 200:
+        return  # without a body there is nothing to check them against
+    after = Validators(answer.header("etag"), answer.header("last-modified"))
+    if not after:
+        return
+    trust = learn(
+        server.trust,
+        before=Validators(visit.state.etag, visit.state.modified),
+        after=after,
+        answered_at=answer.at,
+        server_date=answer.header("date"),
+        text_changed=text_changed,
+        status=answer.status,
+    )
+    if trust != server.trust:
+        server.trust, server.dirty = trust, True
+
+
+def page_hints(visit: PendingVisit, reading: Reading) -> list[HintRow]:
+    """Hints about change in the page and its headers: the meta-updates tag (spec H1) and Last-Modified (spec H4)."""
+    answer = visit.answer
+    assert answer is not None
+    hints: list[HintRow] = []
+    if reading.updates:
+        hints.append(HintRow(visit.page, "updates", answer.at, reading.updates * DAY, 0))
+    modified = answer.header("last-modified")
+    if modified and modified != visit.state.modified:
+        date = when(modified)
+        if date is not None and date < answer.at - _GENERATED_SECONDS:
+            hints.append(HintRow(visit.page, "modified", answer.at, date, 0))
+    return hints
+
+
+def _count_state(server: Server, visit: PendingVisit, after: State) -> None:
+    """Update the server's numbers of live and missing pages, which decide whether pages vanish together (spec C5)."""
+    before = visit.state.state
     server.live += (after == State.LIVE) - (before == State.LIVE)
     server.missing += (after == State.MISSING) - (before == State.MISSING)
 

@@ -1,14 +1,13 @@
-"""From addresses to pages: what is known already, what is new and wanted, what is refused and why not to ask again."""
+"""From URLs to pages: known pages are looked up, new URLs in scope become pages, the others are refused."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Int32s, Ints
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.discover import urls as addresses
@@ -19,26 +18,22 @@ from recrawl.model import State
 from recrawl.record.rows import Batch, NewPage
 from recrawl.record.store import Store
 
-_REMEMBER = 200_000
-"""Refused addresses that are remembered, so that a menu's outside links are not judged on every page."""
+_MAX_REFUSED = 200_000
+"""Refused URLs kept, so that the external links of a menu are not checked again on every page."""
 _SAMPLE = 50_000
-"""Known addresses that the trap guard is shown at the start; of more pages, a sample."""
+"""Known URLs given to the trap guard at its start; a sample if there are more."""
 
 
 class Fresh(NamedTuple):
-    """A page that was found in this run."""
+    """A page found since the last commit."""
 
     url: str
     site: int
     depth: int
 
 
-def _ignore(_page: int, _fresh: Fresh) -> None:
-    pass
-
-
 class Discovery:
-    """The book of addresses. New pages go into the current batch and to `on_new`."""
+    """All known URLs. New pages go into the current batch and, as (page, site), to the list `found`."""
 
     def __init__(
         self,
@@ -49,7 +44,7 @@ class Discovery:
         cycle: int,
         now: float,
         traps: TrapLimits | None = None,
-        on_new: Callable[[int, Fresh], None] = _ignore,
+        found: list[tuple[int, int]] | None = None,
     ) -> None:
         self._store = store
         self._servers = servers
@@ -61,18 +56,18 @@ class Discovery:
         self._next = store.next_id("pages")
         self._refused: set[int] = set()
         self._cycle = cycle
-        self._on_new = on_new
+        self._found = found
         self.fresh: dict[int, Fresh] = {}
         self.refusals: Counter[str] = Counter()
 
-    def look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Page numbers of addresses by their keys, -1 for those not known yet."""
+    def look_up(self, keys: Ints) -> Ints:
+        """Page numbers of URLs by their keys, -1 for unknown ones."""
         return self._known.find(keys)
 
     def links(
-        self, pages: NDArray[np.int64], reading: Reading, *, parent: int, depth: int, at: float, batch: Batch
-    ) -> tuple[NDArray[np.int32], int]:
-        """Pages that a page links to, and how many of them were new; `pages` is what `look_up` knew of them."""
+        self, pages: Ints, reading: Reading, *, parent: int, depth: int, at: float, batch: Batch
+    ) -> tuple[Int32s, int]:
+        """The pages that a page links to, and the number of new ones; `pages` is what `look_up` returned for them."""
         unknown = (pages < 0).nonzero()[0]
         new = 0
         if len(unknown):
@@ -87,16 +82,16 @@ class Discovery:
         return pages.astype(np.int32), new
 
     def add(self, url: str, *, parent: int, depth: int, at: float, batch: Batch, listed: int = 0) -> tuple[int, bool]:
-        """The page of an address, -1 when it is refused; and whether it is new."""
+        """The page of a URL (-1 if it is refused), and whether it is new."""
         origin = addresses.origin(url)
         key = addresses.key(url)
         if not self._scopes.knows(origin):
             self._refuse(key, "other-site")
             return -1, False
         server = self._servers.of(origin)
-        usual = server.habits.apply(url)
-        if usual != url:
-            url, key = usual, addresses.key(usual)
+        target = server.habits.apply(url)
+        if target != url:
+            url, key = target, addresses.key(target)
         page = self._known.get(key)
         if page >= 0:
             return page, False
@@ -107,13 +102,17 @@ class Discovery:
         return self._make(url, key, server, parent=parent, depth=depth, at=at, batch=batch, listed=listed), True
 
     def admit(self, url: str, *, at: float, batch: Batch) -> tuple[int, bool]:
-        """The page of an address that the user named; nothing is refused."""
+        """The page of a URL that the user gave, and whether it is new; nothing is refused."""
         key = addresses.key(url)
         page = self._known.get(key)
         if page >= 0:
             return page, False
         server = self._servers.of(addresses.origin(url))
         return self._make(url, key, server, parent=-1, depth=0, at=at, batch=batch, listed=0), True
+
+    def committed(self, _batch: Batch) -> None:
+        """Forget the new pages: the store has them now."""
+        self.fresh.clear()
 
     def _make(
         self,
@@ -145,12 +144,13 @@ class Discovery:
                 url=url,
             )
         )
-        fresh = self.fresh[page] = Fresh(url, server.id, depth)
-        self._on_new(page, fresh)
+        self.fresh[page] = Fresh(url, server.id, depth)
+        if self._found is not None:
+            self._found.append((page, server.id))
         return page
 
     def _trap_guard(self) -> TrapGuard:
-        """Made when the first new address comes: it has to see all known ones."""
+        """The trap guard, created with the first new URL: it has to read the known ones."""
         if self._guard is None:
             self._guard = TrapGuard(self._traps, now=self._now)
             every = 1 + self._store.next_id("pages") // _SAMPLE
@@ -163,7 +163,7 @@ class Discovery:
     def _refuse(self, key: int, reason: str) -> None:
         self.refusals[reason] += 1
         if reason == "too-deep":
-            return  # a shorter way to it may be found yet
-        if len(self._refused) >= _REMEMBER:
+            return  # a shorter path may still be found
+        if len(self._refused) >= _MAX_REFUSED:
             self._refused.clear()
         self._refused.add(key)

@@ -1,7 +1,8 @@
-"""What a reader process does with a page: decode, parse, take text and links, compare, pack for the archive.
+"""The reader process: decode, parse, extract text and links, compare with the stored version, build the WARC records.
 
-It is a process of its own because parsing is most of the work, and because a page can be made to hold a parser for
-minutes or to crash it: then only this process dies, and the page is recorded as a failure.
+Parsing runs in a process of its own because it is most of the work, and because a hostile page can hold a parser for
+minutes or crash it: then only this process dies, and the page is recorded as a failure. `Reader` and `PageReader` also
+read pages from the archive, in the process of the caller.
 """
 
 from __future__ import annotations
@@ -10,30 +11,88 @@ import contextlib
 import gc
 import signal
 import sys
+from array import array
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from recrawl.compare import digest
+from recrawl.compare import digest, text
 from recrawl.compare.divergence import divergence
+from recrawl.compare.document import parse
+from recrawl.compare.encoding import decode
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
-from recrawl.crawl.visits.page_reader import PageReader
-from recrawl.crawl.visits.stored_text import read_text
+from recrawl.crawl.visits.stored_text import HTML, header, plain, read_text, sniff
+from recrawl.discover.links import LinkReader
+from recrawl.discover.urls import key
 from recrawl.errors import Unreadable
 from recrawl.model import Failure
 from recrawl.record import warc
 
+_MAX_KEYS = 100_000
+_MAX_FEEDS = 4
+"""Feeds of one page that are considered."""
+
+
+class PageReader:
+    """Parses pages into text and links; does not compare them with the stored version."""
+
+    def __init__(self, config: ReaderConfig) -> None:
+        self._config = config
+        self._links = LinkReader(config.rules)
+        self._keys: dict[str, int] = {}
+
+    def parse(self, task: Task) -> Reading:
+        """Text and links of a page; raises `Unreadable` if the page is not safe to parse."""
+        content_type = header(task.headers, "content-type")
+        mime = content_type.partition(";")[0].strip().lower() or sniff(task.body)
+        noise = self._config.noises[task.noise]
+        if not mime.startswith(HTML):
+            words, encoding = plain(task.body, content_type, mime, noise)
+            of = digest.of_text(words) if encoding else digest.of_payload(task.body)[:16]
+            return Reading(task.ticket, mime=mime, encoding=encoding, text=words, digest=of)
+        decoded = decode(task.body, content_type)
+        tree = parse(decoded.text)
+        links = self._links.read(tree, task.url)
+        title = text.title(tree)
+        words = text.visible(tree, noise)
+        return Reading(
+            task.ticket,
+            mime=mime,
+            encoding=decoded.encoding,
+            title=title,
+            text=words,
+            digest=digest.of_text(words),
+            urls="\n".join(links.urls),
+            keys=self._keys_of(links.urls),
+            follow=links.follow,
+            searchable=links.index,
+            feeds="\n".join(links.feeds[:_MAX_FEEDS]),
+            updates=links.updates,
+        )
+
+    def _keys_of(self, urls: list[str]) -> bytes:
+        """Keys of URLs; cached, since menus repeat on every page."""
+        try:
+            return array("q", map(self._keys.__getitem__, urls)).tobytes()
+        except KeyError:
+            if len(self._keys) > _MAX_KEYS:
+                self._keys.clear()
+            for url in urls:
+                if url not in self._keys:
+                    self._keys[url] = key(url)
+        return array("q", map(self._keys.__getitem__, urls)).tobytes()
+
 
 class Reader:
-    """Turns tasks into readings."""
+    """Parses pages and compares them with the stored version."""
 
     def __init__(self, config: ReaderConfig) -> None:
         self._config = config
         self._pages = PageReader(config)
 
     def read(self, task: Task) -> Reading:
-        """Read a page; a page that must not be parsed gives a reading with a failure."""
+        """Read a page; a page that is not safe to parse gives a reading with a failure."""
         try:
-            reading = self._pages.understand(task)
+            reading = self._pages.parse(task)
         except Unreadable as error:
             return Reading(task.ticket, failure=Failure.TOO_DEEP.value, detail=str(error))
         if task.digest is not None:
@@ -48,12 +107,12 @@ class Reader:
             return reading._replace(changed=False)
         if task.before is None:
             return reading
-        old = self._text_before(task)
+        old = self._stored_text(task)
         if digest.of_text(old) == reading.digest:
             return reading._replace(changed=False)
         return reading._replace(divergence=divergence(old, reading.text), significant=_significant(old, reading.text))
 
-    def _text_before(self, task: Task) -> str:
+    def _stored_text(self, task: Task) -> str:
         assert task.before is not None
         path, start, length = task.before
         with Path(path).open("rb") as file:
@@ -63,19 +122,19 @@ class Reader:
 
 
 def _significant(old: str, new: str) -> bool:
-    """The chi-squared test; what it needs is loaded when the first change is seen, since a first crawl sees none."""
+    """The chi-squared test, imported with the first change: a first crawl has none."""
     from recrawl.compare.significance import significant  # lazy: loads scipy
 
     return bool(significant(old, new))
 
 
 def main() -> None:
-    """Serve tasks from the connection that the parent passed on, until it closes."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # to stop is the parent's to decide
-    gc.set_threshold(50_000, 20, 20)  # pages leave no cycles behind, only many objects
+    """Read the tasks from the parent's connection until it closes."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the parent decides when to stop
+    gc.set_threshold(50_000, 20, 20)  # pages create many objects but no reference cycles
     with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError):
         reader = Reader(connection.recv())
-        while True:  # until the crawler is gone, and its end of the pipe with it
+        while True:  # recv raises EOFError when the parent has closed its end
             tasks: list[Task] = connection.recv()
             connection.send([reader.read(task) for task in tasks])
 

@@ -1,17 +1,17 @@
-"""What is to be recorded, gathered into batches: committed by size and by time, the index by time alone."""
+"""Gathers results into batches and commits them, by size and by time; the index by time alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from recrawl.columns import Int32s
 from recrawl.crawl.hints.claims import claims, promises
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import Reading
+from recrawl.crawl.visits.pending import PendingVisit
+from recrawl.crawl.visits.results import Done, RowNumbers
 from recrawl.crawl.visits.servers import Servers
-from recrawl.crawl.visits.verdicts import Flight, VisitResult
 from recrawl.model import State
 from recrawl.record.index import Document
 from recrawl.record.rows import Batch, FeedRow, SourceRow, VersionRow
@@ -20,37 +20,32 @@ from recrawl.record.storage import Storage
 _NEVER = float("inf")
 
 
+class _Cache(Protocol):
+    """Holds rows that the store does not have yet, or that a commit makes outdated."""
+
+    def committed(self, batch: Batch) -> None:
+        """The batch is in the store now."""
+
+
 class Recorder:
-    """Gathers verdicts; `commit` makes them last."""
+    """Gathers the results of visits; `commit` makes them durable."""
 
     def __init__(
-        self, repository: Storage, options: CrawlOptions, servers: Servers, *, on_commit: Callable[[], None]
+        self, repository: Storage, options: CrawlOptions, servers: Servers, *, caches: Sequence[_Cache] = ()
     ) -> None:
-        """`on_commit` is called when `batch` is in the store, and just before it is emptied."""
         self._repository = repository
         self._options = options
         self._servers = servers
-        self._on_commit = on_commit
+        self._caches = caches
         self.batch = Batch()
         self._bodies: list[tuple[VersionRow, bytes]] = []
-        self._visit = repository.store.next_id("visits")
-        self._committed = self._visit - 1
-        self._version = repository.store.next_id("versions")
+        self.numbers = RowNumbers(repository.store.next_id("visits"), repository.store.next_id("versions"))
+        self._committed = self.numbers.next_visit - 1
         self._commit_by = _NEVER
         self._index_by = _NEVER
 
-    def next_visit(self) -> int:
-        """A number for a visit."""
-        self._visit += 1
-        return self._visit - 1
-
-    def next_version(self) -> int:
-        """A number for a version."""
-        self._version += 1
-        return self._version - 1
-
-    def place(self, version: int) -> tuple[str, int, int] | None:
-        """Where a version's body lies: file, start, length."""
+    def location(self, version: int) -> tuple[str, int, int] | None:
+        """Where the archive holds a version's body: file, start, length."""
         row = self._repository.store.version(version)
         if row is None:
             return None
@@ -58,64 +53,62 @@ class Recorder:
         return str(archive.folder / archive.names[row.warc]), row.start, row.length
 
     def listed_pages(self, site: int) -> set[int]:
-        """Pages of a site that its sitemap named when it was last read."""
+        """Pages of a site that its sitemap listed when it was last read."""
         return self._repository.store.listed_pages(site)
 
     def claim(
         self, site: int, kind: str, dates: Mapping[int, float], seen: float, *, whole: bool = True, bad: int = 0
     ) -> SourceRow:
-        """Gather what a source says of pages, all of which are in the store; what came of it."""
+        """Add the dates of change that a source claims for pages of the store; returns the row of the source."""
         rows, source = claims(self._repository.store, site, kind, dates, seen, whole=whole, bad=bad)
         self.batch.hints += rows
         self.batch.sources.append(source)
         return source
 
     def promise(self, kind: str, periods: Mapping[int, float], seen: float) -> None:
-        """Gather every how many seconds pages promise to change."""
+        """Add the intervals, in seconds, at which pages promise to change."""
         if periods:
             self.batch.hints += promises(self._repository.store, kind, periods, seen)
 
     def feeds(self, site: int) -> list[FeedRow]:
-        """The feeds of a site that are known."""
+        """The known feeds of a site."""
         sql = "SELECT site, url, seen, etag, modified FROM feeds WHERE site = ?"
         return [FeedRow._make(row) for row in self._repository.store.db.execute(sql, (site,))]
 
-    def put(self, verdict: VisitResult) -> None:
-        """Gather a visit that brought no new version."""
-        self.batch.visits.append(verdict.visit)
-        self.batch.states.append(verdict.state)
-        if verdict.record:
-            self.batch.records.append((verdict.record, verdict.visit.at))
-        if verdict.state.state in (State.GONE, State.MOVED) and verdict.state.version >= 0:
-            self.batch.removals.append(verdict.state.id)
-            self.batch.listed.append((0, verdict.state.id))
+    def add(self, done: Done) -> None:
+        """Add a visit without a new version."""
+        self.batch.visits.append(done.visit)
+        self.batch.states.append(done.state)
+        if done.record:
+            self.batch.records.append((done.record, done.visit.at))
+        if done.state.state in (State.GONE, State.MOVED) and done.state.version >= 0:
+            self.batch.removals.append(done.state.id)
+            self.batch.listed.append((0, done.state.id))
 
-    def page_read(
-        self, flight: Flight, verdict: VisitResult, reading: Reading, targets: NDArray[np.int32], origin: str
-    ) -> None:
-        """Gather a visit that brought a new version."""
-        assert verdict.version is not None
-        self.batch.visits.append(verdict.visit)
-        self.batch.states.append(verdict.state)
-        self.batch.links.append((flight.page, targets.tobytes()))
-        self._bodies.append((verdict.version, reading.record))
-        if self._options.index and verdict.version.changed:
+    def add_version(self, visit: PendingVisit, done: Done, reading: Reading, links: Int32s, origin: str) -> None:
+        """Add a visit with a new version; `links` are the pages it links to."""
+        assert done.version is not None
+        self.batch.visits.append(done.visit)
+        self.batch.states.append(done.state)
+        self.batch.links.append((visit.page, links.tobytes()))
+        self._bodies.append((done.version, reading.record))
+        if self._options.index and done.version.changed:
             if reading.searchable:
                 document = Document(
-                    flight.page,
-                    flight.url,
+                    visit.page,
+                    visit.url,
                     origin,
                     reading.title,
                     reading.text,
-                    verdict.version.at,
-                    new=flight.state.version < 0,
+                    done.version.at,
+                    new=visit.state.version < 0,
                 )
                 self.batch.documents.append(document)
             else:
-                self.batch.removals.append(flight.page)
+                self.batch.removals.append(visit.page)
 
     def commit_if_due(self, now: float) -> None:
-        """Commit when the batch is large or old enough, and the index when it is its time."""
+        """Commit when the batch is large or old enough, and the index when its interval is over."""
         if self._commit_by == _NEVER and self.batch:
             self._commit_by = now + self._options.commit_seconds
         if len(self.batch.visits) >= self._options.commit_visits or now >= self._commit_by:
@@ -126,21 +119,22 @@ class Recorder:
             self._commit_index()
 
     def due(self, now: float) -> float:
-        """Seconds until something has to be committed."""
+        """Seconds until the next commit."""
         return max(0.0, min(self._commit_by, self._index_by) - now)
 
     def commit(self) -> None:
-        """Record everything gathered."""
+        """Write the batch to the repository."""
         self.batch.sites = self._servers.take_dirty()
         if self.batch:
             self._repository.commit(self.batch, self._bodies)
-            self._committed = self._visit - 1
-            self._on_commit()
+            self._committed = self.numbers.next_visit - 1
+            for cache in self._caches:
+                cache.committed(self.batch)
             self.batch, self._bodies = Batch(), []
         self._commit_by = _NEVER
 
     def close(self) -> None:
-        """Record everything, and let searches see it."""
+        """Commit the batch and the index."""
         self.commit()
         self._commit_index()
 

@@ -1,4 +1,4 @@
-"""What is known of each server: robots.txt, trust in its validators, its redirect habits, how many pages it has."""
+"""State of each server: robots.txt, trust in its validators, redirect habits, number of pages."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from recrawl.record.rows import SiteRow
 from recrawl.record.store import Store
 
 _SPARE = 1000
+"""URLs accepted beyond twice the page limit of a site."""
 
 
 @dataclass(slots=True)
@@ -33,27 +34,27 @@ class Server:
     noise: int
     sitemap_at: float = 0.0
     held_until: float = 0.0
-    """It asked us to stay away until then."""
-    refused: str = ""
-    """Why its address may not be connected to, once that was tried."""
+    """No requests before this time, as the server asked (Retry-After or back-off)."""
+    refusal: str = ""
+    """Why connections to its address are not allowed (a private network), if a request has shown so."""
     pages: int = 0
     live: int = 0
-    boarding: int = 0
-    """Pages asked for the first time that are not recorded yet; they count towards the site's limit."""
+    pending_new: int = 0
+    """First visits under way; they count towards the site's limit."""
     missing: int = 0
     dirty: bool = False
 
     def refuses_more(self) -> str | None:
-        """A site that may have only so many pages need not have many more found: some will fail, most will not."""
+        """Why no more URLs are accepted: twice the site's page limit leaves enough for pages that fail."""
         limit = self.options.limit
         return "site-limit" if limit is not None and self.pages >= 2 * limit + _SPARE else None
 
     def vanishing(self) -> bool:
-        """Whether its pages seem to disappear together (spec C5)."""
+        """Whether many of its pages disappear at the same time (spec C5)."""
         return vanishing(self.live, self.missing)
 
     def row(self) -> SiteRow:
-        """As it is stored."""
+        """The row of the store."""
         robots = self.robots
         return SiteRow(
             id=self.id,
@@ -78,7 +79,7 @@ class Servers:
     def __init__(self, store: Store, options: CrawlOptions, agent: str) -> None:
         self._options = options
         self._agent = agent
-        self._noise_places = {noise: place for place, noise in enumerate(noise_table(options))}
+        self._noise_numbers = {noise: number for number, noise in enumerate(noise_table(options))}
         self._by_origin: dict[str, Server] = {}
         self._by_id: list[Server] = []
         for row in store.sites():
@@ -101,11 +102,11 @@ class Servers:
         return iter(self._by_id)
 
     def limits(self) -> dict[int, int]:
-        """How many pages a site may have, where that is limited."""
+        """Page limits by site."""
         return {server.id: server.options.limit for server in self if server.options.limit is not None}
 
     def of(self, origin: str) -> Server:
-        """The server of an origin, made when it is new."""
+        """The server of an origin; a new one is created."""
         server = self._by_origin.get(origin)
         if server is None:
             blank = SiteRow(len(self._by_id), origin, -1, b"", 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, "")
@@ -115,11 +116,11 @@ class Servers:
         return server
 
     def of_url(self, url: str) -> Server:
-        """The server of an address."""
+        """The server of a URL."""
         return self.of(origin(url))
 
     def take_dirty(self) -> list[SiteRow]:
-        """Rows to be written, once."""
+        """Rows that have changed since the last call."""
         dirty = [server for server in self._by_id if server.dirty]
         for server in dirty:
             server.dirty = False
@@ -130,15 +131,15 @@ class Servers:
         self._by_origin[server.origin] = server
 
     def _options_of(self, origin: str) -> SiteOptions:
-        """What the user said about a server, or about the one whose place it has taken; but no leave to be private."""
-        said = self._options.sites.get(origin)
-        if said is not None:
-            return said
+        """The user's options for a server, or for the one it replaces; that one's `allow_private` is not inherited."""
+        options = self._options.sites.get(origin)
+        if options is not None:
+            return options
         former = self._options.scopes.aliases.get(site(origin + "/"), "")
         for scheme in ("https", "http"):
-            said = self._options.sites.get(f"{scheme}://{former}")
-            if said is not None:
-                return replace(said, allow_private=self._options.allow_private)
+            options = self._options.sites.get(f"{scheme}://{former}")
+            if options is not None:
+                return replace(options, allow_private=self._options.allow_private)
         return SiteOptions(allow_private=self._options.allow_private)
 
     def _load(self, row: SiteRow) -> Server:
@@ -160,12 +161,12 @@ class Servers:
             trust=ValidatorTrust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad),
             habits=RedirectHabits.load(row.habits),
             options=self._options_of(row.origin),
-            noise=self._noise_places[self._options.noise(row.origin)],
+            noise=self._noise_numbers[self._options.noise(row.origin)],
             sitemap_at=row.sitemap_at,
             held_until=row.held_until,
         )
 
 
 def noise_table(options: CrawlOptions) -> list[Noise]:
-    """The different noise filters in use; servers and reader processes name them by their place here."""
+    """The noise filters in use, each once; `Server.noise` and `Task.noise` are positions in this list."""
     return list(dict.fromkeys([options.noise(""), *options.noises.values()]))

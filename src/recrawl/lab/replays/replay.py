@@ -8,8 +8,9 @@ last visit count as one, and a change that was taken back counts as none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from recrawl.lab.replays.new_links import NewLinks
 from recrawl.lab.replays.simulated_hints import Source, check_source
 from recrawl.lab.replays.timeline import Timeline
 from recrawl.learn.value.importance import COSTS, costs, tempered
-from recrawl.loop import drive, note
+from recrawl.loop import Recorded, run_cycle
 from recrawl.model import Outcome, Outcomes, Pages, Picks
 
 _SLOTS = 24
@@ -105,12 +106,7 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
     needs = needs_of(policy)
     for k in range(1, setup.cycles + 1):
         web.begin(k, book, needs)
-        for _ in drive(chooser, web, book, setup.budget, setup.seed * 1_000_003 + k):
-            pass
-        seen, at = web.end()
-        note(policy, book, seen, at)
-        read = seen.pages[seen.answered]
-        book.size[read] = history.size[web.tape.held_row[read]]
+        run_cycle(policy, chooser, web, book, setup.budget, setup.seed * 1_000_003 + k, partial(web.recorded, book))
         progress(k)
     web.run_out()
     return web.meter.record()
@@ -130,7 +126,7 @@ def check(history: History, policy: Policy, setup: Setup) -> None:
 
 
 class Web:
-    """The history as a world. One cycle after another: `begin`, visits, `end`."""
+    """The history as a world. One cycle after another: `begin`, visits, `recorded`."""
 
     def __init__(self, history: History, setup: Setup) -> None:
         self.tape = Timeline(history)
@@ -197,8 +193,8 @@ class Web:
             what = np.where(self._rng.random(len(what)) < self._setup.late, np.int8(Outcome.FAILED), what)
         return Outcomes(picks.pages, what, received)
 
-    def end(self) -> tuple[Outcomes, NDArray[np.float64]]:
-        """All that came of the cycle, and when."""
+    def recorded(self, book: Book) -> Iterator[Recorded]:
+        """All visits of the cycle; when the policy has learned from them, the book gets the sizes of the pages."""
         pages, what, at = zip(*self._seen, strict=True) if self._seen else ((), (), ())
         self._seen = []
         self.meter.close()
@@ -206,7 +202,9 @@ class Web:
         seen = Outcomes(
             np.concatenate([empty.astype(np.int64), *pages]), np.concatenate([empty.astype(np.int8), *what])
         )
-        return seen, np.concatenate([empty, *at])
+        yield Recorded(book, seen, np.concatenate([empty, *at]))
+        read = seen.pages[seen.answered]
+        book.size[read] = self._history.size[self.tape.held_row[read]]
 
     def run_out(self) -> None:
         """Let time pass until the last cycle is over, where visits were spread over it."""

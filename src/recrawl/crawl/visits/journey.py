@@ -1,0 +1,291 @@
+"""One visit, step by step. The methods of `Journey` stand in the order in which a page passes them.
+
+    enqueue    a chosen or newly found page waits in the lane of its server
+    start      its turn has come: checked against robots.txt and the site's limit, then requested
+    answered   the answer is here; `decide` returns Submit (parse it), Retry (request again) or Done
+    parsed     a reader process has parsed it and compared it with the stored version
+    _finish    the result is counted, and kept for the policy
+
+`Recorder` gathers the results and commits them in batches. `LiveWeb` runs the event loop that calls these methods.
+robots.txt, sitemaps and feeds wait in the same lanes, as negative numbers (`SiteResources`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from recrawl.columns import Ints
+from recrawl.crawl.hints.site_resources import SiteResources
+from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.state.limits import ByteBudget
+from recrawl.crawl.tally import RunCounts
+from recrawl.crawl.visits.decide import Decider, Retry, Submit, page_hints, update_server
+from recrawl.crawl.visits.discovery import Discovery
+from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
+from recrawl.crawl.visits.pending import PendingVisit, Prefetch
+from recrawl.crawl.visits.reader_pool import Readers
+from recrawl.crawl.visits.recorder import Recorder
+from recrawl.crawl.visits.redirects import REDIRECTS, Redirects, recall_aliases
+from recrawl.crawl.visits.results import Done, policy_outcome
+from recrawl.crawl.visits.servers import Server, Servers, noise_table
+from recrawl.fetch.http import Client, Request
+from recrawl.fetch.lanes import Lanes
+from recrawl.model import Answer, Failure, Outcome, Unvisited
+from recrawl.record.rows import CycleRow, unvisited
+from recrawl.record.storage import Storage
+
+_MAX_UNREACHED = 5
+"""Failed connections in a row after which a server gets no more requests in this run."""
+
+
+class Journey:
+    """The way of all pages of one run, and everything they pass."""
+
+    def __init__(self, repository: Storage, options: CrawlOptions, cycle: CycleRow) -> None:
+        self._options = options
+        store = repository.store
+        recall_aliases(store, options.scopes)
+        noises = noise_table(options)
+        self.tally = RunCounts()
+        self.bytes = ByteBudget()
+        self.servers = Servers(store, options, options.agent)
+        self.lanes = Lanes(
+            delay=options.delay,
+            per_server=options.per_server,
+            overall_per_second=options.per_second,
+            order="depth" if options.depth_first else "breadth",
+            max_delay=options.max_delay,
+        )
+        self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
+        config = ReaderConfig(options.rules, tuple(noises), want_text=options.index)
+        self.readers = Readers(config, processes=options.readers, seconds=options.parse_seconds)
+        self._found: list[tuple[int, int]] = []
+        self.discovery = Discovery(
+            store,
+            self.servers,
+            options.scopes,
+            cycle=cycle.id,
+            now=cycle.started,
+            traps=options.traps,
+            found=self._found,
+        )
+        self.prefetch = Prefetch(store, self.lanes, options.clock)
+        self.recorder = Recorder(repository, options, self.servers, caches=(self.discovery, self.prefetch))
+        self.resources = SiteResources(
+            self.client, self.lanes, self.servers, self.discovery, self.recorder, options, self.tally.warnings
+        )
+        self._redirects = Redirects(self.discovery, options, store)
+        fingerprints = [noise.fingerprint for noise in noises]
+        self._decider = Decider(options, self.recorder.numbers, fingerprints, cycle.id)
+        self._accepts = lru_cache(maxsize=256)(options.accepts)
+        self.exploring = False
+        """Whether this is a crawl: newly found pages are visited too."""
+        self.started = 0
+        """Requests for pages so far."""
+        self.chosen: dict[int, tuple[float, int]] = {}
+        """Score and reason of pages that a policy chose and that wait for their turn."""
+        self.outcomes: dict[int, tuple[int, int]] = {}
+        """For the policy, by page: outcome and bytes received."""
+        self._pending: dict[int, PendingVisit] = {}
+
+    def enqueue(self, site: int, page: int) -> None:
+        """Let a page wait for its turn."""
+        self.resources.prepare(self.servers[site])
+        self.lanes.push(site, page)
+
+    def enqueue_found(self) -> None:
+        """Count the pages that were found since the last call; a crawl visits them too."""
+        self.tally.found += len(self._found)
+        if self.exploring and self._found:
+            for page, site in self._found:
+                self.enqueue(site, page)
+            now = self._options.timer()
+            for site in {site for _, site in self._found}:
+                self.check_server(self.servers[site], now)
+        self._found.clear()
+
+    def start(self, server: Server, item: int, now: float) -> None:
+        """The item's turn has come: request it, or robots.txt first, or nothing if it may not be requested."""
+        if item < 0:
+            self.resources.start(server, item)
+            return
+        if self.resources.robots_due(server):
+            self.lanes.push_front(server.id, item)
+            self.resources.fetch_robots(server)
+            return
+        visit = self._pending[item] = self._visit_of(item, server.id)
+        refusal = self._refusal(server, visit)
+        if refusal is not None:
+            self.lanes.skip(server.id, now)
+            self._skip(visit, refusal)
+            return
+        self.started += 1
+        server.pending_new += visit.state.version < 0 and not visit.requested
+        visit.requested = True
+        visit.validators = self._decider.validators(server, visit)
+        self.client.start(
+            item,
+            Request(
+                visit.request_url,
+                validators=visit.validators,
+                allow_private=server.options.allow_private or self._options.allow_private,
+                accepts=self._accepts,
+            ),
+        )
+
+    def answered(self, ticket: int, answer: Answer) -> None:
+        """A request has ended: decide what its answer means, and act on it."""
+        now = self._options.timer()
+        if ticket < 0:
+            server = self.resources.answered(ticket, answer, now)
+        else:
+            visit = self._pending[ticket]
+            server = self.servers[visit.server]
+            self.lanes.answered(server.id, now, answer)
+            self.tally.received += answer.received
+            self.bytes.add(server.id, answer.received)
+            visit.received += answer.received
+            redirect = None
+            if answer.status in REDIRECTS and answer.failure is None:
+                redirect = self._redirects.resolve(server, visit, answer, self.recorder.batch)
+            match self._decider.answered(server, visit, answer, redirect):
+                case Submit() as submit:
+                    visit.answer, visit.payload = answer, submit.payload
+                    self.readers.submit(self._task(server, visit, answer, same_noise=submit.same_noise))
+                case Retry(url):
+                    visit.request_again(url)
+                    self.lanes.push_front(server.id, visit.page)
+                case Done() as done:
+                    self.recorder.add(done)
+                    self._finish(visit, done)
+        self.enqueue_found()
+        self.check_server(server, now)
+
+    def parsed(self, readings: list[Reading]) -> None:
+        """Record parsed pages. One lookup for the links of all of them: one by one would cost four times as much."""
+        if not readings:
+            return
+        keys = [np.frombuffer(reading.keys, np.int64) for reading in readings]
+        pages = self.discovery.look_up(np.concatenate(keys))
+        ends = np.cumsum([len(some) for some in keys])[:-1]
+        for reading, linked in zip(readings, np.split(pages, ends), strict=True):
+            visit = self._pending[reading.ticket]
+            if reading.failure:
+                self._fail(visit, visit.answer, Failure(reading.failure), reading.detail)
+            else:
+                self._record_version(visit, reading, linked)
+        self.enqueue_found()
+
+    def _record_version(self, visit: PendingVisit, reading: Reading, linked: Ints) -> None:
+        """Record a new version with its links and hints; `linked` is what `look_up` returned for the links."""
+        server = self.servers[visit.server]
+        assert visit.answer is not None
+        update_server(server, visit, reading)
+        links, new = np.zeros(0, np.int32), 0
+        if reading.follow and reading.keys:
+            links, new = self.discovery.links(
+                linked,
+                reading,
+                parent=visit.page,
+                depth=visit.depth + 1,
+                at=visit.answer.at,
+                batch=self.recorder.batch,
+            )
+        if reading.feeds:
+            self.resources.feeds.register(server, reading.feeds)
+        self.recorder.batch.hints += page_hints(visit, reading)
+        done = self._decider.parsed(server, visit, reading, new)
+        self.recorder.add_version(visit, done, reading, links, server.origin)
+        self._finish(visit, done)
+
+    def _fail(self, visit: PendingVisit, answer: Answer | None, failure: Failure, detail: str) -> None:
+        done = self._decider.failed(visit, answer, failure, detail, self._options.clock())
+        self.recorder.add(done)
+        self._finish(visit, done)
+
+    def _finish(self, visit: PendingVisit, done: Done) -> None:
+        """The visit is in the batch: count it, and keep its outcome for the policy."""
+        self.servers[visit.server].pending_new -= visit.requested and visit.state.version < 0
+        self.tally.outcomes[Outcome(done.visit.outcome)] += 1
+        if done.visit.failure:
+            self.tally.failures[done.visit.failure] += 1
+        if not self.exploring:
+            self.outcomes[visit.page] = (policy_outcome(done.visit), done.visit.received)
+        self._pending.pop(visit.page, None)
+
+    # -- pages that are not requested --------------------------------------------------------------------------
+
+    def check_server(self, server: Server, now: float) -> None:
+        """Empty the lane of a server that cannot be reached, asks for a long pause, or has used up its bytes."""
+        backed_off = self.lanes.backed_off(server.id)
+        if backed_off > max(now + self._options.patience, server.held_until):
+            server.held_until, server.dirty = backed_off, True
+        if self.lanes.silent(server.id) >= _MAX_UNREACHED or server.held_until > now + self._options.patience:
+            for item in self.lanes.abandon(server.id):
+                if item >= 0:
+                    self._skip(self._visit_of(item, server.id), Failure.HELD_OFF)
+        elif self.bytes.closed(server.id):
+            self.drop_queue(server, (int(Unvisited.HELD), 0))
+
+    def drop_queue(self, server: Server, outcome: tuple[int, int] | None) -> None:
+        """Empty a server's lane, unrecorded. Without an outcome for its pages, the policy's cycle ends."""
+        for item in self.lanes.abandon(server.id):
+            self.chosen.pop(item, None)
+            self._pending.pop(item, None)
+            if item >= 0 and outcome is not None:
+                self.outcomes[item] = outcome
+
+    def _skip(self, visit: PendingVisit, failure: Failure) -> None:
+        """Do not request a page. A crawl may leave it for the next one; a policy needs an outcome."""
+        if self.exploring and failure in (Failure.HELD_OFF, Failure.LIMIT):
+            self._pending.pop(visit.page, None)
+            self.tally.failures[failure.value] += 1
+        else:
+            self._fail(visit, None, failure, self.servers[visit.server].refusal)
+
+    def _refusal(self, server: Server, visit: PendingVisit) -> Failure | None:
+        """Why the page may not be requested, if so."""
+        robots = server.robots
+        if server.refusal:
+            return Failure.ADDRESS
+        if robots is None or robots.hold_off:
+            return Failure.ROBOTS_UNREACHABLE
+        if not robots.allows(visit.request_url):
+            return Failure.ROBOTS
+        limit = server.options.limit
+        full = limit is not None and server.live + server.pending_new >= limit
+        return Failure.LIMIT if self.exploring and visit.state.version < 0 and full else None
+
+    # -- what a step needs --------------------------------------------------------------------------------------
+
+    def _visit_of(self, page: int, server: int) -> PendingVisit:
+        """The visit of a page, from the store's row unless it is under way already."""
+        if page in self._pending:
+            return self._pending[page]
+        score, why = self.chosen.pop(page, (None, None))
+        fresh = self.discovery.fresh.get(page)
+        if fresh is not None:
+            return PendingVisit(page, fresh.url, fresh.site, fresh.depth, 0, unvisited(page), score, why, fresh.url)
+        (url, site, depth, listed, state), hints = self.prefetch.take(page, server)
+        return PendingVisit(page, url, site, depth, listed, state, score, why, url, hints)
+
+    def _task(self, server: Server, visit: PendingVisit, answer: Answer, *, same_noise: bool) -> Task:
+        """The work of the reader process."""
+        state = visit.state
+        return Task(
+            ticket=visit.page,
+            url=visit.url,
+            at=answer.at,
+            ip=answer.ip,
+            status=answer.status,
+            headers=answer.headers,
+            request=self.client.request_head(visit.request_url, visit.validators),
+            body=answer.body,
+            payload=visit.payload,
+            noise=server.noise,
+            digest=state.digest,
+            before=self.recorder.location(state.version) if state.version >= 0 else None,
+            same_noise=same_noise,
+        )

@@ -1,0 +1,91 @@
+"""Visits under way, and the store rows they start from.
+
+`Prefetch` reads rows 100 pages at a time, since reading them one by one costs three times as much. A row is read before
+the page's turn comes: code that changes rows other than by a visit to the page must call `forget`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from recrawl.crawl.hints.hint_codec import packed
+from recrawl.fetch.lanes import Lanes
+from recrawl.model import Answer, Validators
+from recrawl.record.rows import Batch, PageState
+from recrawl.record.store import PageRow, Store
+
+_BATCH = 100
+"""Pages of one server read at once."""
+_MAX_ROWS = 20_000
+"""Rows kept for all servers together; beyond that, rows are read one by one."""
+
+
+@dataclass(slots=True)
+class PendingVisit:
+    """One visit from its turn in the queue until it is recorded."""
+
+    page: int
+    url: str
+    server: int
+    depth: int
+    listed: int
+    state: PageState
+    score: float | None
+    why: int | None
+    """Number of the policy's reason in the store."""
+    request_url: str
+    """The URL requested now; differs from `url` while redirects are followed."""
+    hints: int = 0
+    """Hints about the page since its last visit, packed (see `hint_codec`)."""
+    validators: Validators | None = None
+    """Sent with the current request."""
+    retries: int = 0
+    requested: bool = False
+    """Whether a request was sent at all."""
+    redirects: list[str] = field(default_factory=list)
+    """URLs that redirected in this visit, in order."""
+    answer: Answer | None = None
+    payload: bytes = b""
+    """SHA-1 of the answer's body."""
+    received: int = 0
+    """Bytes over the wire so far, including redirects and retries."""
+
+    def request_again(self, url: str) -> None:
+        """Prepare the next request: a retry of the same URL, or the target of a redirect."""
+        if url == self.request_url:
+            self.retries += 1
+        else:
+            self.redirects.append(self.request_url)
+            self.request_url = url
+
+
+class Prefetch:
+    """Store rows of pages in the order in which the lanes will request them."""
+
+    def __init__(self, store: Store, lanes: Lanes, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._lanes = lanes
+        self._clock = clock
+        self._rows: dict[int, PageRow] = {}
+        self._hints: dict[int, int] = {}
+
+    def take(self, page: int, server: int) -> tuple[PageRow, int]:
+        """The row and the packed hints of a page; also reads those of the pages queued behind it."""
+        row = self._rows.pop(page, None)
+        if row is None:
+            more = self._lanes.upcoming(server, _BATCH) if len(self._rows) < _MAX_ROWS else []
+            self._rows.update(self._store.pages([page, *more]))
+            self._hints.update(packed(self._store, [page, *more], self._clock()))
+            row = self._rows.pop(page)
+        return row, self._hints.pop(page, 0)
+
+    def forget(self) -> None:
+        """Drop all rows: the store has changed."""
+        self._rows.clear()
+        self._hints.clear()
+
+    def committed(self, batch: Batch) -> None:
+        """Drop rows that a commit made outdated: a sitemap changes rows of pages that were not visited."""
+        if batch.listed:
+            self.forget()

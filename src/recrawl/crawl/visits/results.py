@@ -1,0 +1,218 @@
+"""The rows that record a visit, by what it found. No I/O, no clock: functions of their arguments.
+
+failed        says nothing about change: transport error, 4xx, 5xx, robots.txt ...
+unchanged     304, or the same bytes again
+read          new bytes: the reader process has compared the text
+missing       404, 410 or a permanent redirect: a step of the deletion state machine (spec C5)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from recrawl.compare.gone import Evidence, Standing, step
+from recrawl.crawl.visits.messages import Reading
+from recrawl.crawl.visits.pending import PendingVisit
+from recrawl.model import HOLDING, NOT_TRIED, Answer, Failure, Outcome, State, Unvisited
+from recrawl.record import warc
+from recrawl.record.rows import PageState, VersionRow, VisitRow
+
+_MAX_DETAIL = 300
+_MAX_VALIDATOR = 500
+
+
+class Done(NamedTuple):
+    """A finished visit, as the rows to be recorded."""
+
+    visit: VisitRow
+    state: PageState
+    version: VersionRow | None = None
+    record: bytes = b""
+
+
+class RowNumbers:
+    """Counters for the numbers of visits and versions; they go on where the store ends."""
+
+    def __init__(self, next_visit: int, next_version: int) -> None:
+        self.next_visit = next_visit
+        self.next_version = next_version
+
+    def visit(self) -> int:
+        """The number of the next visit."""
+        self.next_visit += 1
+        return self.next_visit - 1
+
+    def version(self) -> int:
+        """The number of the next version."""
+        self.next_version += 1
+        return self.next_version - 1
+
+
+def policy_outcome(visit: VisitRow) -> int:
+    """The outcome sent to the policy: a page that was not requested costs it nothing."""
+    if visit.failure in HOLDING:
+        return int(Unvisited.HELD)
+    return int(Unvisited.SKIPPED) if visit.failure == Failure.ROBOTS else visit.outcome
+
+
+def failed(
+    visit: PendingVisit, number: int, cycle: int, at: float, answer: Answer | None, failure: Failure, detail: str
+) -> Done:
+    """A visit that says nothing about change. Without a request it does not count as a failure of the page."""
+    row = _visit_row(visit, number, cycle, Outcome.FAILED, answer, at, -1)
+    row = row._replace(failure=failure.value, detail=detail[:_MAX_DETAIL] or None)
+    before = visit.state
+    state = before._replace(failures=before.failures + (failure not in NOT_TRIED), last_try=row.at)
+    if failure is Failure.ROBOTS:
+        state = state._replace(state=int(State.BARRED))
+    return Done(row, state)
+
+
+def unchanged(visit: PendingVisit, number: int, cycle: int, answer: Answer) -> Done:
+    """304, or the same bytes as before: no new version, only a revisit record."""
+    before = visit.state
+    not_modified = answer.status == 304
+    same = None if not_modified else (answer.status, answer.headers)
+    assert before.payload is not None
+    record = warc.revisit(visit.url, answer.at, answer.ip, before.payload, before.version_at, same)
+    row = _visit_row(visit, number, cycle, Outcome.UNCHANGED, answer, answer.at, before.version)
+    state = _present(before, answer, quiet=before.quiet + 1 if not_modified else 0)
+    return Done(row, state, record=record)
+
+
+def read(
+    visit: PendingVisit, number: int, cycle: int, reading: Reading, noise: bytes, version: int, new_links: int
+) -> Done:
+    """New bytes: a new version, and a change if the text differs (spec C1)."""
+    answer, before = visit.answer, visit.state
+    assert answer is not None
+    first = before.version < 0
+    outcome = Outcome.NEW if first else Outcome.CHANGED if reading.changed else Outcome.UNCHANGED
+    changed = outcome is not Outcome.UNCHANGED
+    row = VersionRow(
+        id=version,
+        page=visit.page,
+        at=answer.at,
+        changed=int(changed),
+        divergence=reading.divergence,
+        significant=None if reading.significant is None else int(reading.significant),
+        new_links=new_links,
+        searchable=int(reading.searchable),
+        size=len(answer.body),
+        warc=0,
+        start=0,
+        length=0,
+        payload=visit.payload,
+        digest=reading.digest,
+        title=reading.title,
+        mime=reading.mime,
+        encoding=reading.encoding,
+    )
+    state = _present(
+        before,
+        answer,
+        changes=before.changes + changed,
+        last_change=answer.at if changed else before.last_change,
+        quiet=0,
+        size=len(answer.body),
+        version=version,
+        version_at=answer.at,
+        payload=visit.payload,
+        digest=reading.digest,
+        noise=noise,
+    )
+    return Done(_visit_row(visit, number, cycle, outcome, answer, answer.at, version), state, version=row)
+
+
+def missing(
+    visit: PendingVisit,
+    number: int,
+    cycle: int,
+    answer: Answer,
+    *,
+    target: int,
+    vanishing: bool,
+    confirm_seconds: float,
+) -> Done:
+    """404, 410 or a permanent redirect to page `target`: counts as gone only when confirmed (spec C5)."""
+    before = visit.state
+    moved = target >= 0
+    had_page = before.payload is not None  # False when it was gone before and is checked again
+    standing = step(
+        Standing(State(before.state), before.misses, before.missing_since),
+        Evidence.MISSING,
+        answer.at,
+        dropped_from_sitemap=visit.listed == 2,
+        vanishing=vanishing,
+        confirm_seconds=confirm_seconds,
+    )
+    state = before._replace(
+        state=int(standing.state), misses=standing.misses, missing_since=standing.missing_since, target=target
+    )
+    gone = standing.state is State.GONE
+    if moved and (gone or not had_page):
+        state = state._replace(state=int(State.MOVED))
+    if not (gone and had_page):
+        row = _visit_row(visit, number, cycle, Outcome.FAILED, answer, answer.at, -1)
+        failure = Failure.MOVED if moved else Failure.MISSING
+        row = row._replace(failure=failure.value, detail=f"HTTP {answer.status}")
+        return Done(row, state._replace(failures=before.failures + 1, last_try=answer.at))
+    return Done(
+        _visit_row(visit, number, cycle, Outcome.GONE, answer, answer.at, -1),
+        state._replace(
+            visits=before.visits + 1,
+            changes=before.changes + 1,
+            failures=0,
+            payload=None,  # if the page returns, even with the same bytes, that is a change
+            digest=None,
+            last_try=answer.at,
+            last_visit=answer.at,
+            last_change=answer.at,
+        ),
+    )
+
+
+def _visit_row(
+    visit: PendingVisit, number: int, cycle: int, outcome: Outcome, answer: Answer | None, at: float, version: int
+) -> VisitRow:
+    return VisitRow(
+        id=number,
+        page=visit.page,
+        cycle=cycle,
+        at=answer.at if answer else at,
+        outcome=int(outcome),
+        status=answer.status if answer else 0,
+        received=visit.received,
+        seconds=answer.seconds if answer else 0.0,
+        version=version,
+        score=visit.score,
+        why=visit.why,
+        failure=None,
+        detail=None,
+        hints=visit.hints,
+    )
+
+
+def _present(before: PageState, answer: Answer, **updates: Any) -> PageState:
+    """The state of a page that answered: the count of misses starts anew."""
+    etag, modified = answer.header("etag"), answer.header("last-modified")
+    if answer.status == 304:  # it may repeat only one of them
+        etag, modified = etag or before.etag, modified or before.modified
+    return before._replace(
+        state=int(State.LIVE),
+        visits=before.visits + 1,
+        failures=0,
+        misses=0,
+        missing_since=0.0,
+        target=-1,
+        last_try=answer.at,
+        last_visit=answer.at,
+        etag=_sendable(etag),
+        modified=_sendable(modified),
+        **updates,
+    )
+
+
+def _sendable(validator: str) -> str:
+    """The validator if it can be sent back; empty if it is over-long or not printable ASCII."""
+    return validator if len(validator) <= _MAX_VALIDATOR and validator.isascii() and validator.isprintable() else ""
