@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from scipy import sparse
 
-from recrawl.lab.predict.days import DAY, Days, observed
+from recrawl.lab.predict.days import Days, observed
 from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, judge_of
 from recrawl.learn.experts.features import Diary, Shape, own
 
@@ -115,7 +115,7 @@ def _world(pages: int, days: int, vocabulary: int = WORDS) -> tuple[Days, np.nda
     start = np.arange(len(page) + 1, dtype=np.int64) * (TOPIC + OWN)
     bags = sparse.csr_array((counts.ravel(), columns.ravel(), start), shape=(len(page), vocabulary))
     urls = [f"https://g{number // GROUP}.example/{number}" for number in range(pages)]
-    times = 1_700_000_000 + DAY * np.arange(days)
+    times = 1_700_000_000 + 86_400 * np.arange(days)
     seen = np.ones((pages, days), bool)
     return observed(urls, times, text.astype(np.int64), seen, label="made", text=text, bags=bags), group
 

@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.choose import make_policy
+from recrawl.columns import DAY
 from recrawl.lab.experiments import EXPERIMENTS, ExperimentOptions, report
 from recrawl.lab.experiments.result import Claim, Experiment, Result, Verdict
 from recrawl.lab.experiments.tan2007 import claims as t_claims
 from recrawl.lab.experiments.tan2007 import figures, layout
 from recrawl.lab.experiments.tan2007.published import PAGES, SAYS, TABLE_1
-from recrawl.lab.experiments.tan2007.world import DAY, DAYS, SITES_ALIKE, Nature, TWorld, changes
+from recrawl.lab.experiments.tan2007.world import DAYS, SITES_ALIKE, Nature, TWorld, changes
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.replay import Setup, replay
 from tests.world import Repo

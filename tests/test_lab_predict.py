@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats.archive import SCHEMA
-from recrawl.lab.predict.days import DAY, Days, days_of, labels
+from recrawl.lab.predict.days import Days, days_of, labels
 from recrawl.lab.predict.methods import (
     EXPERTS,
     METHODS,
@@ -36,6 +36,7 @@ DATA = Path(__file__).parents[1].parent / "shared" / "data" / "daily"
 LEARNING = [method for method in METHODS if method not in ("frequency", "pooled")]
 Array = NDArray[Any]
 START = 1_700_006_400
+DAY = 86_400  # an integer, as archives store times
 
 
 @pytest.fixture(scope="module")

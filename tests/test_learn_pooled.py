@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
+from recrawl.columns import DAY
 from recrawl.lab.predict.ablation import ablation
 from recrawl.lab.predict.days import Days, observed
 from recrawl.lab.predict.pooled_predictor import FAMILIES, predict
@@ -19,7 +20,7 @@ from recrawl.lab.predict.relatives import Relatives
 from recrawl.lab.predict.scores import auc, calibration_error
 from recrawl.learn.pooled import model as pooled
 from recrawl.learn.pooled.features import BASELINE, features, names
-from recrawl.learn.pooled.ledger import DAY, Ledger, weekday
+from recrawl.learn.pooled.ledger import Ledger, weekday
 from recrawl.learn.pooled.trees import Trees
 
 START = 1_700_000_000

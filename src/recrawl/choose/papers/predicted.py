@@ -47,7 +47,7 @@ class Predicted:
     -------
     >>> from recrawl.loop import drive
     >>> from recrawl.lab.replays.small_worlds import Still
-    >>> from recrawl.learn.pooled.ledger import DAY
+    >>> from recrawl.columns import DAY
     >>> book = Book.blank(3, now=20 * DAY)
     >>> book.visits[:], book.changes[:], book.last_try[:], book.last_visit[:] = 10, [1, 9, 3], 18 * DAY, 18 * DAY
     >>> [seen.pages.tolist() for seen in drive(Predicted(explore=0), Still(), book, budget=3, seed=1)]

@@ -7,20 +7,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Ints
 from recrawl.discover.urls import canonical, key
 from recrawl.errors import UsageError
 from recrawl.lab.formats.page_facts import Facts
 from recrawl.lab.predict.word_counts import texts_of
 from recrawl.record.index import Document, Index
 
-Numbers = NDArray[np.int64]
 _LEAST_LIST = 1 << 40
 """Later than any day: of a list without links."""
 
 
-def new_links(facts: Sequence[Facts], urls: Sequence[str], row: Numbers) -> Numbers:
+def new_links(facts: Sequence[Facts], urls: Sequence[str], row: Ints) -> Ints:
     """Page by day: a number that grows where the page links to an address that nobody had linked to before (C3).
 
     `row` is the row in force of each page on each day, as a place in the files one after another, -1 for none. An
@@ -46,7 +45,7 @@ def new_links(facts: Sequence[Facts], urls: Sequence[str], row: Numbers) -> Numb
     return np.cumsum(fresh, axis=1)
 
 
-def _know_pages(first: Numbers, names: Numbers, urls: Sequence[str], here: NDArray[np.bool_]) -> None:
+def _know_pages(first: Ints, names: Ints, urls: Sequence[str], here: Flags) -> None:
     """A page that is seen is known from that day on."""
     if not len(names):
         return
@@ -58,8 +57,8 @@ def _know_pages(first: Numbers, names: Numbers, urls: Sequence[str], here: NDArr
 
 
 def relevance(
-    files: Sequence[Path], facts: Sequence[Facts], queries: Path, row: Numbers, progress: Callable[[int, int], None]
-) -> Numbers:
+    files: Sequence[Path], facts: Sequence[Facts], queries: Path, row: Ints, progress: Callable[[int, int], None]
+) -> Ints:
     """One per row of the files: a number for the queries that its version answers (C4).
 
     Every version is put into a search index, and every query is asked there, as `recrawl search` would. A page enters
@@ -86,7 +85,7 @@ def relevance(
     return number.reshape(-1).astype(np.int64)
 
 
-def _matching(index: Index, query: str, documents: int, total: int) -> NDArray[np.bool_]:
+def _matching(index: Index, query: str, documents: int, total: int) -> Flags:
     """Which rows a query finds."""
     found = np.zeros(total, np.bool_)
     found[[hit.page for hit in index.search(query, limit=max(1, documents))]] = True

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from recrawl.book import LinkGraph
+from recrawl.columns import DAY, Flags, Floats, Int32s, Ints
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats.archive import files_of
 from recrawl.lab.formats.page_facts import Facts, facts_of
@@ -31,12 +31,9 @@ from recrawl.lab.predict.word_counts import bags_of
 from recrawl.learn.experts.features import row_sums
 from recrawl.learn.structure.directories import places
 
-DAY = 86_400
 UNSEEN = -1
 """The version, text and list of a page that was not observed."""
 
-Flags = NDArray[np.bool_]
-Numbers = NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 
@@ -46,32 +43,32 @@ class Days:
 
     urls: list[str]
     sites: list[str]
-    site: NDArray[np.int32]
+    site: Int32s
     """One per page."""
-    times: Numbers
+    times: Ints
     """One per day: when pages were looked at, seconds since 1970, UTC."""
     seen: Flags
     """Page by day: it was there and was observed."""
-    version: Numbers
+    version: Ints
     """Page by day: equal numbers mean no change under the label; `UNSEEN` where it was not observed."""
     changed: Flags
     """Page by day: the label, that it differs from the observation before. False where `labelled` is."""
     labelled: Flags
     """Page by day: it is observed, and was before."""
     label: str
-    words: NDArray[np.int32]
+    words: Int32s
     """Page by day: how many words it has."""
-    size: Numbers
+    size: Ints
     """Page by day: bytes."""
-    text: NDArray[np.int32]
+    text: Int32s
     """Page by day: the row of `bags`; `UNSEEN` where it was not observed."""
     bags: sparse.csr_array
     """Text by word, hashed to `terms.BUCKETS` columns: how often it stands there."""
-    lists: NDArray[np.int32] | None = None
+    lists: Int32s | None = None
     """Page by day: its list in `links`."""
     links: LinkLists | None = None
     """Lists of links, as page numbers; `of_row` is not used here."""
-    kept: Numbers | None = None
+    kept: Ints | None = None
     """One per page: its number in `links`, where pages were taken out since."""
 
     def __len__(self) -> int:
@@ -95,7 +92,7 @@ class Days:
         ends = np.concatenate(([0], np.cumsum(target >= 0)))
         return LinkGraph(ends[found.start], target[target >= 0])
 
-    def take(self, pages: Numbers) -> Days:
+    def take(self, pages: Ints) -> Days:
         """Some of the pages."""
         per_page = ("seen", "version", "changed", "labelled", "words", "size", "text")
         columns = {name: getattr(self, name)[pages] for name in per_page}
@@ -137,15 +134,15 @@ class Days:
             lists=None if self.lists is None else np.where(seen, self.lists, UNSEEN).astype(np.int32),
         )
 
-    def rate(self) -> NDArray[np.float64]:
+    def rate(self) -> Floats:
         """One per page: the share of its labelled days that have a change; not a number where it has none."""
         known = self.labelled.sum(axis=1)
         changes = self.changed.sum(axis=1)
-        share: NDArray[np.float64] = np.divide(changes, known, out=np.full(len(self), np.nan), where=known > 0)
+        share: Floats = np.divide(changes, known, out=np.full(len(self), np.nan), where=known > 0)
         return share
 
 
-def labels(version: Numbers, seen: Flags) -> tuple[Flags, Flags]:
+def labels(version: Ints, seen: Flags) -> tuple[Flags, Flags]:
     """Whether each observation differs from the one before on the same page, and where there is one before.
 
     >>> changed, known = labels(np.array([[1, 1, -1, 2, 2]]), np.array([[True, True, False, True, True]]))
@@ -165,7 +162,7 @@ def labels(version: Numbers, seen: Flags) -> tuple[Flags, Flags]:
     return changed, known
 
 
-def bag_rows(bags: sparse.csr_array, rows: NDArray[np.int32]) -> sparse.csr_array:
+def bag_rows(bags: sparse.csr_array, rows: Int32s) -> sparse.csr_array:
     """Rows of a matrix as fractions; an empty one for `UNSEEN`."""
     safe = np.maximum(rows, 0)
     lengths = np.where(rows >= 0, bags.indptr[safe + 1] - bags.indptr[safe], 0).astype(np.int64)
@@ -177,16 +174,16 @@ def bag_rows(bags: sparse.csr_array, rows: NDArray[np.int32]) -> sparse.csr_arra
 
 def observed(
     urls: Sequence[str],
-    times: Numbers,
-    version: Numbers,
+    times: Ints,
+    version: Ints,
     seen: Flags,
     *,
     label: str,
-    text: NDArray[np.int32],
+    text: Int32s,
     bags: sparse.csr_array,
-    words: NDArray[np.int32] | None = None,
-    size: Numbers | None = None,
-    lists: NDArray[np.int32] | None = None,
+    words: Int32s | None = None,
+    size: Ints | None = None,
+    lists: Int32s | None = None,
     links: LinkLists | None = None,
 ) -> Days:
     """Days from columns; labels follow from versions.
@@ -223,7 +220,7 @@ def observed(
 def days_of(
     paths: Sequence[Path],
     label: str = "text",
-    times: Numbers | None = None,
+    times: Ints | None = None,
     *,
     cache: Path | None = None,
     progress: Progress = lambda *_: None,
@@ -246,7 +243,7 @@ def days_of(
     row = np.where(seen, rows.place[np.maximum(place, 0)], UNSEEN)
     bags, bag_of = bags_of(files, facts, cache, progress)
 
-    def at(values: NDArray[np.int64], otherwise: int) -> Numbers:
+    def at(values: Ints, otherwise: int) -> Ints:
         return np.where(seen, values[np.maximum(row, 0)], otherwise).astype(np.int64)
 
     links = history_of(facts).links
@@ -288,11 +285,11 @@ def _versions(
     files: list[Path],
     facts: list[Facts],
     rows: HistoryRows,
-    row: Numbers,
+    row: Ints,
     label: str,
     cache: Path | None,
     progress: Progress,
-) -> Numbers:
+) -> Ints:
     """One per row of the files: its version under the label."""
     if label == "text":
         return _column(facts, "text")
@@ -304,12 +301,12 @@ def _versions(
     return version
 
 
-def _column(facts: Sequence[Facts], name: str) -> Numbers:
-    column: Numbers = np.concatenate([getattr(part, name) for part in facts]).astype(np.int64)
+def _column(facts: Sequence[Facts], name: str) -> Ints:
+    column: Ints = np.concatenate([getattr(part, name) for part in facts]).astype(np.int64)
     return column
 
 
-def _rows_at(facts: Sequence[Facts], rows: HistoryRows, grid: Numbers) -> Numbers:
+def _rows_at(facts: Sequence[Facts], rows: HistoryRows, grid: Ints) -> Ints:
     """Page by day: the place among the sorted rows of the row in force, -1 before the first."""
     time = _column(facts, "time")[rows.place]
     begin = min(int(time.min()), int(grid.min()))
@@ -321,7 +318,7 @@ def _rows_at(facts: Sequence[Facts], rows: HistoryRows, grid: Numbers) -> Number
     return np.where(found, place, -1)
 
 
-def _grid(files: list[Path], facts: list[Facts], rows: HistoryRows, times: Numbers | None) -> tuple[Numbers, Flags]:
+def _grid(files: list[Path], facts: list[Facts], rows: HistoryRows, times: Ints | None) -> tuple[Ints, Flags]:
     """All times of observation, and which pages were looked at at which."""
     if times is not None:
         return times, np.ones((len(rows.urls), len(times)), np.bool_)
@@ -333,7 +330,7 @@ def _grid(files: list[Path], facts: list[Facts], rows: HistoryRows, times: Numbe
     return grid, looked[file_of_page]
 
 
-def _times(file: Path, facts: Facts) -> Numbers:
+def _times(file: Path, facts: Facts) -> Ints:
     """When the pages of one file were looked at."""
     beside = file.with_suffix(".times")
     if beside.is_file():
@@ -345,4 +342,4 @@ def _times(file: Path, facts: Facts) -> Numbers:
             return found
     if not len(facts):
         return np.zeros(0, np.int64)
-    return np.arange(facts.time.min(), facts.time.max() + 1, DAY, dtype=np.int64)
+    return np.arange(facts.time.min(), facts.time.max() + 1, int(DAY), dtype=np.int64)

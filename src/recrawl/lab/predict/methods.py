@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.predict import online
 from recrawl.lab.predict.days import Days
@@ -35,9 +35,6 @@ _TARGETS = 250
 _TRIED = 60
 """Pages by which the machines' parameter is chosen."""
 _REMEMBERED = 20_000
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ def predict(
     test_days: range,
     progress: Callable[[int, int], None] = lambda *_: None,
     *,
-    targets: NDArray[np.int64] | None = None,
+    targets: Ints | None = None,
 ) -> Predictions:
     """The predictions of a method for the test days: for all pages, or at least for the targets."""
     if not len(test_days) or test_days.step != 1 or test_days.stop > days.seen.shape[1]:
@@ -167,7 +164,7 @@ def voted(
     setting: PredictionSetting,
     asked: range,
     chosen: Experts | None,
-    wanted: NDArray[np.int64],
+    wanted: Ints,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[Flags, Floats]:
     """Page by day asked: the machines' yes or no, and how sure; `chosen` is None for methods that see the page only."""
@@ -191,7 +188,7 @@ def voted(
 
 
 def _cost(
-    features: OwnFeatures, diary: Diary, setting: PredictionSetting, shape: Shape, wanted: NDArray[np.int64], day: int
+    features: OwnFeatures, diary: Diary, setting: PredictionSetting, shape: Shape, wanted: Ints, day: int
 ) -> float:
     """The machines' one parameter, from the first window."""
     some = wanted[np.linspace(0, len(wanted) - 1, min(_TRIED, len(wanted))).astype(np.int64)]
@@ -206,7 +203,7 @@ def judge_of(
     setting: PredictionSetting,
     shape: Shape,
     chosen: Experts | None,
-    targets: NDArray[np.int64],
+    targets: Ints,
     cost: float,
 ) -> Callable[[int], tuple[Flags, Floats]]:
     """What answers for a day: yes or no for each target, and how sure."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
 from recrawl.lab.predict.days import Days
 from recrawl.learn.experts.classifiers import LEAST, votes
 from recrawl.learn.experts.features import Diary, Shape, own_numbers, pairs, row_sums
@@ -29,10 +29,6 @@ SKETCH = 4
 _TARGETS = 250
 _SEED = 5
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Pages = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
@@ -41,9 +37,9 @@ class Stream:
     days: Days
     shape: Shape
     diary: Diary
-    numbers: NDArray[np.float32]
+    numbers: Float32s
     there: Flags
-    words: NDArray[np.float32]
+    words: Float32s
     """Text by number."""
 
     @classmethod
@@ -54,7 +50,7 @@ class Stream:
         return cls(days, shape, diary, numbers, there, sketched(days.bags, diary.known))
 
 
-def sketched(bags: sparse.csr_array, text: NDArray[np.int32]) -> NDArray[np.float32]:
+def sketched(bags: sparse.csr_array, text: Int32s) -> Float32s:
     """Text by number: the shares of words summed with random signs; only of texts that occur."""
     rng = np.random.default_rng(_SEED)
     wide = bags.shape[1]
@@ -74,7 +70,7 @@ def scores(
     shape: Shape,
     chosen: Experts | None,
     words: Dynamics | None,
-    targets: Pages,
+    targets: Ints,
 ) -> tuple[Flags, Floats]:
     """Page by day asked: yes or no, and how sure. Learning begins `train` days before the first day asked.
 
@@ -97,7 +93,7 @@ def scores(
     return says, score
 
 
-def weights(days: Days, asked: range, chosen: Experts, words: Dynamics | None, targets: Pages) -> Floats:
+def weights(days: Days, asked: range, chosen: Experts, words: Dynamics | None, targets: Ints) -> Floats:
     """Day asked by target by expert, the target itself first: how much votes count, from the days before."""
     found = np.ones((len(asked), len(targets), chosen.page.shape[1] + 1))
     found[:, :, 1:] = chosen.weight[targets]
@@ -113,7 +109,7 @@ def weights(days: Days, asked: range, chosen: Experts, words: Dynamics | None, t
     return found
 
 
-def _margins(stream: Stream, days: range, chosen: Experts | None, targets: Pages) -> Iterator[tuple[int, Floats]]:
+def _margins(stream: Stream, days: range, chosen: Experts | None, targets: Ints) -> Iterator[tuple[int, Floats]]:
     """For each day, target by expert: on which side the day lies, not a number where the expert abstains."""
     expert = targets[:, None]
     if chosen is not None:

@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from recrawl.columns import DAY, Flags, Int32s, Ints
 from recrawl.compare.terms import BUCKETS
 from recrawl.lab.histories.history import LinkLists
-from recrawl.lab.predict.days import DAY, Days, observed
+from recrawl.lab.predict.days import Days, observed
 
 KINDS = ("copies", "common", "none")
 _TOPIC = 30
@@ -50,9 +50,9 @@ class PlantedWorld:
     """Days, and what is true of them."""
 
     days: Days
-    kind: NDArray[np.int64]
+    kind: Ints
     """One per page: the place of its kind in `KINDS`."""
-    leader: NDArray[np.int64]
+    leader: Ints
     """One per page: the first page of its group."""
 
 
@@ -76,7 +76,7 @@ def planted(how: Planted = Planted()) -> PlantedWorld:
     leader = group * how.size
     days = observed(
         [f"https://group{g}.example/{n}" for n, g in enumerate(group.tolist())],
-        _START + DAY * np.arange(how.days),
+        _START + int(DAY) * np.arange(how.days),
         text.astype(np.int64),
         np.ones((pages, how.days), np.bool_),
         label="planted",
@@ -88,7 +88,7 @@ def planted(how: Planted = Planted()) -> PlantedWorld:
     return PlantedWorld(days, group % len(KINDS), leader)
 
 
-def _group(how: Planted, kind: str, rng: np.random.Generator) -> NDArray[np.int64]:
+def _group(how: Planted, kind: str, rng: np.random.Generator) -> Ints:
     """Page by day by word: counts of the topic's words."""
     if kind == "copies":
         # Days before the first are made too, so that copies have something to show.
@@ -103,7 +103,7 @@ def _group(how: Planted, kind: str, rng: np.random.Generator) -> NDArray[np.int6
     return np.array([_noisy(page, how.noise, rng) for page in shown])
 
 
-def _walk(changes: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
+def _walk(changes: Flags, rng: np.random.Generator) -> Ints:
     """Day by word: counts, some of which are drawn anew on every change."""
     counts = np.empty((len(changes), _TOPIC), np.int64)
     now = rng.integers(0, 6, _TOPIC)
@@ -116,20 +116,20 @@ def _walk(changes: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.in
     return counts
 
 
-def _switch(days: int, rng: np.random.Generator, stays: float = 0.8) -> NDArray[np.bool_]:
+def _switch(days: int, rng: np.random.Generator, stays: float = 0.8) -> Flags:
     """On or off, each for some days."""
     turns = rng.random(days) > stays
-    on: NDArray[np.bool_] = np.cumsum(turns) % 2 == 1
+    on: Flags = np.cumsum(turns) % 2 == 1
     return on
 
 
-def _taken(news: NDArray[np.int64], changes: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _taken(news: Ints, changes: Flags) -> Ints:
     """A page that shows the news of the day on which it changed last."""
     last = np.maximum.accumulate(np.where(changes, np.arange(len(changes)), 0))
     return news[last]
 
 
-def _noisy(counts: NDArray[np.int64], noise: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def _noisy(counts: Ints, noise: float, rng: np.random.Generator) -> Ints:
     """The same page with changes for no reason: one word more, for that day."""
     counts = counts.copy()
     on = rng.random(len(counts)) < noise
@@ -137,9 +137,7 @@ def _noisy(counts: NDArray[np.int64], noise: float, rng: np.random.Generator) ->
     return counts
 
 
-def _texts(
-    topics: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator
-) -> tuple[NDArray[np.int32], sparse.csr_array]:
+def _texts(topics: Ints, group: Ints, rng: np.random.Generator) -> tuple[Int32s, sparse.csr_array]:
     """Page by day: its text; and the texts: the topic's words and some of the page's own that never change."""
     pages, days, _ = topics.shape
     new = np.ones((pages, days), np.bool_)

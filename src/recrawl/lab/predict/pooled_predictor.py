@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Float32s, Floats, Ints
 from recrawl.lab.predict.days import Days
 from recrawl.lab.predict.relatives import CANDIDATES, LAGS, RELATIVES, Relatives
 from recrawl.learn.pooled import features as pooled_features
@@ -43,9 +43,6 @@ _MORE = (*_OF_PAGES, *_ADDRESS, *RELATIVES)
 _OF_ADDRESS = slice(len(_OF_PAGES), -len(RELATIVES))
 _OF_RELATIVES = slice(-len(RELATIVES), None)
 
-Floats = NDArray[np.float32]
-Column = NDArray[np.float64]
-
 
 def predict(
     days: Days,
@@ -56,7 +53,7 @@ def predict(
     without: Collection[str] = (),
     retrain: int = RETRAIN,
     most: int | None = None,
-) -> Column:
+) -> Floats:
     """Page by test day: how likely a change is; not a number before a page's second day."""
     # Products of small matrices: threads that wait for each other would cost more than they bring.
     with pooled.one_thread():
@@ -71,7 +68,7 @@ def _predicted(
     without: Collection[str],
     retrain: int,
     most: int | None,
-) -> Column:
+) -> Floats:
     rng = np.random.default_rng([seed, 11])
     most = min(pooled.MOST_ROWS, max(LEAST_ROWS, ROWS_A_PAGE * len(days))) if most is None else most
     rows = FeatureRows(days, max(0, test_days.start - train), without)
@@ -97,7 +94,7 @@ def _predicted(
     return chance
 
 
-def _failing(days: Days, chance: Column, test_days: range, since: slice) -> bool:
+def _failing(days: Days, chance: Floats, test_days: range, since: slice) -> bool:
     """Whether predictions were worse than true ones would have been: their Σ(y - p)² is Σp(1 - p), give or take."""
     over = slice(test_days.start + since.start, test_days.start + since.stop)
     known = days.labelled[:, over] & np.isfinite(chance[:, since])
@@ -119,9 +116,9 @@ class FeatureRows:
         self._more = np.full((len(days), len(_MORE)), np.nan)
         self._size = {name.partition(".")[2]: self._more[:, place] for place, name in enumerate(_OF_PAGES)}
         self._more[:, _OF_ADDRESS] = addresses(days.urls)
-        self._surprise: list[Floats] = []
+        self._surprise: list[Float32s] = []
         self._relatives = Relatives()
-        self.kept: list[tuple[int, NDArray[np.int64], Floats]] = []
+        self.kept: list[tuple[int, Ints, Float32s]] = []
         names = [*pooled_features.names(depth=False), *_MORE]
         # By the page's own rate probabilities are calibrated; without rhythms, by one that knows of none.
         own = "history.rate" if "rhythm" in without else pooled_features.BASELINE
@@ -133,7 +130,7 @@ class FeatureRows:
 
     # -- features ---------------------------------------------------------------------------------------------------
 
-    def features(self, pages: NDArray[np.int64], day: int) -> Floats:
+    def features(self, pages: Ints, day: int) -> Float32s:
         """What is known before that day."""
         if self._relates and self._relatives.weights and len(self._surprise) >= len(LAGS):
             self._more[:, _OF_RELATIVES] = self._relatives.columns(self._surprise[: -len(LAGS) - 1 : -1])
@@ -144,7 +141,7 @@ class FeatureRows:
     # -- learning ---------------------------------------------------------------------------------------------------
 
     def take(
-        self, day: int, share: float, rng: np.random.Generator, known: tuple[NDArray[np.int64], Floats] | None = None
+        self, day: int, share: float, rng: np.random.Generator, known: tuple[Ints, Float32s] | None = None
     ) -> None:
         """The day has come: keep a share of its rows, then take in what was seen.
 
@@ -179,7 +176,7 @@ class FeatureRows:
         when = np.concatenate([np.full(len(pages), float(day)) for day, pages, _ in self.kept])
         return pooled.fit(features, labels, when, self.baseline, rng)
 
-    def _surprised(self, day: int, labelled: NDArray[np.int64]) -> Floats:
+    def _surprised(self, day: int, labelled: Ints) -> Float32s:
         """What came beyond the page's own rate on such a weekday."""
         found = np.zeros(len(self.days), np.float32)
         today = int(weekday(np.array([float(self.days.times[day])]))[0])
@@ -189,7 +186,7 @@ class FeatureRows:
         found[labelled] = self.days.changed[labelled, day] - usual
         return found
 
-    def _measure(self, seen: NDArray[np.int64], day: int) -> None:
+    def _measure(self, seen: Ints, day: int) -> None:
         """Sizes of pages as last seen, and of their changes: the share of words that came or went."""
         words, size = self.days.words[seen, day].astype(np.float64), self._size
         changed = self.days.changed[seen, day]
@@ -205,7 +202,7 @@ class FeatureRows:
             size["links"][seen] = np.diff(self.days.links.start)[lists] if len(self.days.links.start) > 1 else 0
 
 
-def addresses(urls: Collection[str]) -> Column:
+def addresses(urls: Collection[str]) -> Floats:
     """What a page's address alone tells: its depth and its length.
 
     >>> addresses(["http://a.example/x/2024/index.html"]).tolist()

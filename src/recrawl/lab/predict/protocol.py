@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Floats
 from recrawl.errors import UsageError
 from recrawl.lab.predict.days import Days
 from recrawl.lab.predict.methods import Predictions, PredictionSetting, observations, predict
@@ -21,8 +21,6 @@ from recrawl.lab.predict.scores import MIDDLING, by_page, calibration, scored
 
 ALPHA = 0.3
 """R's least share of days on which a page's flag flips."""
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,15 +36,15 @@ class Evaluation:
     middling: Flags
     """One per page."""
 
-    def by_page(self) -> NDArray[np.float64]:
+    def by_page(self) -> Floats:
         """One per page: the accuracy."""
         return by_page(self.truth, self.predicted.says, self.counts)
 
-    def brier_by_page(self) -> NDArray[np.float64]:
+    def brier_by_page(self) -> Floats:
         """One per page: the mean of (chance - outcome)²; not a number where nothing counts."""
         missed = np.where(self.counts, (self.predicted.chance - self.truth) ** 2, 0.0).sum(axis=1)
         known = self.counts.sum(axis=1)
-        mean: NDArray[np.float64] = np.divide(missed, known, out=np.full(len(known), np.nan), where=known > 0)
+        mean: Floats = np.divide(missed, known, out=np.full(len(known), np.nan), where=known > 0)
         return mean
 
     def calibration(self) -> list[dict[str, float]]:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-Floats = NDArray[np.float32]
-Column = NDArray[np.float64]
+from recrawl.columns import Float32s, Floats, Ints
 
 LAGS = (1, 2)
 RELATIVES = tuple(f"relatives.{what}{lag}" for lag in LAGS for what in ("day", "weight"))
@@ -32,11 +30,11 @@ class Relatives:
 
     weights: list[sparse.csr_array] = field(default_factory=list)
     """One per lag; none while there are too few days."""
-    totals: list[Column] = field(default_factory=list)
+    totals: list[Floats] = field(default_factory=list)
     """One per lag: how much weight each page's relatives have."""
 
     @classmethod
-    def found(cls, surprise: Floats, rng: np.random.Generator) -> Relatives:
+    def found(cls, surprise: Float32s, rng: np.random.Generator) -> Relatives:
         """From page by day: what came beyond what was usual, 0 where nothing is known."""
         pages, days = surprise.shape
         some = np.arange(pages) if pages <= CANDIDATES else np.sort(rng.choice(pages, CANDIDATES, replace=False))
@@ -44,7 +42,7 @@ class Relatives:
         weights = [_related(surprise[:, lag:], surprise[some, : days - lag], some) for lag in lags]
         return cls(weights, [np.asarray(weight.sum(axis=1)).ravel() for weight in weights])
 
-    def columns(self, surprises: list[Floats]) -> Column:
+    def columns(self, surprises: list[Float32s]) -> Floats:
         """Page by column: what the relatives did, by lag: the weighted mean surprise, and how much weight it has.
 
         Surprises are those of the last days, the newest first.
@@ -55,11 +53,11 @@ class Relatives:
         return np.column_stack(found)
 
 
-def _related(target: Floats, source: Floats, pages: NDArray[np.int64]) -> sparse.csr_array:
+def _related(target: Float32s, source: Float32s, pages: Ints) -> sparse.csr_array:
     """Row by page: correlations, the highest few, as far as they exceed what the best of so many does by chance."""
     left, right = _unit(target), _unit(source)
     limit = np.sqrt(2.0 * np.log(max(2, len(source))) / target.shape[1]) + 0.05
-    found: list[tuple[NDArray[np.int64], NDArray[np.int64], Floats]] = []
+    found: list[tuple[Ints, Ints, Float32s]] = []
     for begin in range(0, len(left), _AT_ONCE):
         likeness = left[begin : begin + _AT_ONCE] @ right.T
         row, column = np.nonzero(likeness > limit)
@@ -69,9 +67,7 @@ def _related(target: Floats, source: Floats, pages: NDArray[np.int64]) -> sparse
     return sparse.csr_array((weight, (row, other)), shape=(len(left), len(left)))
 
 
-def _highest(
-    row: NDArray[np.int64], other: NDArray[np.int64], weight: Floats
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _highest(row: Ints, other: Ints, weight: Float32s) -> tuple[Ints, Ints, Float32s]:
     """Of each row, which stand together, the few of the highest weight."""
     order = np.lexsort((-weight, row))
     rank = np.arange(len(row)) - np.searchsorted(row, row)
@@ -79,7 +75,7 @@ def _highest(
     return row[kept], other[kept], weight[kept]
 
 
-def _unit(series: Floats) -> Floats:
+def _unit(series: Float32s) -> Float32s:
     centred = series - series.mean(axis=1, keepdims=True)
     length = np.sqrt((centred**2).sum(axis=1, keepdims=True))
     return np.asarray(centred / np.maximum(length, 1e-6), np.float32)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from recrawl.columns import Flags, Floats
 
 MIDDLING = (0.1, 0.9)
 """Change rates in between: over all pages the page's own rate already says most."""

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 from scipy import sparse
 
+from recrawl.columns import Flags, Ints
 from recrawl.compare import text
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
@@ -33,10 +33,10 @@ def bags_of(
     facts: Sequence[Facts],
     cache: Path | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> tuple[sparse.csr_array, NDArray[np.int64]]:
+) -> tuple[sparse.csr_array, Ints]:
     """Text by word: counts; and for every row of the files, one after another, its text's number."""
     parts: list[sparse.csr_array] = []
-    of_row: list[NDArray[np.int64]] = []
+    of_row: list[Ints] = []
     known = done = 0
     total = sum(map(len, facts))
     for file, part in zip(files, facts, strict=True):
@@ -57,7 +57,7 @@ def bags_of(
     return whole, np.concatenate(of_row)
 
 
-def texts_of(file: Path, wanted: NDArray[np.bool_]) -> Iterator[str]:
+def texts_of(file: Path, wanted: Flags) -> Iterator[str]:
     """The visible texts of the wanted rows of a file, in order; of a removal, nothing."""
     before = 0
     for batch in pq.ParquetFile(file).iter_batches(_AT_ONCE, columns=["html"]):
@@ -77,7 +77,7 @@ def visible(html: bytes | str | None) -> str:
         return ""
 
 
-def _counted(file: Path, wanted: NDArray[np.bool_]) -> Iterator[sparse.csr_array]:
+def _counted(file: Path, wanted: Flags) -> Iterator[sparse.csr_array]:
     """The counts of a file, batch by batch, on all cores."""
     parquet = pq.ParquetFile(file)
     ends = np.cumsum([0, *(parquet.metadata.row_group(n).num_rows for n in range(parquet.num_row_groups))])
@@ -86,7 +86,7 @@ def _counted(file: Path, wanted: NDArray[np.bool_]) -> Iterator[sparse.csr_array
         yield from pool.map(_group, [file] * len(groups), range(len(groups)), groups)
 
 
-def _group(file: Path, group: int, wanted: NDArray[np.bool_]) -> sparse.csr_array:
+def _group(file: Path, group: int, wanted: Flags) -> sparse.csr_array:
     """The counts of one row group."""
 
     def texts() -> Iterator[str]:

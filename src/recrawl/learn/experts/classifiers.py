@@ -15,14 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Float32s, Floats, Ints
 from recrawl.learn.experts.features import OwnFeatures, Shape
 from recrawl.learn.experts.svm import polynomial, solve
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Places = NDArray[np.int64]
 
 LEAST = 10
 """Fewer examples teach nothing: such a machine abstains."""
@@ -41,10 +37,10 @@ class Panel:
     own: OwnFeatures
     changed: Flags
     labelled: Flags
-    target: Places
+    target: Ints
     """One per problem."""
-    expert: Places
-    pairs: NDArray[np.float32] | None = None
+    expert: Ints
+    pairs: Float32s | None = None
     """Problem by day by feature: kinds 6 and 7; None in the settings 1D and 2D."""
     flat: bool = False
     """Only the history of changes (1D)."""
@@ -84,7 +80,7 @@ def lesson(panel: Panel, part: slice, day: int, train: int) -> Lesson:
     return Lesson(inner, panel.changed[target, labels], use, there[:, -1] & (use.sum(axis=1) >= LEAST))
 
 
-def products(numbers: Floats, words: NDArray[np.float32] | None, there: Flags, use: Flags) -> Floats:
+def products(numbers: Floats, words: Float32s | None, there: Flags, use: Flags) -> Floats:
     """Inner products between examples, every feature of variance 1 over the examples in use, 1 of them on average."""
     weight = use / np.maximum(use.sum(axis=1, keepdims=True), 1)
     mean = np.einsum("bi,bif->bf", weight, numbers[:, :-1])

@@ -11,15 +11,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Series = NDArray[np.float32]
-Places = NDArray[np.int64]
+from recrawl.columns import Float32s, Floats, Int32s, Ints
 
 _AT_ONCE = 1 << 24
 """Numbers that are worked on at once."""
 _FLAT = 1e-9
 
 
-def unit(series: NDArray[np.floating]) -> Series:
+def unit(series: NDArray[np.floating]) -> Float32s:
     """Every series (the last axis) with mean 0 and length 1; a constant one becomes 0 and correlates with nothing.
 
     >>> unit(np.array([[1.0, 3.0], [2.0, 2.0]])).round(3).tolist()
@@ -29,11 +28,11 @@ def unit(series: NDArray[np.floating]) -> Series:
     length = np.sqrt((centred * centred).sum(axis=-1, keepdims=True))
     scale = np.abs(series).max(axis=-1, keepdims=True, initial=0.0)
     flat = length <= _FLAT * np.maximum(scale, 1.0)
-    scaled: Series = np.divide(centred, length, out=np.zeros(series.shape), where=~flat).astype(np.float32)
+    scaled: Float32s = np.divide(centred, length, out=np.zeros(series.shape), where=~flat).astype(np.float32)
     return scaled
 
 
-def reduced(series: Series, frames: int) -> Series:
+def reduced(series: Float32s, frames: int) -> Float32s:
     """Series cut into frames along the last axis, each frame its mean (R §9.2); short ones are left as they are.
 
     >>> reduced(np.array([[1.0, 3.0, 5.0, 5.0]], np.float32), 2).tolist()
@@ -43,11 +42,11 @@ def reduced(series: Series, frames: int) -> Series:
     if days <= frames:
         return series
     edges = np.linspace(0, days, frames + 1).astype(np.int64)
-    means: Series = (np.add.reduceat(series, edges[:-1], axis=-1) / np.diff(edges)).astype(np.float32)
+    means: Float32s = (np.add.reduceat(series, edges[:-1], axis=-1) / np.diff(edges)).astype(np.float32)
     return means
 
 
-def lagged(left: Series, right: Series, a: Places, b: Places, lags: int) -> Series:
+def lagged(left: Float32s, right: Float32s, a: Ints, b: Ints, lags: int) -> Float32s:
     """Pair by lag: the correlations of `left[a]` with `right[b]`, both made by `unit`, at lags 0 to `lags`."""
     days = left.shape[1]
     found = np.zeros((len(a), lags + 1), np.float32)
@@ -60,7 +59,7 @@ def lagged(left: Series, right: Series, a: Places, b: Places, lags: int) -> Seri
     return found
 
 
-def nearest(left: Series, right: Series, k: int, lags: int) -> NDArray[np.int32]:
+def nearest(left: Float32s, right: Float32s, k: int, lags: int) -> Int32s:
     """Page by k: the pages whose series correlate best with each page's, at the lag that suits the pair.
 
     A page has one series or several that are compared in parallel (page by channel by day); `left` holds the pages
@@ -76,7 +75,7 @@ def nearest(left: Series, right: Series, k: int, lags: int) -> NDArray[np.int32]
     shifted = [right[:, :, : days - lag].reshape(pages, -1).T for lag in range(min(lags, days - 1) + 1)]
     for start in range(0, pages, rows):
         part = slice(start, min(start + rows, pages))
-        alike: Series | None = None
+        alike: Float32s | None = None
         for lag, other in enumerate(shifted):
             product = left[part, :, lag:].reshape(part.stop - start, -1) @ other
             alike = product if alike is None else np.maximum(alike, product, out=alike)
@@ -98,7 +97,7 @@ class Running:
     [[-0.577, 0.722]]
     """
 
-    def __init__(self, series: int, a: Places, b: Places, lags: int) -> None:
+    def __init__(self, series: int, a: Ints, b: Ints, lags: int) -> None:
         self.a, self.b, self.lags = a, b, lags
         self.days = 0
         self._first = np.zeros((series, lags))  # the first values of each series, as many as there are lags
@@ -117,7 +116,7 @@ class Running:
         self._product += values[self.a][:, None] * self._last[self.b]
         self.days += 1
 
-    def correlations(self) -> NDArray[np.float64]:
+    def correlations(self) -> Floats:
         """Pair by lag: the same as `lagged` gives for all days so far; 0 for a constant series."""
         n = self.days
         if not n:
@@ -135,5 +134,5 @@ class Running:
         )
         scale = n * (spread[self.a] * spread[self.b])[:, None]
         covered = np.where(pairs > 0, covered, 0.0)
-        found: NDArray[np.float64] = np.divide(covered, scale, out=np.zeros(covered.shape), where=scale > 0)
+        found: Floats = np.divide(covered, scale, out=np.zeros(covered.shape), where=scale > 0)
         return found

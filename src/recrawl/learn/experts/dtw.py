@@ -10,12 +10,11 @@ pairs of a set; candidates are neither.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Series = NDArray[np.float32]
+from recrawl.columns import Float32s
 
 
-def warped(a: Series, b: Series, band: int | None = None) -> Series:
+def warped(a: Float32s, b: Float32s, band: int | None = None) -> Float32s:
     """The distance of each pair of rows; `band` is the most days by which the two may run apart, None for any.
 
     >>> warped(np.array([[0, 1, 0, 0]], np.float32), np.array([[0, 0, 1, 0]], np.float32)).tolist()
@@ -40,7 +39,7 @@ def warped(a: Series, b: Series, band: int | None = None) -> Series:
     return above[days]
 
 
-def likeness(a: Series, b: Series, band: int | None = None) -> Series:
+def likeness(a: Float32s, b: Float32s, band: int | None = None) -> Float32s:
     """From 0 to 1: 1 for pairs that warping makes equal; series of mean 0 and variance 1 are expected."""
-    near: Series = 1.0 / (1.0 + warped(a, b, band) / max(a.shape[1], 1))
+    near: Float32s = 1.0 / (1.0 + warped(a, b, band) / max(a.shape[1], 1))
     return near.astype(np.float32)

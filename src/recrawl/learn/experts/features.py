@@ -28,11 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
 from recrawl.learn.experts.word_dynamics import held
-
-Floats = NDArray[np.float32]
-Flags = NDArray[np.bool_]
-Texts = NDArray[np.int32]
 
 _AT_ONCE = 1 << 17
 """Pairs of texts that are multiplied at a time."""
@@ -52,18 +49,18 @@ class Diary:
     """What was seen of pages, as far as features need it: page by day."""
 
     bags: sparse.csr_array
-    text: Texts
+    text: Int32s
     """The row of `bags`, -1 where the page was not seen."""
     changed: Flags
     labelled: Flags
 
     @cached_property
-    def known(self) -> Texts:
+    def known(self) -> Int32s:
         """Page by day: the text that was seen last."""
         return held(self.text)
 
     @cached_property
-    def square(self) -> NDArray[np.float64]:
+    def square(self) -> Floats:
         """Of each text the sum of its squared counts."""
         return row_sums(self.bags, 2)
 
@@ -72,13 +69,13 @@ class Diary:
 class OwnFeatures:
     """Features of pages by themselves."""
 
-    numbers: Floats
+    numbers: Float32s
     """Page by day by feature: kinds 1 and 5, then 3 and 4."""
     flat: int
     """How many of them are of the 1D setting: those of kinds 1 and 5."""
     there: Flags
     """Page by day: it has features."""
-    words: Floats
+    words: Float32s
     """Page by day by day: the inner product of the distributions of words, kind 2."""
 
 
@@ -87,7 +84,7 @@ def own(diary: Diary, shape: Shape = Shape()) -> OwnFeatures:
     return OwnFeatures(*own_numbers(diary, shape), _word_products(diary.bags, diary.known))
 
 
-def own_numbers(diary: Diary, shape: Shape = Shape()) -> tuple[Floats, int, Flags]:
+def own_numbers(diary: Diary, shape: Shape = Shape()) -> tuple[Float32s, int, Flags]:
     """All but the distribution of words: the numbers, how many are of the 1D setting, where there are any."""
     text, square = diary.known, diary.square
     days = text.shape[1]
@@ -102,19 +99,19 @@ def own_numbers(diary: Diary, shape: Shape = Shape()) -> tuple[Floats, int, Flag
     return numbers.astype(np.float32).reshape(len(text), days, -1), 1 + shape.window, there
 
 
-def pairs(diary: Diary, a: NDArray[np.int64], b: NDArray[np.int64], shape: Shape = Shape()) -> Floats:
+def pairs(diary: Diary, a: Ints, b: Ints, shape: Shape = Shape()) -> Float32s:
     """Pair by day by feature: kinds 6 and 7 of targets `a` and experts `b`."""
     text, square = diary.known, diary.square
     mine, theirs = text[a], text[b]
-    products: dict[int, NDArray[np.float64]] = {}
+    products: dict[int, Floats] = {}
 
-    def dots(i: int, j: int) -> NDArray[np.float64]:
+    def dots(i: int, j: int) -> Floats:
         """The inner product of A(t-i) and B(t-j): all with the same difference are one, moved by days."""
         if i - j not in products:
             products[i - j] = _dots(diary.bags, _back(mine, max(i - j, 0), -1), _back(theirs, max(j - i, 0), -1))
         return _back(products[i - j], min(i, j), 0.0)
 
-    def moved(i: int, j: int) -> NDArray[np.float64]:
+    def moved(i: int, j: int) -> Floats:
         """||X(t-i) - X(t-j)|| of all pages."""
         return _distance(diary.bags, square, _back(text, i, -1), _back(text, j, -1))
 
@@ -129,7 +126,7 @@ def pairs(diary: Diary, a: NDArray[np.int64], b: NDArray[np.int64], shape: Shape
     return np.stack(columns, axis=2)
 
 
-def _held_flags(changed: Flags, labelled: Flags) -> Floats:
+def _held_flags(changed: Flags, labelled: Flags) -> Float32s:
     """Whether the page had changed at its last look, as a number; 0 before there was one."""
     latest = np.maximum.accumulate(np.where(labelled, np.arange(changed.shape[1]), -1), axis=1)
     flags = np.take_along_axis(changed, np.maximum(latest, 0), axis=1) & (latest >= 0)
@@ -145,7 +142,7 @@ def _back(values: NDArray[Any], days: int, otherwise: float) -> NDArray[Any]:
     return moved
 
 
-def row_sums(bags: sparse.csr_array, power: int = 1) -> NDArray[np.float64]:
+def row_sums(bags: sparse.csr_array, power: int = 1) -> Floats:
     """Of each text the sum of its counts to a power, some texts at a time: counts are kept in few bits, and many.
 
     >>> row_sums(sparse.csr_array(np.array([[1, 2], [0, 0], [3, 0]])), 2).tolist()
@@ -161,14 +158,14 @@ def row_sums(bags: sparse.csr_array, power: int = 1) -> NDArray[np.float64]:
     return sums
 
 
-def _take(values: NDArray[np.float64], text: Texts) -> NDArray[np.float64]:
+def _take(values: Floats, text: Int32s) -> Floats:
     """A value of each text; 0 for none."""
     if not len(values):
         return np.zeros(text.shape)
     return np.where(text >= 0, values[np.maximum(text, 0)], 0.0)
 
 
-def _dots(bags: sparse.csr_array, a: Texts, b: Texts) -> NDArray[np.float64]:
+def _dots(bags: sparse.csr_array, a: Int32s, b: Int32s) -> Floats:
     """The inner product of texts, place by place; 0 where one is missing.
 
     Along the days (the second axis) pairs mostly stay as they were, and are then computed once.
@@ -182,23 +179,23 @@ def _dots(bags: sparse.csr_array, a: Texts, b: Texts) -> NDArray[np.float64]:
         part = some[start : start + _AT_ONCE]
         product = bags[left[part]].astype(np.float32).multiply(bags[right[part]].astype(np.float32))
         found[part] = np.asarray(product.sum(axis=1)).ravel()
-    dots: NDArray[np.float64] = found[np.cumsum(new).reshape(a.shape) - 1]
+    dots: Floats = found[np.cumsum(new).reshape(a.shape) - 1]
     return dots
 
 
-def _distance(bags: sparse.csr_array, square: NDArray[np.float64], a: Texts, b: Texts) -> NDArray[np.float64]:
+def _distance(bags: sparse.csr_array, square: Floats, a: Int32s, b: Int32s) -> Floats:
     """||a - b||, place by place; 0 where one is missing."""
     same = (a == b) | (a < 0) | (b < 0)
     dots = _dots(bags, np.where(same, -1, a).astype(np.int32), np.where(same, -1, b).astype(np.int32))
     return np.where(same, 0.0, np.sqrt(np.maximum(_take(square, a) + _take(square, b) - 2 * dots, 0.0)))
 
 
-def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> Floats:
+def _ratio(above: Floats, below: Floats) -> Float32s:
     """A cosine; that with nothing is 0."""
     return np.divide(above, below, out=np.zeros(above.shape), where=below > 1e-9).astype(np.float32)
 
 
-def _word_products(bags: sparse.csr_array, text: Texts) -> Floats:
+def _word_products(bags: sparse.csr_array, text: Int32s) -> Float32s:
     """Page by day by day: Σ p(w, t)·p(w, t') over the distributions of words of the page's texts."""
     pages, days = text.shape
     products = np.zeros((pages, days, days), np.float32)
@@ -220,7 +217,7 @@ def _word_products(bags: sparse.csr_array, text: Texts) -> Floats:
     return products
 
 
-def _spread(products: Floats, apart: sparse.csr_array, text: Texts, there: Flags, number: NDArray[np.int64]) -> None:
+def _spread(products: Float32s, apart: sparse.csr_array, text: Int32s, there: Flags, number: Ints) -> None:
     """From products of versions to products of days, page by page in order."""
     version = np.full(text.shape, -1, np.int64)
     version[there] = number

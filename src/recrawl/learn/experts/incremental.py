@@ -11,9 +11,9 @@ Pairs are candidates: for all pairs of a large set even running sums would be to
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from recrawl.columns import Flags, Floats, Ints
 from recrawl.learn.experts.correlation import Running
 from recrawl.learn.experts.selection import Experts, ranked, shared
 from recrawl.learn.experts.word_dynamics import Dynamics, idf
@@ -22,7 +22,7 @@ from recrawl.learn.experts.word_dynamics import Dynamics, idf
 class IncrementalRelations:
     """Correlations of the words that candidates share with a page; begins with no day."""
 
-    def __init__(self, words: Dynamics, a: NDArray[np.int64], b: NDArray[np.int64], lags: int = 7) -> None:
+    def __init__(self, words: Dynamics, a: Ints, b: Ints, lags: int = 7) -> None:
         """The series of `words` say which words are followed; its days are not used."""
         self._pages, self._page, self._word = words.pages, words.page, words.word
         self._a, self._b = a, b
@@ -31,7 +31,7 @@ class IncrementalRelations:
         self._now = np.zeros(len(words.page))
         self._rarity = np.ones(len(words.page))
 
-    def add(self, counts: sparse.csr_array, seen: NDArray[np.bool_] | None = None) -> None:
+    def add(self, counts: sparse.csr_array, seen: Flags | None = None) -> None:
         """The words of a day, page by word; of pages that were not seen the last ones stay in force."""
         found = np.asarray(counts[self._page, self._word], np.float64).ravel() if len(self._page) else self._now
         self._now = found if seen is None else np.where(seen[self._page], found, self._now)
@@ -46,11 +46,11 @@ class IncrementalRelations:
         a, b, weight = self._a[kept], self._b[kept], alike[kept]
         return ranked("xcorr", self._pages, k, a, b, weight, lag[kept], -weight)
 
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """One per pair: the relation as of now, never below 0."""
         return np.maximum(self._alike()[0], 0.0)
 
-    def _alike(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _alike(self) -> tuple[Floats, Ints]:
         """How alike the words of each pair come and go, and the lag that speaks most for it."""
         weight = self._rarity * self._now
         total = np.bincount(self._page, weight, self._pages)[self._page]

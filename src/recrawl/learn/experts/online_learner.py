@@ -16,9 +16,7 @@ from math import factorial, prod
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
-Column = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from recrawl.columns import Flags, Float32s, Floats
 
 _FURTHEST_STEP = 0.03
 _FURTHEST = 5.0
@@ -44,10 +42,10 @@ class Polynomial:
         """How many dimensions it has."""
         return len(self._scale)
 
-    def __call__(self, x: NDArray[np.floating]) -> Floats:
+    def __call__(self, x: NDArray[np.floating]) -> Float32s:
         """Example by dimension."""
         with_one = np.concatenate((np.ones((len(x), 1), np.float32), x.astype(np.float32)), axis=1)
-        found: Floats = np.broadcast_to(self._scale, (len(x), len(self))).copy()
+        found: Float32s = np.broadcast_to(self._scale, (len(x), len(self))).copy()
         for place in self._terms:
             found *= with_one[:, place]
         return found
@@ -64,11 +62,11 @@ class Online:
         self._mean = np.zeros((problems, features))
         self._spread = np.zeros((problems, features))
         self._looks = np.zeros(problems, np.int64)
-        self.weight: Floats = np.zeros((problems, len(self._map)), np.float32)
+        self.weight: Float32s = np.zeros((problems, len(self._map)), np.float32)
         self.examples = np.zeros(problems, np.int64)
         """One per machine: how many it has learned from."""
 
-    def look(self, x: NDArray[np.floating], there: Flags) -> Floats:
+    def look(self, x: NDArray[np.floating], there: Flags) -> Float32s:
         """The features of a day, machine by feature, as the machines see them; where nothing is there, only a 1."""
         self._looks += there
         step = (x - self._mean) * there[:, None]
@@ -82,11 +80,11 @@ class Online:
         scaled = np.divide(x - self._mean, spread, out=np.zeros(x.shape), where=usable)
         return self._map(np.clip(scaled, -_FURTHEST, _FURTHEST) / np.sqrt(self._alone + bool(self._together)))
 
-    def decide(self, seen: Floats) -> Column:
+    def decide(self, seen: Float32s) -> Floats:
         """One per machine: over 0 for yes, given what it sees."""
         return np.asarray(np.einsum("bd,bd->b", self.weight, seen), np.float64)
 
-    def learn(self, seen: Floats, yes: Flags, use: Flags) -> None:
+    def learn(self, seen: Float32s, yes: Flags, use: Flags) -> None:
         """What came of what was seen; only the machines in `use` learn."""
         sign = np.where(yes, 1.0, -1.0)
         wrong = np.maximum(0.0, 1.0 - sign * self.decide(seen)) * use

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from recrawl.columns import Flags, Floats
 
 _ROUNDS = 30
 _RIDGE = 1e-6
@@ -27,7 +26,7 @@ class PlattCurve:
         return chance
 
 
-def fit(score: Floats, yes: NDArray[np.bool_]) -> PlattCurve:
+def fit(score: Floats, yes: Flags) -> PlattCurve:
     """The curve through outcomes. Targets are drawn in as Platt does, so that it never becomes a step.
 
     >>> curve = fit(np.array([-2.0, -1.0, 1.0, 2.0] * 50), np.array([False, False, True, True] * 50))

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from recrawl.book import LinkGraph
+from recrawl.columns import Float32s, Floats, Int32s, Ints
 from recrawl.learn.experts.correlation import lagged, nearest, reduced, unit
 from recrawl.learn.experts.dtw import likeness
 from recrawl.learn.experts.word_dynamics import Dynamics
@@ -45,11 +45,11 @@ class Experts:
     """For every page those that may tell about it, the closest first; the page itself is not among them."""
 
     kind: str
-    page: NDArray[np.int32]
+    page: Int32s
     """Page by place: the expert, `NOBODY` where there are no more."""
-    weight: NDArray[np.float32]
+    weight: Float32s
     """The relation: how much its vote counts; 0 for nobody."""
-    lag: NDArray[np.int32]
+    lag: Int32s
     """By how many days it is ahead of the page, where that was looked at; else 0."""
 
     def first(self, k: int) -> Experts:
@@ -117,9 +117,7 @@ def by_time(
     return ranked(how, pages, k, a[kept], b[kept], alike[kept], lag[kept], -alike[kept])
 
 
-def _candidates(
-    dynamics: Dynamics, scaled: NDArray[np.float32], several: int, lags: int, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _candidates(dynamics: Dynamics, scaled: Float32s, several: int, lags: int, seed: int) -> tuple[Ints, Ints]:
     """Pairs of pages that are worth a closer look; a page whose words never vary is in none of them."""
     some = np.unique(dynamics.page).astype(np.int64)
     if several >= len(some) - 1:
@@ -141,7 +139,7 @@ def _candidates(
     return np.repeat(some, near.shape[1]), some[near.ravel()]
 
 
-def sharing(dynamics: Dynamics, several: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def sharing(dynamics: Dynamics, several: int) -> tuple[Ints, Ints] | None:
     """All pairs of pages that share a word whose series varies on both, by an inverted index; None if too many."""
     pages = dynamics.pages
     names, word, carried = np.unique(dynamics.word, return_inverse=True, return_counts=True)
@@ -157,7 +155,7 @@ def sharing(dynamics: Dynamics, several: int) -> tuple[NDArray[np.int64], NDArra
     return a[order], b[order]
 
 
-def _parts(a: NDArray[np.int64], b: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _parts(a: Ints, b: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Pairs, some at a time."""
     for start in range(0, len(a), _PAIRS):
         yield a[start : start + _PAIRS], b[start : start + _PAIRS]
@@ -165,12 +163,12 @@ def _parts(a: NDArray[np.int64], b: NDArray[np.int64]) -> Iterator[tuple[NDArray
 
 def _compared(
     dynamics: Dynamics,
-    scaled: NDArray[np.float32],
-    a: NDArray[np.int64],
-    b: NDArray[np.int64],
+    scaled: Float32s,
+    a: Ints,
+    b: Ints,
     how: str,
     lags: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints, Floats, Ints]:
     """R's distance of pairs of pages, and the lag that the words' weights speak for."""
     pair, mine, theirs = shared(dynamics, a, b)
     spoken = dynamics.weight[mine] > 0
@@ -187,9 +185,7 @@ def _compared(
     return a, b, _sums(pair, weight * alike, len(a)), summed.argmax(axis=1)
 
 
-def shared(
-    dynamics: Dynamics, a: NDArray[np.int64], b: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def shared(dynamics: Dynamics, a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
     """The words that pairs of pages have in common: the number of the pair, the series of `a`, that of `b`."""
     first = dynamics.first
     lengths = (first[1:] - first[:-1])[a]
@@ -200,12 +196,12 @@ def shared(
     return pair[both], mine[both], theirs[both]
 
 
-def _sums(place: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+def _sums(place: Ints, values: Floats, size: int) -> Floats:
     """The sum at each place, as fractions also when there are none."""
     return np.bincount(place, values, size).astype(np.float64, copy=False)
 
 
-def _warped(series: NDArray[np.float32], a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float32]:
+def _warped(series: Float32s, a: Ints, b: Ints) -> Float32s:
     """The likeness of pairs of series, some at a time."""
     parts = [slice(start, start + _PAIRS) for start in range(0, len(a), _PAIRS)]
     found = [likeness(series[a[part]], series[b[part]]) for part in parts]
@@ -216,11 +212,11 @@ def ranked(
     kind: str,
     pages: int,
     k: int,
-    a: NDArray[np.int64],
-    b: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    lag: NDArray[np.int64],
-    distance: NDArray[np.float64],
+    a: Ints,
+    b: Ints,
+    weight: Floats,
+    lag: Ints,
+    distance: Floats,
 ) -> Experts:
     """Experts from pairs of pages (`a` looks for experts, `b` is one): of each the k of least distance."""
     order = np.lexsort((b, distance, a))

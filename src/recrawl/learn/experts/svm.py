@@ -16,9 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from recrawl.columns import Flags, Floats, Ints
 
 _TOLERANCE = 1e-3
 _LEAST_CURVE = 1e-12
@@ -48,7 +47,7 @@ def polynomial(inner: Floats, gamma: Floats | float, degree: int = 3) -> Floats:
     return base**degree
 
 
-def solve(kernel: Floats, yes: NDArray[np.bool_], cap: Floats) -> Machines:
+def solve(kernel: Floats, yes: Flags, cap: Floats) -> Machines:
     """Train a machine for each problem: kernel [B, n, n], labels [B, n], the most that an example may weigh [B, n].
 
     >>> x = np.array([[-1.0, 1.0, 2.0]])
@@ -84,7 +83,7 @@ def _solve(kernel: Floats, sign: Floats, cap: Floats) -> tuple[Floats, Floats]:
 
 def _step(
     kernel: Floats,
-    rows: NDArray[np.int64],
+    rows: Ints,
     weight: Floats,
     gradient: Floats,
     low: Floats,

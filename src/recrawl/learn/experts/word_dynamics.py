@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Places = NDArray[np.int64]
+from recrawl.columns import Float32s, Floats, Int32s, Ints
 
 _PAGES = 2_000
 """Pages at a time: their words by version are all in memory together."""
@@ -26,19 +26,19 @@ class Dynamics:
     """Series sorted by page, then word."""
 
     pages: int
-    page: NDArray[np.int32]
+    page: Int32s
     """One per series."""
-    word: NDArray[np.int32]
-    weight: NDArray[np.float32]
-    series: NDArray[np.float32]
+    word: Int32s
+    weight: Float32s
+    series: Float32s
     """Series by day: how often the word stands on the page."""
 
     @property
-    def first(self) -> Places:
+    def first(self) -> Ints:
         """Where each page's series begin, and the number of series at the end."""
         return np.searchsorted(self.page, np.arange(self.pages + 1))
 
-    def find(self, page: Places, word: NDArray[np.int32]) -> Places:
+    def find(self, page: Ints, word: Int32s) -> Ints:
         """The series of pages and words, -1 where there is none."""
         if not len(self.page):
             return np.full(len(page), -1, np.int64)
@@ -49,7 +49,7 @@ class Dynamics:
         return np.where(keys[place] == wanted, place, -1)
 
 
-def held(text: NDArray[np.int32]) -> NDArray[np.int32]:
+def held(text: Int32s) -> Int32s:
     """Page by day: the text that was seen last; -1 before the first.
 
     >>> held(np.array([[-1, 3, -1, 4]], np.int32)).tolist()
@@ -60,13 +60,13 @@ def held(text: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.where(latest >= 0, np.take_along_axis(text, np.maximum(latest, 0), axis=1), -1).astype(np.int32)
 
 
-def idf(carried: NDArray[Any], pages: int) -> NDArray[np.float64]:
+def idf(carried: NDArray[Any], pages: int) -> Floats:
     """How much a word says, by the number of pages that carry it: never 0, so that a lone page has weights too."""
-    rarity: NDArray[np.float64] = np.log((1.0 + pages) / (1.0 + carried)) + 1.0
+    rarity: Floats = np.log((1.0 + pages) / (1.0 + carried)) + 1.0
     return rarity
 
 
-def dynamics(bags: sparse.csr_array, text: NDArray[np.int32], words: int = 24) -> Dynamics:
+def dynamics(bags: sparse.csr_array, text: Int32s, words: int = 24) -> Dynamics:
     """The series of pages: `text` is page by day, a row of `bags` (text by word), -1 where nothing was seen."""
     text = held(text)
     pages = len(text)
@@ -80,7 +80,7 @@ def dynamics(bags: sparse.csr_array, text: NDArray[np.int32], words: int = 24) -
     return Dynamics(pages, *(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _cells(bags: sparse.csr_array, rows: NDArray[np.int32]) -> tuple[Places, NDArray[np.int32], NDArray[np.float32]]:
+def _cells(bags: sparse.csr_array, rows: Int32s) -> tuple[Ints, Int32s, Float32s]:
     """What stands in rows of a matrix: the place of the row among `rows`, the word, the count."""
     start = bags.indptr[rows].astype(np.int64)
     lengths = bags.indptr[rows + 1].astype(np.int64) - start
@@ -91,8 +91,8 @@ def _cells(bags: sparse.csr_array, rows: NDArray[np.int32]) -> tuple[Places, NDA
 
 
 def _part(
-    bags: sparse.csr_array, text: NDArray[np.int32], rarity: NDArray[np.float64], words: int, before: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
+    bags: sparse.csr_array, text: Int32s, rarity: Floats, words: int, before: int
+) -> tuple[Int32s, Int32s, Float32s, Float32s]:
     """The series of some pages that follow each other: pages, words, weights, counts by day."""
     texts, wide = np.int64(bags.shape[0]), np.int64(bags.shape[1])
     there = text >= 0
@@ -122,9 +122,7 @@ def _part(
     return page[chosen] + np.int32(before), word[chosen], share.astype(np.float32), series
 
 
-def _newest(
-    pair: Places, of: Places, count: NDArray[np.float32], on_day: Places, pairs: int, versions: int
-) -> NDArray[np.float64]:
+def _newest(pair: Ints, of: Ints, count: Float32s, on_day: Ints, pairs: int, versions: int) -> Floats:
     """The count of each page and word in the page's last snapshot."""
     newest = np.zeros(pairs)
     if on_day.shape[1]:
@@ -134,7 +132,7 @@ def _newest(
     return newest
 
 
-def _rank(page: NDArray[np.int32], score: NDArray[np.float64]) -> Places:
+def _rank(page: Int32s, score: Floats) -> Ints:
     """The place of each item among its page's, the highest score first."""
     order = np.lexsort((-score, page))
     rank = np.empty(len(order), np.int64)

@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from recrawl.columns import DAY, HOUR, Float32s, Floats, Int32s, Ints
 from recrawl.learn.pooled.ledger import (
-    DAY,
     HALF_LIVES,
     LONGEST,
     OF_GROUPS,
@@ -25,9 +25,6 @@ from recrawl.learn.pooled.ledger import (
     hour,
     weekday,
 )
-
-Floats = NDArray[np.float32]
-Column = NDArray[np.float64]
 
 RECENT = np.array([1, 7, 14])
 """Numbers of last visits that are looked at together."""
@@ -45,9 +42,7 @@ def names(depth: bool = True) -> tuple[str, ...]:
     return tuple(_columns(empty, np.zeros(0, np.int64), np.zeros(0), depths))
 
 
-def features(
-    ledger: Ledger, pages: NDArray[np.int64], now: ArrayLike, depth: NDArray[np.int32] | None = None
-) -> Floats:
+def features(ledger: Ledger, pages: Ints, now: ArrayLike, depth: Int32s | None = None) -> Float32s:
     """One row for each page, as known at `now` (one time, or one for each).
 
     >>> ledger = Ledger.of(np.zeros(1, int), np.zeros(1, int))
@@ -65,9 +60,7 @@ def features(
     return table.T
 
 
-def _columns(
-    ledger: Ledger, pages: NDArray[np.int64], now: Column, depth: NDArray[np.int32] | None
-) -> dict[str, Column]:
+def _columns(ledger: Ledger, pages: Ints, now: Floats, depth: Int32s | None) -> dict[str, Floats]:
     """All columns."""
     usual = (float(ledger.changed.sum()) + 1.0) / (float(ledger.compared.sum()) + 2.0)
     gap = _usual_gap(ledger)
@@ -77,19 +70,19 @@ def _columns(
     found = _history(ledger, pages, now, here, rate, ones)
     found |= _recency(ledger, pages, now)
     found |= _rhythm(ledger, pages, now, rate)
-    found |= {"calendar.weekday": weekday(now).astype(np.float64), "calendar.hour": now % DAY / 3600}
+    found |= {"calendar.weekday": weekday(now).astype(np.float64), "calendar.hour": now % DAY / HOUR}
     own = _own_part(ledger, pages, now)
     for name, group in (("site", ledger.sites), ("folder", ledger.folders)):
         found |= _around(name, group, own, pages, now, usual)
     return found if depth is None else found | {"address.depth": depth[pages].astype(np.float64)}
 
 
-def _drawn(part: ArrayLike, whole: ArrayLike, towards: ArrayLike, weight: float) -> Column:
+def _drawn(part: ArrayLike, whole: ArrayLike, towards: ArrayLike, weight: float) -> Floats:
     """A share, drawn towards what is usual as if that had been seen so often."""
     return np.asarray((np.asarray(part) + weight * np.asarray(towards)) / (np.asarray(whole) + weight), np.float64)
 
 
-def _usual_here(ledger: Ledger, pages: NDArray[np.int64], usual: float, usual_gap: float) -> Column:
+def _usual_here(ledger: Ledger, pages: Ints, usual: float, usual_gap: float) -> Floats:
     """How often visits find a change in each page's directory, as far as it was watched, in its site, and anywhere.
 
     Groups know rates per day; what a visit finds is what came since the one before.
@@ -103,9 +96,7 @@ def _usual_here(ledger: Ledger, pages: NDArray[np.int64], usual: float, usual_ga
     return np.asarray(1.0 - (1.0 - np.clip(rate, 0.0, 0.99)) ** gap)
 
 
-def _own_rate(
-    ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: Column, ones: NDArray[np.int64], usual_gap: float
-) -> Column:
+def _own_rate(ledger: Ledger, pages: Ints, now: Floats, usual: Floats, ones: Ints, usual_gap: float) -> Floats:
     """The share of its last visits that found a change; more where it was left alone for longer than it used to be.
 
     Only the last `LONG` visits: a page that fell silent last year is no longer what it was.
@@ -118,7 +109,7 @@ def _own_rate(
     return np.asarray(1.0 - (1.0 - share) ** times)
 
 
-def _typical_gap(ledger: Ledger, pages: NDArray[np.int64], usual: float) -> Column:
+def _typical_gap(ledger: Ledger, pages: Ints, usual: float) -> Floats:
     """Seconds for which each page is usually left alone; as for all pages where it was visited once."""
     compared = ledger.compared[pages]
     watched = np.where(compared > 0, ledger.last[pages] - ledger.first[pages], 0.0)
@@ -133,15 +124,13 @@ def _usual_gap(ledger: Ledger) -> float:
     return watched / visits if visits and watched > 0 else DAY
 
 
-def _history(
-    ledger: Ledger, pages: NDArray[np.int64], now: Column, usual: Column, rate: Column, ones: NDArray[np.int64]
-) -> dict[str, Column]:
+def _history(ledger: Ledger, pages: Ints, now: Floats, usual: Floats, rate: Floats, ones: Ints) -> dict[str, Floats]:
     """How often it changed: of all visits, of the last few, in the last few days."""
     compared = ledger.compared[pages]
     many = np.maximum(np.minimum(compared[:, None], RECENT), 1)
     recent = np.where(compared[:, None] > 0, ones[:, RECENT - 1] / many, usual[:, None])
     lately = _drawn(ledger.changes[pages], ledger.days[pages], usual[:, None], 0.5)
-    found: dict[str, Column] = {"history.rate": rate, "history.visits": np.minimum(compared, LONG).astype(np.float64)}
+    found: dict[str, Floats] = {"history.rate": rate, "history.visits": np.minimum(compared, LONG).astype(np.float64)}
     found |= {f"history.last{visits}": column for visits, column in zip(RECENT, recent.T, strict=True)}
     found |= {f"history.days{life:g}": column for life, column in zip(HALF_LIVES, lately.T, strict=True)}
     # The chance of one change or more since the last visit, if they came at the page's mean rate.
@@ -150,7 +139,7 @@ def _history(
     return found
 
 
-def _ones(bits: NDArray[np.uint32]) -> NDArray[np.int64]:
+def _ones(bits: NDArray[np.uint32]) -> Ints:
     """Row by number of bits: how many of the lowest so many are set.
 
     >>> _ones(np.array([0b1011], np.uint32))[0, [0, 1, 2, 31]].tolist()
@@ -160,7 +149,7 @@ def _ones(bits: NDArray[np.uint32]) -> NDArray[np.int64]:
     return np.cumsum(np.unpackbits(bytes_, axis=1, bitorder="little"), axis=1, dtype=np.int64)
 
 
-def _recency(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> dict[str, Column]:
+def _recency(ledger: Ledger, pages: Ints, now: Floats) -> dict[str, Floats]:
     """How long ago, in days, and how long it usually takes the page to change.
 
     A page that never changed has been as it is for as long as it is known: a newborn is not one that rests for good.
@@ -177,7 +166,7 @@ def _recency(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> dict[str,
     }
 
 
-def _rhythm(ledger: Ledger, pages: NDArray[np.int64], now: Column, rate: Column) -> dict[str, Column]:
+def _rhythm(ledger: Ledger, pages: Ints, now: Floats, rate: Floats) -> dict[str, Floats]:
     """The page's own rates on the weekdays, and at the hour, that lie since the last visit.
 
     A weekday's counts reach far back; so they say how it differs from the page's other days, and the rate of late says
@@ -204,12 +193,12 @@ def _rhythm(ledger: Ledger, pages: NDArray[np.int64], now: Column, rate: Column)
     }
 
 
-def _log_odds(chance: Column) -> Column:
+def _log_odds(chance: Floats) -> Floats:
     kept = np.minimum(np.maximum(chance, 0.02), 0.98)
     return np.asarray(np.log(kept / (1.0 - kept)))
 
 
-def _own_part(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> tuple[Floats, Floats]:
+def _own_part(ledger: Ledger, pages: Ints, now: Floats) -> tuple[Float32s, Float32s]:
     """What of the sums of its groups is the page's own: changes, and days."""
     since = now - ledger.last[pages]
     left = fade(np.maximum(np.where(np.isnan(since), np.inf, since), 0.0), HALF_LIVES[OF_GROUPS])
@@ -217,8 +206,8 @@ def _own_part(ledger: Ledger, pages: NDArray[np.int64], now: Column) -> tuple[Fl
 
 
 def _around(
-    name: str, group: GroupSums, own: tuple[Floats, Floats], pages: NDArray[np.int64], now: Column, usual: float
-) -> dict[str, Column]:
+    name: str, group: GroupSums, own: tuple[Float32s, Float32s], pages: Ints, now: Floats, usual: float
+) -> dict[str, Floats]:
     """What the other pages of its site or directory did lately, and what they do on such a weekday."""
     number = group.of[pages]
     left = fade(np.maximum(now - group.time[number], 0.0), HALF_LIVES[OF_GROUPS])

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
+from recrawl.columns import DAY, Flags, Float32s, Floats, Ints
 from recrawl.learn.pooled.features import BASELINE, features, names
-from recrawl.learn.pooled.ledger import DAY, Ledger
+from recrawl.learn.pooled.ledger import Ledger
 from recrawl.model import Outcomes, Pages
 
 Method = Literal["pooled", "1d"]
@@ -36,7 +37,7 @@ class Pooling:
     retrain: int = 7
     """Cycles after which the model is fitted anew."""
 
-    def chances(self, book: Book, pages: Pages) -> tuple[NDArray[np.float64], str]:
+    def chances(self, book: Book, pages: Pages) -> tuple[Floats, str]:
         """How likely each page has changed by now, and how that is known."""
         patience = 0.5 ** np.minimum(book.failures[pages], 20)  # else a dead page would be asked for in every cycle
         if not self._kept(book, "ledger"):
@@ -58,7 +59,7 @@ class Pooling:
 
         return PooledModel.restored(kept) if kept else None
 
-    def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
+    def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Keep what was known before the visits with what they found; fit a new model when it is time."""
         ledger = self._ledger(book)
         said = seen.answered
@@ -91,9 +92,9 @@ class Pooling:
     def _keep_rows(
         self,
         book: Book,
-        rows: NDArray[np.float32],
-        labels: NDArray[np.bool_],
-        when: NDArray[np.float64],
+        rows: Float32s,
+        labels: Flags,
+        when: Floats,
         rng: np.random.Generator,
     ) -> None:
         """The newest rows; of a cycle that alone would fill them, a part."""
@@ -127,12 +128,12 @@ class Pooling:
         return {name.removeprefix(before): column for name, column in book.memory.items() if name.startswith(before)}
 
 
-def _columns() -> NDArray[np.int64]:
+def _columns() -> Ints:
     """A number for the columns of features, which is another when they are others."""
     return np.array([crc32(",".join(names()).encode())])
 
 
-def _by_counts(book: Book, pages: Pages) -> NDArray[np.float64]:
+def _by_counts(book: Book, pages: Pages) -> Floats:
     """From the book alone: the share of its visits that found a change, for each day since the last of them."""
     compared = np.maximum(book.visits[pages] - 1, 0)
     changed = np.clip(book.changes[pages] - 1, 0, compared)

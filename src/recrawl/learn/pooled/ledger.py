@@ -20,10 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-DAY = 86400.0
-Floats = NDArray[np.float32]
-Times = NDArray[np.float64]
-Pages = NDArray[np.int64]
+from recrawl.columns import DAY, Flags, Float32s, Floats, Int32s, Ints
 
 HALF_LIVES = np.array([1.0, 3.0, 10.0, 60.0])
 """In days: the sums of a page fade so fast."""
@@ -44,21 +41,21 @@ _SHORT = 0.75
 class GroupSums:
     """Sites, or directories: the sums of all their pages, each as of the group's own time."""
 
-    of: NDArray[np.int64]
+    of: Ints
     """One per page: its group."""
-    time: Times
-    changes: Floats
-    days: Floats
+    time: Floats
+    changes: Float32s
+    days: Float32s
     """Days that pages were watched, fading as the changes do: their quotient is a rate per page and day."""
-    week_changes: Floats
-    week_days: Floats
+    week_changes: Float32s
+    week_days: Float32s
 
     @classmethod
     def blank(cls, of: NDArray[Any]) -> Self:
         """Groups of pages that were never visited."""
         many = int(of.max(initial=-1)) + 1
 
-        def zeros(width: int) -> Floats:
+        def zeros(width: int) -> Float32s:
             return np.zeros((many, width), np.float32)
 
         return cls(
@@ -70,7 +67,7 @@ class GroupSums:
             zeros(7),
         )
 
-    def note(self, pages: Pages, at: Times, changed: Floats, watched: Floats) -> None:
+    def note(self, pages: Ints, at: Floats, changed: Float32s, watched: Float32s) -> None:
         """Take in visits of pages."""
         group = self.of[pages]
         then = self.time.copy()
@@ -84,7 +81,7 @@ class GroupSums:
         self.changes += np.bincount(group, changed, many).astype(np.float32)[:, None]
         self.days += np.bincount(group, watched, many).astype(np.float32)[:, None]
 
-    def note_weekday(self, pages: Pages, weekday: NDArray[np.int64], share: Floats) -> None:
+    def note_weekday(self, pages: Ints, weekday: Ints, share: Float32s) -> None:
         """Take in what visits say of one day each."""
         cell, many = self.of[pages] * 7 + weekday, self.week_days.size
         self.week_changes += np.bincount(cell, share, many).astype(np.float32).reshape(-1, 7)
@@ -95,25 +92,25 @@ class GroupSums:
 class Ledger:
     """Columns over pages. Times are seconds since 1970, UTC; not a number where something never happened."""
 
-    first: Times
-    last: Times
-    last_change: Times
-    compared: NDArray[np.int32]
+    first: Floats
+    last: Floats
+    last_change: Floats
+    compared: Int32s
     """Visits that could be compared with one before."""
-    changed: NDArray[np.int32]
+    changed: Int32s
     bits: NDArray[np.uint32]
     """The last 32 compared visits, the newest in the lowest bit: whether they found a change."""
-    changes: Floats
+    changes: Float32s
     """Page by half-life: changes found, fading; as of `last`."""
-    days: Floats
+    days: Float32s
     """The same of the days that the visits tell of."""
-    week_changes: Floats
+    week_changes: Float32s
     """Page by weekday, Monday first."""
-    week_days: Floats
-    week_last: Floats
+    week_days: Float32s
+    week_last: Float32s
     """What was found the last time that a visit told of this weekday."""
-    hour_changes: Floats
-    hour_visits: Floats
+    hour_changes: Float32s
+    hour_visits: Float32s
     sites: GroupSums
     folders: GroupSums
 
@@ -122,7 +119,7 @@ class Ledger:
         """A ledger of pages that were never visited."""
         pages = len(site)
 
-        def zeros(width: int) -> Floats:
+        def zeros(width: int) -> Float32s:
             return np.zeros((pages, width), np.float32)
 
         halves = len(HALF_LIVES)
@@ -147,7 +144,7 @@ class Ledger:
     def __len__(self) -> int:
         return len(self.first)
 
-    def note(self, pages: Pages, at: ArrayLike, changed: NDArray[np.bool_]) -> None:
+    def note(self, pages: Ints, at: ArrayLike, changed: Flags) -> None:
         """Take in visits that said something, each page once; what a page's first visit found is not looked at.
 
         >>> ledger = Ledger.of(np.zeros(2, int), np.zeros(2, int))
@@ -176,12 +173,12 @@ class Ledger:
         self.last[pages] = when
         self.last_change[pages[found]] = when[found]
 
-    def _fade(self, pages: Pages, gap: Times, hit: Floats, watched: Floats) -> None:
+    def _fade(self, pages: Ints, gap: Floats, hit: Float32s, watched: Float32s) -> None:
         keep = fade(gap * DAY, HALF_LIVES)
         self.changes[pages] = self.changes[pages] * keep + hit[:, None]
         self.days[pages] = self.days[pages] * keep + watched[:, None]
 
-    def _note_weekdays(self, pages: Pages, when: Times, gap: Times, hit: Floats) -> None:
+    def _note_weekdays(self, pages: Ints, when: Floats, gap: Floats, hit: Float32s) -> None:
         many = days_between(gap)
         for back in range(int(many.max())):
             told = many > back
@@ -193,7 +190,7 @@ class Ledger:
             for group in (self.sites, self.folders):
                 group.note_weekday(page, day, share)
 
-    def _note_hours(self, pages: Pages, when: Times, gap: Times, hit: Floats) -> None:
+    def _note_hours(self, pages: Ints, when: Floats, gap: Floats, hit: Float32s) -> None:
         short = gap < _SHORT
         if not short.any():
             return
@@ -224,27 +221,27 @@ class Ledger:
         return ledger
 
 
-def fade(seconds: Times, half_lives: Times) -> Floats:
+def fade(seconds: Floats, half_lives: Floats) -> Float32s:
     """What is left of a sum after so long; one column a half-life."""
     return np.exp2(seconds[:, None] * (-1.0 / DAY / half_lives)).astype(np.float32)
 
 
-def weekday(at: Times) -> NDArray[np.int64]:
+def weekday(at: Floats) -> Ints:
     """0 for Monday, in UTC.
 
     >>> weekday(np.array([0.0, 4 * DAY])).tolist()  # 1 January 1970 was a Thursday
     [3, 0]
     """
-    day: NDArray[np.int64] = (np.floor(at / DAY).astype(np.int64) + 3) % 7
+    day: Ints = (np.floor(at / DAY).astype(np.int64) + 3) % 7
     return day
 
 
-def hour(at: Times) -> NDArray[np.int64]:
+def hour(at: Floats) -> Ints:
     """Which part of the day."""
-    part: NDArray[np.int64] = np.floor(at % DAY / DAY * HOURS).astype(np.int64)
+    part: Ints = np.floor(at % DAY / DAY * HOURS).astype(np.int64)
     return part
 
 
-def days_between(gap: Times) -> NDArray[np.int64]:
+def days_between(gap: Floats) -> Ints:
     """Of how many days a visit tells, given the days since the one before."""
     return np.fmin(np.fmax(np.round(gap), 1.0), LONGEST).astype(np.int64)  # what is not a number counts as one

@@ -21,10 +21,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Float32s, Floats, Ints
 from recrawl.learn.pooled.trees import Trees
-
-Floats = NDArray[np.float32]
-Column = NDArray[np.float64]
 
 MOST_TREES = 15
 _LEARNING_RATE = 0.45
@@ -53,12 +51,12 @@ class PooledModel:
     """A fitted model. Its arrays can be kept and read again."""
 
     trees: Trees
-    mix: Column
+    mix: Floats
     """What the log-odds are made of: so much of the score, so much of the own rate's log-odds, a constant."""
     baseline: int
     """The column of the page's own rate."""
 
-    def probability(self, features: Floats) -> Column:
+    def probability(self, features: Float32s) -> Floats:
         """How likely each row's page has changed; always a number, never 0 or 1."""
         own = log_odds(features[:, self.baseline].astype(np.float64))
         score = self.trees.scores(features) if self.mix[0] else np.zeros(len(features))
@@ -74,9 +72,7 @@ class PooledModel:
         return cls(Trees.restored(kept), kept["mix"], int(kept["baseline"]))
 
 
-def fit(
-    features: Floats, labels: NDArray[np.bool_], when: Column, baseline: int, rng: np.random.Generator
-) -> PooledModel:
+def fit(features: Float32s, labels: Flags, when: Floats, baseline: int, rng: np.random.Generator) -> PooledModel:
     """Learn from rows; `when` orders them in time. Rows of one kind only, or few, leave the page's own rate.
 
     >>> rng = np.random.default_rng(1)
@@ -118,7 +114,7 @@ def _pools() -> Any:
     return ThreadpoolController()
 
 
-def _telling(rate: Floats, rng: np.random.Generator) -> tuple[NDArray[np.int64], Column]:
+def _telling(rate: Float32s, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Rows to learn from, and for how many each of them counts: the less certain the outcome was, the more are taken.
 
     >>> rows, counts = _telling(np.repeat(np.array([0.5, 1.0], np.float32), 10_000), np.random.default_rng(1))
@@ -133,20 +129,20 @@ def _telling(rate: Floats, rng: np.random.Generator) -> tuple[NDArray[np.int64],
     return rows, 1.0 / share[rows]
 
 
-def _held(when: Column) -> NDArray[np.bool_]:
+def _held(when: Floats) -> Flags:
     """Rows to judge by: every fifth stretch of time. Not the newest rows alone: one upheaval would decide it all."""
     rank = np.argsort(np.argsort(when, kind="stable"), kind="stable")
-    held: NDArray[np.bool_] = (rank * _STRETCHES // max(1, len(when))) % _EVERY == _EVERY // 2
+    held: Flags = (rank * _STRETCHES // max(1, len(when))) % _EVERY == _EVERY // 2
     return held
 
 
-def _rarer(labels: NDArray[np.bool_]) -> int:
+def _rarer(labels: Flags) -> int:
     """How many rows are of the rarer kind."""
     ones = int(labels.sum())
     return min(ones, len(labels) - ones)
 
 
-def _grown(features: Floats, labels: NDArray[np.bool_], counts: Column, seed: int) -> Trees:
+def _grown(features: Float32s, labels: Flags, counts: Floats, seed: int) -> Trees:
     """Trees from scikit-learn, which is shown the numbers of bins: to bin rows that count differently takes it long.
 
     Columns without two different values are kept from it, for it cannot bin them.
@@ -179,7 +175,7 @@ def _grown(features: Floats, labels: NDArray[np.bool_], counts: Column, seed: in
     return replace(trees, threshold=edges[trees.feature, last].astype(np.float64))
 
 
-def _edges(features: Floats) -> Floats:
+def _edges(features: Float32s) -> Float32s:
     """Column by bin: the highest value that is in it. About as many rows are in each; the last has no end.
 
     >>> _edges(np.arange(310, dtype=np.float32)[:, None])[0, [0, 1, -1]].tolist()
@@ -193,12 +189,12 @@ def _edges(features: Floats) -> Floats:
     return edges
 
 
-def _losses(stages: Column, labels: NDArray[np.bool_], counts: Column) -> Column:
+def _losses(stages: Floats, labels: Flags, counts: Floats) -> Floats:
     """The mean log-loss of each column of scores."""
     return np.asarray(counts @ np.logaddexp(0.0, np.where(labels[:, None], -stages, stages)) / counts.sum())
 
 
-def calibrated(scores: Column, labels: NDArray[np.bool_], counts: Column) -> Column:
+def calibrated(scores: Floats, labels: Flags, counts: Floats) -> Floats:
     """Weights of the columns of scores, and a constant, that make the likeliest log-odds (Platt's way, two inputs).
 
     Held to (1, 0, ..., 0): few rows change little.
@@ -218,12 +214,12 @@ def calibrated(scores: Column, labels: NDArray[np.bool_], counts: Column) -> Col
     return weights
 
 
-def log_odds(chance: Column) -> Column:
+def log_odds(chance: Floats) -> Floats:
     """Of a probability; what is not a number counts as one half, and nothing is certain."""
     kept = np.clip(np.nan_to_num(chance, nan=0.5), 1e-3, 1.0 - 1e-3)
     return np.asarray(np.log(kept / (1.0 - kept)))
 
 
-def sigmoid(score: Column) -> Column:
+def sigmoid(score: Floats) -> Floats:
     """The probability of log-odds."""
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * np.clip(score, -30.0, 30.0))))

@@ -14,7 +14,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from recrawl.columns import Float32s, Floats, Int32s, Ints
+
 _AT_ONCE = 50_000
 """Rows times trees."""
 
@@ -23,20 +24,20 @@ _AT_ONCE = 50_000
 class Trees:
     """Nodes of all trees; a leaf leads to itself."""
 
-    root: NDArray[np.int32]
+    root: Int32s
     """One per tree: its first node."""
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    left: NDArray[np.int32]
+    feature: Int32s
+    threshold: Floats
+    left: Int32s
     """Where values up to the threshold go."""
-    right: NDArray[np.int32]
-    missing: NDArray[np.int32]
+    right: Int32s
+    missing: Int32s
     """Where a value that is not a number goes."""
-    value: NDArray[np.float64]
+    value: Floats
     """Of a leaf: what the tree adds."""
-    start: NDArray[np.float64]
+    start: Floats
     """One value: what all pages begin with."""
-    depth: NDArray[np.int32]
+    depth: Int32s
     """One per tree: steps from its root to its deepest leaf."""
 
     @classmethod
@@ -46,7 +47,7 @@ class Trees:
         return cls(whole, whole, real, whole, whole, whole, real, np.array([start]), whole)
 
     @classmethod
-    def grown(cls, model: Any, columns: NDArray[np.int64]) -> Self:
+    def grown(cls, model: Any, columns: Ints) -> Self:
         """Those of a fitted HistGradientBoostingClassifier of two classes; `columns` it was shown."""
         tables = [stage[0].nodes for stage in model._predictors]
         start = float(np.ravel(model._baseline_prediction)[0])
@@ -83,26 +84,26 @@ class Trees:
         cut = {name: getattr(self, name)[:end] for name in per_node}
         return Trees(root=self.root[:many], depth=self.depth[:many], start=self.start, **cut)
 
-    def scores(self, features: Floats) -> NDArray[np.float64]:
+    def scores(self, features: Float32s) -> Floats:
         """Log-odds of every row."""
         score = np.empty(len(features))
         for part in self._parts(features):
             score[part] = self._stages(features[part])[:, -1]
         return score
 
-    def stages(self, features: Floats) -> NDArray[np.float64]:
+    def stages(self, features: Float32s) -> Floats:
         """Row by tree: the score after so many trees; the first column is after none."""
         score = np.empty((len(features), len(self) + 1))
         for part in self._parts(features):
             score[part] = self._stages(features[part])
         return score
 
-    def _parts(self, features: Floats) -> list[slice]:
+    def _parts(self, features: Float32s) -> list[slice]:
         """Rows that go down together: so many that what they need stays in the cache."""
         many = max(1, _AT_ONCE // max(1, len(self)))
         return [slice(begin, begin + many) for begin in range(0, len(features), many)]
 
-    def _stages(self, features: Floats) -> NDArray[np.float64]:
+    def _stages(self, features: Float32s) -> Floats:
         """All rows go down all trees at once; a sum from the left to the right is the one that scikit-learn makes."""
         width = features.shape[1]
         flat = np.ascontiguousarray(features).reshape(-1)

@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import DAY, WEEK, Flags, Ints
 from recrawl.lab.experiments.alqaaideh2009 import measures
 from recrawl.lab.experiments.alqaaideh2009 import published as q
 from recrawl.lab.experiments.barbosa2003.measures import version_at
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
-from recrawl.lab.experiments.tan2007.replays import ARCHIVES, WEEK, archives
+from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archives
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.replay import Setup
 from recrawl.lab.replays.runner import Trial, over_seeds, run_all
 
-DAY = 86400.0
 _SAMPLES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 _SHARE = 0.1
 _CYCLES = 6
@@ -219,7 +218,7 @@ def _estimates_on(history: History, runs: int) -> list[Row]:
     return rows
 
 
-def changed_by_day(history: History, days: int = q.DAYS) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def changed_by_day(history: History, days: int = q.DAYS) -> tuple[Ints, Flags]:
     """Pages that are there throughout some days in the middle of their site's history: their sites, numbered anew, and
     for each day whether a page differs from the day before.
     """

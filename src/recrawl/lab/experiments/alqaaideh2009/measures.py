@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.choose import make_policy
 from recrawl.choose.papers.frequency_greedy import first_sample, sample_sizes
 from recrawl.choose.papers.sample_size import root_sample
 from recrawl.choose.papers.site_sampling import expected_finds, in_order, quotas
+from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.lab.experiments.alqaaideh2009 import published as q
 from recrawl.lab.histories.history import History, assemble
 from recrawl.lab.replays.replay import Setup, replay
 
-DAY = 86400.0
 Row = dict[str, Any]
 Nature = Literal["alike", "two-kinds"]
 
@@ -97,7 +96,7 @@ def one_cycle(sites: Sites, seed: int) -> History:
     return assemble(urls, page, second * DAY / 2, second.astype(np.int64), change="generated", carries=frozenset())
 
 
-def _ratios(histories: list[History], policy: str, downloads: int) -> NDArray[np.float64]:
+def _ratios(histories: list[History], policy: str, downloads: int) -> Floats:
     """The ChangeRatio of one cycle on each history."""
     setups = (Setup(budget=downloads, cycle=DAY, cycles=1, seed=seed + 1, samples=1) for seed in range(len(histories)))
     return np.array(
@@ -138,7 +137,7 @@ def tables_4(
     greatest accuracy. The line "average" is the mean over the sites.
     """
     estimators = {"greedy": 1, "frequency-greedy": versions}
-    measured: dict[tuple[str, int], list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = {}
+    measured: dict[tuple[str, int], list[tuple[Floats, Floats]]] = {}
     for run in range(runs):
         site, changed = nine_sites(nature, run, nitc)
         real = 100 * np.array([changed[:, site == w].mean() for w in range(len(q.SITES))])
@@ -153,7 +152,7 @@ def tables_4(
     return rows
 
 
-def nine_sites(nature: Nature, seed: int, nitc: float = 0.09) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def nine_sites(nature: Nature, seed: int, nitc: float = 0.09) -> tuple[Ints, Flags]:
     """Each page's site, and for every day and page whether it had changed since the day before.
 
     Q prints only each site's rate. `alike`: each page of a site changes with that chance every day. `two-kinds`: that
@@ -168,9 +167,7 @@ def nine_sites(nature: Nature, seed: int, nitc: float = 0.09) -> tuple[NDArray[n
     return site, rng.random((q.DAYS, len(site))) < rate
 
 
-def estimate(
-    site: NDArray[np.int64], changed: NDArray[np.bool_], total: int, versions: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def estimate(site: Ints, changed: Flags, total: int, versions: int, rng: np.random.Generator) -> Floats:
     """The rate of every site in per cent: the mean over days of what its samples showed.
 
     Days begin when a page has the versions to look back on. With one it is Q's greedy policy, with more its
@@ -187,11 +184,11 @@ def estimate(
         rate = np.array([share[pages].mean() if len(pages) else 0.0 for pages in samples])
         days.append(rate)
         size = sample_sizes(rate, total) if rate.any() else size
-    mean: NDArray[np.float64] = 100 * np.mean(days, axis=0)
+    mean: Floats = 100 * np.mean(days, axis=0)
     return mean
 
 
-def accuracy(real: NDArray[np.float64], estimated: NDArray[np.float64]) -> NDArray[np.float64]:
+def accuracy(real: Floats, estimated: Floats) -> Floats:
     """100 - |real - estimated|, in percentage points (spec M7).
 
     >>> accuracy(np.array([25.77]), np.array([7.52])).tolist()
@@ -200,7 +197,7 @@ def accuracy(real: NDArray[np.float64], estimated: NDArray[np.float64]) -> NDArr
     return np.asarray(100 - np.abs(real - estimated))
 
 
-def _rows(policy: str, sample: int, real: NDArray[np.float64], estimated: NDArray[np.float64]) -> Iterator[Row]:
+def _rows(policy: str, sample: int, real: Floats, estimated: Floats) -> Iterator[Row]:
     """A row per site and one for their mean; the arrays are runs by sites."""
     right = accuracy(real, estimated)
     column = q.SAMPLES.index(sample) if sample in q.SAMPLES else None
@@ -227,6 +224,6 @@ def _rows(policy: str, sample: int, real: NDArray[np.float64], estimated: NDArra
     }
 
 
-def _spread(exact: NDArray[np.float64]) -> Row:
+def _spread(exact: Floats) -> Row:
     """Mean, least and greatest accuracy of the runs."""
     return {"accuracy": float(exact.mean()), "low": float(exact.min()), "high": float(exact.max())}

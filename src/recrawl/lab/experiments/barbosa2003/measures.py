@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
+from recrawl.columns import DAY, HOUR, Flags, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.experiments.barbosa2003 import published as b
 from recrawl.lab.histories.history import ABSENT, History
@@ -22,9 +22,8 @@ from recrawl.lab.replays.replay import Setup, replay
 from recrawl.learn.structure.anchor import anchors
 from recrawl.learn.structure.depth import from_anchors, layers, recommend
 
-HOUR, DAY = 3600.0, 86400.0
 Row = dict[str, Any]
-Times = float | NDArray[np.float64]
+Times = float | Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,18 +31,18 @@ class SiteScope:
     """The pages that are there at a time, with their depths."""
 
     history: History
-    at: NDArray[np.float64]
+    at: Floats
     """One per page: the time on its site's clock."""
-    pages: NDArray[np.int64]
-    depth: NDArray[np.int64]
+    pages: Ints
+    depth: Ints
     """One per page of the history, -1 where none of the anchors leads to it."""
-    anchor: NDArray[np.int64]
+    anchor: Ints
     """One per site, -1 for a site that has no page then."""
 
-    def changed(self, pages: NDArray[np.int64], since: Times, until: Times) -> NDArray[np.bool_]:
+    def changed(self, pages: Ints, since: Times, until: Times) -> Flags:
         """Which pages differ between two times, counted in seconds from `at`."""
         before = version_at(self.history, pages, self.at[pages] + since)
-        after: NDArray[np.bool_] = before != version_at(self.history, pages, self.at[pages] + until)
+        after: Flags = before != version_at(self.history, pages, self.at[pages] + until)
         return after
 
 
@@ -65,7 +64,7 @@ def scope(history: History, share: float = 0.5) -> SiteScope:
     return SiteScope(history, share * last[history.site], np.flatnonzero(book.known), depth, anchor)
 
 
-def book_at(history: History, at: NDArray[np.float64]) -> Book:
+def book_at(history: History, at: Floats) -> Book:
     """What daily visits of every page until a time (one per site) would have taught."""
     book = Book.blank(len(history), now=float(at.max(initial=0.0)))
     book.site[:], book.folder[:] = history.site, history.folder
@@ -91,19 +90,19 @@ def book_at(history: History, at: NDArray[np.float64]) -> Book:
     return book
 
 
-def row_at(history: History, pages: NDArray[np.int64], at: NDArray[np.float64]) -> NDArray[np.int64]:
+def row_at(history: History, pages: Ints, at: Floats) -> Ints:
     """The row in force on each page at its time, -1 before its first."""
     deadline = np.full(len(history), -np.inf)
     deadline[pages] = at
     passed = np.add.reduceat((history.time <= deadline[history.page_of]).astype(np.int64), history.first[:-1])
-    row: NDArray[np.int64] = np.where(passed[pages] > 0, history.first[pages] + passed[pages] - 1, -1)
+    row: Ints = np.where(passed[pages] > 0, history.first[pages] + passed[pages] - 1, -1)
     return row
 
 
-def version_at(history: History, pages: NDArray[np.int64], at: NDArray[np.float64]) -> NDArray[np.int64]:
+def version_at(history: History, pages: Ints, at: Floats) -> Ints:
     """The version in force on each page at its time."""
     row = row_at(history, pages, at)
-    version: NDArray[np.int64] = np.where(row >= 0, history.version[np.maximum(row, 0)], ABSENT)
+    version: Ints = np.where(row >= 0, history.version[np.maximum(row, 0)], ABSENT)
     return version
 
 
@@ -220,9 +219,9 @@ def replayed(where: SiteScope, n: int = b.CHOSEN_N, passes: float = 1.0, seed: i
 
 def _delay(
     where: SiteScope,
-    pages: NDArray[np.int64],
-    interval: NDArray[np.float64],
-    phase: NDArray[np.float64],
+    pages: Ints,
+    interval: Floats,
+    phase: Floats,
     span: float,
 ) -> float | None:
     """Mean hours from a change of these pages to their next visit, for the changes within a time.
@@ -241,7 +240,7 @@ def _delay(
     return float(np.mean(np.mod(phase[page[rows]] * wait - since[rows], wait))) / HOUR
 
 
-def _group(where: SiteScope, n: int) -> NDArray[np.int64]:
+def _group(where: SiteScope, n: int) -> Ints:
     depth = where.depth[where.pages]
     return where.pages[(depth >= 0) & (depth <= n)]
 
@@ -251,14 +250,14 @@ def _pace(where: SiteScope) -> float:
     return b.PER_MINUTE / 60 * len(where.pages) / b.PAGES
 
 
-def _clock(where: SiteScope) -> NDArray[np.float64]:
+def _clock(where: SiteScope) -> Floats:
     """The scope's time by site."""
     at = np.zeros(len(where.history.sites))
     at[where.history.site] = where.at
     return at
 
 
-def _spread(name: str, moved: list[NDArray[np.bool_]]) -> Row:
+def _spread(name: str, moved: list[Flags]) -> Row:
     """Mean, least and greatest share; None where there are no pages."""
     if not moved or not len(moved[0]):
         return {name: None, "low": None, "high": None}

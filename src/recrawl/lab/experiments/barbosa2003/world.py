@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import DAY, HOUR, Flags, Floats, Int32s, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.experiments.barbosa2003 import published as b
 from recrawl.lab.histories.history import History, LinkLists, assemble
 
-HOUR, DAY = 3600.0, 86400.0
 STARTS = 1_030_838_400.0
 """1 September 2002, UTC."""
 RESTLESS = 3 * HOUR
@@ -72,9 +71,7 @@ class BWorld:
         history.facts["depth"] = depth.astype(np.float64)
         return history
 
-    def _changes(
-        self, depth: NDArray[np.int64], rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _changes(self, depth: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
         """Pages and times of all rows, the first of each page at time 0."""
         rate, restless = rates(depth, self.nature, rng)
         seconds = self.days * DAY
@@ -117,9 +114,7 @@ def slow_rate(nature: Nature) -> float:
     return (low + high) / 2
 
 
-def rates(
-    depth: NDArray[np.int64], nature: Nature, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def rates(depth: Ints, nature: Nature, rng: np.random.Generator) -> tuple[Floats, Flags]:
     """Each page's changes a second that come at random, and which pages change all the time besides."""
     slow = slow_rate(nature)
     rate, restless = np.full(len(depth), slow), np.zeros(len(depth), bool)
@@ -138,7 +133,7 @@ def _restless_share(share: float, slow: float) -> float:
     return float((share - anyway) / (1 - anyway))
 
 
-def _tree(counts: list[int], sites: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _tree(counts: list[int], sites: int, rng: np.random.Generator) -> tuple[Ints, Int32s]:
     """Where each page's links begin, and the links: every page but the anchors is linked by one of the depth above."""
     begins = np.cumsum([0, *counts])
     size = int(begins[-1])

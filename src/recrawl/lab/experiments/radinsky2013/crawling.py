@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Floats, Ints
 from recrawl.lab.experiments.radinsky2013 import published as r
 from recrawl.lab.experiments.radinsky2013.settings import Where, better, shown, stepping, worlds
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
@@ -54,8 +55,6 @@ _NOTE = (
     "a machine with fewer than ten examples abstains; then the page's frequency decides. A point is the mean over "
     f"{_SPAN} days. R's values are printed nowhere. Tests are paired over pages."
 )
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +121,14 @@ def believed(known: Days) -> Days:
     )
 
 
-def _drawn(chance: NDArray[np.float64], there: Flags, share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def _drawn(chance: Floats, there: Flags, share: float, rng: np.random.Generator) -> Ints:
     """Pages, drawn without replacement in proportion to their chance."""
     pages = np.flatnonzero(there)
     luck = np.log(rng.random(len(pages))) / np.maximum(chance[pages], 1e-6)
     return pages[np.argsort(-luck)[: max(1, round(share * len(pages)))]]
 
 
-def _chances(known: Days, how: Crawl, day: int) -> tuple[NDArray[np.float64], float]:
+def _chances(known: Days, how: Crawl, day: int) -> tuple[Floats, float]:
     """What the predictor says of every page on that day, from the visits before it; and of how many it said so."""
     if how.method == "random":
         return np.ones(len(known)), 1.0
@@ -156,7 +155,7 @@ def fig_8(options: ExperimentOptions) -> Result:
     claims: list[Claim] = []
     for where in places:
         days = _part(where, options)
-        fresh: dict[str, NDArray[np.float64]] = {}
+        fresh: dict[str, Floats] = {}
         spoke: dict[str, list[float]] = {method: [] for method in METHODS}
         for method in METHODS:
             runs = [crawled(days, Crawl(method, seed), spoke[method]) for seed in range(1, options.seeds + 1)]
@@ -186,7 +185,7 @@ def _part(where: Where, options: ExperimentOptions) -> Days:
     return where.days.take(some).between(0, min(where.days.seen.shape[1], max(30, round(_DAYS * options.scale))))
 
 
-def _rows(where: Where, fresh: dict[str, NDArray[np.float64]]) -> list[Row]:
+def _rows(where: Where, fresh: dict[str, Floats]) -> list[Row]:
     total = next(iter(fresh.values())).shape[1]
     return [
         {
@@ -200,7 +199,7 @@ def _rows(where: Where, fresh: dict[str, NDArray[np.float64]]) -> list[Row]:
     ]
 
 
-def _claims(where: Where, fresh: dict[str, NDArray[np.float64]], spoke: dict[str, float]) -> list[Claim]:
+def _claims(where: Where, fresh: dict[str, Floats], spoke: dict[str, float]) -> list[Claim]:
     """R's sentences about the figure, and ours beside them."""
 
     def test(one: str, other: str, after: int) -> dict[str, Any]:

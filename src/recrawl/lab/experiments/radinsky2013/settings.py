@@ -14,8 +14,8 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Floats
 from recrawl.lab.experiments.radinsky2013 import published as r
 from recrawl.lab.experiments.result import Claim, ExperimentOptions
 from recrawl.lab.formats.archive import files_of
@@ -55,7 +55,7 @@ class Where:
     name: str
     label: str
     days: Days
-    judged: NDArray[np.bool_]
+    judged: Flags
     workers: int
     clock: Callable[[], float]
     done: dict[tuple[PredictionSetting, range], Evaluation] = field(default_factory=dict)
@@ -71,9 +71,7 @@ class Where:
             self.done[key], self.spent[key] = self.timed(setting, over, self.judged)
         return self.done[key]
 
-    def timed(
-        self, setting: PredictionSetting, over: range, judged: NDArray[np.bool_] | None = None
-    ) -> tuple[Evaluation, float]:
+    def timed(self, setting: PredictionSetting, over: range, judged: Flags | None = None) -> tuple[Evaluation, float]:
         """The same run now, and what it took by the clock; all pages are asked about where none are named."""
         begun = self.clock()
         outcome = run(self.days, setting, over, judged=judged)
@@ -143,7 +141,7 @@ def days_wanted(options: ExperimentOptions) -> int:
     return max(3, round(_DAYS * options.scale))
 
 
-def _sample(judged: NDArray[np.bool_], most: int) -> NDArray[np.bool_]:
+def _sample(judged: Flags, most: int) -> Flags:
     pages = np.flatnonzero(judged)
     kept = np.zeros(len(judged), np.bool_)
     kept[pages[np.linspace(0, len(pages) - 1, min(most, len(pages))).astype(np.int64)] if len(pages) else pages] = True
@@ -236,6 +234,6 @@ def stepping(options: ExperimentOptions, total: int) -> Callable[[], None]:
     return step
 
 
-def _percent(by_page: NDArray[np.float64]) -> float | None:
+def _percent(by_page: Floats) -> float | None:
     known = by_page[np.isfinite(by_page)]
     return 100 * float(known.mean()) if len(known) else None

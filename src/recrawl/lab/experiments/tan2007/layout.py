@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Clusters, Directories, LinkGraph
+from recrawl.columns import Floats, Int32s, Ints
 from recrawl.lab.experiments.tan2007.published import PAGES, TABLE_1
 
 DEPTHS = np.array([0.139, 0.236, 0.225, 0.185, 0.09, 0.072, 0.023, 0.018])
@@ -32,13 +33,13 @@ class Places:
     """The pages of a world, before anything happens on it. The first page of a directory is its index."""
 
     hosts: list[str]
-    site: NDArray[np.int32]
-    folder: NDArray[np.int64]
+    site: Int32s
+    folder: Ints
     folders: Directories
-    index: NDArray[np.int64]
+    index: Ints
     """One per directory: its index page."""
     urls: list[str]
-    size: NDArray[np.int64]
+    size: Ints
 
     def __len__(self) -> int:
         """How many pages there are."""
@@ -54,14 +55,14 @@ def domain_of(host: str) -> str:
     return label if label in {domain.name for domain in TABLE_1} and "." in host.removesuffix(".example") else "other"
 
 
-def shares(total: int, weights: NDArray[np.float64], least: int = 0) -> NDArray[np.int64]:
+def shares(total: int, weights: Floats, least: int = 0) -> Ints:
     """Whole numbers in these proportions that add up to the total, none under the least.
 
     >>> shares(10, np.array([1.0, 1.0, 2.0])).tolist(), shares(5, np.array([9.0, 0.1]), least=1).tolist()
     ([3, 2, 5], [4, 1])
     """
     exact = weights / weights.sum() * (total - least * len(weights))
-    whole: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    whole: Ints = np.floor(exact).astype(np.int64)
     missing = total - least * len(weights) - int(whole.sum())
     whole[np.argsort(whole - exact, kind="stable")[:missing]] += 1
     whole += least
@@ -76,7 +77,7 @@ def lay_out(pages: int, rng: np.random.Generator) -> Places:
     if not per_domain.all():
         per_domain = shares(pages, wanted, least=1)
     hosts: list[str] = []
-    sizes: list[NDArray[np.int64]] = []
+    sizes: list[Ints] = []
     for domain, count in zip(TABLE_1, per_domain.tolist(), strict=True):
         sites = min(count, max(1, round((domain.sites or 1) * scale)))
         hosts += [f"s{number:03}.{domain.name}.example" for number in range(1, sites + 1)]
@@ -89,9 +90,9 @@ def lay_out(pages: int, rng: np.random.Generator) -> Places:
 class _Tree:
     """One site: directories numbered from 0, the top first, and the pages in order of directories."""
 
-    parent: NDArray[np.int64]
-    level: NDArray[np.int32]
-    folder: NDArray[np.int64]
+    parent: Ints
+    level: Int32s
+    folder: Ints
 
 
 def _tree(pages: int, rng: np.random.Generator) -> _Tree:
@@ -125,9 +126,7 @@ def _joined(hosts: list[str], trees: list[_Tree], rng: np.random.Generator) -> P
     return Places(hosts, site, folder, folders, index, _urls(hosts, site, folder, folders, index), size)
 
 
-def _urls(
-    hosts: list[str], site: NDArray[np.int32], folder: NDArray[np.int64], folders: Directories, index: NDArray[np.int64]
-) -> list[str]:
+def _urls(hosts: list[str], site: Int32s, folder: Ints, folders: Directories, index: Ints) -> list[str]:
     paths: list[str] = []
     for number, (mother, page) in enumerate(zip(folders.parent.tolist(), index.tolist(), strict=True)):
         paths.append(f"http://{hosts[site[page]]}/" if mother < 0 else f"{paths[mother]}d{number}/")
@@ -158,12 +157,12 @@ def link_up(places: Places, rng: np.random.Generator) -> LinkGraph:
     return LinkGraph(start, target.astype(np.int32))
 
 
-def _one_of(group: NDArray[np.integer], pages: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _one_of(group: NDArray[np.integer], pages: Ints, rng: np.random.Generator) -> Ints:
     """A page of the same group for each; groups are runs of neighbouring page numbers."""
     counts = np.bincount(group)
     first = np.cumsum(counts) - counts
     mine = group[pages]
-    chosen: NDArray[np.int64] = first[mine] + np.floor(rng.random(len(pages)) * counts[mine]).astype(np.int64)
+    chosen: Ints = first[mine] + np.floor(rng.random(len(pages)) * counts[mine]).astype(np.int64)
     return chosen
 
 
@@ -203,7 +202,7 @@ def clusters_of(places: Places, links: LinkGraph, rng: np.random.Generator) -> C
     return found
 
 
-def _sections(folders: Directories) -> NDArray[np.int64]:
+def _sections(folders: Directories) -> Ints:
     """One per directory: the directory right below the site's top that it is in, itself at the top."""
     section = np.arange(len(folders.parent))
     for level in range(2, int(folders.level.max()) + 1):
@@ -212,8 +211,8 @@ def _sections(folders: Directories) -> NDArray[np.int64]:
     return section
 
 
-def _spread(group: NDArray[np.integer], words: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _spread(group: NDArray[np.integer], words: int, rng: np.random.Generator) -> Ints:
     """Words of a group's own small vocabulary, which lies anywhere in the common one."""
     first = np.random.default_rng(2002).integers(0, _WORDS, int(group.max()) + 1)
-    drawn: NDArray[np.int64] = (first[group][:, None] + rng.integers(0, _SITE_WORDS, (len(group), words))) % _WORDS
+    drawn: Ints = (first[group][:, None] + rng.integers(0, _SITE_WORDS, (len(group), words))) % _WORDS
     return drawn

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.choose import make_policy
+from recrawl.columns import WEEK
 from recrawl.lab.experiments.result import ExperimentOptions, Row
 from recrawl.lab.experiments.tan2007.published import PAGES
 from recrawl.lab.experiments.tan2007.world import SITES_ALIKE, TWorld
@@ -24,7 +25,6 @@ from recrawl.lab.replays.replay import Setup
 from recrawl.lab.replays.runner import Trial, run_all
 from recrawl.learn.structure.pagerank import log_scale, pagerank
 
-WEEK = 7 * 86400.0
 WATCHED = 48
 """Weeks that all cycle lengths divide: 24 cycles of two, 12 of four, 6 of eight."""
 ARCHIVES = "archives"

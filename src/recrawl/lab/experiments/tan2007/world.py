@@ -33,17 +33,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import LinkGraph
+from recrawl.columns import DAY, Floats, Int32s, Ints
 from recrawl.lab.experiments.tan2007 import layout
 from recrawl.lab.experiments.tan2007.layout import Places
 from recrawl.lab.experiments.tan2007.published import PAGES
 from recrawl.lab.histories.history import History, LinkLists, assemble
 
-DAY = 86400.0
 DAYS = 365.0
 STARTS = 1_033_430_400.0
 """1 October 2002, UTC."""
 
-Events = tuple[NDArray[np.int64], NDArray[np.float64]]
+Events = tuple[Ints, Floats]
 """Pages, and the day on which each changes."""
 
 
@@ -129,12 +129,12 @@ def changes(places: Places, nature: Nature, rng: np.random.Generator) -> Events:
     return np.concatenate([pages for pages, _ in parts]), np.concatenate([days for _, days in parts])
 
 
-def scattered(pages: NDArray[np.int64], total: int, rng: np.random.Generator) -> Events:
+def scattered(pages: Ints, total: int, rng: np.random.Generator) -> Events:
     """The control: the same numbers of changes a page, dealt out to pages and days at random."""
     return rng.permutation(total)[pages], rng.random(len(pages)) * DAYS
 
 
-def _rates(places: Places, nature: Nature, rng: np.random.Generator) -> NDArray[np.float64]:
+def _rates(places: Places, nature: Nature, rng: np.random.Generator) -> Floats:
     """Expected changes a year up to a common factor, one per page."""
     folders = places.folders
     between = nature.spread * np.sqrt(nature.shared)
@@ -153,9 +153,9 @@ def _rates(places: Places, nature: Nature, rng: np.random.Generator) -> NDArray[
 def _level(
     places: Places,
     nature: Nature,
-    own: NDArray[np.float64],
-    bursts: NDArray[np.float64],
-    rebuilds: NDArray[np.float64],
+    own: Floats,
+    bursts: Floats,
+    rebuilds: Floats,
 ) -> float:
     """The common factor that leaves the wanted share of pages without a change in the year."""
     parent = places.folders.parent
@@ -171,7 +171,7 @@ def _level(
     return float(np.exp(middle))
 
 
-def _in_folders(places: Places, nature: Nature, rate: NDArray[np.float64], rng: np.random.Generator) -> Events:
+def _in_folders(places: Places, nature: Nature, rate: Floats, rng: np.random.Generator) -> Events:
     """Bursts: a directory, often with the one above it and some of those below."""
     parent = places.folders.parent
     start = np.repeat(np.arange(len(parent)), rng.poisson(rate))
@@ -188,7 +188,7 @@ def _in_folders(places: Places, nature: Nature, rate: NDArray[np.float64], rng: 
     return page[part], days[event[part]]
 
 
-def _joint(group: NDArray[np.int32], counts: NDArray[np.int64], share: float, rng: np.random.Generator) -> Events:
+def _joint(group: Int32s, counts: Ints, share: float, rng: np.random.Generator) -> Events:
     """Events that take in a whole group, each of its pages with a chance."""
     start = np.repeat(np.arange(len(counts)), counts)
     day = rng.random(len(start)) * DAYS
@@ -208,7 +208,7 @@ def rows_of(group: NDArray[np.integer], groups: int) -> LinkGraph:
     return LinkGraph(np.concatenate(([0], np.cumsum(counts))), order)
 
 
-def expand(rows: LinkGraph, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def expand(rows: LinkGraph, chosen: Ints) -> tuple[Ints, Ints]:
     """The members of several rows one after another, each with the place of its row among the chosen.
 
     >>> [part.tolist() for part in expand(rows_of(np.array([1, 0, 1]), 2), np.array([1, 0, 1]))]
@@ -220,11 +220,11 @@ def expand(rows: LinkGraph, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64
     return place, rows.target[rows.start[chosen][place] + inside].astype(np.int64)
 
 
-def _means(values: NDArray[np.float64], group: NDArray[np.integer]) -> NDArray[np.float64]:
+def _means(values: Floats, group: NDArray[np.integer]) -> Floats:
     return np.bincount(group, weights=values) / np.maximum(np.bincount(group), 1)
 
 
-def _history(places: Places, pages: NDArray[np.int64], days: NDArray[np.float64], links: LinkGraph) -> History:
+def _history(places: Places, pages: Ints, days: Floats, links: LinkGraph) -> History:
     """Rows from changes: every page has a first version, every change makes a new one."""
     page = np.concatenate((np.arange(len(places)), pages))
     time = np.concatenate((np.zeros(len(places)), np.ceil(days * DAY)))
