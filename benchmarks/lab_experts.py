@@ -22,7 +22,7 @@ from scipy import sparse
 
 from recrawl.lab.predict.days import Days, observed
 from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, judge_of
-from recrawl.learn.experts.features import Diary, Shape, own
+from recrawl.learn.experts.features import FeatureWindow, Observations, own_features
 
 PAGES = 54_816
 DAYS = 184
@@ -52,12 +52,12 @@ def experts(pages: int = PAGES, days: int = DAYS, workers: int = 2) -> dict[str,
     same = (leader[np.maximum(chosen.page[:, :5], 0)] == leader[:, None]) & (chosen.page[:, :5] >= 0)
     began, worked = time.perf_counter(), time.process_time()
     short = world.between(days - TRAIN - 4, days)
-    diary = Diary(short.bags, short.text, short.changed, short.labelled)
-    features = own(diary, Shape())
+    diary = Observations(short.bags, short.text, short.changed, short.labelled)
+    features = own_features(diary, FeatureWindow())
 
     def part(start: int) -> float:
         targets = np.arange(start, min(start + AT_ONCE, pages))
-        judge = judge_of(features, diary, setting, Shape(), chosen, targets, 1.0)
+        judge = judge_of(features, diary, setting, FeatureWindow(), chosen, targets, 1.0)
         says, _ = judge(short.seen.shape[1] - 1)
         return float((says == world.changed[targets, -1]).sum())
 

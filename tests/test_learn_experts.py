@@ -13,8 +13,18 @@ from scipy import sparse
 from sklearn.svm import SVC
 
 from recrawl.learn.experts import platt
-from recrawl.learn.experts.classifiers import LEAST, Panel, bagged, boosted, lesson, margins, one, products, votes
-from recrawl.learn.experts.features import Diary, Shape, own, pairs, row_sums
+from recrawl.learn.experts.classifiers import (
+    MIN_EXAMPLES,
+    Problems,
+    bagging,
+    boosting,
+    gram_matrix,
+    margins,
+    single,
+    training_set,
+    votes,
+)
+from recrawl.learn.experts.features import FeatureWindow, Observations, own_features, pair_features, row_sums
 from recrawl.learn.experts.svm import polynomial, solve
 
 Array = NDArray[Any]
@@ -33,7 +43,7 @@ def problems(count: int, examples: int, seed: int) -> tuple[Array, Array]:
 @pytest.mark.parametrize("cost", [0.1, 1.0, 10.0])
 def test_machines_are_those_of_scikit_learn(cost: float) -> None:
     kernel, yes = problems(40, 30, seed=1)
-    found = solve(kernel[:, :-1, :-1], yes, np.full(yes.shape, cost)).decide(kernel[:, -1, :-1])
+    found = solve(kernel[:, :-1, :-1], yes, np.full(yes.shape, cost)).margin(kernel[:, -1, :-1])
     for place in range(40):
         other = SVC(kernel="precomputed", C=cost, tol=1e-4).fit(kernel[place, :-1, :-1], yes[place])
         assert found[place] == pytest.approx(other.decision_function(kernel[place, -1:, :-1])[0], abs=0.02)
@@ -42,7 +52,7 @@ def test_machines_are_those_of_scikit_learn(cost: float) -> None:
 def test_weighted_and_left_out_examples_are_as_in_scikit_learn() -> None:
     kernel, yes = problems(20, 30, seed=2)
     weight = np.random.default_rng(3).integers(0, 4, yes.shape).astype(float)
-    found = solve(kernel[:, :-1, :-1], yes, weight).decide(kernel[:, -1, :-1])
+    found = solve(kernel[:, :-1, :-1], yes, weight).margin(kernel[:, -1, :-1])
     for place in range(20):
         kept = weight[place] > 0
         other = SVC(kernel="precomputed", C=1.0, tol=1e-4)
@@ -56,7 +66,7 @@ def test_the_polynomial_is_that_of_scikit_learn() -> None:
     machine = solve(polynomial(x @ x.T, 0.5)[None], yes[None], np.ones((1, 20)))
     theirs = SVC(kernel="poly", degree=3, gamma=0.5, coef0=1.0, C=1.0, tol=1e-4).fit(x, yes)
     new = np.array([[0.3, -0.2, 1.0]])
-    ours = machine.decide(polynomial(new @ x.T, 0.5))
+    ours = machine.margin(polynomial(new @ x.T, 0.5))
     assert ours == pytest.approx(theirs.decision_function(new), abs=0.01)
 
 
@@ -65,7 +75,7 @@ def test_one_class_is_always_the_answer() -> None:
     yes[0], yes[1] = True, False
     cap = np.ones(yes.shape)
     cap[2] = 0
-    assert np.sign(solve(kernel[:, :-1, :-1], yes, cap).decide(kernel[:, -1, :-1])).tolist() == [1, -1, 0]
+    assert np.sign(solve(kernel[:, :-1, :-1], yes, cap).margin(kernel[:, -1, :-1])).tolist() == [1, -1, 0]
 
 
 def test_no_problem_is_no_trouble() -> None:
@@ -112,14 +122,14 @@ def test_calibration_finds_the_curve() -> None:
 
 
 @pytest.fixture(scope="module")
-def diary() -> Diary:
+def diary() -> Observations:
     rng = np.random.default_rng(5)
     text = np.cumsum(rng.random((6, 14)) < 0.5, axis=1) + 20 * np.arange(6)[:, None]
     text[2, 4:6] = -1
     changed = np.zeros(text.shape, bool)
     changed[:, 1:] = text[:, 1:] != text[:, :-1]
     bags = sparse.csr_array(rng.poisson(0.7, (140, 12)).astype(np.uint16))
-    return Diary(bags, text.astype(np.int32), changed & (text >= 0), text >= 0)
+    return Observations(bags, text.astype(np.int32), changed & (text >= 0), text >= 0)
 
 
 def cosine(a: Array, b: Array) -> float:
@@ -127,9 +137,9 @@ def cosine(a: Array, b: Array) -> float:
     return float(a @ b / size) if size > 1e-9 else 0.0
 
 
-@pytest.mark.parametrize("shape", [Shape(1, 1), Shape(3, 1), Shape(2, 3)])
-def test_own_features_are_those_of_the_paper(diary: Diary, shape: Shape) -> None:
-    found = own(diary, shape)
+@pytest.mark.parametrize("shape", [FeatureWindow(1, 1), FeatureWindow(3, 1), FeatureWindow(2, 3)])
+def test_own_features_are_those_of_the_paper(diary: Observations, shape: FeatureWindow) -> None:
+    found = own_features(diary, shape)
     counts = diary.bags.toarray().astype(float)
     page = 1
 
@@ -142,15 +152,15 @@ def test_own_features_are_those_of_the_paper(diary: Diary, shape: Shape) -> None
         window = range(1, shape.window + 1)
         far = [np.linalg.norm(at(day) - at(day - i)) for i in window]
         steps = [np.linalg.norm(at(day - i) - at(day - i - shape.interval)) for i in window]
-        assert found.numbers[page, day] == pytest.approx([np.mean(flags), *flags, *far, *steps], abs=1e-4)
+        assert found.values[page, day] == pytest.approx([np.mean(flags), *flags, *far, *steps], abs=1e-4)
         share = [at(other) / max(at(other).sum(), 1) for other in (day, day - 2)]
         assert found.words[page, day, day - 2] == pytest.approx(share[0] @ share[1], abs=1e-5)
-    assert found.numbers.shape[2] == 1 + 3 * shape.window
+    assert found.values.shape[2] == 1 + 3 * shape.window
 
 
 @pytest.mark.parametrize("window", [1, 3])
-def test_features_of_pairs_are_those_of_the_paper(diary: Diary, window: int) -> None:
-    found = pairs(diary, np.array([0, 3]), np.array([1, 3]), Shape(window))
+def test_features_of_pairs_are_those_of_the_paper(diary: Observations, window: int) -> None:
+    found = pair_features(diary, np.array([0, 3]), np.array([1, 3]), FeatureWindow(window))
     counts = diary.bags.toarray().astype(float)
 
     def at(page: int, day: int) -> Array:
@@ -168,39 +178,39 @@ def test_features_of_pairs_are_those_of_the_paper(diary: Diary, window: int) -> 
             assert found[place, day] == pytest.approx([*alike, *to_page, *moves], abs=1e-4)
 
 
-def test_an_unseen_day_has_no_features_and_earlier_ones_what_was_known(diary: Diary) -> None:
-    found = own(diary)
-    assert not found.there[2, 4:6].any()
-    assert found.there[2, 6]
-    assert not found.there[:, 0].any()  # nothing before it
+def test_an_unseen_day_has_no_features_and_earlier_ones_what_was_known(diary: Observations) -> None:
+    found = own_features(diary)
+    assert not found.present[2, 4:6].any()
+    assert found.present[2, 6]
+    assert not found.present[:, 0].any()  # nothing before it
     counts = diary.bags.toarray().astype(float)
     far = np.linalg.norm(counts[diary.text[2, 6]] - counts[diary.text[2, 3]])
-    assert found.numbers[2, 6, 2] == pytest.approx(far, abs=1e-4)
+    assert found.values[2, 6, 2] == pytest.approx(far, abs=1e-4)
 
 
-def test_what_happens_later_does_not_change_a_feature(diary: Diary) -> None:
+def test_what_happens_later_does_not_change_a_feature(diary: Observations) -> None:
     rng = np.random.default_rng(9)
     text, changed = diary.text.copy(), diary.changed.copy()
     text[:, 8:] = rng.integers(0, 140, (6, 6))
     changed[:, 8:] = rng.random((6, 6)) < 0.5
-    other = Diary(diary.bags, text, changed, diary.labelled)
-    assert (own(diary).numbers[:, :8] == own(other).numbers[:, :8]).all()
+    other = Observations(diary.bags, text, changed, diary.labelled)
+    assert (own_features(diary).values[:, :8] == own_features(other).values[:, :8]).all()
     a, b = np.arange(6), np.arange(6)[::-1].copy()
-    assert (pairs(diary, a, b)[:, :8] == pairs(other, a, b)[:, :8]).all()
+    assert (pair_features(diary, a, b)[:, :8] == pair_features(other, a, b)[:, :8]).all()
 
 
 def test_empty_texts_have_features() -> None:
     bags = sparse.csr_array((2, 4), dtype=np.uint16)
-    empty = Diary(bags, np.zeros((2, 5), np.int32), np.zeros((2, 5), bool), np.ones((2, 5), bool))
-    assert np.isfinite(own(empty).numbers).all()
-    assert (pairs(empty, np.array([0]), np.array([1])) == 0).all()
+    empty = Observations(bags, np.zeros((2, 5), np.int32), np.zeros((2, 5), bool), np.ones((2, 5), bool))
+    assert np.isfinite(own_features(empty).values).all()
+    assert (pair_features(empty, np.array([0]), np.array([1])) == 0).all()
     assert row_sums(bags).tolist() == [0, 0]
 
 
 # -- experts -------------------------------------------------------------------------------------------
 
 
-def panel(signal: bool, days: int = 60, seed: int = 1) -> Panel:
+def panel(signal: bool, days: int = 60, seed: int = 1) -> Problems:
     """Page 0 changes the day after page 1 does; page 1 by a coin."""
     rng = np.random.default_rng(seed)
     flags = rng.random((2, days)) < 0.5
@@ -208,8 +218,8 @@ def panel(signal: bool, days: int = 60, seed: int = 1) -> Panel:
         flags[0, 1:] = flags[1, :-1]
     text = (np.cumsum(flags, axis=1) % 7 + np.array([[0], [7]])).astype(np.int32)
     bags = sparse.csr_array(np.eye(14, dtype=np.uint16))
-    diary = Diary(bags, text, flags, np.ones(flags.shape, bool))
-    return Panel(own(diary), flags, diary.labelled, np.array([0, 0]), np.array([0, 1]))
+    diary = Observations(bags, text, flags, np.ones(flags.shape, bool))
+    return Problems(own_features(diary), flags, diary.labelled, np.array([0, 0]), np.array([0, 1]))
 
 
 def test_an_expert_that_leads_foretells_the_change() -> None:
@@ -222,16 +232,16 @@ def test_an_expert_that_leads_foretells_the_change() -> None:
 
 def test_products_have_variance_one_and_leave_out_what_is_not_there() -> None:
     rng = np.random.default_rng(1)
-    numbers = rng.normal(3, 5, (1, 21, 1))
-    there = np.ones((1, 21), bool)
-    there[0, 4] = False
-    use = there[:, :-1].copy()
-    inner = products(numbers, None, there, use)
+    values = rng.normal(3, 5, (1, 21, 1))
+    present = np.ones((1, 21), bool)
+    present[0, 4] = False
+    use = present[:, :-1].copy()
+    inner = gram_matrix(values, None, present, use)
     assert np.einsum("bii->bi", inner)[0, :-1][use[0]].mean() == pytest.approx(1)
     assert (inner[0, 4] == 0).all()
 
 
-@pytest.mark.parametrize("labelled", [0, LEAST - 1])
+@pytest.mark.parametrize("labelled", [0, MIN_EXAMPLES - 1])
 def test_too_few_examples_teach_nothing(labelled: int) -> None:
     it = panel(signal=True)
     it.labelled[:] = False
@@ -245,7 +255,7 @@ def test_one_class_and_constant_features_have_an_answer() -> None:
     assert (margins(it, 50, 30) > 0).all()
     it.changed[:] = False
     assert (margins(it, 50, 30) < 0).all()
-    it.own.numbers[:] = 0.0
+    it.own.values[:] = 0.0
     it.own.words[:] = 0.0
     it.changed[:, ::2] = True
     assert np.isfinite(margins(it, 50, 30)).all()
@@ -262,11 +272,11 @@ def test_ensembles_learn_what_one_machine_learns(how: str) -> None:
     it = panel(signal=True)
     right = []
     for day in range(40, 55):
-        taught = lesson(it, slice(1, 2), day, 30)
+        taught = training_set(it, slice(1, 2), day, 30)
         side = {
-            "one": lambda t=taught: one(t, 1.0),
-            "bagged": lambda t=taught: bagged(t, 1.0, np.random.default_rng(1)),
-            "boosted": lambda t=taught: boosted(t, 1.0),
+            "one": lambda t=taught: single(t, 1.0),
+            "bagged": lambda t=taught: bagging(t, 1.0, np.random.default_rng(1)),
+            "boosted": lambda t=taught: boosting(t, 1.0),
         }[how]()
         right.append((side[0] > 0) == it.changed[0, day])
     assert np.mean(right) == 1.0

@@ -11,7 +11,7 @@ from recrawl.lab.predict.methods import PredictionSetting, predict, words_before
 from recrawl.lab.predict.online import sketched, weights
 from recrawl.lab.predict.planted_world import Planted, planted
 from recrawl.lab.predict.protocol import run
-from recrawl.learn.experts.online_learner import Online, Polynomial
+from recrawl.learn.experts.online_learner import OnlineClassifiers, PolynomialMap
 from recrawl.learn.experts.selection import by_time
 
 
@@ -19,18 +19,18 @@ from recrawl.learn.experts.selection import by_time
 @given(st.integers(1, 6), st.integers(1, 3), st.integers(0, 10_000))
 def test_the_map_is_the_kernel(features: int, degree: int, seed: int) -> None:
     x = np.random.default_rng(seed).normal(size=(5, features))
-    seen = Polynomial(features, degree)(x)
+    seen = PolynomialMap(features, degree)(x)
     assert seen @ seen.T == pytest.approx((x @ x.T + 1) ** degree, rel=1e-3, abs=1e-2)
 
 
-def stream(machines: Online, x: np.ndarray, yes: np.ndarray) -> np.ndarray:
+def stream(machines: OnlineClassifiers, x: np.ndarray, yes: np.ndarray) -> np.ndarray:
     """What two machines say of each day before they learn from it; the second never sees anything."""
     there = np.array([True, False])
     said = []
     for values, label in zip(x, yes, strict=True):
-        seen = machines.look(np.stack((values, values)), there)
-        said.append(machines.decide(seen))
-        machines.learn(seen, np.array([label, label]), there)
+        seen = machines.scale(np.stack((values, values)), there)
+        said.append(machines.margin(seen))
+        machines.update(seen, np.array([label, label]), there)
     return np.array(said)
 
 
@@ -39,7 +39,7 @@ def test_a_rule_is_learned_day_by_day_and_unlearned_when_it_changes() -> None:
     x = rng.normal(size=(600, 3)) * [1.0, 50.0, 0.0] + [7.0, 0.0, 3.0]
     yes = (x[:, 0] > 7) != (x[:, 1] > 0)  # only a product of two features tells
     yes[300:] = ~yes[300:]
-    machines = Online(2, 3)
+    machines = OnlineClassifiers(2, 3)
     right = (stream(machines, x, yes) > 0)[:, 0] == yes
     assert right[200:300].mean() > 0.85
     assert right[300:320].mean() < 0.5
@@ -48,7 +48,7 @@ def test_a_rule_is_learned_day_by_day_and_unlearned_when_it_changes() -> None:
 
 
 def test_who_sees_nothing_stays_as_it_was() -> None:
-    machines = Online(2, 3, together=2)
+    machines = OnlineClassifiers(2, 3, grouped=2)
     said = stream(machines, np.zeros((20, 3)), np.ones(20, bool))
     assert (said[:, 1] == 0).all()
     assert said[-1, 0] > 0  # one class only, and features that never vary: that class
@@ -56,7 +56,7 @@ def test_who_sees_nothing_stays_as_it_was() -> None:
 
 
 def test_values_without_bounds_do_no_harm() -> None:
-    machines = Online(2, 2)
+    machines = OnlineClassifiers(2, 2)
     x = np.array([[0.0, 1.0], [1e12, -1e12], [3.0, 4.0]] * 10)
     assert np.isfinite(stream(machines, x, x[:, 0] > 1)).all()
 

@@ -15,11 +15,17 @@ from scipy import sparse
 from recrawl.book import LinkGraph
 from recrawl.lab.predict.planted_world import Planted, PlantedWorld, planted
 from recrawl.learn.experts import selection
-from recrawl.learn.experts.correlation import Running, lagged, nearest, reduced, unit
-from recrawl.learn.experts.dtw import likeness, warped
+from recrawl.learn.experts.correlation import (
+    RunningCorrelation,
+    frame_means,
+    lagged_correlations,
+    normalized,
+    top_correlated,
+)
+from recrawl.learn.experts.dtw import dtw_distance, dtw_similarity
 from recrawl.learn.experts.incremental import IncrementalRelations
-from recrawl.learn.experts.selection import NOBODY, Experts, by_content, by_graph, by_time, sharing
-from recrawl.learn.experts.word_dynamics import Dynamics, dynamics
+from recrawl.learn.experts.selection import NO_EXPERT, Experts, by_content, by_graph, by_time, pairs_sharing_words
+from recrawl.learn.experts.word_dynamics import WordDynamics, word_dynamics
 
 Array = NDArray[Any]
 VALUES = st.integers(0, 5).map(float)
@@ -53,8 +59,8 @@ def slow_dtw(a: Array, b: Array, band: int) -> float:
 @given(arrays(np.float64, st.tuples(st.just(4), st.integers(1, 20)), elements=VALUES))
 def test_correlation_is_the_formula(series: Array) -> None:
     a, b = np.array([0, 1, 2, 3]), np.array([1, 2, 3, 3])
-    scaled = unit(series)
-    found = lagged(scaled, scaled, a, b, lags=5)
+    scaled = normalized(series)
+    found = lagged_correlations(scaled, scaled, a, b, lags=5)
     for place in range(4):
         for lag in range(min(6, series.shape[1])):
             assert found[place, lag] == pytest.approx(
@@ -67,15 +73,15 @@ def test_correlation_is_the_formula(series: Array) -> None:
 def test_running_correlations_are_those_of_all_days(series: Array, lags: int) -> None:
     """What is kept online equals the batch at every day, though no old day is kept."""
     a, b = np.array([0, 1, 2, 4]), np.array([1, 0, 3, 4])
-    running = Running(5, a, b, lags)
+    running = RunningCorrelation(5, a, b, lags)
     for day in range(series.shape[1]):
         running.add(series[:, day])
-        scaled = unit(series[:, : day + 1])
-        assert running.correlations() == pytest.approx(lagged(scaled, scaled, a, b, lags), abs=1e-5)
+        scaled = normalized(series[:, : day + 1])
+        assert running.correlations() == pytest.approx(lagged_correlations(scaled, scaled, a, b, lags), abs=1e-5)
 
 
 def test_running_keeps_no_old_days() -> None:
-    running = Running(10, np.arange(9), np.arange(1, 10), lags=3)
+    running = RunningCorrelation(10, np.arange(9), np.arange(1, 10), lags=3)
     sizes = []
     for _ in range(50):
         running.add(np.ones(10))
@@ -90,35 +96,37 @@ def test_running_keeps_no_old_days() -> None:
 )
 def test_warping_is_the_algorithm(series: Array, band: int) -> None:
     a, b = series, series[::-1]
-    found = warped(a, b, band)
+    found = dtw_distance(a, b, band)
     assert found == pytest.approx([slow_dtw(x, y, band) for x, y in zip(a, b, strict=True)], abs=1e-4)
-    assert warped(a, b) == pytest.approx([slow_dtw(x, y, 99) for x, y in zip(a, b, strict=True)], abs=1e-4)
-    assert ((likeness(a, b) > 0) & (likeness(a, b) <= 1)).all()
+    assert dtw_distance(a, b) == pytest.approx([slow_dtw(x, y, 99) for x, y in zip(a, b, strict=True)], abs=1e-4)
+    assert ((dtw_similarity(a, b) > 0) & (dtw_similarity(a, b) <= 1)).all()
 
 
 def test_reduced_series_keep_their_means() -> None:
     series = np.arange(20, dtype=np.float32)[None]
-    assert reduced(series, 5).tolist() == [[1.5, 5.5, 9.5, 13.5, 17.5]]
-    assert reduced(series, 30) is series
-    assert reduced(np.ones((2, 7), np.float32), 3).tolist() == [[1.0] * 3] * 2  # frames of unequal length
+    assert frame_means(series, 5).tolist() == [[1.5, 5.5, 9.5, 13.5, 17.5]]
+    assert frame_means(series, 30) is series
+    assert frame_means(np.ones((2, 7), np.float32), 3).tolist() == [[1.0] * 3] * 2  # frames of unequal length
 
 
 def test_nearest_is_what_all_pairs_say() -> None:
-    series = unit(np.random.default_rng(1).random((30, 25)))
-    found = nearest(series, series, k=3, lags=4)
-    best = np.array([lagged(series, series, np.full(30, page), np.arange(30), 4).max(axis=1) for page in range(30)])
+    series = normalized(np.random.default_rng(1).random((30, 25)))
+    found = top_correlated(series, series, k=3, lags=4)
+    best = np.array(
+        [lagged_correlations(series, series, np.full(30, page), np.arange(30), 4).max(axis=1) for page in range(30)]
+    )
     np.fill_diagonal(best, -np.inf)
     assert found.tolist() == np.argsort(-best, axis=1)[:, :3].tolist()
 
 
 def test_nearest_of_one_page_is_nobody() -> None:
-    assert nearest(np.ones((1, 5), np.float32), np.ones((1, 5), np.float32), 3, 2).shape == (1, 0)
+    assert top_correlated(np.ones((1, 5), np.float32), np.ones((1, 5), np.float32), 3, 2).shape == (1, 0)
 
 
 def test_constant_series_correlate_with_nothing() -> None:
-    scaled = unit(np.array([[7.0] * 9, [0.1] * 9, list(range(9))]))
+    scaled = normalized(np.array([[7.0] * 9, [0.1] * 9, list(range(9))]))
     assert (scaled[:2] == 0).all()
-    assert (lagged(scaled, scaled, np.array([0, 1]), np.array([2, 2]), 3) == 0).all()
+    assert (lagged_correlations(scaled, scaled, np.array([0, 1]), np.array([2, 2]), 3) == 0).all()
 
 
 # -- words that come and go ----------------------------------------------------------------------------
@@ -126,14 +134,14 @@ def test_constant_series_correlate_with_nothing() -> None:
 
 def test_dynamics_are_counts_by_day_of_words_that_vary() -> None:
     bags = sparse.csr_array(np.array([[1, 0, 2], [1, 3, 2], [0, 1, 1]], np.uint16))
-    found = dynamics(bags, np.array([[0, 0, -1, 1], [2, 2, 2, 2], [-1, -1, 0, 1]], np.int32))
+    found = word_dynamics(bags, np.array([[0, 0, -1, 1], [2, 2, 2, 2], [-1, -1, 0, 1]], np.int32))
     # Page 0: only word 1 varies; the unseen day is as the one before. Page 1 never changes. Page 2 is seen late.
     assert found.page.tolist() == [0, 2, 2, 2]
     assert found.word.tolist() == [1, 0, 1, 2]
     assert found.series[0].tolist() == [0, 0, 0, 3]
     assert found.series[1:].tolist() == [[0, 0, 1, 1], [0, 0, 0, 3], [0, 0, 2, 2]]
     assert found.weight[found.page == 2].sum() == pytest.approx(1)
-    assert found.find(np.array([0, 1, 2]), np.array([1, 1, 2], np.int32)).tolist() == [0, -1, 3]
+    assert found.index_of(np.array([0, 1, 2]), np.array([1, 1, 2], np.int32)).tolist() == [0, -1, 3]
 
 
 def test_dynamics_keep_the_words_that_say_most() -> None:
@@ -141,16 +149,16 @@ def test_dynamics_keep_the_words_that_say_most() -> None:
     counts[:2, :] = 1
     counts[1, :] = [9, 8, 1, 1, 1, 2]
     counts[2:, :4] = 5  # other pages have these words too
-    found = dynamics(sparse.csr_array(counts), np.array([[0, 1], [2, 2], [3, 3]], np.int32), words=2)
+    found = word_dynamics(sparse.csr_array(counts), np.array([[0, 1], [2, 2], [3, 3]], np.int32), words=2)
     assert found.word.tolist() == [0, 1]
 
 
 def test_nothing_gives_no_dynamics() -> None:
-    none = dynamics(sparse.csr_array((0, 8), dtype=np.uint16), np.zeros((0, 5), np.int32))
+    none = word_dynamics(sparse.csr_array((0, 8), dtype=np.uint16), np.zeros((0, 5), np.int32))
     assert none.series.shape == (0, 5)
-    unseen = dynamics(sparse.csr_array((1, 8), dtype=np.uint16), np.full((3, 5), -1, np.int32))
+    unseen = word_dynamics(sparse.csr_array((1, 8), dtype=np.uint16), np.full((3, 5), -1, np.int32))
     assert not len(unseen.page)
-    assert (by_time(unseen, 2).page == NOBODY).all()
+    assert (by_time(unseen, 2).page == NO_EXPERT).all()
 
 
 # -- relations -----------------------------------------------------------------------------------------
@@ -162,7 +170,7 @@ def world() -> PlantedWorld:
 
 
 def chosen(world: PlantedWorld, how: str, **more: int) -> Experts:
-    return by_time(dynamics(world.days.bags, world.days.text), 4, how, **more)
+    return by_time(word_dynamics(world.days.bags, world.days.text), 4, how, **more)
 
 
 @pytest.mark.parametrize("how", ["xcorr", "dtw"])
@@ -205,12 +213,12 @@ def test_the_index_loses_nothing(world: PlantedWorld, how: str) -> None:
 def test_the_index_is_not_asked_where_all_share_words() -> None:
     same = np.tile(np.arange(40, dtype=np.float32) % 3, (50, 1))
     page, word = np.arange(50, dtype=np.int32), np.zeros(50, np.int32)
-    everywhere = Dynamics(50, page, word, np.ones(50, np.float32), same)
-    assert sharing(everywhere, 2) is None
-    some = sharing(everywhere, 20)
+    everywhere = WordDynamics(50, page, word, np.ones(50, np.float32), same)
+    assert pairs_sharing_words(everywhere, 2) is None
+    some = pairs_sharing_words(everywhere, 20)
     assert some is not None
     assert len(some[0]) == 50 * 49
-    assert sharing(Dynamics(0, page[:0], word[:0], np.ones(0, np.float32), same[:0]), 3) is not None
+    assert pairs_sharing_words(WordDynamics(0, page[:0], word[:0], np.ones(0, np.float32), same[:0]), 3) is not None
 
 
 def test_candidates_lose_little(world: PlantedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,14 +238,14 @@ def test_a_page_that_never_varies_is_nobodys_expert_and_has_none(
     text = world.days.text.copy()
     text[7] = text[7, 0]
     monkeypatch.setattr(selection, "_SHARED", 0)
-    found = by_time(dynamics(world.days.bags, text), 4, candidates=8)
-    assert (found.page[7] == NOBODY).all()
+    found = by_time(word_dynamics(world.days.bags, text), 4, candidates=8)
+    assert (found.page[7] == NO_EXPERT).all()
     assert not (found.page == 7).any()
 
 
 def test_the_distance_is_that_of_the_paper(world: PlantedWorld) -> None:
     """Σ ω(w)·Q(Dyn(w, p), Dyn(w, e)), written out."""
-    dyn = dynamics(world.days.bags, world.days.text)
+    dyn = word_dynamics(world.days.bags, world.days.text)
     experts = by_time(dyn, 4, lags=5)
     for page in (1, 7):
         other = int(experts.page[page, 1])
@@ -252,7 +260,7 @@ def test_the_distance_is_that_of_the_paper(world: PlantedWorld) -> None:
 
 def test_relations_kept_online_are_those_of_all_days(world: PlantedWorld) -> None:
     days = world.days
-    words = dynamics(days.bags, days.text)
+    words = word_dynamics(days.bags, days.text)
     pages = len(days)
     a, b = (x.ravel() for x in np.nonzero(~np.eye(pages, dtype=bool)))
     following = IncrementalRelations(words, a, b, lags=5)
@@ -269,7 +277,7 @@ def test_relations_kept_online_are_those_of_all_days(world: PlantedWorld) -> Non
 
 def test_pages_that_were_not_seen_keep_their_words_online() -> None:
     bags = sparse.csr_array(np.array([[1, 4], [3, 0]], np.uint16))
-    words = dynamics(bags, np.array([[0, 1, 0, 0], [0, 1, 1, 0]], np.int32))
+    words = word_dynamics(bags, np.array([[0, 1, 0, 0], [0, 1, 1, 0]], np.int32))
     following = IncrementalRelations(words, np.array([0]), np.array([1]), lags=1)
     for rows, seen in (([0, 0], [1, 1]), ([1, 1], [1, 1]), ([0, 0], [1, 0]), ([0, 0], [1, 1])):
         following.add(bags[rows].astype(np.float32), np.array(seen) > 0)
@@ -280,8 +288,8 @@ def test_pages_that_were_not_seen_keep_their_words_online() -> None:
 def test_graph_is_one_step_in_either_direction() -> None:
     links = LinkGraph(np.array([0, 2, 2, 3, 3, 4]), np.array([1, 0, 1, 4], np.int32))  # 0 and 4 link to themselves too
     experts = by_graph(links, 20)
-    assert [set(row) - {NOBODY} for row in experts.page.tolist()] == [{1}, {0, 2}, {1}, set(), set()]
-    assert experts.weight.sum() == (experts.page != NOBODY).sum()
+    assert [set(row) - {NO_EXPERT} for row in experts.page.tolist()] == [{1}, {0, 2}, {1}, set(), set()]
+    assert experts.weight.sum() == (experts.page != NO_EXPERT).sum()
     assert by_graph(links, 1).page.shape == (5, 1)
 
 
@@ -290,7 +298,7 @@ def test_content_is_the_cosine() -> None:
     experts = by_content(sparse.csr_array(counts), 2)
     assert experts.page[0].tolist() == [1, 4]
     assert experts.weight[0] == pytest.approx([1.0, 4 / np.sqrt(30)], abs=1e-5)
-    assert (experts.page[3] == NOBODY).all()  # no text
+    assert (experts.page[3] == NO_EXPERT).all()  # no text
     assert 0 not in experts.page[2]
 
 

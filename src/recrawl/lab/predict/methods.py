@@ -21,10 +21,19 @@ from recrawl.errors import UsageError
 from recrawl.lab.predict import online
 from recrawl.lab.predict.days import Days
 from recrawl.learn.experts import platt
-from recrawl.learn.experts.classifiers import Panel, bagged, boosted, calibrated, margins, one, united, votes
-from recrawl.learn.experts.features import Diary, OwnFeatures, Shape, own, pairs
+from recrawl.learn.experts.classifiers import (
+    Problems,
+    bagging,
+    boosting,
+    margins,
+    relational_union,
+    select_cost,
+    single,
+    votes,
+)
+from recrawl.learn.experts.features import FeatureWindow, Observations, OwnFeatures, own_features, pair_features
 from recrawl.learn.experts.selection import Experts, by_content, by_graph, by_time
-from recrawl.learn.experts.word_dynamics import Dynamics, dynamics
+from recrawl.learn.experts.word_dynamics import WordDynamics, word_dynamics
 
 METHODS = ("frequency", "1d", "2d", "3d", "union", "bagging", "boosting", "online-2d", "online-3d", "pooled")
 _ALONE = ("1d", "2d", "online-2d")
@@ -107,7 +116,7 @@ def predict(
     words = words_before(days, asked.start) if related and setting.experts in ("xcorr", "dtw") else None
     chosen = chosen_experts(days, setting, asked.start, words) if related else None
     if setting.method.startswith("online"):
-        shape = Shape(setting.window, setting.interval)
+        shape = FeatureWindow(setting.window, setting.interval)
         return _told(days, setting, asked, *online.scores(days, asked, setting.train, shape, chosen, words, wanted))
     return _told(days, setting, asked, *voted(days, setting, asked, chosen, wanted, progress))
 
@@ -143,7 +152,7 @@ def _window_sums(flags: Flags, train: int, test_days: range) -> Floats:
     return total[:, at] - total[:, np.maximum(at - train, 0)]
 
 
-def chosen_experts(days: Days, setting: PredictionSetting, before: int, words: Dynamics | None = None) -> Experts:
+def chosen_experts(days: Days, setting: PredictionSetting, before: int, words: WordDynamics | None = None) -> Experts:
     """The experts of every page, from the days before a day (spec L4)."""
     last = before - 1
     if setting.experts == "graph":
@@ -153,10 +162,10 @@ def chosen_experts(days: Days, setting: PredictionSetting, before: int, words: D
     return by_time(words or words_before(days, before), setting.k, setting.experts, seed=setting.seed)
 
 
-def words_before(days: Days, before: int) -> Dynamics:
+def words_before(days: Days, before: int) -> WordDynamics:
     """How the words of pages came and went until a day."""
     known = days.between(0, before)
-    return dynamics(known.bags, known.text)
+    return word_dynamics(known.bags, known.text)
 
 
 def voted(
@@ -170,15 +179,15 @@ def voted(
     """Page by day asked: the machines' yes or no, and how sure; `chosen` is None for methods that see the page only."""
     begin = max(0, asked.start - setting.train - 2 * setting.interval - setting.window)
     short = days.between(begin, asked.stop)
-    shape = Shape(setting.window, setting.interval)
-    diary = Diary(short.bags, short.text, short.changed, short.labelled)
-    features = own(diary, shape)
-    cost = _cost(features, diary, setting, shape, wanted, asked.start - begin)
+    shape = FeatureWindow(setting.window, setting.interval)
+    observed = Observations(short.bags, short.text, short.changed, short.labelled)
+    features = own_features(observed, shape)
+    cost = _cost(features, observed, setting, shape, wanted, asked.start - begin)
     says = np.zeros((len(days), len(asked)), np.bool_)
     score = np.full((len(days), len(asked)), np.nan)
     for start, stop in pairwise([*range(0, len(wanted), _TARGETS), len(wanted)]):
         some = wanted[start:stop]
-        judge = judge_of(features, diary, setting, shape, chosen, some, cost)
+        judge = judge_of(features, observed, setting, shape, chosen, some, cost)
         with ThreadPoolExecutor(setting.workers) as pool:
             found = list(pool.map(judge, [day - begin for day in asked]))
         for place, (yes, sure) in enumerate(found):
@@ -188,61 +197,79 @@ def voted(
 
 
 def _cost(
-    features: OwnFeatures, diary: Diary, setting: PredictionSetting, shape: Shape, wanted: Ints, day: int
+    features: OwnFeatures,
+    observed: Observations,
+    setting: PredictionSetting,
+    shape: FeatureWindow,
+    wanted: Ints,
+    day: int,
 ) -> float:
     """The machines' one parameter, from the first window."""
     some = wanted[np.linspace(0, len(wanted) - 1, min(_TRIED, len(wanted))).astype(np.int64)]
-    flat = setting.method == "1d"
-    panel = Panel(features, diary.changed, diary.labelled, some, some, flat=flat, shape=shape)
-    return calibrated(panel, day, setting.train)
+    history_only = setting.method == "1d"
+    problems = Problems(
+        features, observed.changed, observed.labelled, some, some, history_only=history_only, shape=shape
+    )
+    return select_cost(problems, day, setting.train)
 
 
 def judge_of(
     features: OwnFeatures,
-    diary: Diary,
+    observed: Observations,
     setting: PredictionSetting,
-    shape: Shape,
+    shape: FeatureWindow,
     chosen: Experts | None,
     targets: Ints,
     cost: float,
 ) -> Callable[[int], tuple[Flags, Floats]]:
     """What answers for a day: yes or no for each target, and how sure."""
-    panel = Panel(features, diary.changed, diary.labelled, targets, targets, flat=setting.method == "1d", shape=shape)
+    problems = Problems(
+        features,
+        observed.changed,
+        observed.labelled,
+        targets,
+        targets,
+        history_only=setting.method == "1d",
+        shape=shape,
+    )
     if chosen is None:
-        return lambda day: _single(margins(panel, day, setting.train, cost))
+        return lambda day: _single(margins(problems, day, setting.train, cost))
     # The page itself is one of its experts, with the full weight of the relation.
     expert = np.concatenate((targets[:, None], chosen.page[targets]), axis=1).astype(np.int64)
     weight = np.concatenate((np.ones((len(targets), 1)), chosen.weight[targets]), axis=1).astype(np.float64)
     safe = np.where(expert >= 0, expert, targets[:, None])
     target = np.broadcast_to(targets[:, None], safe.shape)
-    related = pairs(diary, target.ravel(), safe.ravel(), shape).reshape(*safe.shape, diary.text.shape[1], -1)
+    related = pair_features(observed, target.ravel(), safe.ravel(), shape).reshape(
+        *safe.shape, observed.text.shape[1], -1
+    )
     if setting.method == "3d":
         everyone = replace(
-            panel,
+            problems,
             target=target.ravel(),
             expert=safe.ravel(),
             pairs=related.reshape(target.size, *related.shape[2:]),
         )
         return lambda day: votes(margins(everyone, day, setting.train, cost).reshape(safe.shape), weight)
-    panels = [
-        replace(panel, target=targets, expert=safe[:, place], pairs=related[:, place]) for place in range(safe.shape[1])
+    per_expert = [
+        replace(problems, target=targets, expert=safe[:, place], pairs=related[:, place])
+        for place in range(safe.shape[1])
     ]
-    return lambda day: _single(_united(panels, setting, day, cost))
+    return lambda day: _single(_united(per_expert, setting, day, cost))
 
 
 def _single(side: Floats) -> tuple[Flags, Floats]:
     return side > 0, side
 
 
-def _united(panels: list[Panel], setting: PredictionSetting, day: int, cost: float) -> Floats:
+def _united(per_expert: list[Problems], setting: PredictionSetting, day: int, cost: float) -> Floats:
     """Relational union, bagging or boosting."""
-    found = np.full(len(panels[0]), np.nan)
+    found = np.full(len(per_expert[0]), np.nan)
     rng = np.random.default_rng([setting.seed, day])
-    for part, taught in united(panels, day, setting.train):
+    for part, taught in relational_union(per_expert, day, setting.train):
         if setting.method == "bagging":
-            found[part] = bagged(taught, cost, rng)
+            found[part] = bagging(taught, cost, rng)
         else:
-            found[part] = boosted(taught, cost) if setting.method == "boosting" else one(taught, cost)
+            found[part] = boosting(taught, cost) if setting.method == "boosting" else single(taught, cost)
     return found
 
 

@@ -1,6 +1,6 @@
 """Single and multiple experts that go on learning (spec L5): each day is taken in once, as it comes.
 
-Features, experts and the vote are those of `methods`; the machines differ (`learn.experts.online_learner`). The
+Features, experts and the vote are those of `methods`; the machines differ (`update.experts.online_learner`). The
 distribution of words is summed with random signs into a few numbers, since a machine that keeps no old day cannot
 compare with one. Where experts were chosen by cross-correlation, how much each counts is kept up to date too, from
 the newest snapshot alone.
@@ -17,12 +17,12 @@ from scipy import sparse
 
 from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
 from recrawl.lab.predict.days import Days
-from recrawl.learn.experts.classifiers import LEAST, votes
-from recrawl.learn.experts.features import Diary, Shape, own_numbers, pairs, row_sums
+from recrawl.learn.experts.classifiers import MIN_EXAMPLES, votes
+from recrawl.learn.experts.features import FeatureWindow, Observations, numeric_features, pair_features, row_sums
 from recrawl.learn.experts.incremental import IncrementalRelations
-from recrawl.learn.experts.online_learner import Online
+from recrawl.learn.experts.online_learner import OnlineClassifiers
 from recrawl.learn.experts.selection import Experts
-from recrawl.learn.experts.word_dynamics import Dynamics
+from recrawl.learn.experts.word_dynamics import WordDynamics
 
 SKETCH = 4
 """Numbers that stand for the distribution of words."""
@@ -35,19 +35,19 @@ class Stream:
     """What all machines look at: pages by day."""
 
     days: Days
-    shape: Shape
-    diary: Diary
-    numbers: Float32s
-    there: Flags
+    shape: FeatureWindow
+    observations: Observations
+    values: Float32s
+    present: Flags
     words: Float32s
     """Text by number."""
 
     @classmethod
-    def of(cls, days: Days, shape: Shape) -> Stream:
+    def of(cls, days: Days, shape: FeatureWindow) -> Stream:
         """From days."""
-        diary = Diary(days.bags, days.text, days.changed, days.labelled)
-        numbers, _, there = own_numbers(diary, shape)
-        return cls(days, shape, diary, numbers, there, sketched(days.bags, diary.known))
+        observations = Observations(days.bags, days.text, days.changed, days.labelled)
+        values, _, present = numeric_features(observations, shape)
+        return cls(days, shape, observations, values, present, sketched(days.bags, observations.known))
 
 
 def sketched(bags: sparse.csr_array, text: Int32s) -> Float32s:
@@ -67,9 +67,9 @@ def scores(
     days: Days,
     asked: range,
     train: int,
-    shape: Shape,
+    shape: FeatureWindow,
     chosen: Experts | None,
-    words: Dynamics | None,
+    words: WordDynamics | None,
     targets: Ints,
 ) -> tuple[Flags, Floats]:
     """Page by day asked: yes or no, and how sure. Learning begins `train` days before the first day asked.
@@ -93,7 +93,7 @@ def scores(
     return says, score
 
 
-def weights(days: Days, asked: range, chosen: Experts, words: Dynamics | None, targets: Ints) -> Floats:
+def weights(days: Days, asked: range, chosen: Experts, words: WordDynamics | None, targets: Ints) -> Floats:
     """Day asked by target by expert, the target itself first: how much votes count, from the days before."""
     found = np.ones((len(asked), len(targets), chosen.page.shape[1] + 1))
     found[:, :, 1:] = chosen.weight[targets]
@@ -118,15 +118,15 @@ def _margins(stream: Stream, days: range, chosen: Experts | None, targets: Ints)
     # In place of nobody the target itself looks: its vote has no weight.
     expert = np.where(expert >= 0, expert, targets[:, None]).ravel()
     target = np.repeat(targets, places[1])
-    numbers, there = stream.numbers[expert], stream.there[expert]
+    values, present = stream.values[expert], stream.present[expert]
     if chosen is not None:
-        numbers = np.concatenate((numbers, pairs(stream.diary, target, expert, stream.shape)), axis=2)
-    machines = Online(len(target), numbers.shape[2] + SKETCH, together=SKETCH)
+        values = np.concatenate((values, pair_features(stream.observations, target, expert, stream.shape)), axis=2)
+    machines = OnlineClassifiers(len(target), values.shape[2] + SKETCH, grouped=SKETCH)
     labelled, changed = stream.days.labelled[target], stream.days.changed[target]
     for day in days:
         before = day - stream.shape.interval
-        words = stream.words[stream.diary.known[expert, before]]
-        seen = machines.look(np.concatenate((numbers[:, before], words), axis=1), there[:, before])
-        asked = there[:, before] & (machines.examples >= LEAST)
-        yield day, np.where(asked, machines.decide(seen), np.nan).reshape(places)
-        machines.learn(seen, changed[:, day], there[:, before] & labelled[:, day])
+        words = stream.words[stream.observations.known[expert, before]]
+        seen = machines.scale(np.concatenate((values[:, before], words), axis=1), present[:, before])
+        asked = present[:, before] & (machines.examples >= MIN_EXAMPLES)
+        yield day, np.where(asked, machines.margin(seen), np.nan).reshape(places)
+        machines.update(seen, changed[:, day], present[:, before] & labelled[:, day])

@@ -1,12 +1,12 @@
-"""Machines that tell whether a page will change, each taught by what one page showed (spec L3; R §5).
+"""Classifiers that predict whether a page will change, each trained on the features of one page (spec L3; R §5).
 
-A *problem* is a target and an expert: examples are the expert's features on past days, labels are whether the target
-changed some days later, and the question is asked with the expert's features of today. With the page itself as its only
-expert that is R's single expert. With several it is a weighted vote (R fig. 3); with the features of all of them in
-one machine, the relational union, which can be bagged or boosted.
+A *problem* is a target page and an expert page. Its examples are the expert's features on past days, its labels whether
+the target changed `interval` days later, and its query the expert's features today. With the page as its own only
+expert this is R's single expert. With several experts the answer is a weighted vote (R fig. 3), or one machine takes
+the features of all experts (relational union), optionally with bagging or boosting.
 
-Features are brought to variance 1 over the examples of the problem; the distribution of words together counts as
-much as one feature. A day without features or without a label is no example.
+Every feature is scaled to variance 1 over the examples of the problem; the word distribution as a whole counts as one
+feature. A day without features or without a label is not an example.
 """
 
 from __future__ import annotations
@@ -17,22 +17,25 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from recrawl.columns import Flags, Float32s, Floats, Ints
-from recrawl.learn.experts.features import OwnFeatures, Shape
+from recrawl.learn.experts.features import FeatureWindow, OwnFeatures
 from recrawl.learn.experts.svm import polynomial, solve
 
-LEAST = 10
-"""Fewer examples teach nothing: such a machine abstains."""
-_FURTHEST = 5.0
-_AT_ONCE = 1_000
-_BASES = 10
-"""Machines that are bagged or boosted."""
-_GRID = (0.1, 1.0, 10.0)
+MIN_EXAMPLES = 10
+"""With fewer examples a classifier abstains."""
+_CLIP = 5.0
+"""Scaled features are clipped at this many standard deviations."""
+_BATCH = 1_000
+"""Problems solved at a time."""
+_ENSEMBLE = 10
+"""Machines in a bagged or boosted ensemble."""
+_COST_GRID = (0.1, 1.0, 10.0)
+"""Values of the SVM's C that `select_cost` tries."""
 _FOLDS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Panel:
-    """Targets, their experts, and the features that these bring."""
+class Problems:
+    """Targets, their experts, and the experts' features."""
 
     own: OwnFeatures
     changed: Flags
@@ -42,90 +45,92 @@ class Panel:
     expert: Ints
     pairs: Float32s | None = None
     """Problem by day by feature: kinds 6 and 7; None in the settings 1D and 2D."""
-    flat: bool = False
-    """Only the history of changes (1D)."""
-    shape: Shape = field(default_factory=Shape)
+    history_only: bool = False
+    """Use only the history of changes (R's setting 1D)."""
+    shape: FeatureWindow = field(default_factory=FeatureWindow)
 
     def __len__(self) -> int:
         return len(self.target)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lesson:
-    """What some problems have to learn from for a day: the last example is the question."""
+class TrainingSet:
+    """The examples of a batch of problems for one day; the last row and column of `inner` belong to the query."""
 
     inner: Floats
     """Problem by example by example: inner products of features."""
-    yes: Flags
-    use: Flags
+    label: Flags
+    usable: Flags
     """Problem by example: it has features and a label."""
-    asked: Flags
-    """One per problem: it has features today and enough examples."""
+    answerable: Flags
+    """One per problem: the expert has features today, and there are enough examples."""
 
 
-def lesson(panel: Panel, part: slice, day: int, train: int) -> Lesson:
-    """The examples of some problems for the prediction of a day, from the `train` days before it."""
-    target, expert = panel.target[part], panel.expert[part]
+def training_set(problems: Problems, part: slice, day: int, train: int) -> TrainingSet:
+    """The examples for the prediction of a day, from the `train` days before it."""
+    target, expert = problems.target[part], problems.expert[part]
     labels = slice(day - train, day)
-    features = slice(day - train - panel.shape.interval, day - panel.shape.interval + 1)
-    there = panel.own.there[expert, features]
-    numbers = panel.own.numbers[expert, features]
-    if panel.flat:
-        numbers = numbers[:, :, : panel.own.flat]
-    if panel.pairs is not None:
-        numbers = np.concatenate((numbers, panel.pairs[part, features]), axis=2)
-    use = there[:, :-1] & panel.labelled[target, labels]
-    words = None if panel.flat else panel.own.words[expert, features, features]
-    inner = products(numbers.astype(np.float64), words, there, use)
-    return Lesson(inner, panel.changed[target, labels], use, there[:, -1] & (use.sum(axis=1) >= LEAST))
+    features = slice(day - train - problems.shape.interval, day - problems.shape.interval + 1)
+    present = problems.own.present[expert, features]
+    numbers = problems.own.values[expert, features]
+    if problems.history_only:
+        numbers = numbers[:, :, : problems.own.history_columns]
+    if problems.pairs is not None:
+        numbers = np.concatenate((numbers, problems.pairs[part, features]), axis=2)
+    usable = present[:, :-1] & problems.labelled[target, labels]
+    words = None if problems.history_only else problems.own.words[expert, features, features]
+    inner = gram_matrix(numbers.astype(np.float64), words, present, usable)
+    return TrainingSet(
+        inner, problems.changed[target, labels], usable, present[:, -1] & (usable.sum(axis=1) >= MIN_EXAMPLES)
+    )
 
 
-def products(numbers: Floats, words: Float32s | None, there: Flags, use: Flags) -> Floats:
-    """Inner products between examples, every feature of variance 1 over the examples in use, 1 of them on average."""
-    weight = use / np.maximum(use.sum(axis=1, keepdims=True), 1)
+def gram_matrix(numbers: Floats, words: Float32s | None, present: Flags, usable: Flags) -> Floats:
+    """Inner products between examples: every feature has variance 1 over the usable ones; the mean over features."""
+    weight = usable / np.maximum(usable.sum(axis=1, keepdims=True), 1)
     mean = np.einsum("bi,bif->bf", weight, numbers[:, :-1])
     centred = numbers - mean[:, None]
     spread = np.sqrt(np.einsum("bi,bif->bf", weight, centred[:, :-1] ** 2))
-    usable = spread > 1e-6 * np.maximum(np.abs(mean), 1.0)
-    scale = np.divide(1.0, spread, out=np.zeros(spread.shape), where=usable)
-    scaled = np.clip(centred * scale[:, None], -_FURTHEST, _FURTHEST) * there[:, :, None]
+    varies = spread > 1e-6 * np.maximum(np.abs(mean), 1.0)
+    scale = np.divide(1.0, spread, out=np.zeros(spread.shape), where=varies)
+    scaled = np.clip(centred * scale[:, None], -_CLIP, _CLIP) * present[:, :, None]
     inner = np.matmul(scaled, scaled.transpose(0, 2, 1))
     features = numbers.shape[2]
     if words is not None:
-        inner += _words(words.astype(np.float64), weight, there)
+        inner += _word_gram(words.astype(np.float64), weight, present)
         features += 1
-    scaled_down: Floats = inner / features
-    return scaled_down
+    averaged: Floats = inner / features
+    return averaged
 
 
-def _words(words: Floats, weight: Floats, there: Flags) -> Floats:
-    """The part of the words: their inner products about the mean distribution, of variance 1 all together."""
+def _word_gram(words: Floats, weight: Floats, present: Flags) -> Floats:
+    """Inner products of the word distributions, centred, with a total variance of 1."""
     to_mean = np.einsum("bij,bj->bi", words[:, :, :-1], weight)
     square = np.einsum("bi,bi->b", to_mean[:, :-1], weight)
     centred = words - to_mean[:, :, None] - to_mean[:, None, :] + square[:, None, None]
     spread = np.einsum("bi,bii->b", weight, centred[:, :-1, :-1])
-    usable = spread > 1e-6 * np.maximum(square, 1e-12)
-    scale = np.divide(1.0, spread, out=np.zeros(len(spread)), where=usable)
-    both = there[:, :, None] & there[:, None, :]
-    drawn_in: Floats = np.clip(centred * scale[:, None, None], -(_FURTHEST**2), _FURTHEST**2) * both
-    return drawn_in
+    varies = spread > 1e-6 * np.maximum(square, 1e-12)
+    scale = np.divide(1.0, spread, out=np.zeros(len(spread)), where=varies)
+    both = present[:, :, None] & present[:, None, :]
+    clipped: Floats = np.clip(centred * scale[:, None, None], -(_CLIP**2), _CLIP**2) * both
+    return clipped
 
 
-def margins(panel: Panel, day: int, train: int, cost: float = 1.0) -> Floats:
-    """One per problem: on which side today lies, over 0 for change; not a number where the expert abstains."""
-    found = np.full(len(panel), np.nan)
-    for part in _parts(len(panel)):
-        taught = lesson(panel, part, day, train)
-        kernel = polynomial(taught.inner, 1.0)
-        side = solve(kernel[:, :-1, :-1], taught.yes, taught.use * np.float64(cost)).decide(kernel[:, -1, :-1])
-        found[part] = np.where(taught.asked, side, np.nan)
+def margins(problems: Problems, day: int, train: int, cost: float = 1.0) -> Floats:
+    """One per problem: the margin for today, above 0 for change; NaN where the expert abstains."""
+    found = np.full(len(problems), np.nan)
+    for part in _batches(len(problems)):
+        examples = training_set(problems, part, day, train)
+        kernel = polynomial(examples.inner, 1.0)
+        side = solve(kernel[:, :-1, :-1], examples.label, examples.usable * np.float64(cost)).margin(kernel[:, -1, :-1])
+        found[part] = np.where(examples.answerable, side, np.nan)
     return found
 
 
 def votes(margin: Floats, weight: Floats) -> tuple[Flags, Floats]:
-    """The weighted majority of experts (page by expert), and the weighted mean of how sure they are.
+    """The weighted majority of experts (page by expert), and their weighted mean margin.
 
-    Who abstains does not count; where all do, the mean is not a number.
+    Experts that abstain do not count; where all abstain the mean is NaN.
 
     >>> votes(np.array([[1.0, -1.0, -2.0], [np.nan] * 3]), np.array([[1.0, 0.7, 0.7], [1.0] * 3]))
     (array([False, False]), array([-0.45833333,         nan]))
@@ -134,87 +139,86 @@ def votes(margin: Floats, weight: Floats) -> tuple[Flags, Floats]:
     total = counts.sum(axis=1)
     side = np.where(np.isfinite(margin), margin, 0.0)
     ballot = (counts * np.where(side > 0, 1.0, -1.0)).sum(axis=1)
-    # One expert that is very sure must not be the only one who is heard.
+    # Margins are clipped so that one very certain expert cannot outweigh all the others.
     sure = (counts * np.clip(side, -2.0, 2.0)).sum(axis=1)
     return ballot > 0, np.divide(sure, total, out=np.full(len(total), np.nan), where=total > 0)
 
 
-def united(panels: list[Panel], day: int, train: int) -> Iterator[tuple[slice, Lesson]]:
-    """Relational union (R §5.3.2): the features of all experts of a target as those of one machine.
+def relational_union(per_expert: list[Problems], day: int, train: int) -> Iterator[tuple[slice, TrainingSet]]:
+    """Relational union (R §5.3.2): one machine per target, with the features of all its experts.
 
-    `panels` have one problem for each target; the first is that of the target itself and says which days count.
+    `per_expert` has one entry per expert rank, each with one problem per target. The first is the target as its own
+    expert and decides which days count.
     """
-    for part in _parts(len(panels[0])):
-        first = lesson(panels[0], part, day, train)
+    for part in _batches(len(per_expert[0])):
+        first = training_set(per_expert[0], part, day, train)
         inner = first.inner.copy()
-        for panel in panels[1:]:
-            inner += lesson(panel, part, day, train).inner
-        yield part, Lesson(inner / len(panels), first.yes, first.use, first.asked)
+        for problems in per_expert[1:]:
+            inner += training_set(problems, part, day, train).inner
+        yield part, TrainingSet(inner / len(per_expert), first.label, first.usable, first.answerable)
 
 
-def one(taught: Lesson, cost: float) -> Floats:
-    """A single machine."""
-    kernel = polynomial(taught.inner, 1.0)
-    side = solve(kernel[:, :-1, :-1], taught.yes, taught.use * np.float64(cost)).decide(kernel[:, -1, :-1])
-    return np.where(taught.asked, side, np.nan)
+def single(examples: TrainingSet, cost: float) -> Floats:
+    """Margins of a single machine per problem."""
+    kernel = polynomial(examples.inner, 1.0)
+    side = solve(kernel[:, :-1, :-1], examples.label, examples.usable * np.float64(cost)).margin(kernel[:, -1, :-1])
+    return np.where(examples.answerable, side, np.nan)
 
 
-def bagged(taught: Lesson, cost: float, rng: np.random.Generator, bases: int = _BASES) -> Floats:
-    """The majority of machines taught by examples drawn with replacement (R §5.3.3)."""
-    kernel = polynomial(taught.inner, 1.0)
-    known = np.maximum(taught.use.sum(axis=1, keepdims=True), 1)
-    ballot = np.zeros(len(known))
-    for _ in range(bases):
-        drawn = rng.multinomial(known[:, 0], taught.use / known)
-        machines = solve(kernel[:, :-1, :-1], taught.yes, drawn * np.float64(cost))
-        ballot += np.sign(machines.decide(kernel[:, -1, :-1]))
-    return np.where(taught.asked, ballot / bases, np.nan)
+def bagging(examples: TrainingSet, cost: float, rng: np.random.Generator, size: int = _ENSEMBLE) -> Floats:
+    """Majority vote of machines trained on bootstrap samples of the examples (R §5.3.3)."""
+    kernel = polynomial(examples.inner, 1.0)
+    examples_used = np.maximum(examples.usable.sum(axis=1, keepdims=True), 1)
+    ballot = np.zeros(len(examples_used))
+    for _ in range(size):
+        bootstrap = rng.multinomial(examples_used[:, 0], examples.usable / examples_used)
+        trained = solve(kernel[:, :-1, :-1], examples.label, bootstrap * np.float64(cost))
+        ballot += np.sign(trained.margin(kernel[:, -1, :-1]))
+    return np.where(examples.answerable, ballot / size, np.nan)
 
 
-def boosted(taught: Lesson, cost: float, bases: int = _BASES) -> Floats:
-    """AdaBoost (R §5.3.3): every machine looks most at the examples that those before got wrong."""
-    kernel = polynomial(taught.inner, 1.0)
-    known = np.maximum(taught.use.sum(axis=1, keepdims=True), 1)
-    sign = np.where(taught.yes, 1.0, -1.0)
-    weight = taught.use / known
-    total, trust_sum = np.zeros(len(known)), np.zeros(len(known))
-    open_ = np.ones(len(known), np.bool_)
-    for _ in range(bases):
-        machines = solve(kernel[:, :-1, :-1], taught.yes, cost * weight * known)
-        says = np.where(
-            np.einsum("bij,bj->bi", kernel[:, :-1, :-1], machines.weight) + machines.bias[:, None] > 0, 1, -1
-        )
-        error = np.clip((weight * (says != sign)).sum(axis=1), 1e-3, 1.0)
-        trust = np.where(open_ & (error < 0.5), 0.5 * np.log((1 - np.minimum(error, 0.5)) / error), 0.0)
-        # A first machine that is no better than a coin still has to answer.
-        trust = np.where((trust_sum == 0) & (trust == 0), 1e-3, trust) * open_
-        total += trust * np.sign(machines.decide(kernel[:, -1, :-1]))
-        trust_sum += trust
-        open_ &= (error < 0.5) & (error > 1e-3)
-        weight = weight * np.exp(-trust[:, None] * sign * says)
+def boosting(examples: TrainingSet, cost: float, size: int = _ENSEMBLE) -> Floats:
+    """AdaBoost (R §5.3.3): each machine gives more weight to the examples that the machines before it got wrong."""
+    kernel = polynomial(examples.inner, 1.0)
+    examples_used = np.maximum(examples.usable.sum(axis=1, keepdims=True), 1)
+    sign = np.where(examples.label, 1.0, -1.0)
+    weight = examples.usable / examples_used
+    total, alpha_sum = np.zeros(len(examples_used)), np.zeros(len(examples_used))
+    running = np.ones(len(examples_used), np.bool_)
+    for _ in range(size):
+        trained = solve(kernel[:, :-1, :-1], examples.label, cost * weight * examples_used)
+        vote = np.where(np.einsum("bij,bj->bi", kernel[:, :-1, :-1], trained.weight) + trained.bias[:, None] > 0, 1, -1)
+        error = np.clip((weight * (vote != sign)).sum(axis=1), 1e-3, 1.0)
+        alpha = np.where(running & (error < 0.5), 0.5 * np.log((1 - np.minimum(error, 0.5)) / error), 0.0)
+        # The first machine decides even if its training error is 50 % or more.
+        alpha = np.where((alpha_sum == 0) & (alpha == 0), 1e-3, alpha) * running
+        total += alpha * np.sign(trained.margin(kernel[:, -1, :-1]))
+        alpha_sum += alpha
+        running &= (error < 0.5) & (error > 1e-3)
+        weight = weight * np.exp(-alpha[:, None] * sign * vote)
         weight /= np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
-    side = np.divide(total, trust_sum, out=np.zeros(len(total)), where=trust_sum > 0)
-    return np.where(taught.asked, side, np.nan)
+    side = np.divide(total, alpha_sum, out=np.zeros(len(total)), where=alpha_sum > 0)
+    return np.where(examples.answerable, side, np.nan)
 
 
-def calibrated(panel: Panel, day: int, train: int) -> float:
-    """The cost of a wrong example that does best on the training days themselves, a third left out in turn.
+def select_cost(problems: Problems, day: int, train: int) -> float:
+    """The cost C with the highest accuracy in 3-fold cross-validation on the training days.
 
-    R calibrates all parameters on the training data and does not say how; one value for all pages is chosen here.
+    R calibrates all parameters on the training data without saying how. Here one value is chosen for all pages.
     """
-    right = np.zeros(len(_GRID))
+    right = np.zeros(len(_COST_GRID))
     fold = np.arange(train) * _FOLDS // train
-    for part in _parts(len(panel)):
-        taught = lesson(panel, part, day, train)
-        kernel = polynomial(taught.inner, 1.0)[:, :-1, :-1]
-        for number, cost in enumerate(_GRID):
+    for part in _batches(len(problems)):
+        examples = training_set(problems, part, day, train)
+        kernel = polynomial(examples.inner, 1.0)[:, :-1, :-1]
+        for number, cost in enumerate(_COST_GRID):
             for out in range(_FOLDS):
-                machines = solve(kernel, taught.yes, cost * (taught.use & (fold != out)))
-                side = np.einsum("bij,bj->bi", kernel, machines.weight) + machines.bias[:, None]
-                right[number] += ((side > 0) == taught.yes)[taught.use & (fold == out)].sum()
-    return _GRID[int(right.argmax())]
+                trained = solve(kernel, examples.label, cost * (examples.usable & (fold != out)))
+                side = np.einsum("bij,bj->bi", kernel, trained.weight) + trained.bias[:, None]
+                right[number] += ((side > 0) == examples.label)[examples.usable & (fold == out)].sum()
+    return _COST_GRID[int(right.argmax())]
 
 
-def _parts(problems: int) -> Iterator[slice]:
-    for start in range(0, problems, _AT_ONCE):
-        yield slice(start, min(start + _AT_ONCE, problems))
+def _batches(problems: int) -> Iterator[slice]:
+    for start in range(0, problems, _BATCH):
+        yield slice(start, min(start + _BATCH, problems))

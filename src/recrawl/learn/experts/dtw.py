@@ -2,9 +2,9 @@
 
     dtw(i, j) = |a[i] - b[j]| + min(dtw(i-1, j), dtw(i, j-1), dtw(i-1, j-1))
 
-The table of a pair has to be filled cell by cell, but a cell can be filled for all pairs together: so Python makes as
-many steps as a table has cells, whatever the number of pairs. Libraries for this are made for single pairs or for all
-pairs of a set; candidates are neither.
+A pair's table has to be filled cell by cell, but each cell can be filled for all pairs together, so the number of
+Python steps is the number of cells whatever the number of pairs. Libraries for DTW handle single pairs or all pairs of
+a set; here the pairs are a list of candidates.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from recrawl.columns import Float32s
 
 
-def warped(a: Float32s, b: Float32s, band: int | None = None) -> Float32s:
-    """The distance of each pair of rows; `band` is the most days by which the two may run apart, None for any.
+def dtw_distance(a: Float32s, b: Float32s, band: int | None = None) -> Float32s:
+    """The DTW distance of each pair of rows; `band` limits how many days the two may shift (None: no limit).
 
-    >>> warped(np.array([[0, 1, 0, 0]], np.float32), np.array([[0, 0, 1, 0]], np.float32)).tolist()
+    >>> dtw_distance(np.array([[0, 1, 0, 0]], np.float32), np.array([[0, 0, 1, 0]], np.float32)).tolist()
     [0.0]
-    >>> warped(np.array([[0, 1, 0, 0]], np.float32), np.array([[0, 0, 1, 0]], np.float32), band=0).tolist()
+    >>> dtw_distance(np.array([[0, 1, 0, 0]], np.float32), np.array([[0, 0, 1, 0]], np.float32), band=0).tolist()
     [2.0]
     """
     pairs, days = a.shape
@@ -27,11 +27,11 @@ def warped(a: Float32s, b: Float32s, band: int | None = None) -> Float32s:
         return np.zeros(pairs, np.float32)
     band = days if band is None else band
     left, right = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T)
-    far = np.full(pairs, np.inf, np.float32)
-    above = [far] * (days + 1)
+    infinite = np.full(pairs, np.inf, np.float32)
+    above = [infinite] * (days + 1)
     above[0] = np.zeros(pairs, np.float32)
     for i in range(days):
-        here = [far] * (days + 1)
+        here = [infinite] * (days + 1)
         for j in range(max(0, i - band), min(days, i + band + 1)):
             before = np.minimum(np.minimum(above[j + 1], here[j]), above[j])
             here[j + 1] = np.abs(left[i] - right[j]) + before
@@ -39,7 +39,7 @@ def warped(a: Float32s, b: Float32s, band: int | None = None) -> Float32s:
     return above[days]
 
 
-def likeness(a: Float32s, b: Float32s, band: int | None = None) -> Float32s:
-    """From 0 to 1: 1 for pairs that warping makes equal; series of mean 0 and variance 1 are expected."""
-    near: Float32s = 1.0 / (1.0 + warped(a, b, band) / max(a.shape[1], 1))
-    return near.astype(np.float32)
+def dtw_similarity(a: Float32s, b: Float32s, band: int | None = None) -> Float32s:
+    """From 0 to 1, where 1 means equal after warping; expects series of mean 0 and variance 1."""
+    similarity: Float32s = 1.0 / (1.0 + dtw_distance(a, b, band) / max(a.shape[1], 1))
+    return similarity.astype(np.float32)

@@ -1,10 +1,10 @@
-"""Machines that go on learning: each new day is looked at once, and nothing is fitted anew (spec L5; R §9.2).
+"""Classifiers updated with one example per day instead of being retrained (spec L5; R §9.2).
 
-The kernel of R's machines, (<x, y> + 1)³, has few dimensions when features are few: products of at most three of them.
-Here these are written out, so that a machine is one row of weights, and thousands of machines one matrix. An example
-that lies on the wrong side of its margin, or within it, moves the weights just as far as is needed, and never further
-than `_FURTHEST_STEP` allows (the passive-aggressive way of Crammer et al. 2006, with the same hinge loss as a support
-vector machine). Features are brought to variance 1 by running means, as of the day.
+With few features, the kernel of R's machines, (<x, y> + 1)³, has few dimensions: products of at most three features.
+They are computed explicitly, so a classifier is one row of weights and thousands of classifiers are one matrix. An
+example inside the margin, or on its wrong side, moves the weights as far as needed but at most by `_MAX_STEP` (the
+passive-aggressive update of Crammer et al. 2006, with the hinge loss of a support vector machine). Running means and
+variances scale the features to variance 1.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from recrawl.columns import Flags, Float32s, Floats
 
-_FURTHEST_STEP = 0.03
-_FURTHEST = 5.0
-"""Standard deviations beyond which a feature counts no more."""
-_VARIES = 1e-6
+_MAX_STEP = 0.03
+_CLIP = 5.0
+"""Scaled features are clipped at this many standard deviations."""
+_MIN_SPREAD = 1e-6
 
 
-class Polynomial:
-    """The kernel (<x, y> + 1)^degree, written out.
+class PolynomialMap:
+    """The explicit feature map of the kernel (<x, y> + 1)^degree.
 
-    >>> both = Polynomial(2)(np.array([[0.5, 1.0], [2.0, -1.0]]))
+    >>> both = PolynomialMap(2)(np.array([[0.5, 1.0], [2.0, -1.0]]))
     >>> round(float(both[0] @ both[1]), 4), (0.5 * 2.0 - 1.0 + 1.0) ** 3
     (1.0, 1.0)
     """
@@ -39,7 +39,7 @@ class Polynomial:
         self._scale = np.sqrt(np.array(ways)).astype(np.float32)
 
     def __len__(self) -> int:
-        """How many dimensions it has."""
+        """The number of dimensions."""
         return len(self._scale)
 
     def __call__(self, x: NDArray[np.floating]) -> Float32s:
@@ -51,44 +51,44 @@ class Polynomial:
         return found
 
 
-class Online:
-    """Machines, one a row, that are told one example each at a time: `look`, then `decide`, and later `learn`."""
+class OnlineClassifiers:
+    """Classifiers, one per row, that take one example each at a time: `scale`, then `margin`, later `update`."""
 
-    def __init__(self, problems: int, features: int, together: int = 0) -> None:
-        """The last `together` features count as one: their variances are summed."""
-        self._together = together
-        self._alone = features - together
-        self._map = Polynomial(features)
+    def __init__(self, problems: int, features: int, grouped: int = 0) -> None:
+        """The last `grouped` features count as one feature: their variances are summed."""
+        self._grouped = grouped
+        self._single = features - grouped
+        self._map = PolynomialMap(features)
         self._mean = np.zeros((problems, features))
         self._spread = np.zeros((problems, features))
-        self._looks = np.zeros(problems, np.int64)
+        self._observed = np.zeros(problems, np.int64)
         self.weight: Float32s = np.zeros((problems, len(self._map)), np.float32)
         self.examples = np.zeros(problems, np.int64)
-        """One per machine: how many it has learned from."""
+        """One per classifier: examples it was updated with."""
 
-    def look(self, x: NDArray[np.floating], there: Flags) -> Float32s:
-        """The features of a day, machine by feature, as the machines see them; where nothing is there, only a 1."""
-        self._looks += there
-        step = (x - self._mean) * there[:, None]
-        self._mean += step / np.maximum(self._looks, 1)[:, None]
+    def scale(self, x: NDArray[np.floating], present: Flags) -> Float32s:
+        """Map a day's features (classifier by feature) to kernel space; where not `present`, only the constant."""
+        self._observed += present
+        step = (x - self._mean) * present[:, None]
+        self._mean += step / np.maximum(self._observed, 1)[:, None]
         self._spread += step * (x - self._mean)
-        variance = self._spread / np.maximum(self._looks, 1)[:, None]
-        if self._together:
-            variance[:, self._alone :] = variance[:, self._alone :].sum(axis=1, keepdims=True)
+        variance = self._spread / np.maximum(self._observed, 1)[:, None]
+        if self._grouped:
+            variance[:, self._single :] = variance[:, self._single :].sum(axis=1, keepdims=True)
         spread = np.sqrt(np.maximum(variance, 0.0))
-        usable = there[:, None] & (spread > _VARIES * np.maximum(np.abs(self._mean), _VARIES))
+        usable = present[:, None] & (spread > _MIN_SPREAD * np.maximum(np.abs(self._mean), _MIN_SPREAD))
         scaled = np.divide(x - self._mean, spread, out=np.zeros(x.shape), where=usable)
-        return self._map(np.clip(scaled, -_FURTHEST, _FURTHEST) / np.sqrt(self._alone + bool(self._together)))
+        return self._map(np.clip(scaled, -_CLIP, _CLIP) / np.sqrt(self._single + bool(self._grouped)))
 
-    def decide(self, seen: Float32s) -> Floats:
-        """One per machine: over 0 for yes, given what it sees."""
-        return np.asarray(np.einsum("bd,bd->b", self.weight, seen), np.float64)
+    def margin(self, mapped: Float32s) -> Floats:
+        """One per classifier: above 0 for yes."""
+        return np.asarray(np.einsum("bd,bd->b", self.weight, mapped), np.float64)
 
-    def learn(self, seen: Float32s, yes: Flags, use: Flags) -> None:
-        """What came of what was seen; only the machines in `use` learn."""
-        sign = np.where(yes, 1.0, -1.0)
-        wrong = np.maximum(0.0, 1.0 - sign * self.decide(seen)) * use
-        long = np.einsum("bd,bd->b", seen, seen)  # at least 1: the map has a constant
-        step = np.minimum(wrong / long, _FURTHEST_STEP) * sign
-        self.weight += step.astype(np.float32)[:, None] * seen
-        self.examples += use
+    def update(self, mapped: Float32s, label: Flags, usable: Flags) -> None:
+        """Learn the labels of mapped examples; only classifiers in `usable` are updated."""
+        sign = np.where(label, 1.0, -1.0)
+        loss = np.maximum(0.0, 1.0 - sign * self.margin(mapped)) * usable
+        norm = np.einsum("bd,bd->b", mapped, mapped)  # at least 1, since the map has a constant
+        step = np.minimum(loss / norm, _MAX_STEP) * sign
+        self.weight += step.astype(np.float32)[:, None] * mapped
+        self.examples += usable
