@@ -19,7 +19,7 @@ from recrawl.lab.predict.pooled_predictor import FAMILIES, predict
 from recrawl.lab.predict.relatives import Relatives
 from recrawl.lab.predict.scores import auc, calibration_error
 from recrawl.learn.pooled import model as pooled
-from recrawl.learn.pooled.features import BASELINE, features, names
+from recrawl.learn.pooled.features import BASELINE, feature_names, features
 from recrawl.learn.pooled.ledger import Ledger, weekday
 from recrawl.learn.pooled.trees import Trees
 
@@ -90,7 +90,7 @@ def test_a_ledger_is_the_same_when_it_was_put_away_and_pages_were_found_since() 
 def test_a_weekday_is_told_from_the_others() -> None:
     """A page that changes on Mondays only: on a Monday its rate is high, on other days low."""
     ledger = Ledger.of(np.zeros(1, np.int64), np.zeros(1, np.int64))
-    column = names(depth=False).index(BASELINE)
+    column = feature_names(depth=False).index(BASELINE)
     told = []
     for day in range(70):
         at = START + day * DAY
@@ -107,7 +107,7 @@ def test_others_of_the_site_are_counted_without_the_page_itself() -> None:
     for day in range(10):
         ledger.note(np.array([0, 1]), day * DAY, np.array([True, False]))
     rows = features(ledger, np.array([0, 1]), 10 * DAY)
-    place = names(depth=False).index("site.lately")
+    place = feature_names(depth=False).index("site.lately")
     assert rows[0, place] == pytest.approx(0.0, abs=1e-3)
     assert rows[1, place] == pytest.approx(1.0, abs=1e-3)
 
@@ -123,7 +123,7 @@ def test_trees_as_arrays_say_what_scikit_learn_says() -> None:
     labels = np.nan_to_num(rows[:, 1], nan=0.9) > rng.random(800)
     with threadpool_limits(1):
         model = ensemble.HistGradientBoostingClassifier(max_iter=15, random_state=1).fit(rows, labels)
-    trees = Trees.grown(model, np.arange(4))
+    trees = Trees.from_sklearn(model, np.arange(4))
     np.testing.assert_array_equal(trees.scores(rows), model.decision_function(rows))
     np.testing.assert_allclose(trees.stages(rows)[:, -1], trees.scores(rows))
     np.testing.assert_allclose(trees.first(7).scores(rows), trees.stages(rows)[:, 7])
@@ -309,4 +309,4 @@ def test_ablation_names_every_family() -> None:
     rows = list(ablation(days, 25, range(30, 40), 1, families=("history", "rhythm")))
     assert [row["without"] for row in rows] == ["nothing", "history", "rhythm"]
     assert all(0 <= row["brier"] <= 1 and row["middling"]["accuracy"] is not None for row in rows)
-    assert {name.partition(".")[0] for name in names()} <= set(FAMILIES)
+    assert {name.partition(".")[0] for name in feature_names()} <= set(FAMILIES)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
 from recrawl.errors import UsageError
-from recrawl.learn.pooled.learner import Method, Pooling
+from recrawl.learn.pooled.learner import Method, PooledLearner
 from recrawl.model import Outcomes, Picks
 
 Pick = Literal["best", "coin"]
@@ -75,7 +75,7 @@ class Predicted:
             raise UsageError(f"predicted's explore is a share from 0 to 1, not {explore}")
         self.method = method
         self.retrain = retrain
-        self._pooling = Pooling(self.name, method=method, retrain=retrain)
+        self._pooled = PooledLearner(self.name, method=method, retrain=retrain)
         self.explore = explore
         self.pick = pick
 
@@ -88,7 +88,7 @@ class Predicted:
             return
         new = known[(book.visits[known] == 0) & (book.last_try[known] == -np.inf)]
         old = np.setdiff1d(known, new, assume_unique=True)
-        chance, how = self._pooling.chances(book, old)
+        chance, how = self._pooled.predict(book, old)
         by_chance = min(len(old), round(self.explore * budget))
         room = max(0, budget - len(new) - by_chance)
         order = self._order(chance, rng)
@@ -113,4 +113,4 @@ class Predicted:
 
     def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
         """Keep what was known before the visits with what they found; fit a new model when it is time."""
-        self._pooling.learn(book, seen, at)
+        self._pooled.update(book, seen, at)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from recrawl.crawl.state.load_book import turns
 from recrawl.learn.pooled import model as pooled
-from recrawl.learn.pooled.features import BASELINE, features, names
+from recrawl.learn.pooled.features import BASELINE, feature_names, features
 from recrawl.learn.pooled.ledger import Ledger
 from recrawl.model import Outcome
 from recrawl.record.store import Store
@@ -102,7 +102,7 @@ def chance_of(store: Store, visits: Visits, page: int, now: float) -> Chance:
     rate = float(ledger.changed[others].sum() / compared) if compared else None
     if np.isnan(ledger.last[mine]):
         return Chance(None, "nothing", 0, rate)
-    model = pooled.fit(rows, labels, when, names(depth=False).index(BASELINE), np.random.default_rng(1))
+    model = pooled.fit(rows, labels, when, feature_names(depth=False).index(BASELINE), np.random.default_rng(1))
     asked = features(ledger, np.array([mine]), max(now, float(ledger.last[mine])))
     told = len(model.trees) > 0
     basis = "model" if told else "history" if ledger.compared[mine] else "site"
@@ -134,7 +134,7 @@ def _folded(
     ledger: Ledger, visits: Visits, place: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float64]]:
     """Go through the visits: the rows of features before each, what it found, and when."""
-    width = len(names(depth=False))
+    width = len(feature_names(depth=False))
     rows: list[NDArray[np.float32]] = [np.zeros((0, width), np.float32)]
     labels: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
     when: list[NDArray[np.float64]] = [np.zeros(0)]

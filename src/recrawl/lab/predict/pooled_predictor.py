@@ -56,7 +56,7 @@ def predict(
 ) -> Floats:
     """Page by test day: how likely a change is; not a number before a page's second day."""
     # Products of small matrices: threads that wait for each other would cost more than they bring.
-    with pooled.one_thread():
+    with pooled.single_thread():
         return _predicted(days, train, test_days, seed, without, retrain, most)
 
 
@@ -70,7 +70,7 @@ def _predicted(
     most: int | None,
 ) -> Floats:
     rng = np.random.default_rng([seed, 11])
-    most = min(pooled.MOST_ROWS, max(LEAST_ROWS, ROWS_A_PAGE * len(days))) if most is None else most
+    most = min(pooled.MAX_ROWS, max(LEAST_ROWS, ROWS_A_PAGE * len(days))) if most is None else most
     rows = FeatureRows(days, max(0, test_days.start - train), without)
     chance = np.full((len(days), len(test_days)), np.nan)
     model: pooled.PooledModel | None = None
@@ -119,7 +119,7 @@ class FeatureRows:
         self._surprise: list[Float32s] = []
         self._relatives = Relatives()
         self.kept: list[tuple[int, Ints, Float32s]] = []
-        names = [*pooled_features.names(depth=False), *_MORE]
+        names = [*pooled_features.feature_names(depth=False), *_MORE]
         # By the page's own rate probabilities are calibrated; without rhythms, by one that knows of none.
         own = "history.rate" if "rhythm" in without else pooled_features.BASELINE
         self._used = [place for place, name in enumerate(names) if name == own or name.partition(".")[0] not in without]

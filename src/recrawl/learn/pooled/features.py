@@ -1,9 +1,8 @@
-"""What the `pooled` predictor looks at, from a ledger: one row a page, one column a feature.
+"""The input of the `pooled` model from a ledger: one row per page, one column per feature.
 
-Everything is known before the visit that is to be predicted. What is not known is not a number, which the model takes
-as it is. A page that was downloaded once has a row already: rates are drawn towards what is usual in its directory and
-its site, the more the less they rest on. Families of columns (the word before the point) can be left out to see what
-they are worth.
+All features are known before the visit to predict. An unknown value is NaN, which the model handles. A page that was
+downloaded once already has a row: rates are shrunk towards those of its directory and site, the more so the less data
+they rest on. Families of columns (the part of the name before the dot) can be left out to measure what they contribute.
 """
 
 from __future__ import annotations
@@ -15,41 +14,41 @@ from numpy.typing import ArrayLike, NDArray
 
 from recrawl.columns import DAY, HOUR, Float32s, Floats, Int32s, Ints
 from recrawl.learn.pooled.ledger import (
+    GROUP_HALF_LIVES,
     HALF_LIVES,
-    LONGEST,
-    OF_GROUPS,
+    MAX_DAYS,
     GroupSums,
     Ledger,
-    days_between,
-    fade,
-    hour,
+    covered_days,
+    decay,
+    part_of_day,
     weekday,
 )
 
-RECENT = np.array([1, 7, 14])
-"""Numbers of last visits that are looked at together."""
-LONG = 30
-"""The most visits, and days, that a page's past is looked at by number: a clock that runs on tells of no page."""
+RECENT_VISITS = np.array([1, 7, 14])
+"""Numbers of last visits that the `history.last*` features average over."""
+HISTORY_LIMIT = 30
+"""Cap on the visits and days a feature counts: a value that only grows with time says nothing about a page."""
 BASELINE = "rhythm.weekday"
-"""What is known without a model: the page's own rate, as it is on such a weekday."""
+"""The prediction without a model: the page's own rate, adjusted for the weekday."""
 
 
 @cache
-def names(depth: bool = True) -> tuple[str, ...]:
-    """The columns that `features` makes, in order."""
+def feature_names(depth: bool = True) -> tuple[str, ...]:
+    """The columns of `features`, in order."""
     empty = Ledger.of(np.zeros(0, np.int32), np.zeros(0, np.int64))
     depths = np.zeros(0, np.int32) if depth else None
     return tuple(_columns(empty, np.zeros(0, np.int64), np.zeros(0), depths))
 
 
 def features(ledger: Ledger, pages: Ints, now: ArrayLike, depth: Int32s | None = None) -> Float32s:
-    """One row for each page, as known at `now` (one time, or one for each).
+    """One row per page, as known at `now` (one time, or one per page).
 
     >>> ledger = Ledger.of(np.zeros(1, int), np.zeros(1, int))
     >>> for day in range(3):
     ...     ledger.note(np.array([0]), day * DAY, np.array([True]))
     >>> row = features(ledger, np.array([0]), 3 * DAY)[0]
-    >>> dict(zip(names(depth=False), row.tolist()))["history.last7"]
+    >>> dict(zip(feature_names(depth=False), row.tolist()))["history.last7"]
     1.0
     """
     when = np.broadcast_to(np.asarray(now, np.float64), len(pages))
@@ -61,88 +60,91 @@ def features(ledger: Ledger, pages: Ints, now: ArrayLike, depth: Int32s | None =
 
 
 def _columns(ledger: Ledger, pages: Ints, now: Floats, depth: Int32s | None) -> dict[str, Floats]:
-    """All columns."""
-    usual = (float(ledger.changed.sum()) + 1.0) / (float(ledger.compared.sum()) + 2.0)
-    gap = _usual_gap(ledger)
-    here = _usual_here(ledger, pages, usual, gap)
-    ones = _ones(ledger.bits[pages])
-    rate = _own_rate(ledger, pages, now, here, ones, gap)
-    found = _history(ledger, pages, now, here, rate, ones)
-    found |= _recency(ledger, pages, now)
-    found |= _rhythm(ledger, pages, now, rate)
-    found |= {"calendar.weekday": weekday(now).astype(np.float64), "calendar.hour": now % DAY / HOUR}
-    own = _own_part(ledger, pages, now)
+    """All columns by name."""
+    prior = (float(ledger.changed.sum()) + 1.0) / (float(ledger.compared.sum()) + 2.0)
+    gap = _mean_gap(ledger)
+    page_prior = _group_prior(ledger, pages, prior, gap)
+    ones = _set_bits(ledger.bits[pages])
+    rate = _own_rate(ledger, pages, now, page_prior, ones, gap)
+    columns = _history(ledger, pages, now, page_prior, rate, ones)
+    columns |= _recency(ledger, pages, now)
+    columns |= _rhythm(ledger, pages, now, rate)
+    columns |= {"calendar.weekday": weekday(now).astype(np.float64), "calendar.hour": now % DAY / HOUR}
+    own = _own_share(ledger, pages, now)
     for name, group in (("site", ledger.sites), ("folder", ledger.folders)):
-        found |= _around(name, group, own, pages, now, usual)
-    return found if depth is None else found | {"address.depth": depth[pages].astype(np.float64)}
+        columns |= _group_features(name, group, own, pages, now, prior)
+    return columns if depth is None else columns | {"address.depth": depth[pages].astype(np.float64)}
 
 
-def _drawn(part: ArrayLike, whole: ArrayLike, towards: ArrayLike, weight: float) -> Floats:
-    """A share, drawn towards what is usual as if that had been seen so often."""
-    return np.asarray((np.asarray(part) + weight * np.asarray(towards)) / (np.asarray(whole) + weight), np.float64)
+def _shrunk(part: ArrayLike, whole: ArrayLike, prior: ArrayLike, weight: float) -> Floats:
+    """The share part/whole, shrunk towards a prior that counts as `weight` observations."""
+    return np.asarray((np.asarray(part) + weight * np.asarray(prior)) / (np.asarray(whole) + weight), np.float64)
 
 
-def _usual_here(ledger: Ledger, pages: Ints, usual: float, usual_gap: float) -> Floats:
-    """How often visits find a change in each page's directory, as far as it was watched, in its site, and anywhere.
+def _group_prior(ledger: Ledger, pages: Ints, prior: float, mean_gap: float) -> Floats:
+    """The prior probability that a visit finds a change: shrunk from all pages to the site to the directory.
 
-    Groups know rates per day; what a visit finds is what came since the one before.
+    Groups store rates per day; a visit finds what changed since the visit before.
     """
-    gap = min(max(usual_gap / DAY, 0.1), LONGEST)
-    rate = np.full(len(pages), 1.0 - (1.0 - min(usual, 0.99)) ** (1.0 / gap))
+    gap = min(max(mean_gap / DAY, 0.1), MAX_DAYS)
+    rate = np.full(len(pages), 1.0 - (1.0 - min(prior, 0.99)) ** (1.0 / gap))
     for group in (ledger.sites, ledger.folders):
         changes, days = group.week_changes.sum(axis=1), group.week_days.sum(axis=1)
         number = group.of[pages]
-        rate = _drawn(changes[number], days[number], rate, 2.0)
+        rate = _shrunk(changes[number], days[number], rate, 2.0)
     return np.asarray(1.0 - (1.0 - np.clip(rate, 0.0, 0.99)) ** gap)
 
 
-def _own_rate(ledger: Ledger, pages: Ints, now: Floats, usual: Floats, ones: Ints, usual_gap: float) -> Floats:
-    """The share of its last visits that found a change; more where it was left alone for longer than it used to be.
+def _own_rate(ledger: Ledger, pages: Ints, now: Floats, prior: Floats, ones: Ints, mean_gap: float) -> Floats:
+    """The share of its last visits that found a change, adjusted for how long ago the last visit was.
 
-    Only the last `LONG` visits: a page that fell silent last year is no longer what it was.
+    Only the last `HISTORY_LIMIT` visits count, since older ones say little about a page that has changed its habits.
     """
     compared = ledger.compared[pages]
-    counted = np.minimum(compared, LONG)
-    share = _drawn(ones[:, LONG - 1], counted, usual, 1.0)
-    times = (now - ledger.last[pages]) / _typical_gap(ledger, pages, usual_gap)
-    times = np.minimum(np.maximum(np.where(np.isnan(times), 1.0, times), 0.1), 100.0)
-    return np.asarray(1.0 - (1.0 - share) ** times)
+    counted = np.minimum(compared, HISTORY_LIMIT)
+    share = _shrunk(ones[:, HISTORY_LIMIT - 1], counted, prior, 1.0)
+    gap_ratio = (now - ledger.last[pages]) / _page_gap(ledger, pages, mean_gap)
+    gap_ratio = np.minimum(np.maximum(np.where(np.isnan(gap_ratio), 1.0, gap_ratio), 0.1), 100.0)
+    return np.asarray(1.0 - (1.0 - share) ** gap_ratio)
 
 
-def _typical_gap(ledger: Ledger, pages: Ints, usual: float) -> Floats:
-    """Seconds for which each page is usually left alone; as for all pages where it was visited once."""
+def _page_gap(ledger: Ledger, pages: Ints, mean_gap: float) -> Floats:
+    """Mean seconds between a page's visits; the mean of all pages where it was visited once."""
     compared = ledger.compared[pages]
     watched = np.where(compared > 0, ledger.last[pages] - ledger.first[pages], 0.0)
     own = watched / np.maximum(compared, 1)
-    return np.where(own > 0, own, usual)
+    return np.where(own > 0, own, mean_gap)
 
 
-def _usual_gap(ledger: Ledger) -> float:
-    """The same for all pages together."""
+def _mean_gap(ledger: Ledger) -> float:
+    """Mean seconds between visits over all pages."""
     visits = int(ledger.compared.sum())
     watched = float(np.where(ledger.compared > 0, ledger.last - ledger.first, 0.0).sum())
     return watched / visits if visits and watched > 0 else DAY
 
 
-def _history(ledger: Ledger, pages: Ints, now: Floats, usual: Floats, rate: Floats, ones: Ints) -> dict[str, Floats]:
-    """How often it changed: of all visits, of the last few, in the last few days."""
+def _history(ledger: Ledger, pages: Ints, now: Floats, prior: Floats, rate: Floats, ones: Ints) -> dict[str, Floats]:
+    """How often it changed: over all visits, the last few visits, and the last few days."""
     compared = ledger.compared[pages]
-    many = np.maximum(np.minimum(compared[:, None], RECENT), 1)
-    recent = np.where(compared[:, None] > 0, ones[:, RECENT - 1] / many, usual[:, None])
-    lately = _drawn(ledger.changes[pages], ledger.days[pages], usual[:, None], 0.5)
-    found: dict[str, Floats] = {"history.rate": rate, "history.visits": np.minimum(compared, LONG).astype(np.float64)}
-    found |= {f"history.last{visits}": column for visits, column in zip(RECENT, recent.T, strict=True)}
-    found |= {f"history.days{life:g}": column for life, column in zip(HALF_LIVES, lately.T, strict=True)}
-    # The chance of one change or more since the last visit, if they came at the page's mean rate.
+    counted = np.maximum(np.minimum(compared[:, None], RECENT_VISITS), 1)
+    recent = np.where(compared[:, None] > 0, ones[:, RECENT_VISITS - 1] / counted, prior[:, None])
+    faded = _shrunk(ledger.changes[pages], ledger.days[pages], prior[:, None], 0.5)
+    columns: dict[str, Floats] = {
+        "history.rate": rate,
+        "history.visits": np.minimum(compared, HISTORY_LIMIT).astype(np.float64),
+    }
+    columns |= {f"history.last{visits}": column for visits, column in zip(RECENT_VISITS, recent.T, strict=True)}
+    columns |= {f"history.days{life:g}": column for life, column in zip(HALF_LIVES, faded.T, strict=True)}
+    # The probability of at least one change since the last visit, for a Poisson process at the page's mean rate.
     gap = (now - ledger.last[pages]) / DAY
-    found["history.poisson"] = -np.expm1(-found["history.days60"] * np.maximum(gap, 0.0))
-    return found
+    columns["history.poisson"] = -np.expm1(-columns["history.days60"] * np.maximum(gap, 0.0))
+    return columns
 
 
-def _ones(bits: NDArray[np.uint32]) -> Ints:
-    """Row by number of bits: how many of the lowest so many are set.
+def _set_bits(bits: NDArray[np.uint32]) -> Ints:
+    """Row by n: how many of the lowest n + 1 bits are set.
 
-    >>> _ones(np.array([0b1011], np.uint32))[0, [0, 1, 2, 31]].tolist()
+    >>> _set_bits(np.array([0b1011], np.uint32))[0, [0, 1, 2, 31]].tolist()
     [1, 2, 2, 3]
     """
     bytes_ = bits.astype("<u4").view(np.uint8).reshape(len(bits), 4)
@@ -150,75 +152,76 @@ def _ones(bits: NDArray[np.uint32]) -> Ints:
 
 
 def _recency(ledger: Ledger, pages: Ints, now: Floats) -> dict[str, Floats]:
-    """How long ago, in days, and how long it usually takes the page to change.
+    """Days since the last visit, change and first visit, and the page's mean change interval.
 
-    A page that never changed has been as it is for as long as it is known: a newborn is not one that rests for good.
+    For a page that never changed, the time since the first visit counts, so that a new page does not look like an old
+    static one.
     """
     never = np.isnan(ledger.last_change[pages])
-    since = (now - np.where(never, ledger.first[pages], ledger.last_change[pages])) / DAY
-    watched = np.where(never, since, (ledger.last_change[pages] - ledger.first[pages]) / DAY)
-    usually = watched / np.maximum(ledger.changed[pages], 1)
+    elapsed = (now - np.where(never, ledger.first[pages], ledger.last_change[pages])) / DAY
+    watched = np.where(never, elapsed, (ledger.last_change[pages] - ledger.first[pages]) / DAY)
+    interval = watched / np.maximum(ledger.changed[pages], 1)
     return {
         "recency.visit": (now - ledger.last[pages]) / DAY,
-        "recency.change": np.minimum(since, 2 * LONG),
-        "recency.first": np.minimum((now - ledger.first[pages]) / DAY, LONG),
-        "recency.interval": usually,
+        "recency.change": np.minimum(elapsed, 2 * HISTORY_LIMIT),
+        "recency.first": np.minimum((now - ledger.first[pages]) / DAY, HISTORY_LIMIT),
+        "recency.interval": interval,
     }
 
 
 def _rhythm(ledger: Ledger, pages: Ints, now: Floats, rate: Floats) -> dict[str, Floats]:
-    """The page's own rates on the weekdays, and at the hour, that lie since the last visit.
+    """The page's own rates on the weekdays since the last visit, and at the current part of the day.
 
-    A weekday's counts reach far back; so they say how it differs from the page's other days, and the rate of late says
-    from what.
+    Weekday counts reach far back, so they only say how a weekday differs from the page's other days; the recent rate
+    gives the level.
     """
-    many = days_between((now - ledger.last[pages]) / DAY)
-    week = ledger.week_changes[pages].sum(axis=1) / np.maximum(ledger.week_days[pages].sum(axis=1), 1e-3)
-    quiet, usual = np.ones(len(pages)), np.ones(len(pages))
-    for back in range(int(many.max(initial=0))):
-        day, told = weekday(now - back * DAY), many > back
-        here = _drawn(ledger.week_changes[pages, day], ledger.week_days[pages, day], week, 2.0)
-        quiet = np.where(told, quiet * (1.0 - np.minimum(here, 1.0)), quiet)
-        usual = np.where(told, usual * (1.0 - np.minimum(week, 1.0)), usual)
-    beyond = _log_odds(1.0 - quiet) - _log_odds(1.0 - usual)
+    days = covered_days((now - ledger.last[pages]) / DAY)
+    mean_rate = ledger.week_changes[pages].sum(axis=1) / np.maximum(ledger.week_days[pages].sum(axis=1), 1e-3)
+    no_change, unchanged = np.ones(len(pages)), np.ones(len(pages))
+    for back in range(int(days.max(initial=0))):
+        day, covered = weekday(now - back * DAY), days > back
+        day_rate = _shrunk(ledger.week_changes[pages, day], ledger.week_days[pages, day], mean_rate, 2.0)
+        no_change = np.where(covered, no_change * (1.0 - np.minimum(day_rate, 1.0)), no_change)
+        unchanged = np.where(covered, unchanged * (1.0 - np.minimum(mean_rate, 1.0)), unchanged)
+    excess = _log_odds(1.0 - no_change) - _log_odds(1.0 - unchanged)
     last = ledger.week_last[pages, weekday(now)].astype(np.float64)
-    part = hour(now)
+    part = part_of_day(now)
     visits = ledger.hour_visits[pages]
-    at_hour = _drawn(ledger.hour_changes[pages, part], visits[np.arange(len(pages)), part], rate, 2.0)
+    at_hour = _shrunk(ledger.hour_changes[pages, part], visits[np.arange(len(pages)), part], rate, 2.0)
     return {
-        "rhythm.weekday": 1.0 / (1.0 + np.exp(-_log_odds(rate) - beyond)),
-        "rhythm.beyond": beyond,
+        "rhythm.weekday": 1.0 / (1.0 + np.exp(-_log_odds(rate) - excess)),
+        "rhythm.beyond": excess,
         "rhythm.last": np.where(np.isnan(last), rate, last),
         "rhythm.hour": np.where(visits.sum(axis=1) > 0, at_hour, np.nan),
     }
 
 
-def _log_odds(chance: Floats) -> Floats:
-    kept = np.minimum(np.maximum(chance, 0.02), 0.98)
-    return np.asarray(np.log(kept / (1.0 - kept)))
+def _log_odds(probability: Floats) -> Floats:
+    clipped = np.minimum(np.maximum(probability, 0.02), 0.98)
+    return np.asarray(np.log(clipped / (1.0 - clipped)))
 
 
-def _own_part(ledger: Ledger, pages: Ints, now: Floats) -> tuple[Float32s, Float32s]:
-    """What of the sums of its groups is the page's own: changes, and days."""
-    since = now - ledger.last[pages]
-    left = fade(np.maximum(np.where(np.isnan(since), np.inf, since), 0.0), HALF_LIVES[OF_GROUPS])
-    return ledger.changes[pages][:, OF_GROUPS] * left, ledger.days[pages][:, OF_GROUPS] * left
+def _own_share(ledger: Ledger, pages: Ints, now: Floats) -> tuple[Float32s, Float32s]:
+    """The page's own part of the sums of its groups: changes, and days."""
+    elapsed = now - ledger.last[pages]
+    left = decay(np.maximum(np.where(np.isnan(elapsed), np.inf, elapsed), 0.0), HALF_LIVES[GROUP_HALF_LIVES])
+    return ledger.changes[pages][:, GROUP_HALF_LIVES] * left, ledger.days[pages][:, GROUP_HALF_LIVES] * left
 
 
-def _around(
-    name: str, group: GroupSums, own: tuple[Float32s, Float32s], pages: Ints, now: Floats, usual: float
+def _group_features(
+    name: str, group: GroupSums, own: tuple[Float32s, Float32s], pages: Ints, now: Floats, prior: float
 ) -> dict[str, Floats]:
-    """What the other pages of its site or directory did lately, and what they do on such a weekday."""
+    """Recent rates of the other pages of its site or directory, and the group's rate on this weekday."""
     number = group.of[pages]
-    left = fade(np.maximum(now - group.time[number], 0.0), HALF_LIVES[OF_GROUPS])
+    left = decay(np.maximum(now - group.time[number], 0.0), HALF_LIVES[GROUP_HALF_LIVES])
     changes = group.changes[number] * left - own[0]
     days = group.days[number] * left - own[1]
-    others = np.where(days > 1e-3, np.maximum(changes, 0.0) / np.maximum(days, 1e-3), np.nan)
-    week = _drawn(group.week_changes, group.week_days, usual, 1.0)
-    today = week[number, weekday(now)]
+    other_rate = np.where(days > 1e-3, np.maximum(changes, 0.0) / np.maximum(days, 1e-3), np.nan)
+    by_weekday = _shrunk(group.week_changes, group.week_days, prior, 1.0)
+    weekday_rate = by_weekday[number, weekday(now)]
     return {
-        f"{name}.now": others[:, 0].astype(np.float64),
-        f"{name}.lately": others[:, 1].astype(np.float64),
-        f"{name}.weekday": today,
-        f"{name}.beyond": today - week.mean(axis=1)[number],
+        f"{name}.now": other_rate[:, 0].astype(np.float64),
+        f"{name}.lately": other_rate[:, 1].astype(np.float64),
+        f"{name}.weekday": weekday_rate,
+        f"{name}.beyond": weekday_rate - by_weekday.mean(axis=1)[number],
     }

@@ -1,14 +1,14 @@
-"""What is kept of every page's visits for the `pooled` predictor: sums that fade, counts by weekday, a bit a visit.
+"""Visit statistics of every page for the `pooled` predictor: decaying sums, counts by weekday, one bit per visit.
 
     ledger = Ledger.of(site, folder)
-    rows = features(ledger, pages, now)      # what is known before the visits (see `pooled_features`)
-    ledger.note(pages, at, changed)          # then what they brought
+    rows = features(ledger, pages, now)      # what is known before the visits (see `features`)
+    ledger.note(pages, at, changed)          # then what the visits found
 
-It is a fold over visits, in the lab as live: what is known at a time follows from the visits before it and nothing
-else, so a prediction cannot see the future. Its size does not grow with the visits: about 190 bytes a page.
+The ledger is a fold over visits, in the lab as live: its state at a time follows from the visits before it alone, so a
+prediction cannot see the future. Its size does not grow with the number of visits: about 190 bytes per page.
 
-A page that was not visited for k days may have changed on any of them. So a visit tells of the last k days (at most
-seven), each counted from the visit's own hour back: of daily visits each tells of one weekday, whole and unmixed.
+A page that was not visited for k days may have changed on any of them. So a visit covers the last k days (at most
+seven), counted back from the hour of the visit; each daily visit covers exactly one weekday.
 """
 
 from __future__ import annotations
@@ -23,92 +23,93 @@ from numpy.typing import ArrayLike, NDArray
 from recrawl.columns import DAY, Flags, Float32s, Floats, Int32s, Ints
 
 HALF_LIVES = np.array([1.0, 3.0, 10.0, 60.0])
-"""In days: the sums of a page fade so fast."""
-OF_GROUPS = np.array([0, 2])
-"""Which of them sites and directories have too."""
-LONGEST = 7.0
-"""Days without a visit count for no more than this."""
-_WEEKLY = 0.9
-"""What a weekday's counts keep from week to week."""
-_HOURLY = 0.97
-HOURS = 4
-"""Parts of a day that are told apart."""
-_SHORT = 0.75
-"""Visits that come sooner after the last, in days, tell of a part of the day."""
+"""Half-lives of a page's decaying sums, in days."""
+GROUP_HALF_LIVES = np.array([0, 2])
+"""Indices of the half-lives that sites and directories have sums for."""
+MAX_DAYS = 7.0
+"""A longer gap between visits counts as this many days."""
+_WEEKDAY_DECAY = 0.9
+"""Factor applied to a weekday's counts at each new observation of it."""
+_HOUR_DECAY = 0.97
+"""The same for the parts of a day."""
+DAY_PARTS = 4
+"""Parts into which a day is divided."""
+_SHORT_GAP = 0.75
+"""Only visits within this many days of the last one count for the parts of the day."""
 
 
 @dataclass(slots=True)
 class GroupSums:
-    """Sites, or directories: the sums of all their pages, each as of the group's own time."""
+    """Sums over all pages of each site, or of each directory, decayed to the group's own time."""
 
     of: Ints
     """One per page: its group."""
     time: Floats
     changes: Float32s
     days: Float32s
-    """Days that pages were watched, fading as the changes do: their quotient is a rate per page and day."""
+    """Days of observation, decaying like the changes: changes / days is a rate per page and day."""
     week_changes: Float32s
     week_days: Float32s
 
     @classmethod
     def blank(cls, of: NDArray[Any]) -> Self:
         """Groups of pages that were never visited."""
-        many = int(of.max(initial=-1)) + 1
+        count = int(of.max(initial=-1)) + 1
 
         def zeros(width: int) -> Float32s:
-            return np.zeros((many, width), np.float32)
+            return np.zeros((count, width), np.float32)
 
         return cls(
             of.astype(np.int64),
-            np.zeros(many),
-            zeros(len(OF_GROUPS)),
-            zeros(len(OF_GROUPS)),
+            np.zeros(count),
+            zeros(len(GROUP_HALF_LIVES)),
+            zeros(len(GROUP_HALF_LIVES)),
             zeros(7),
             zeros(7),
         )
 
     def note(self, pages: Ints, at: Floats, changed: Float32s, watched: Float32s) -> None:
-        """Take in visits of pages."""
+        """Add visits of pages."""
         group = self.of[pages]
         then = self.time.copy()
-        order = np.argsort(at, kind="stable")  # of the times of one group the last stays
+        order = np.argsort(at, kind="stable")  # so that the last visit of a group sets its time
         then[group[order]] = np.maximum(then[group[order]], at[order])
-        keep = fade(then - self.time, HALF_LIVES[OF_GROUPS])
-        self.changes *= keep
-        self.days *= keep
+        kept_share = decay(then - self.time, HALF_LIVES[GROUP_HALF_LIVES])
+        self.changes *= kept_share
+        self.days *= kept_share
         self.time[:] = then
-        many = len(self.time)
-        self.changes += np.bincount(group, changed, many).astype(np.float32)[:, None]
-        self.days += np.bincount(group, watched, many).astype(np.float32)[:, None]
+        count = len(self.time)
+        self.changes += np.bincount(group, changed, count).astype(np.float32)[:, None]
+        self.days += np.bincount(group, watched, count).astype(np.float32)[:, None]
 
     def note_weekday(self, pages: Ints, weekday: Ints, share: Float32s) -> None:
-        """Take in what visits say of one day each."""
-        cell, many = self.of[pages] * 7 + weekday, self.week_days.size
-        self.week_changes += np.bincount(cell, share, many).astype(np.float32).reshape(-1, 7)
-        self.week_days += np.bincount(cell, minlength=many).astype(np.float32).reshape(-1, 7)
+        """Add one observed day per visit."""
+        cell, count = self.of[pages] * 7 + weekday, self.week_days.size
+        self.week_changes += np.bincount(cell, share, count).astype(np.float32).reshape(-1, 7)
+        self.week_days += np.bincount(cell, minlength=count).astype(np.float32).reshape(-1, 7)
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Columns over pages. Times are seconds since 1970, UTC; not a number where something never happened."""
+    """Columns over pages. Times are seconds since 1970, UTC; NaN where an event never happened."""
 
     first: Floats
     last: Floats
     last_change: Floats
     compared: Int32s
-    """Visits that could be compared with one before."""
+    """Visits that could be compared with an earlier one."""
     changed: Int32s
     bits: NDArray[np.uint32]
-    """The last 32 compared visits, the newest in the lowest bit: whether they found a change."""
+    """Whether each of the last 32 compared visits found a change; the newest is the lowest bit."""
     changes: Float32s
-    """Page by half-life: changes found, fading; as of `last`."""
+    """Page by half-life: changes found, decayed to `last`."""
     days: Float32s
-    """The same of the days that the visits tell of."""
+    """Page by half-life: days covered by visits, decayed to `last`."""
     week_changes: Float32s
     """Page by weekday, Monday first."""
     week_days: Float32s
     week_last: Float32s
-    """What was found the last time that a visit told of this weekday."""
+    """The result of the last visit that covered this weekday."""
     hour_changes: Float32s
     hour_visits: Float32s
     sites: GroupSums
@@ -122,7 +123,7 @@ class Ledger:
         def zeros(width: int) -> Float32s:
             return np.zeros((pages, width), np.float32)
 
-        halves = len(HALF_LIVES)
+        half_lives = len(HALF_LIVES)
         return cls(
             first=np.full(pages, np.nan),
             last=np.full(pages, np.nan),
@@ -130,13 +131,13 @@ class Ledger:
             compared=np.zeros(pages, np.int32),
             changed=np.zeros(pages, np.int32),
             bits=np.zeros(pages, np.uint32),
-            changes=zeros(halves),
-            days=zeros(halves),
+            changes=zeros(half_lives),
+            days=zeros(half_lives),
             week_changes=zeros(7),
             week_days=zeros(7),
             week_last=np.full((pages, 7), np.nan, np.float32),
-            hour_changes=zeros(HOURS),
-            hour_visits=zeros(HOURS),
+            hour_changes=zeros(DAY_PARTS),
+            hour_visits=zeros(DAY_PARTS),
             sites=GroupSums.blank(site),
             folders=GroupSums.blank(folder),
         )
@@ -145,7 +146,7 @@ class Ledger:
         return len(self.first)
 
     def note(self, pages: Ints, at: ArrayLike, changed: Flags) -> None:
-        """Take in visits that said something, each page once; what a page's first visit found is not looked at.
+        """Add successful visits, each page at most once; whether a page's first visit found a change is ignored.
 
         >>> ledger = Ledger.of(np.zeros(2, int), np.zeros(2, int))
         >>> ledger.note(np.array([0, 1]), 0.0, np.array([True, True]))
@@ -161,8 +162,8 @@ class Ledger:
         if not len(pages):
             return
         gap = np.maximum((when - self.last[pages]) / DAY, 0.0)
-        hit, watched = found.astype(np.float32), np.minimum(gap, LONGEST).astype(np.float32)
-        self._fade(pages, gap, hit, watched)
+        hit, watched = found.astype(np.float32), np.minimum(gap, MAX_DAYS).astype(np.float32)
+        self._note_sums(pages, gap, hit, watched)
         self._note_weekdays(pages, when, gap, hit)
         self._note_hours(pages, when, gap, hit)
         for group in (self.sites, self.folders):
@@ -173,56 +174,56 @@ class Ledger:
         self.last[pages] = when
         self.last_change[pages[found]] = when[found]
 
-    def _fade(self, pages: Ints, gap: Floats, hit: Float32s, watched: Float32s) -> None:
-        keep = fade(gap * DAY, HALF_LIVES)
-        self.changes[pages] = self.changes[pages] * keep + hit[:, None]
-        self.days[pages] = self.days[pages] * keep + watched[:, None]
+    def _note_sums(self, pages: Ints, gap: Floats, hit: Float32s, watched: Float32s) -> None:
+        kept_share = decay(gap * DAY, HALF_LIVES)
+        self.changes[pages] = self.changes[pages] * kept_share + hit[:, None]
+        self.days[pages] = self.days[pages] * kept_share + watched[:, None]
 
     def _note_weekdays(self, pages: Ints, when: Floats, gap: Floats, hit: Float32s) -> None:
-        many = days_between(gap)
-        for back in range(int(many.max())):
-            told = many > back
-            page, share = pages[told], np.asarray(hit[told] / many[told], np.float32)
-            day = weekday(when[told] - back * DAY)
-            self.week_changes[page, day] = self.week_changes[page, day] * np.float32(_WEEKLY) + share
-            self.week_days[page, day] = self.week_days[page, day] * np.float32(_WEEKLY) + 1
+        count = covered_days(gap)
+        for back in range(int(count.max())):
+            covered = count > back
+            page, share = pages[covered], np.asarray(hit[covered] / count[covered], np.float32)
+            day = weekday(when[covered] - back * DAY)
+            self.week_changes[page, day] = self.week_changes[page, day] * np.float32(_WEEKDAY_DECAY) + share
+            self.week_days[page, day] = self.week_days[page, day] * np.float32(_WEEKDAY_DECAY) + 1
             self.week_last[page, day] = share
             for group in (self.sites, self.folders):
                 group.note_weekday(page, day, share)
 
     def _note_hours(self, pages: Ints, when: Floats, gap: Floats, hit: Float32s) -> None:
-        short = gap < _SHORT
+        short = gap < _SHORT_GAP
         if not short.any():
             return
-        page, part = pages[short], hour(when[short])
-        self.hour_changes[page, part] = self.hour_changes[page, part] * np.float32(_HOURLY) + hit[short]
-        self.hour_visits[page, part] = self.hour_visits[page, part] * np.float32(_HOURLY) + 1
+        page, part = pages[short], part_of_day(when[short])
+        self.hour_changes[page, part] = self.hour_changes[page, part] * np.float32(_HOUR_DECAY) + hit[short]
+        self.hour_visits[page, part] = self.hour_visits[page, part] * np.float32(_HOUR_DECAY) + 1
 
-    # -- as arrays, for a policy's memory -----------------------------------------------------------------------
+    # -- storage ------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that it holds, by name. Which group a page is in is not: the book says so."""
+        """All arrays by name. The group of each page is left out, since the book has it."""
         flat: dict[str, NDArray[Any]] = {}
         for item in fields(self):
             part = getattr(self, item.name)
             if isinstance(part, GroupSums):
-                flat |= {f"{item.name}.{inner.name}": getattr(part, inner.name) for inner in fields(part)[1:]}
+                flat |= {f"{item.name}.{field.name}": getattr(part, field.name) for field in fields(part)[1:]}
             else:
                 flat[item.name] = part
         return flat
 
     @classmethod
-    def restored(cls, kept: Mapping[str, NDArray[Any]], site: NDArray[Any], folder: NDArray[Any]) -> Self:
-        """From arrays that were kept when there were fewer pages, or as many."""
+    def restored(cls, stored_arrays: Mapping[str, NDArray[Any]], site: NDArray[Any], folder: NDArray[Any]) -> Self:
+        """A ledger from the result of `arrays`, stored when there were as many pages or fewer."""
         ledger = cls.of(site, folder)
         for name, column in ledger.arrays().items():
-            old = kept[name][: len(column)]
-            column[: len(old)] = old
+            stored = stored_arrays[name][: len(column)]
+            column[: len(stored)] = stored
         return ledger
 
 
-def fade(seconds: Floats, half_lives: Floats) -> Float32s:
-    """What is left of a sum after so long; one column a half-life."""
+def decay(seconds: Floats, half_lives: Floats) -> Float32s:
+    """The factor by which sums decay over these seconds; one column per half-life."""
     return np.exp2(seconds[:, None] * (-1.0 / DAY / half_lives)).astype(np.float32)
 
 
@@ -236,12 +237,12 @@ def weekday(at: Floats) -> Ints:
     return day
 
 
-def hour(at: Floats) -> Ints:
-    """Which part of the day."""
-    part: Ints = np.floor(at % DAY / DAY * HOURS).astype(np.int64)
+def part_of_day(at: Floats) -> Ints:
+    """The index of the part of the day."""
+    part: Ints = np.floor(at % DAY / DAY * DAY_PARTS).astype(np.int64)
     return part
 
 
-def days_between(gap: Floats) -> Ints:
-    """Of how many days a visit tells, given the days since the one before."""
-    return np.fmin(np.fmax(np.round(gap), 1.0), LONGEST).astype(np.int64)  # what is not a number counts as one
+def covered_days(gap: Floats) -> Ints:
+    """How many days a visit covers, given the days since the visit before."""
+    return np.fmin(np.fmax(np.round(gap), 1.0), MAX_DAYS).astype(np.int64)  # NaN counts as one

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.learn.chunks import AnyFloats, Floats, by_parts
 from recrawl.learn.chunks import Pages as AnyPages
-from recrawl.learn.pooled.learner import Pooling
+from recrawl.learn.pooled.learner import PooledLearner
 from recrawl.learn.rates.poisson import PoissonRate
 from recrawl.learn.shocks.change_model import ChangeModel
 from recrawl.learn.shocks.hubs import hubs
@@ -108,18 +108,18 @@ class PooledExpert:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._pooling = Pooling("shock.pooled")
+        self._pooled = PooledLearner("shock.pooled")
 
     def chance(self, pages: Pages) -> AnyFloats:
         """As it sees them."""
-        return self._pooling.chances(self._book, pages)[0]
+        return self._pooled.predict(self._book, pages)[0]
 
     def observe(self, pages: Pages, changed: NDArray[np.bool_]) -> None:
         """It learns between cycles only."""
 
     def learn(self, seen: Outcomes, at: Floats) -> None:
         """A whole cycle."""
-        self._pooling.learn(self._book, seen, at)
+        self._pooled.update(self._book, seen, at)
 
 
 def _by_links(book: Book) -> Expert:
