@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from recrawl.lab.predict.days import Days, observed
-from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, judge_of
+from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, day_classifier
 from recrawl.learn.experts.features import FeatureWindow, Observations, own_features
 
 PAGES = 54_816
@@ -57,7 +57,7 @@ def experts(pages: int = PAGES, days: int = DAYS, workers: int = 2) -> dict[str,
 
     def part(start: int) -> float:
         targets = np.arange(start, min(start + AT_ONCE, pages))
-        judge = judge_of(features, diary, setting, FeatureWindow(), chosen, targets, 1.0)
+        judge = day_classifier(features, diary, setting, FeatureWindow(), chosen, targets, 1.0)
         says, _ = judge(short.seen.shape[1] - 1)
         return float((says == world.changed[targets, -1]).sum())
 

@@ -38,7 +38,7 @@ def pooled(pages: int = PAGES, days: int = DAYS) -> dict[str, float]:
     began, cpu = time.perf_counter(), time.process_time()
     rows = FeatureRows(world, 0)
     for day in range(last):
-        rows.take(day, share, rng)
+        rows.advance(day, share, rng)
     gone_through = time.perf_counter()
     model = rows.fitted(rng)
     trained, worked = time.perf_counter(), time.process_time()
@@ -50,7 +50,7 @@ def pooled(pages: int = PAGES, days: int = DAYS) -> dict[str, float]:
     return {
         "pages": pages,
         "days": days,
-        "rows learned from": sum(len(kept[1]) for kept in rows.kept),
+        "rows learned from": sum(len(kept[1]) for kept in rows.training_rows),
         "trees": len(model.trees),
         "seconds, going through the days": gone_through - began,
         "seconds, fitting": trained - gone_through,

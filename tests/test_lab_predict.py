@@ -15,20 +15,21 @@ from numpy.typing import NDArray
 
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats.archive import SCHEMA
-from recrawl.lab.predict.days import Days, days_of, labels
+from recrawl.lab.predict.archive_days import read_days
+from recrawl.lab.predict.days import Days, labels
+from recrawl.lab.predict.evaluation import evaluate, evaluate_predictions, often_flipping, predictable_days
 from recrawl.lab.predict.methods import (
     EXPERTS,
     METHODS,
     Predictions,
     PredictionSetting,
     frequency,
-    observations,
     predict,
-    sampled,
+    random_observations,
+    sample_pages,
 )
 from recrawl.lab.predict.planted_world import Planted, PlantedWorld, planted
-from recrawl.lab.predict.protocol import flipping, last_days, outcome, run
-from recrawl.lab.predict.scores import auc, calibration, paired, scored
+from recrawl.lab.predict.scores import auc, calibration, paired, score_predictions
 from tests.complaints import complaint
 from tests.test_cli_shape import sub
 
@@ -73,7 +74,7 @@ PAGES: dict[str, dict[int, str | None]] = {
 
 
 def test_days_of_an_archive(tmp_path: Path) -> None:
-    days = days_of([archive(tmp_path, PAGES)])
+    days = read_days([archive(tmp_path, PAGES)])
     assert days.urls == sorted(PAGES)
     assert days.seen.astype(int).tolist() == [[1, 1, 1, 1, 1], [0, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
     assert days.changed.astype(int).tolist() == [[0, 0, 1, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
@@ -88,16 +89,16 @@ def test_days_of_an_archive(tmp_path: Path) -> None:
 
 def test_times_beside_the_archive_are_kept(tmp_path: Path) -> None:
     file = archive(tmp_path, PAGES, f"{START + DAY}\n{START + 4 * DAY}\n")
-    days = days_of([file])
+    days = read_days([file])
     assert days.times.tolist() == [START + DAY, START + 4 * DAY]
     assert days.changed.astype(int).tolist() == [[0, 1], [0, 0], [0, 0]]
     file.with_suffix(".times").write_text("soon")
-    with pytest.raises(BadArchive, match="a time a line"):
-        days_of([file])
+    with pytest.raises(BadArchive, match="one time per line"):
+        read_days([file])
 
 
 def test_a_new_link_is_a_label(tmp_path: Path) -> None:
-    days = days_of([archive(tmp_path, PAGES)], "new-link")
+    days = read_days([archive(tmp_path, PAGES)], "new-link")
     assert days.changed.astype(int)[0].tolist() == [0, 0, 0, 0, 1]  # /x was linked from the start
     assert not days.changed[1:].any()
 
@@ -105,29 +106,29 @@ def test_a_new_link_is_a_label(tmp_path: Path) -> None:
 def test_a_change_of_relevance_is_a_label(tmp_path: Path) -> None:
     queries = tmp_path / "queries.txt"
     queries.write_text("three\n\n+one +two\n")
-    days = days_of([archive(tmp_path, PAGES)], f"relevance:{queries}")
+    days = read_days([archive(tmp_path, PAGES)], f"relevance:{queries}")
     assert days.changed.astype(int)[0].tolist() == [0, 0, 1, 0, 0]
     queries.write_text("\n")
     with pytest.raises(UsageError, match="holds no query"):
-        days_of([archive(tmp_path, PAGES)], f"relevance:{queries}")
+        read_days([archive(tmp_path, PAGES)], f"relevance:{queries}")
 
 
 @pytest.mark.parametrize("label", ["divergence:0.3", "significant"])
 def test_steps_are_labels(tmp_path: Path, label: str) -> None:
     many = "common words that stand there often " * 60
     states: dict[int, str | None] = {0: many, 1: many + " more", 2: "quite another text of its own " * 9, 3: ""}
-    days = days_of([archive(tmp_path, {"https://a.example/": states})], label)
+    days = read_days([archive(tmp_path, {"https://a.example/": states})], label)
     assert days.changed[0, :3].tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("label", ["", "texts", "divergence:2", "relevance:nowhere.txt"])
 def test_what_is_no_label_is_refused(tmp_path: Path, label: str) -> None:
     with pytest.raises(UsageError):
-        days_of([archive(tmp_path, PAGES)], label)
+        read_days([archive(tmp_path, PAGES)], label)
 
 
 def test_visits_are_all_that_is_known(world: PlantedWorld) -> None:
-    where = observations(world.days, 0.5, seed=1)
+    where = random_observations(world.days, 0.5, seed=1)
     known = world.days.visited(where)
     assert known.seen.mean() == pytest.approx(0.5, abs=0.05)
     assert not (known.changed & ~known.seen).any()
@@ -151,13 +152,13 @@ def test_frequency_is_the_share_in_the_window(world: PlantedWorld) -> None:
 @pytest.mark.parametrize("observe", [1.0, 0.6])
 def test_the_future_does_not_change_a_prediction(world: PlantedWorld, method: str, observe: float) -> None:
     """Days from the test day on are put in another order, pages and all: predictions for it stay as they are."""
-    days = world.days if observe == 1 else world.days.visited(observations(world.days, observe, 3))
+    days = world.days if observe == 1 else world.days.visited(random_observations(world.days, observe, 3))
     setting = PredictionSetting(method, k=4, train=25)
     other = scrambled(days, 40, np.random.default_rng(1))
     assert (other.changed[:, 40:] != days.changed[:, 40:]).any()
     now, then = (predict(it, setting, range(39, 41)) for it in (days, other))
-    np.testing.assert_array_equal(now.chance, then.chance)
-    np.testing.assert_array_equal(now.says, then.says)
+    np.testing.assert_array_equal(now.probability, then.probability)
+    np.testing.assert_array_equal(now.decision, then.decision)
 
 
 def scrambled(days: Days, start: int, rng: np.random.Generator) -> Days:
@@ -179,7 +180,7 @@ def test_related_pages_help_where_they_lead(world: PlantedWorld) -> None:
     followers = (world.kind == 0) & (np.arange(len(world.kind)) - world.leader >= 3)
     over = range(45, 60)
     score = {
-        method: np.nanmean(run(world.days, PredictionSetting(method, k=4, train=40), over).by_page()[followers])
+        method: np.nanmean(evaluate(world.days, PredictionSetting(method, k=4, train=40), over).by_page()[followers])
         for method in ("frequency", "2d", "3d", "union")
     }
     assert score["3d"] > max(score["frequency"], score["2d"]) + 0.2
@@ -187,7 +188,7 @@ def test_related_pages_help_where_they_lead(world: PlantedWorld) -> None:
 
 
 def test_chances_are_calibrated(world: PlantedWorld) -> None:
-    found = run(world.days, PredictionSetting("union", k=4, train=30), range(35, 60)).summary()
+    found = evaluate(world.days, PredictionSetting("union", k=4, train=30), range(35, 60)).summary()
     assert found["calibration_error"] < 0.1
     assert found["brier"] < 0.25
     assert found["auc"] > 0.6
@@ -214,15 +215,15 @@ def test_bad_pages_are_predicted_or_counted(world: PlantedWorld, method: str) ->
                   changed=changed, labelled=labelled)  # fmt: skip
     over = range(40, 44)
     found = predict(bad, PredictionSetting(method, k=4, train=25), over)
-    assert np.isnan(found.chance[0]).all()
-    assert np.isnan(found.chance[1]).all()
-    assert np.isfinite(found.chance[2:]).all()
-    assert (found.chance[3] < 0.5).all()
-    assert not found.says[3].any()
-    assert (found.chance[4] > 0.5).all()
-    assert found.says[4].all()
-    assert ((found.chance[2:] >= 0) & (found.chance[2:] <= 1)).all()
-    assert outcome(days, found, over).unknown == 8
+    assert np.isnan(found.probability[0]).all()
+    assert np.isnan(found.probability[1]).all()
+    assert np.isfinite(found.probability[2:]).all()
+    assert (found.probability[3] < 0.5).all()
+    assert not found.decision[3].any()
+    assert (found.probability[4] > 0.5).all()
+    assert found.decision[4].all()
+    assert ((found.probability[2:] >= 0) & (found.probability[2:] <= 1)).all()
+    assert evaluate_predictions(days, found, over).missing == 8
 
 
 def test_a_page_that_was_not_seen_yesterday_falls_back_to_its_frequency(world: PlantedWorld) -> None:
@@ -231,7 +232,7 @@ def test_a_page_that_was_not_seen_yesterday_falls_back_to_its_frequency(world: P
     found = predict(world.days.visited(where), PredictionSetting("2d", train=25), range(40, 41))
     assert found.fallback[:, 0].tolist() == [page == 7 for page in range(len(where))]
     changes = world.days.visited(where).changed[7, 15:40].sum()
-    assert found.chance[7, 0] == pytest.approx((changes + 1) / (24 + 2))  # Laplace's rule
+    assert found.probability[7, 0] == pytest.approx((changes + 1) / (24 + 2))  # Laplace's rule
 
 
 def test_settings_that_cannot_be_are_refused(world: PlantedWorld) -> None:
@@ -240,12 +241,12 @@ def test_settings_that_cannot_be_are_refused(world: PlantedWorld) -> None:
             PredictionSetting(**wrong)
     with pytest.raises(UsageError, match="52 days of history"):
         predict(world.days, PredictionSetting("2d", train=50), range(40, 41))
-    with pytest.raises(UsageError, match="one after another"):
+    with pytest.raises(UsageError, match="consecutive days"):
         predict(world.days, PredictionSetting("2d", train=20), range(50, 70))
     with pytest.raises(UsageError, match="not enough history"):
-        last_days(world.days, PredictionSetting(train=80), None)
+        predictable_days(world.days, PredictionSetting(train=80), None)
     with pytest.raises(UsageError, match="share of observed"):
-        run(world.days, PredictionSetting("frequency", train=5), range(50, 60), observe=0)
+        evaluate(world.days, PredictionSetting("frequency", train=5), range(50, 60), observe=0)
 
 
 # -- scores --------------------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ def test_settings_that_cannot_be_are_refused(world: PlantedWorld) -> None:
 def test_scores_of_a_known_case() -> None:
     truth = np.array([[True, False], [True, False]])
     chance = np.array([[0.8, 0.6], [0.4, np.nan]])
-    found = scored(truth, chance, chance >= 0.5, np.isfinite(chance))
+    found = score_predictions(truth, chance, chance >= 0.5, np.isfinite(chance))
     assert found["accuracy"] == pytest.approx(1 / 3)
     assert (found["precision"], found["recall"], found["auc"]) == (0.5, 0.5, 0.5)
     assert found["brier"] == pytest.approx((0.04 + 0.36 + 0.36) / 3)
@@ -262,9 +263,9 @@ def test_scores_of_a_known_case() -> None:
 
 def test_what_cannot_be_said_is_none() -> None:
     none = np.zeros((1, 2), bool)
-    found = scored(none, np.array([[0.1, 0.2]]), none, ~none)
+    found = score_predictions(none, np.array([[0.1, 0.2]]), none, ~none)
     assert (found["accuracy"], found["precision"], found["recall"], found["auc"]) == (1.0, None, None, None)
-    assert scored(none, np.zeros((1, 2)), none, none)["accuracy"] is None
+    assert score_predictions(none, np.zeros((1, 2)), none, none)["accuracy"] is None
     assert auc(np.array([True, False]), np.array([0.5, 0.5])) == 0.5
     assert [row["count"] for row in calibration(np.array([True, False]), np.array([1.0, 0.05]))] == [1, 1]
 
@@ -284,7 +285,7 @@ def test_pages_that_flip() -> None:
     changed[1, ::2] = True
     changed[2, 1:] = True
     days = replace(planted(Planted(groups=3, size=1, days=21)).days, changed=changed, labelled=seen)
-    assert flipping(days).tolist() == [False, True, False]
+    assert often_flipping(days).tolist() == [False, True, False]
 
 
 def test_middling_pages_stand_apart(world: PlantedWorld) -> None:
@@ -293,17 +294,17 @@ def test_middling_pages_stand_apart(world: PlantedWorld) -> None:
     version[:10] = 1
     calm = replace(days, version=version, changed=labels(version, days.seen)[0])
     never = np.zeros((len(days), 2))
-    found = outcome(calm, Predictions(never, never > 0, never > 0), range(50, 52)).summary()
+    found = evaluate_predictions(calm, Predictions(never, never > 0, never > 0), range(50, 52)).summary()
     assert found["pages"] == 30
     assert found["middling"]["pages"] == 20
     assert found["accuracy"] > found["middling"]["accuracy"]
 
 
 def test_a_sample_is_of_the_pages(world: PlantedWorld) -> None:
-    some = sampled(world.days, 7, seed=1)
+    some = sample_pages(world.days, 7, seed=1)
     assert len(some) == 7
     assert set(some.urls) < set(world.days.urls)
-    assert sampled(world.days, 99, seed=1) is world.days
+    assert sample_pages(world.days, 99, seed=1) is world.days
 
 
 # -- the command ---------------------------------------------------------------------------------------
@@ -326,14 +327,18 @@ def test_the_command(tmp_path: Path) -> None:
     assert (told["method"], told["pages"], told["days"], told["middling"]["pages"]) == ("3d", 6, 4, 6)
     said = sub("lab", "predict", file, "--train", 15, "--days", 4, "--method", "frequency", "--alpha", 0.1).out
     assert "not enough history yet for 0 predictions" in said
-    complaint(sub("lab", "predict", file, "--train", 99), "take fewer with --train")
+    complaint(sub("lab", "predict", file, "--train", 99), "use a smaller --train")
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the real daily archives are not here")
 @pytest.mark.slow
 @pytest.mark.parametrize("experts", EXPERTS)
 def test_a_real_archive_is_predicted(experts: str) -> None:
-    days = sampled(days_of([DATA / "news-fronts-2024.parquet"], cache=Path.home() / ".cache/recrawl/facts"), 25, 1)
-    found = run(days, PredictionSetting("3d", experts=experts, k=5), last_days(days, PredictionSetting(), 3)).summary()
+    days = sample_pages(
+        read_days([DATA / "news-fronts-2024.parquet"], cache=Path.home() / ".cache/recrawl/facts"), 25, 1
+    )
+    found = evaluate(
+        days, PredictionSetting("3d", experts=experts, k=5), predictable_days(days, PredictionSetting(), 3)
+    ).summary()
     assert found["accuracy"] > 0.6
     assert found["brier"] < 0.25

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recrawl.lab.predict.evaluation import evaluate
 from recrawl.lab.predict.methods import PredictionSetting, predict, words_before
-from recrawl.lab.predict.online import sketched, weights
+from recrawl.lab.predict.online import vote_weights_by_day, word_sketch
 from recrawl.lab.predict.planted_world import Planted, planted
-from recrawl.lab.predict.protocol import run
 from recrawl.learn.experts.online_learner import OnlineClassifiers, PolynomialMap
 from recrawl.learn.experts.selection import by_time
 
@@ -63,18 +63,18 @@ def test_values_without_bounds_do_no_harm() -> None:
 
 def test_texts_that_are_alike_have_sketches_that_are_alike() -> None:
     days = planted(Planted(groups=3, size=2, days=30)).days
-    found = sketched(days.bags, days.text)
+    found = word_sketch(days.bags, days.text)
     assert len(found) == days.bags.shape[0] + 1
     assert not found[-1].any()
     assert np.abs(found).max() <= 1
-    assert not sketched(days.bags, np.full((2, 3), -1, np.int32)).any()
+    assert not word_sketch(days.bags, np.full((2, 3), -1, np.int32)).any()
 
 
 def test_relations_are_those_of_the_newest_day() -> None:
     days = planted(Planted(groups=6, size=5, leaders=3, days=60, noise=0.02)).days
     words = words_before(days, 40)
     chosen = by_time(words, 4)
-    found = weights(days, range(40, 45), chosen, words, np.arange(len(days)))
+    found = vote_weights_by_day(days, range(40, 45), chosen, words, np.arange(len(days)))
     assert found.shape == (5, len(days), chosen.page.shape[1] + 1)
     assert (found[:, :, 0] == 1).all()
     assert found[0, :, 1:] == pytest.approx(chosen.weight, abs=1e-4)
@@ -87,7 +87,7 @@ def test_related_pages_help_those_that_go_on_learning() -> None:
     followers = (world.kind == 0) & (np.arange(len(world.kind)) - world.leader >= 3)
     over = range(85, 100)
     score = {
-        method: np.nanmean(run(world.days, PredictionSetting(method, k=4, train=80), over).by_page()[followers])
+        method: np.nanmean(evaluate(world.days, PredictionSetting(method, k=4, train=80), over).by_page()[followers])
         for method in ("online-2d", "online-3d")
     }
     assert score["online-3d"] > score["online-2d"] + 0.15
@@ -97,5 +97,5 @@ def test_a_day_more_is_a_day_more() -> None:
     """Asked about one day after the other, it says what it says when asked about all at once."""
     days = planted(Planted(groups=3, size=4, days=40)).days
     setting = PredictionSetting("online-2d", train=20)
-    together = predict(days, setting, range(30, 34)).says
-    assert (predict(days.between(0, 33), setting, range(30, 33)).says == together[:, :3]).all()
+    together = predict(days, setting, range(30, 34)).decision
+    assert (predict(days.between(0, 33), setting, range(30, 33)).decision == together[:, :3]).all()

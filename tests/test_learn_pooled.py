@@ -13,7 +13,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from recrawl.columns import DAY
-from recrawl.lab.predict.ablation import ablation
+from recrawl.lab.experiments.radinsky2013.extensions import ablation
 from recrawl.lab.predict.days import Days, observed
 from recrawl.lab.predict.pooled_predictor import FAMILIES, predict
 from recrawl.lab.predict.relatives import Relatives
@@ -209,7 +209,7 @@ def test_a_copy_that_follows_a_day_later_is_foretold() -> None:
 
 def test_relatives_are_none_where_there_are_none() -> None:
     noise = coins(np.full(60, 0.5), 100).astype(np.float32) - 0.5
-    found = Relatives.found(noise, np.random.default_rng(1))
+    found = Relatives.search(noise, np.random.default_rng(1))
     assert sum(weight.nnz for weight in found.weights) < 6
 
 
@@ -220,7 +220,7 @@ def test_relatives_are_the_ones_that_correlate_most() -> None:
     leaders = stream[1:] + 0.5 * rng.normal(size=(14, 80))
     followers = stream[:-1] + 0.5 * rng.normal(size=(14, 80))
     surprise = np.concatenate((leaders, followers, rng.normal(size=(5, 80)))).astype(np.float32)
-    weight = Relatives.found(surprise, rng).weights[0].toarray()
+    weight = Relatives.search(surprise, rng).weights[0].toarray()
     limit = np.sqrt(2 * np.log(33) / 79) + 0.05
     for page in range(33):
         alike = np.array([np.corrcoef(surprise[page, 1:], other[:-1])[0, 1] for other in surprise])

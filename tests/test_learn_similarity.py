@@ -224,7 +224,7 @@ def test_the_index_is_not_asked_where_all_share_words() -> None:
 def test_candidates_lose_little(world: PlantedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """With few candidates out of the fast search the best experts are those of all pairs."""
     whole = chosen(world, "xcorr")
-    monkeypatch.setattr(selection, "_SHARED", 0)
+    monkeypatch.setattr(selection, "_MAX_MEETINGS", 0)
     few = chosen(world, "xcorr", candidates=8)
     copies = np.flatnonzero((world.kind == 0) & (world.leader != np.arange(len(world.kind))))
     for page in copies:
@@ -237,7 +237,7 @@ def test_a_page_that_never_varies_is_nobodys_expert_and_has_none(
 ) -> None:
     text = world.days.text.copy()
     text[7] = text[7, 0]
-    monkeypatch.setattr(selection, "_SHARED", 0)
+    monkeypatch.setattr(selection, "_MAX_MEETINGS", 0)
     found = by_time(word_dynamics(world.days.bags, text), 4, candidates=8)
     assert (found.page[7] == NO_EXPERT).all()
     assert not (found.page == 7).any()

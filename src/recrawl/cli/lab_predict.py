@@ -60,9 +60,9 @@ def predict_command(
     setting = methods.PredictionSetting(
         method, experts, k, train, window, interval, seed=seed, workers=workers or os.cpu_count() or 1
     )
-    from recrawl.lab.predict import days as observed_days  # lazy: loads scipy
+    from recrawl.lab.predict.archive_days import check_label  # lazy: loads scipy
 
-    observed_days.checked(label)
+    check_label(label)
     cache = None if no_cache else cache_folder() / "facts"
     found = _run(archives, setting, label, observe, alpha, pages, days, cache)
     if json:
@@ -86,8 +86,8 @@ def _run(
     wanted: int,
     cache: Path | None,
 ) -> dict[str, Any]:
-    from recrawl.lab.predict import methods, protocol  # lazy: loads scikit-learn
-    from recrawl.lab.predict.days import days_of  # lazy: loads scipy
+    from recrawl.lab.predict import evaluation, methods  # lazy: loads scikit-learn
+    from recrawl.lab.predict.archive_days import read_days  # lazy: loads scipy
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
     with progress(*columns) as bars:
@@ -96,17 +96,17 @@ def _run(
         def read(done: int, total: int) -> None:
             bars.update(reading, completed=done, total=total, told=f"{done:,} of {total:,} versions")
 
-        days = days_of(archives, label, cache=cache, progress=read)
+        days = read_days(archives, label, cache=cache, progress=read)
         if alpha:
-            days = days.take(protocol.flipping(days, alpha).nonzero()[0])
-        days = methods.sampled(days, pages, setting.seed)
+            days = days.take(evaluation.often_flipping(days, alpha).nonzero()[0])
+        days = methods.sample_pages(days, pages, setting.seed)
         begun = time.monotonic()
-        over = protocol.last_days(days, setting, wanted)
+        over = evaluation.predictable_days(days, setting, wanted)
         predicting = bars.add_task("predicting", total=None, told="")
 
         def told(done: int, total: int) -> None:
             bars.update(predicting, completed=done, total=total, told=f"{done:,} of {total:,} pages")
 
-        summary = protocol.run(days, setting, over, observe=observe, progress=told).summary()
+        summary = evaluation.evaluate(days, setting, over, observe=observe, progress=told).summary()
     how = {"method": setting.method, "experts": setting.experts, "k": setting.k, "train": setting.train}
     return {**how, "label": label, "observe": observe, **summary, "seconds": round(time.monotonic() - begun, 3)}

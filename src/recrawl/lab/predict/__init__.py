@@ -1,1 +1,16 @@
-"""Predicting change in the lab (spec §7): features over days, relations between pages, experts, the protocol of R."""
+"""Change prediction on recorded histories: predict every page on every day from the days before, and score it.
+
+Behind `recrawl lab predict` and the experiments of Radinsky and Bennett 2013 (R).
+
+    days               Days: which pages were observed on which days, their versions, texts and labels (spec L1)
+    archive_days       days from Parquet archives
+    change_kinds       the labels new-link (spec C3) and relevance (C4)
+    word_counts        hashed word counts of every version of an archive, cached
+    planted_world      generated days whose related pages are known
+    methods            R's methods, the frequency baseline, and the dispatch to the others (spec L3)
+    online             R's single and multiple experts, updated day by day (spec L5)
+    pooled_predictor   the `pooled` model with the extra features that archives offer
+    relatives          pages whose changes precede those of others, for the `pooled` predictor
+    evaluation         R's protocol: which pages and days are predicted, and the scores (spec L6)
+    scores             accuracy, AUC, Brier score, calibration, and the paired t-test (spec M8)
+"""

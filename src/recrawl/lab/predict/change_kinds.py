@@ -1,4 +1,4 @@
-"""Two kinds of change that are not a matter of a page's own text: new out-links (spec C3), relevance (spec C4)."""
+"""Two kinds of change beyond a page's own text: new out-links (spec C3) and search relevance (spec C4)."""
 
 from __future__ import annotations
 
@@ -15,58 +15,58 @@ from recrawl.lab.formats.page_facts import Facts
 from recrawl.lab.predict.word_counts import texts_of
 from recrawl.record.index import Document, Index
 
-_LEAST_LIST = 1 << 40
-"""Later than any day: of a list without links."""
+_NEVER = 1 << 40
+"""A day later than any, for lists without links."""
 
 
 def new_links(facts: Sequence[Facts], urls: Sequence[str], row: Ints) -> Ints:
-    """Page by day: a number that grows where the page links to an address that nobody had linked to before (C3).
+    """Page by day: a number that grows where the page links to a URL that no page had linked to before (C3).
 
-    `row` is the row in force of each page on each day, as a place in the files one after another, -1 for none. An
-    address is known from the first day on which any page links to it, or on which it is seen itself.
+    `row` is the current row of each page on each day, as an index into the concatenated files, -1 for none. A URL is
+    known from the first day on which any page links to it or on which it is observed itself.
     """
     before = np.cumsum([0, *(len(part.link_start) - 1 for part in facts[:-1])])
     list_of = np.concatenate([part.links + shift for part, shift in zip(facts, before, strict=True)]).astype(np.int64)
     keys = np.concatenate([part.link_key for part in facts])
     lengths = np.concatenate([np.diff(part.link_start) for part in facts])
-    here = row >= 0
-    lists = np.where(here, list_of[np.maximum(row, 0)], -1)
+    observed = row >= 0
+    lists = np.where(observed, list_of[np.maximum(row, 0)], -1)
     day = np.broadcast_to(np.arange(row.shape[1]), row.shape)
-    first_of_list = np.full(len(lengths), _LEAST_LIST, np.int64)
-    np.minimum.at(first_of_list, lists[here], day[here])
+    first_of_list = np.full(len(lengths), _NEVER, np.int64)
+    np.minimum.at(first_of_list, lists[observed], day[observed])
     names, number = np.unique(keys, return_inverse=True)
-    first_of_key = np.full(len(names), _LEAST_LIST, np.int64)
+    first_of_key = np.full(len(names), _NEVER, np.int64)
     np.minimum.at(first_of_key, number, np.repeat(first_of_list, lengths))
-    _know_pages(first_of_key, names, urls, here)
-    # A list used on a day has a link that is new then exactly if its newest link is.
+    _mark_observed(first_of_key, names, urls, observed)
+    # A list in use on a day has a link that is new that day exactly if its newest link is.
     newest = np.full(len(lengths), -1, np.int64)
     np.maximum.at(newest, np.repeat(np.arange(len(lengths)), lengths), first_of_key[number])
-    fresh = here & (newest[np.maximum(lists, 0)] == day) & (day > 0)
+    fresh = observed & (newest[np.maximum(lists, 0)] == day) & (day > 0)
     return np.cumsum(fresh, axis=1)
 
 
-def _know_pages(first: Ints, names: Ints, urls: Sequence[str], here: Flags) -> None:
-    """A page that is seen is known from that day on."""
+def _mark_observed(first_day: Ints, names: Ints, urls: Sequence[str], observed: Flags) -> None:
+    """A page is known from the first day it is observed."""
     if not len(names):
         return
-    for url, there in zip(urls, here, strict=True):
-        address = canonical(url)
-        place = int(np.searchsorted(names, key(address))) if address else len(names)
-        if place < len(names) and names[place] == key(address or "") and there.any():
-            first[place] = min(first[place], int(there.argmax()))
+    for url, page_observed in zip(urls, observed, strict=True):
+        normalized = canonical(url)
+        row = int(np.searchsorted(names, key(normalized))) if normalized else len(names)
+        if row < len(names) and names[row] == key(normalized or "") and page_observed.any():
+            first_day[row] = min(first_day[row], int(page_observed.argmax()))
 
 
 def relevance(
     files: Sequence[Path], facts: Sequence[Facts], queries: Path, row: Ints, progress: Callable[[int, int], None]
 ) -> Ints:
-    """One per row of the files: a number for the queries that its version answers (C4).
+    """One per row of the files: a number for the set of queries that its version matches (C4).
 
-    Every version is put into a search index, and every query is asked there, as `recrawl search` would. A page enters
-    or leaves a matching set where the number changes. Titles and addresses are not searched: they are not the content.
+    Every version goes into a search index, which runs every query as `recrawl search` would. A page enters or leaves a
+    result set where the number changes. Titles and URLs are not searched, since they are not content.
     """
-    asked = [line.strip() for line in queries.read_text(encoding="utf-8").splitlines() if line.strip()]
-    if not asked:
-        raise UsageError(f"{queries} holds no query: write one on each line")
+    query_lines = [line.strip() for line in queries.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not query_lines:
+        raise UsageError(f"{queries} holds no query; write one query per line")
     total = sum(map(len, facts))
     used = np.zeros(total, np.bool_)
     used[row[row >= 0]] = True
@@ -74,19 +74,19 @@ def relevance(
         index = Index(Path(folder))
         documents = 0
         for file, start, part in zip(files, np.cumsum([0, *map(len, facts[:-1])]), facts, strict=True):
-            wanted = used[start : start + len(part)]
-            for place, words in zip(np.flatnonzero(wanted) + start, texts_of(file, wanted), strict=True):
-                index.put(Document(int(place), "", "", "", words, 0.0, new=True))
+            used_here = used[start : start + len(part)]
+            for number, words in zip(np.flatnonzero(used_here) + start, texts_of(file, used_here), strict=True):
+                index.put(Document(int(number), "", "", "", words, 0.0, new=True))
                 documents += 1
             progress(int(start) + len(part), total)
         index.close()
-        answers = [_matching(index, query, documents, total) for query in asked]
-    _, number = np.unique(np.packbits(np.array(answers), axis=0), axis=1, return_inverse=True)
-    return number.reshape(-1).astype(np.int64)
+        answers = [_matching(index, query, documents, total) for query in query_lines]
+    _, query_set = np.unique(np.packbits(np.array(answers), axis=0), axis=1, return_inverse=True)
+    return query_set.reshape(-1).astype(np.int64)
 
 
 def _matching(index: Index, query: str, documents: int, total: int) -> Flags:
-    """Which rows a query finds."""
+    """The rows that match a query."""
     found = np.zeros(total, np.bool_)
     found[[hit.page for hit in index.search(query, limit=max(1, documents))]] = True
     return found

@@ -1,10 +1,10 @@
-"""R's ways to predict, on days (spec L1, L3): what each page is likely to do on each test day.
+"""R's prediction methods on days (spec L1, L3): the change probability of each page on each test day.
 
-    predict(days, Setting("3d", experts="xcorr", k=20, train=50), range(100, 130))
+    predict(days, PredictionSetting("3d", experts="xcorr", k=20, train=50), range(100, 130))
 
-The prediction for a day rests on the days before it only. Experts are chosen once, from all days before the first test
-day. Machines are trained anew for each day on a window that slides along. A machine's answer becomes a probability by
-Platt's curve, fitted to its answers of the days before (all pages together).
+The prediction for a day uses only the days before it. Experts are chosen once, from all days before the first test day.
+Machines are retrained for each day on a sliding window. Platt calibration, fitted to the margins of the days before
+(all pages together), turns margins into probabilities.
 """
 
 from __future__ import annotations
@@ -36,19 +36,22 @@ from recrawl.learn.experts.selection import Experts, by_content, by_graph, by_ti
 from recrawl.learn.experts.word_dynamics import WordDynamics, word_dynamics
 
 METHODS = ("frequency", "1d", "2d", "3d", "union", "bagging", "boosting", "online-2d", "online-3d", "pooled")
-_ALONE = ("1d", "2d", "online-2d")
-"""Methods that look at the page only."""
+"""Names of all methods."""
+_SINGLE_PAGE = ("1d", "2d", "online-2d")
+"""Methods that use only the page's own features."""
 EXPERTS = ("graph", "content", "xcorr", "dtw")
-_TARGETS = 250
+"""Ways to choose experts."""
+_BATCH = 250
 """Targets whose features are in memory together."""
-_TRIED = 60
-"""Pages by which the machines' parameter is chosen."""
-_REMEMBERED = 20_000
+_CALIBRATION_PAGES = 60
+"""Pages on which the machines' cost parameter is chosen."""
+_MAX_CALIBRATION = 20_000
+"""Margins that a Platt fit uses, the newest."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionSetting:
-    """How predictions are made."""
+    """A method and its parameters; `window`, `interval` and `train` are in days."""
 
     method: str = "3d"
     experts: str = "xcorr"
@@ -60,17 +63,17 @@ class PredictionSetting:
     workers: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check the values."""
         if self.method not in METHODS:
-            raise UsageError(f"a method is one of {', '.join(METHODS)}, not '{self.method}'")
+            raise UsageError(f"unknown method '{self.method}'; use one of {', '.join(METHODS)}")
         if self.experts not in EXPERTS:
-            raise UsageError(f"experts are chosen by one of {', '.join(EXPERTS)}, not '{self.experts}'")
+            raise UsageError(f"unknown way to choose experts '{self.experts}'; use one of {', '.join(EXPERTS)}")
         if min(self.k, self.train, self.window, self.interval) < 1:
-            raise UsageError("k, train, window and interval are 1 or more")
+            raise UsageError("k, train, window and interval must be 1 or more")
 
     @property
     def first(self) -> int:
-        """The earliest day that can be predicted, with one before it to calibrate by."""
+        """The earliest day that can be predicted, with one day before it to calibrate on."""
         return self.train + self.interval + 1
 
 
@@ -78,12 +81,12 @@ class PredictionSetting:
 class Predictions:
     """Page by test day."""
 
-    chance: Floats
-    """How likely a change is; not a number where there is not enough history yet."""
-    says: Flags
-    """The method's yes or no: by majority for votes, else from a chance of one half."""
+    probability: Floats
+    """The change probability; NaN where there is not enough history yet."""
+    decision: Flags
+    """Yes or no: the majority of votes, else a probability of at least 0.5."""
     fallback: Flags
-    """The machines abstained or knew one class only, so the page's frequency was taken."""
+    """The machines abstained or knew one class only, so the page's frequency was used."""
 
 
 def predict(
@@ -96,53 +99,62 @@ def predict(
 ) -> Predictions:
     """The predictions of a method for the test days: for all pages, or at least for the targets."""
     if not len(test_days) or test_days.step != 1 or test_days.stop > days.seen.shape[1]:
-        raise UsageError("test days are days of the history, one after another")
+        raise UsageError("test days must be consecutive days of the history")
     if setting.method == "pooled":
         from recrawl.lab.predict import pooled_predictor as pooled  # lazy: loads slowly
 
-        chance = pooled.predict(days, setting.train, test_days, setting.seed)
-        return Predictions(chance, chance >= 0.5, np.zeros(chance.shape, np.bool_))
-    often = frequency(days, setting.train, test_days)
+        probability = pooled.predict(days, setting.train, test_days, setting.seed)
+        return Predictions(probability, probability >= 0.5, np.zeros(probability.shape, np.bool_))
+    frequencies = frequency(days, setting.train, test_days)
     if setting.method == "frequency":
-        return Predictions(often, often >= 0.5, np.zeros(often.shape, np.bool_))
+        return Predictions(frequencies, frequencies >= 0.5, np.zeros(frequencies.shape, np.bool_))
     if test_days.start < setting.first:
         raise UsageError(
             f"{setting.train} training days need {setting.first} days of history before the first prediction, "
-            f"and there are {test_days.start}: take fewer with --train"
+            f"but there are {test_days.start}; use a smaller --train"
         )
-    asked = range(test_days.start - 1, test_days.stop)  # one day more, to calibrate by
-    wanted = np.arange(len(days)) if targets is None else targets
-    related = setting.method not in _ALONE
-    words = words_before(days, asked.start) if related and setting.experts in ("xcorr", "dtw") else None
-    chosen = chosen_experts(days, setting, asked.start, words) if related else None
+    scored_days = range(test_days.start - 1, test_days.stop)  # one day more, to calibrate on
+    pages = np.arange(len(days)) if targets is None else targets
+    related = setting.method not in _SINGLE_PAGE
+    words = words_before(days, scored_days.start) if related and setting.experts in ("xcorr", "dtw") else None
+    experts = chosen_experts(days, setting, scored_days.start, words) if related else None
     if setting.method.startswith("online"):
         shape = FeatureWindow(setting.window, setting.interval)
-        return _told(days, setting, asked, *online.scores(days, asked, setting.train, shape, chosen, words, wanted))
-    return _told(days, setting, asked, *voted(days, setting, asked, chosen, wanted, progress))
+        return _as_predictions(
+            days,
+            setting,
+            scored_days,
+            *online.scores(days, scored_days, setting.train, shape, experts, words, pages),
+        )
+    return _as_predictions(
+        days, setting, scored_days, *margins_by_day(days, setting, scored_days, experts, pages, progress)
+    )
 
 
-def _told(days: Days, setting: PredictionSetting, asked: range, says: Flags, score: Floats) -> Predictions:
-    """Chances from what machines said of the days asked; the first is only there to calibrate by."""
-    often, one_class = _shrunk(days, setting.train, asked)
-    # Where all examples have the same label there is nothing to learn: how many they are says how sure it is.
-    chance = _calibrated(np.where(one_class, np.nan, score), days, asked)
-    return _with_fallback(chance, says[:, 1:], often[:, 1:])
+def _as_predictions(
+    days: Days, setting: PredictionSetting, scored_days: range, decision: Flags, score: Floats
+) -> Predictions:
+    """Probabilities from the margins of the scored days; the first day only serves calibration."""
+    frequencies, one_class = _smoothed_frequency(days, setting.train, scored_days)
+    # With one class only there is nothing to learn; the smoothed frequency reflects the number of examples.
+    probability = _calibrated(np.where(one_class, np.nan, score), days, scored_days)
+    return _with_fallback(probability, decision[:, 1:], frequencies[:, 1:])
 
 
 def frequency(days: Days, train: int, test_days: range) -> Floats:
-    """The baseline (R §5.1): the share of days with a change among those of the window that have a label."""
+    """The baseline (R §5.1): the share of labelled days in the window that have a change."""
     known = _window_sums(days.labelled, train, test_days)
     changes = _window_sums(days.changed & days.labelled, train, test_days)
     share: Floats = np.divide(changes, known, out=np.full(known.shape, np.nan), where=known > 0)
     return share
 
 
-def _shrunk(days: Days, train: int, asked: range) -> tuple[Floats, Flags]:
-    """The frequency drawn a little to the middle (Laplace's rule), and where the window has one class only."""
-    known = _window_sums(days.labelled, train, asked)
-    changes = _window_sums(days.changed & days.labelled, train, asked)
-    often = np.where(known > 0, (changes + 1) / (known + 2), np.nan)
-    return often, (changes == 0) | (changes == known)
+def _smoothed_frequency(days: Days, train: int, scored_days: range) -> tuple[Floats, Flags]:
+    """The frequency with Laplace smoothing, and where the window has one class only."""
+    known = _window_sums(days.labelled, train, scored_days)
+    changes = _window_sums(days.changed & days.labelled, train, scored_days)
+    frequencies = np.where(known > 0, (changes + 1) / (known + 2), np.nan)
+    return frequencies, (changes == 0) | (changes == known)
 
 
 def _window_sums(flags: Flags, train: int, test_days: range) -> Floats:
@@ -163,37 +175,37 @@ def chosen_experts(days: Days, setting: PredictionSetting, before: int, words: W
 
 
 def words_before(days: Days, before: int) -> WordDynamics:
-    """How the words of pages came and went until a day."""
+    """The word dynamics of pages up to a day."""
     known = days.between(0, before)
     return word_dynamics(known.bags, known.text)
 
 
-def voted(
+def margins_by_day(
     days: Days,
     setting: PredictionSetting,
-    asked: range,
-    chosen: Experts | None,
-    wanted: Ints,
+    scored_days: range,
+    experts: Experts | None,
+    pages: Ints,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[Flags, Floats]:
-    """Page by day asked: the machines' yes or no, and how sure; `chosen` is None for methods that see the page only."""
-    begin = max(0, asked.start - setting.train - 2 * setting.interval - setting.window)
-    short = days.between(begin, asked.stop)
+    """Page by scored day: decisions and margins; `experts` is None for methods that use only the page itself."""
+    first_day = max(0, scored_days.start - setting.train - 2 * setting.interval - setting.window)
+    window_days = days.between(first_day, scored_days.stop)
     shape = FeatureWindow(setting.window, setting.interval)
-    observed = Observations(short.bags, short.text, short.changed, short.labelled)
+    observed = Observations(window_days.bags, window_days.text, window_days.changed, window_days.labelled)
     features = own_features(observed, shape)
-    cost = _cost(features, observed, setting, shape, wanted, asked.start - begin)
-    says = np.zeros((len(days), len(asked)), np.bool_)
-    score = np.full((len(days), len(asked)), np.nan)
-    for start, stop in pairwise([*range(0, len(wanted), _TARGETS), len(wanted)]):
-        some = wanted[start:stop]
-        judge = judge_of(features, observed, setting, shape, chosen, some, cost)
+    cost = _cost(features, observed, setting, shape, pages, scored_days.start - first_day)
+    decision = np.zeros((len(days), len(scored_days)), np.bool_)
+    score = np.full((len(days), len(scored_days)), np.nan)
+    for start, stop in pairwise([*range(0, len(pages), _BATCH), len(pages)]):
+        batch = pages[start:stop]
+        judge = day_classifier(features, observed, setting, shape, experts, batch, cost)
         with ThreadPoolExecutor(setting.workers) as pool:
-            found = list(pool.map(judge, [day - begin for day in asked]))
-        for place, (yes, sure) in enumerate(found):
-            says[some, place], score[some, place] = yes, sure
-        progress(stop, len(wanted))
-    return says, score
+            margin = list(pool.map(judge, [day - first_day for day in scored_days]))
+        for column, (yes, sure) in enumerate(margin):
+            decision[batch, column], score[batch, column] = yes, sure
+        progress(stop, len(pages))
+    return decision, score
 
 
 def _cost(
@@ -201,28 +213,28 @@ def _cost(
     observed: Observations,
     setting: PredictionSetting,
     shape: FeatureWindow,
-    wanted: Ints,
+    pages: Ints,
     day: int,
 ) -> float:
-    """The machines' one parameter, from the first window."""
-    some = wanted[np.linspace(0, len(wanted) - 1, min(_TRIED, len(wanted))).astype(np.int64)]
+    """The machines' cost parameter, chosen on the first window."""
+    sample = pages[np.linspace(0, len(pages) - 1, min(_CALIBRATION_PAGES, len(pages))).astype(np.int64)]
     history_only = setting.method == "1d"
     problems = Problems(
-        features, observed.changed, observed.labelled, some, some, history_only=history_only, shape=shape
+        features, observed.changed, observed.labelled, sample, sample, history_only=history_only, shape=shape
     )
     return select_cost(problems, day, setting.train)
 
 
-def judge_of(
+def day_classifier(
     features: OwnFeatures,
     observed: Observations,
     setting: PredictionSetting,
     shape: FeatureWindow,
-    chosen: Experts | None,
+    experts: Experts | None,
     targets: Ints,
     cost: float,
 ) -> Callable[[int], tuple[Flags, Floats]]:
-    """What answers for a day: yes or no for each target, and how sure."""
+    """A function of the day: decision and margin for each target."""
     problems = Problems(
         features,
         observed.changed,
@@ -232,77 +244,78 @@ def judge_of(
         history_only=setting.method == "1d",
         shape=shape,
     )
-    if chosen is None:
-        return lambda day: _single(margins(problems, day, setting.train, cost))
-    # The page itself is one of its experts, with the full weight of the relation.
-    expert = np.concatenate((targets[:, None], chosen.page[targets]), axis=1).astype(np.int64)
-    weight = np.concatenate((np.ones((len(targets), 1)), chosen.weight[targets]), axis=1).astype(np.float64)
-    safe = np.where(expert >= 0, expert, targets[:, None])
-    target = np.broadcast_to(targets[:, None], safe.shape)
-    related = pair_features(observed, target.ravel(), safe.ravel(), shape).reshape(
-        *safe.shape, observed.text.shape[1], -1
+    if experts is None:
+        return lambda day: _decided(margins(problems, day, setting.train, cost))
+    # The page is one of its own experts, with weight 1.
+    expert = np.concatenate((targets[:, None], experts.page[targets]), axis=1).astype(np.int64)
+    weight = np.concatenate((np.ones((len(targets), 1)), experts.weight[targets]), axis=1).astype(np.float64)
+    expert_pages = np.where(expert >= 0, expert, targets[:, None])
+    target = np.broadcast_to(targets[:, None], expert_pages.shape)
+    related = pair_features(observed, target.ravel(), expert_pages.ravel(), shape).reshape(
+        *expert_pages.shape, observed.text.shape[1], -1
     )
     if setting.method == "3d":
-        everyone = replace(
+        all_experts = replace(
             problems,
             target=target.ravel(),
-            expert=safe.ravel(),
+            expert=expert_pages.ravel(),
             pairs=related.reshape(target.size, *related.shape[2:]),
         )
-        return lambda day: votes(margins(everyone, day, setting.train, cost).reshape(safe.shape), weight)
+        return lambda day: votes(margins(all_experts, day, setting.train, cost).reshape(expert_pages.shape), weight)
     per_expert = [
-        replace(problems, target=targets, expert=safe[:, place], pairs=related[:, place])
-        for place in range(safe.shape[1])
+        replace(problems, target=targets, expert=expert_pages[:, column], pairs=related[:, column])
+        for column in range(expert_pages.shape[1])
     ]
-    return lambda day: _single(_united(per_expert, setting, day, cost))
+    return lambda day: _decided(_union_margins(per_expert, setting, day, cost))
 
 
-def _single(side: Floats) -> tuple[Flags, Floats]:
-    return side > 0, side
+def _decided(margin: Floats) -> tuple[Flags, Floats]:
+    return margin > 0, margin
 
 
-def _united(per_expert: list[Problems], setting: PredictionSetting, day: int, cost: float) -> Floats:
-    """Relational union, bagging or boosting."""
-    found = np.full(len(per_expert[0]), np.nan)
+def _union_margins(per_expert: list[Problems], setting: PredictionSetting, day: int, cost: float) -> Floats:
+    """Margins of relational union, bagging or boosting."""
+    margin = np.full(len(per_expert[0]), np.nan)
     rng = np.random.default_rng([setting.seed, day])
-    for part, taught in relational_union(per_expert, day, setting.train):
+    for part, examples in relational_union(per_expert, day, setting.train):
         if setting.method == "bagging":
-            found[part] = bagging(taught, cost, rng)
+            margin[part] = bagging(examples, cost, rng)
         else:
-            found[part] = boosting(taught, cost) if setting.method == "boosting" else single(taught, cost)
-    return found
+            margin[part] = boosting(examples, cost) if setting.method == "boosting" else single(examples, cost)
+    return margin
 
 
-def _calibrated(score: Floats, days: Days, asked: range) -> Floats:
-    """Chances for all days asked but the first, each by the answers and outcomes of the days before it."""
-    truth, known = days.changed[:, asked.start : asked.stop], days.labelled[:, asked.start : asked.stop]
-    chance = np.full((len(score), len(asked) - 1), np.nan)
-    for place in range(1, len(asked)):
-        past = known[:, :place] & np.isfinite(score[:, :place])
-        # The newest first, so that what is left out is the oldest.
-        old = score[:, :place].T[::-1][past.T[::-1]][:_REMEMBERED]
-        came = truth[:, :place].T[::-1][past.T[::-1]][:_REMEMBERED]
-        chance[:, place - 1] = platt.fit(old, came)(score[:, place])
-    return chance
+def _calibrated(score: Floats, days: Days, scored_days: range) -> Floats:
+    """Probabilities for all scored days but the first, each calibrated on margins and outcomes of earlier days."""
+    span = slice(scored_days.start, scored_days.stop)
+    truth, known = days.changed[:, span], days.labelled[:, span]
+    probability = np.full((len(score), len(scored_days) - 1), np.nan)
+    for column in range(1, len(scored_days)):
+        past = known[:, :column] & np.isfinite(score[:, :column])
+        # Newest first, so that the limit drops the oldest.
+        past_score = score[:, :column].T[::-1][past.T[::-1]][:_MAX_CALIBRATION]
+        outcome = truth[:, :column].T[::-1][past.T[::-1]][:_MAX_CALIBRATION]
+        probability[:, column - 1] = platt.fit(past_score, outcome)(score[:, column])
+    return probability
 
 
-def _with_fallback(chance: Floats, says: Flags, often: Floats) -> Predictions:
-    """Where the machines abstained, the page's frequency; where there is none either, not a number."""
-    lacking = ~np.isfinite(chance)
+def _with_fallback(probability: Floats, decision: Flags, frequencies: Floats) -> Predictions:
+    """Where the machines abstained, the page's frequency; NaN where it has none either."""
+    abstained = ~np.isfinite(probability)
     return Predictions(
-        np.where(lacking, often, chance),
-        np.where(lacking, np.nan_to_num(often) >= 0.5, says),
-        lacking & np.isfinite(often),
+        np.where(abstained, frequencies, probability),
+        np.where(abstained, np.nan_to_num(frequencies) >= 0.5, decision),
+        abstained & np.isfinite(frequencies),
     )
 
 
-def sampled(days: Days, pages: int | None, seed: int) -> Days:
-    """A sample of the pages, in their order."""
+def sample_pages(days: Days, pages: int | None, seed: int) -> Days:
+    """A random sample of the pages, in their order."""
     if pages is None or pages >= len(days):
         return days
     return days.take(np.sort(np.random.default_rng(seed).choice(len(days), pages, replace=False)))
 
 
-def observations(days: Days, share: float, seed: int) -> Flags:
-    """Page by day: visited by chance with that share (spec L1, partially observed)."""
+def random_observations(days: Days, share: float, seed: int) -> Flags:
+    """Page by day: visited at random with this probability (spec L1, partially observed)."""
     return np.random.default_rng([seed, 7]).random(days.seen.shape) < share

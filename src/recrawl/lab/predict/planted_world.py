@@ -1,13 +1,13 @@
-"""Days of a made world whose relations are known: what expert selection must find, and what it must not.
+"""Generated days whose relations are known: which experts selection must find, and which it must not.
 
-Pages come in groups of the same kind, each group with words of its own:
+Pages come in groups of one kind, each group with its own words:
 
-copies      some pages change together by a coin; the others show the same words `lag` days later
-common      all follow one cause that nobody sees: it is on or off for some days, and while it is on they change often
-none        every page changes by its own coin
+    copies      some pages change together at random; the others show the same words `lag` days later
+    common      all follow one hidden cause that is on or off for some days; while it is on they change often
+    none        every page changes at random on its own
 
-`noise` is the chance that a page changes on a day for no reason. Members of every group link to their leader, so
-links tell who belongs together, but not whether that helps.
+`noise` is the daily probability of an unrelated change. Members of every group link to their leader, so links show
+which pages belong together, but not whether that helps prediction.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ KINDS = ("copies", "common", "none")
 _TOPIC = 30
 _OWN = 15
 _MOVED = 8
-"""Words of the topic whose counts change with the page."""
+"""Topic words whose counts a change redraws."""
 _START = 1_700_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """How a world is made."""
+    """Parameters of a generated world."""
 
     groups: int = 12
     size: int = 6
@@ -47,38 +47,38 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlantedWorld:
-    """Days, and what is true of them."""
+    """Generated days, and their true relations."""
 
     days: Days
     kind: Ints
-    """One per page: the place of its kind in `KINDS`."""
+    """One per page: the index of its kind in `KINDS`."""
     leader: Ints
     """One per page: the first page of its group."""
 
 
-def planted(how: Planted = Planted()) -> PlantedWorld:
-    """A world.
+def planted(plan: Planted = Planted()) -> PlantedWorld:
+    """Generate a world.
 
     >>> world = planted(Planted(groups=3, size=3, days=40, noise=0.0, lag=2))
     >>> copy, leader = world.days.changed[1], world.days.changed[0]
     >>> bool((copy[3:] == leader[1:-2]).all()), world.leader.tolist()
     (True, [0, 0, 0, 3, 3, 3, 6, 6, 6])
     """
-    rng = np.random.default_rng(how.seed)
-    pages = how.groups * how.size
-    group = np.repeat(np.arange(how.groups), how.size)
-    topics = np.zeros((pages, how.days, _TOPIC), np.int64)
-    for number in range(how.groups):
-        members = slice(number * how.size, (number + 1) * how.size)
-        topics[members] = _group(how, KINDS[number % len(KINDS)], rng)
+    rng = np.random.default_rng(plan.seed)
+    pages = plan.groups * plan.size
+    group = np.repeat(np.arange(plan.groups), plan.size)
+    topics = np.zeros((pages, plan.days, _TOPIC), np.int64)
+    for number in range(plan.groups):
+        members = slice(number * plan.size, (number + 1) * plan.size)
+        topics[members] = _group(plan, KINDS[number % len(KINDS)], rng)
     text, bags = _texts(topics, group, rng)
     starts = np.arange(pages + 1)
-    leader = group * how.size
+    leader = group * plan.size
     days = observed(
         [f"https://group{g}.example/{n}" for n, g in enumerate(group.tolist())],
-        _START + int(DAY) * np.arange(how.days),
+        _START + int(DAY) * np.arange(plan.days),
         text.astype(np.int64),
-        np.ones((pages, how.days), np.bool_),
+        np.ones((pages, plan.days), np.bool_),
         label="planted",
         text=text,
         bags=bags,
@@ -88,23 +88,23 @@ def planted(how: Planted = Planted()) -> PlantedWorld:
     return PlantedWorld(days, group % len(KINDS), leader)
 
 
-def _group(how: Planted, kind: str, rng: np.random.Generator) -> Ints:
+def _group(plan: Planted, kind: str, rng: np.random.Generator) -> Ints:
     """Page by day by word: counts of the topic's words."""
     if kind == "copies":
-        # Days before the first are made too, so that copies have something to show.
-        leader = _walk(rng.random(how.days + how.lag) < how.rate, rng)
-        shown = [leader[how.lag :]] * how.leaders + [leader[: how.days]] * (how.size - how.leaders)
+        # Days before the first are generated too, so that copies have something to show.
+        leader = _walk(rng.random(plan.days + plan.lag) < plan.rate, rng)
+        series = [leader[plan.lag :]] * plan.leaders + [leader[: plan.days]] * (plan.size - plan.leaders)
     elif kind == "common":
-        cause = _switch(how.days, rng)
-        news = _walk(np.ones(how.days, np.bool_), rng)
-        shown = [_taken(news, rng.random(how.days) < np.where(cause, 0.9, 0.1)) for _ in range(how.size)]
+        cause = _switch(plan.days, rng)
+        news = _walk(np.ones(plan.days, np.bool_), rng)
+        series = [_showing(news, rng.random(plan.days) < np.where(cause, 0.9, 0.1)) for _ in range(plan.size)]
     else:
-        shown = [_walk(rng.random(how.days) < how.rate, rng) for _ in range(how.size)]
-    return np.array([_noisy(page, how.noise, rng) for page in shown])
+        series = [_walk(rng.random(plan.days) < plan.rate, rng) for _ in range(plan.size)]
+    return np.array([_noisy(page, plan.noise, rng) for page in series])
 
 
 def _walk(changes: Flags, rng: np.random.Generator) -> Ints:
-    """Day by word: counts, some of which are drawn anew on every change."""
+    """Day by word: counts, some of which are redrawn on every change."""
     counts = np.empty((len(changes), _TOPIC), np.int64)
     now = rng.integers(0, 6, _TOPIC)
     for day, change in enumerate(changes.tolist()):
@@ -119,26 +119,26 @@ def _walk(changes: Flags, rng: np.random.Generator) -> Ints:
 def _switch(days: int, rng: np.random.Generator, stays: float = 0.8) -> Flags:
     """On or off, each for some days."""
     turns = rng.random(days) > stays
-    on: Flags = np.cumsum(turns) % 2 == 1
-    return on
+    active: Flags = np.cumsum(turns) % 2 == 1
+    return active
 
 
-def _taken(news: Ints, changes: Flags) -> Ints:
-    """A page that shows the news of the day on which it changed last."""
+def _showing(news: Ints, changes: Flags) -> Ints:
+    """A page that shows the news of the day on which it last changed."""
     last = np.maximum.accumulate(np.where(changes, np.arange(len(changes)), 0))
     return news[last]
 
 
 def _noisy(counts: Ints, noise: float, rng: np.random.Generator) -> Ints:
-    """The same page with changes for no reason: one word more, for that day."""
+    """The page with unrelated changes: one more word on that day."""
     counts = counts.copy()
-    on = rng.random(len(counts)) < noise
-    counts[on, rng.integers(_TOPIC, size=int(on.sum()))] += 1
+    active = rng.random(len(counts)) < noise
+    counts[active, rng.integers(_TOPIC, size=int(active.sum()))] += 1
     return counts
 
 
 def _texts(topics: Ints, group: Ints, rng: np.random.Generator) -> tuple[Int32s, sparse.csr_array]:
-    """Page by day: its text; and the texts: the topic's words and some of the page's own that never change."""
+    """Page by day: its text; and the texts: the topic's words, and words of the page that never change."""
     pages, days, _ = topics.shape
     new = np.ones((pages, days), np.bool_)
     new[:, 1:] = (topics[:, 1:] != topics[:, :-1]).any(axis=2)
@@ -150,9 +150,10 @@ def _texts(topics: Ints, group: Ints, rng: np.random.Generator) -> tuple[Int32s,
     own_words = (group.max() + 1) * _TOPIC + page[:, None] * _OWN + np.arange(_OWN)
     words = np.concatenate((topic_words, own_words), axis=1)
     row = np.repeat(np.arange(len(page)), counts.shape[1])
-    some = counts.ravel() > 0
+    positive = counts.ravel() > 0
     matrix = sparse.csr_array(
-        (counts.ravel()[some].astype(np.uint16), (row[some], words.ravel()[some])), shape=(len(page), BUCKETS)
+        (counts.ravel()[positive].astype(np.uint16), (row[positive], words.ravel()[positive])),
+        shape=(len(page), BUCKETS),
     )
     matrix.sort_indices()
     return text, matrix

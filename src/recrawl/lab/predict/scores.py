@@ -1,4 +1,4 @@
-"""How good predictions are: spec M8, R §7.2, and the paired t-test."""
+"""Scores of predictions (spec M8, R §7.2), and the paired t-test."""
 
 from __future__ import annotations
 
@@ -10,74 +10,74 @@ from scipy import stats
 from recrawl.columns import Flags, Floats
 
 MIDDLING = (0.1, 0.9)
-"""Change rates in between: over all pages the page's own rate already says most."""
+"""Change rates between these are *middling*; outside, a page's own rate already predicts almost everything."""
 
 
-def scored(truth: Flags, chance: Floats, says: Flags, counts: Flags) -> dict[str, float | None]:
-    """Accuracy, precision, recall, AUC, Brier score and calibration error over the predictions that count.
+def score_predictions(truth: Flags, probability: Floats, decision: Flags, evaluated: Flags) -> dict[str, float | None]:
+    """Accuracy, precision, recall, AUC, Brier score and calibration error over the evaluated predictions.
 
-    Precision without a yes, recall without a change and AUC with one class only are None: there is nothing to tell.
+    Precision without a yes, recall without a change and AUC with one class only are undefined (None).
 
     >>> yes = np.array([True, True, False, False])
-    >>> scored(yes, np.array([0.9, 0.4, 0.2, 0.1]), np.array([1, 0, 0, 0]) > 0, yes | True)["accuracy"]
+    >>> score_predictions(yes, np.array([0.9, 0.4, 0.2, 0.1]), np.array([1, 0, 0, 0]) > 0, yes | True)["accuracy"]
     0.75
     """
-    truth, chance, says = truth[counts], chance[counts], says[counts]
-    hits = int((says & truth).sum())
+    truth, probability, decision = truth[evaluated], probability[evaluated], decision[evaluated]
+    hits = int((decision & truth).sum())
     return {
-        "accuracy": float((says == truth).mean()) if len(truth) else None,
-        "precision": hits / int(says.sum()) if says.any() else None,
+        "accuracy": float((decision == truth).mean()) if len(truth) else None,
+        "precision": hits / int(decision.sum()) if decision.any() else None,
         "recall": hits / int(truth.sum()) if truth.any() else None,
-        "auc": auc(truth, chance),
-        "brier": float(((chance - truth) ** 2).mean()) if len(truth) else None,
-        "calibration_error": calibration_error(truth, chance),
+        "auc": auc(truth, probability),
+        "brier": float(((probability - truth) ** 2).mean()) if len(truth) else None,
+        "calibration_error": calibration_error(truth, probability),
         "change_rate": float(truth.mean()) if len(truth) else None,
     }
 
 
-def auc(truth: Flags, chance: Floats) -> float | None:
-    """How often a change has the higher chance than none; ties count half."""
+def auc(truth: Flags, probability: Floats) -> float | None:
+    """The probability that a change has a higher predicted probability than a non-change; ties count half."""
     yes, no = int(truth.sum()), int((~truth).sum())
     if not yes or not no:
         return None
-    rank = stats.rankdata(chance)
+    rank = stats.rankdata(probability)
     return float((rank[truth].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
-def calibration(truth: Flags, chance: Floats, bins: int = 10) -> list[dict[str, float]]:
-    """For each tenth of the chances that occurs: what was said, what came, and how often."""
-    place = np.minimum((chance * bins).astype(np.int64), bins - 1)
+def calibration(truth: Flags, probability: Floats, bins: int = 10) -> list[dict[str, float]]:
+    """For each tenth of predicted probability that occurs: the mean prediction, the observed rate, and the count."""
+    tenth = np.minimum((probability * bins).astype(np.int64), bins - 1)
     return [
         {
-            "said": float(chance[place == b].mean()),
-            "came": float(truth[place == b].mean()),
-            "count": int((place == b).sum()),
+            "said": float(probability[tenth == b].mean()),
+            "came": float(truth[tenth == b].mean()),
+            "count": int((tenth == b).sum()),
         }
         for b in range(bins)
-        if (place == b).any()
+        if (tenth == b).any()
     ]
 
 
-def calibration_error(truth: Flags, chance: Floats) -> float | None:
-    """The mean distance of what was said from what came."""
-    rows = calibration(truth, chance)
+def calibration_error(truth: Flags, probability: Floats) -> float | None:
+    """The mean distance between predicted probability and observed rate."""
+    rows = calibration(truth, probability)
     total = sum(row["count"] for row in rows)
     return sum(abs(row["said"] - row["came"]) * row["count"] for row in rows) / total if total else None
 
 
-def by_page(truth: Flags, says: Flags, counts: Flags) -> Floats:
-    """One per page: its accuracy (R §7.2); not a number where nothing counts."""
-    right = ((says == truth) & counts).sum(axis=1)
-    known = counts.sum(axis=1)
-    share: Floats = np.divide(right, known, out=np.full(len(known), np.nan), where=known > 0)
-    return share
+def by_page(truth: Flags, decision: Flags, evaluated: Flags) -> Floats:
+    """One per page: its accuracy (R §7.2); NaN where nothing was evaluated."""
+    correct = ((decision == truth) & evaluated).sum(axis=1)
+    total = evaluated.sum(axis=1)
+    accuracy: Floats = np.divide(correct, total, out=np.full(len(total), np.nan), where=total > 0)
+    return accuracy
 
 
-def paired(one: Floats, other: Floats) -> dict[str, Any]:
-    """The paired t-test over pages: the mean difference, and how likely one as large is by chance."""
-    both = np.isfinite(one) & np.isfinite(other)
-    difference = one[both] - other[both]
+def paired(first: Floats, second: Floats) -> dict[str, Any]:
+    """The paired t-test over pages: the mean difference, and its p-value."""
+    both = np.isfinite(first) & np.isfinite(second)
+    difference = first[both] - second[both]
     if both.sum() < 2 or np.ptp(difference) == 0:
         return {"pages": int(both.sum()), "difference": float(difference.mean()) if both.any() else None, "p": None}
-    test = stats.ttest_rel(one[both], other[both])
+    test = stats.ttest_rel(first[both], second[both])
     return {"pages": int(both.sum()), "difference": float(difference.mean()), "p": float(test.pvalue)}

@@ -22,8 +22,8 @@ from recrawl.lab.experiments.radinsky2013 import published as r
 from recrawl.lab.experiments.radinsky2013.settings import Where, better, shown, stepping, worlds
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
 from recrawl.lab.predict.days import Days
+from recrawl.lab.predict.evaluation import often_flipping
 from recrawl.lab.predict.methods import PredictionSetting, predict
-from recrawl.lab.predict.protocol import flipping
 from recrawl.lab.predict.scores import paired
 
 SHARE = 0.1
@@ -133,7 +133,7 @@ def _chances(known: Days, how: Crawl, day: int) -> tuple[Floats, float]:
     if how.method == "random":
         return np.ones(len(known)), 1.0
     over = range(day, day + 1)
-    often = predict(known, PredictionSetting("frequency", train=how.train), over).chance[:, 0]
+    often = predict(known, PredictionSetting("frequency", train=how.train), over).probability[:, 0]
     often = np.where(np.isfinite(often), often, 0.5)
     if how.method == "frequency":
         return often, 1.0
@@ -142,7 +142,7 @@ def _chances(known: Days, how: Crawl, day: int) -> tuple[Floats, float]:
     if day < setting.first:
         return often, 0.0
     found = predict(known if how.method == "pooled" else believed(known), setting, over)
-    chance = found.chance[:, 0]
+    chance = found.probability[:, 0]
     spoke = np.isfinite(chance) & ~found.fallback[:, 0]
     return np.where(np.isfinite(chance), chance, often), float(spoke.mean())
 
@@ -179,7 +179,7 @@ def fig_8(options: ExperimentOptions) -> Result:
 
 def _part(where: Where, options: ExperimentOptions) -> Days:
     """The pages that flip often, at most so many, and the first days."""
-    pages = np.flatnonzero(flipping(where.days))
+    pages = np.flatnonzero(often_flipping(where.days))
     most = max(5, round(_PAGES * options.scale))
     some = pages[np.unique(np.linspace(0, len(pages) - 1, min(most, len(pages))).astype(np.int64))]
     return where.days.take(some).between(0, min(where.days.seen.shape[1], max(30, round(_DAYS * options.scale))))

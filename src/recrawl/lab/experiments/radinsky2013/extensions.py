@@ -6,8 +6,11 @@ most, so those with a middling change rate (0.1 to 0.9) are shown apart.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from operator import itemgetter
 from statistics import median
+
+import numpy as np
 
 from recrawl.lab.experiments.radinsky2013 import published as r
 from recrawl.lab.experiments.radinsky2013.settings import (
@@ -28,8 +31,10 @@ from recrawl.lab.experiments.radinsky2013.settings import (
 )
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result
 from recrawl.lab.experiments.result import Row as AnyRow
-from recrawl.lab.predict.ablation import ablation
-from recrawl.lab.predict.methods import PredictionSetting
+from recrawl.lab.predict.days import Days
+from recrawl.lab.predict.evaluation import evaluate_predictions
+from recrawl.lab.predict.methods import Predictions, PredictionSetting
+from recrawl.lab.predict.pooled_predictor import FAMILIES, predict
 from recrawl.lab.predict.scores import paired
 
 POOLED, GOES_ON = "pooled", "online-3d"
@@ -210,6 +215,16 @@ def ablations(options: ExperimentOptions) -> Result:
             "middling_accuracy": ">middling pages, %", "middling_auc": ">AUC", "middling_brier": ">Brier",
         },
     )  # fmt: skip
+
+
+def ablation(
+    days: Days, train: int, test_days: range, seed: int, families: Collection[str] = FAMILIES
+) -> Iterator[Row]:
+    """The scores of `pooled` with all features, then without each family; over all and over middling pages."""
+    for family in ("", *families):
+        probability = predict(days, train, test_days, seed, without=(family,) if family else ())
+        predicted = Predictions(probability, probability >= 0.5, np.zeros(probability.shape, np.bool_))
+        yield {"without": family or "nothing", **evaluate_predictions(days, predicted, test_days).summary()}
 
 
 def _ablated(where: Where, found: Row) -> Row:

@@ -19,10 +19,11 @@ from recrawl.columns import Flags, Floats
 from recrawl.lab.experiments.radinsky2013 import published as r
 from recrawl.lab.experiments.result import Claim, ExperimentOptions
 from recrawl.lab.formats.archive import files_of
-from recrawl.lab.predict.days import Days, days_of
+from recrawl.lab.predict.archive_days import read_days
+from recrawl.lab.predict.days import Days
+from recrawl.lab.predict.evaluation import Evaluation, evaluate, often_flipping
 from recrawl.lab.predict.methods import PredictionSetting, frequency
 from recrawl.lab.predict.planted_world import Planted, planted
-from recrawl.lab.predict.protocol import Evaluation, flipping, run
 from recrawl.lab.predict.scores import paired
 
 LABELS = ("text", "divergence:0.1", "significant")
@@ -74,7 +75,7 @@ class Where:
     def timed(self, setting: PredictionSetting, over: range, judged: Flags | None = None) -> tuple[Evaluation, float]:
         """The same run now, and what it took by the clock; all pages are asked about where none are named."""
         begun = self.clock()
-        outcome = run(self.days, setting, over, judged=judged)
+        outcome = evaluate(self.days, setting, over, judged=judged)
         return outcome, self.clock() - begun
 
     def last(self, wanted: int, train: int = r.TRAIN) -> range:
@@ -113,8 +114,8 @@ def worlds(options: ExperimentOptions, labels: Sequence[str] | None = None, *, e
 def _archive(
     path: Path, label: str, cache: Path | None, most: int, every_page: bool, workers: int, clock: Callable[[], float]
 ) -> Where:
-    days = days_of([path], label, cache=cache)
-    able = days.labelled.sum(axis=1) > 0 if every_page else flipping(days, r.ALPHA)
+    days = read_days([path], label, cache=cache)
+    able = days.labelled.sum(axis=1) > 0 if every_page else often_flipping(days, r.ALPHA)
     return Where(path.stem, label, days, _sample(able, most), workers, clock, every_page=every_page)
 
 
@@ -123,7 +124,7 @@ def _planted(scale: float, leaders: int, workers: int, clock: Callable[[], float
     groups = max(3, 3 * round(4 * scale))
     world = planted(Planted(groups=groups, size=8, leaders=leaders, days=r.TRAIN + _DAYS + 35, seed=1))
     name = "planted, one leads" if leaders == 1 else "planted, half lead"
-    return Where(name, "planted", world.days, _sample(flipping(world.days), _pages(scale)), workers, clock)
+    return Where(name, "planted", world.days, _sample(often_flipping(world.days), _pages(scale)), workers, clock)
 
 
 def _daily(options: ExperimentOptions) -> list[Path]:
@@ -177,7 +178,7 @@ def coin(where: Where, over: range, train: int = r.TRAIN) -> Row:
     chance = frequency(where.days, train, over)
     found = where.outcome(PredictionSetting("frequency", train=train), over)
     right = np.where(found.truth, chance, 1 - chance)
-    mean = [float(right[page][known].mean()) for page, known in enumerate(found.counts) if known.any()]
+    mean = [float(right[page][known].mean()) for page, known in enumerate(found.evaluated) if known.any()]
     accuracy = 100 * fmean(mean) if mean else None
     return {"world": where.name, "label": where.label, "method": "frequency, as a coin", "accuracy": accuracy}
 
