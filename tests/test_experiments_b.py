@@ -13,11 +13,11 @@ from recrawl.lab.experiments.barbosa2003.measures import (
     figure_2,
     recommended,
     replayed,
-    scope,
+    scope_at,
     table_1,
     version_at,
 )
-from recrawl.lab.experiments.barbosa2003.world import BWorld, Nature, layer_sizes, slow_rate
+from recrawl.lab.experiments.barbosa2003.world import BWorld, RateMix, layer_sizes, slow_rate
 from recrawl.lab.histories.history import ABSENT, History, LinkLists, assemble
 
 HOUR, DAY = 3600.0, 86400.0
@@ -25,8 +25,8 @@ HOUR, DAY = 3600.0, 86400.0
 
 @pytest.fixture(scope="module", params=["alike", "two-kinds"])
 def world(request: pytest.FixtureRequest) -> History:
-    nature: Nature = request.param
-    return BWorld(sites=3, days=20, nature=nature).build()
+    nature: RateMix = request.param
+    return BWorld(sites=3, days=20, mix=nature).build()
 
 
 def test_what_b_prints_hangs_together() -> None:
@@ -40,7 +40,7 @@ def test_what_b_prints_hangs_together() -> None:
 
 
 def test_what_was_put_in_comes_out(world: History) -> None:
-    where = scope(world)
+    where = scope_at(world)
     for row in table_1(where):
         assert row["success"] == pytest.approx(row["published_success"], abs=0.04)
         assert row["pages"] * 61 / 3 == pytest.approx(row["published_pages"], rel=0.02)
@@ -54,25 +54,25 @@ def test_what_was_put_in_comes_out(world: History) -> None:
 
 
 def test_change_falls_off_with_depth(world: History) -> None:
-    shares = [row["changed"] for row in figure_2(scope(world), days=3)]
+    shares = [row["changed"] for row in figure_2(scope_at(world), days=3)]
     assert shares == sorted(shares, reverse=True)
 
 
 def test_the_recommended_n_is_bs_choice(world: History) -> None:
-    assert recommended(scope(world))["n"] == published.CHOSEN_N
+    assert recommended(scope_at(world))["n"] == published.CHOSEN_N
 
 
 def test_depths_of_the_world_are_those_of_its_links(world: History) -> None:
     """What `scope` is given is what it would find from the anchors."""
     from recrawl.learn.structure.depth import from_anchors
 
-    where = scope(world)
+    where = scope_at(world)
     assert len(where.anchor) == 3
     np.testing.assert_array_equal(from_anchors(book_at(world, np.full(3, 10 * DAY)), where.anchor), where.depth)
 
 
 def test_the_policies_replayed() -> None:
-    where = scope(BWorld(sites=1, days=15).build())
+    where = scope_at(BWorld(sites=1, days=15).build())
     rows = replayed(where)
     assert [row["policy"].partition("(")[0] for row in rows] == ["round-robin", "anchor-depth"]
     for row in rows:
@@ -107,7 +107,7 @@ def test_the_book_of_daily_visits() -> None:
 
 def test_shares_of_a_history_made_by_hand() -> None:
     """The anchor is found: the list, which leads to what is new; the root cannot be reached from it."""
-    where = scope(small(), share=6 / 9)
+    where = scope_at(small(), share=6 / 9)
     assert where.anchor.tolist() == [1]
     assert where.depth.tolist() == [-1, 0, 1]
     (first, *deeper) = figure_2(where, days=2)
@@ -125,6 +125,6 @@ def test_links_are_needed() -> None:
         carries=frozenset(),
     )
     with pytest.raises(UsageError, match="links"):
-        scope(bare)
-    with pytest.raises(UsageError, match="at least one site"):
+        scope_at(bare)
+    with pytest.raises(UsageError, match="at least 1 site"):
         BWorld(sites=0)

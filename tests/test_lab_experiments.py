@@ -19,8 +19,8 @@ from recrawl.lab.experiments import EXPERIMENTS, ExperimentOptions, report
 from recrawl.lab.experiments.result import Claim, Experiment, Result, Verdict
 from recrawl.lab.experiments.tan2007 import claims as t_claims
 from recrawl.lab.experiments.tan2007 import figures, layout
-from recrawl.lab.experiments.tan2007.published import PAGES, SAYS, TABLE_1
-from recrawl.lab.experiments.tan2007.world import DAYS, SITES_ALIKE, Nature, TWorld, changes
+from recrawl.lab.experiments.tan2007.published import PAGES, STATEMENTS, TABLE_1
+from recrawl.lab.experiments.tan2007.world import DAYS, SITES_ALIKE, ChangeProcess, TWorld, generate_changes
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.replay import Setup, replay
 from tests.world import Repo
@@ -64,7 +64,7 @@ def small() -> History:
 
 
 def test_at_full_size_pages_and_sites_are_those_of_table_1() -> None:
-    places = layout.lay_out(PAGES, np.random.default_rng(1))
+    places = layout.generate_layout(PAGES, np.random.default_rng(1))
     names = [layout.domain_of(host) for host in places.hosts]
     pages = np.bincount(places.site, minlength=len(names))
     for domain in TABLE_1:
@@ -93,9 +93,9 @@ def test_most_pages_lie_at_depths_2_to_4(small: History) -> None:
 
 
 def test_half_of_the_pages_do_not_change_in_the_year() -> None:
-    places = layout.lay_out(20_000, np.random.default_rng(3))
+    places = layout.generate_layout(20_000, np.random.default_rng(3))
     for never in (0.5, 0.2):
-        pages, days = changes(places, Nature(never=never), np.random.default_rng(4))
+        pages, days = generate_changes(places, ChangeProcess(unchanged=never), np.random.default_rng(4))
         assert 1 - len(np.unique(pages)) / len(places) == pytest.approx(never, abs=0.1)  # sites are few
         assert days.min() >= 0
         assert days.max() <= DAYS
@@ -188,8 +188,8 @@ def test_claims_of_figure_6_follow_the_numbers() -> None:
     false = ratios(RNS=0.3, RR=0.2, GSB=0.3, DB_1=0.35, LB_3=0.1, CB_0=0.31)
     assert set(verdicts(t_claims.of_fig_6(true)).values()) == {Verdict.HOLDS}
     judged = verdicts(t_claims.of_fig_6(false))
-    assert judged[SAYS["gsb-over-rns"][1]] is Verdict.OPEN
-    assert {judged[SAYS[name][1]] for name in ("rr-like-rns", "ours-over-all", "three-times", "twice")} == {
+    assert judged[STATEMENTS["gsb-over-rns"][1]] is Verdict.OPEN
+    assert {judged[STATEMENTS[name][1]] for name in ("rr-like-rns", "ours-over-all", "three-times", "twice")} == {
         Verdict.FAILS
     }
 
@@ -197,9 +197,9 @@ def test_claims_of_figure_6_follow_the_numbers() -> None:
 def test_why_gsb_comes_close_is_told_by_the_measured_worlds() -> None:
     made = ratios(RNS=0.3, RR=0.3, GSB=0.776, DB_1=0.774, LB_3=0.5, CB_0=0.4)
     alike = ratios(RNS=0.3, RR=0.3, GSB=0.359, DB_1=0.696, LB_3=0.4, CB_0=0.3)
-    names = TWorld().label, TWorld(nature=SITES_ALIKE).label
+    names = TWorld().label, TWorld(process=SITES_ALIKE).label
     rows = [{**row, "world": name} for name, part in zip(names, (made, alike), strict=True) for row in part]
-    why = {claim.world: claim.why for claim in t_claims.of_fig_6(rows) if claim.says == SAYS["ours-over-all"][1]}
+    why = {claim.world: claim.why for claim in t_claims.of_fig_6(rows) if claim.says == STATEMENTS["ours-over-all"][1]}
     assert why[names[0]].endswith("GSB 0.776 becomes 0.359, DB(1) 0.774 becomes 0.696")
     assert why[names[1]] == ""  # that world is the test
 
@@ -213,17 +213,17 @@ def test_a_crossing_is_where_a_line_stays_above() -> None:
                 for name, value in flat.items() for cycle in range(1, 25)]  # fmt: skip
 
     early, late = (verdicts(t_claims.of_fig_9(rows(cycle))) for cycle in (15, 22))
-    assert early[SAYS["wha-passes"][1]] is Verdict.HOLDS
-    assert late[SAYS["wha-passes"][1]] is Verdict.FAILS
-    assert early[SAYS["ha-passes"][1]] is Verdict.FAILS
+    assert early[STATEMENTS["wha-passes"][1]] is Verdict.HOLDS
+    assert late[STATEMENTS["wha-passes"][1]] is Verdict.FAILS
+    assert early[STATEMENTS["ha-passes"][1]] is Verdict.FAILS
 
 
 def test_what_is_missing_cannot_be_judged() -> None:
     rows = [{"world": "w", "policy": "DB", "d": d, "change_ratio": 0.5 - 0.1 * abs(d)} for d in range(-2, 3)]
     judged = {claim.says: claim for claim in t_claims.of_fig_5(rows)}
-    assert judged[SAYS["peak-DB"][1]].verdict is Verdict.HOLDS
-    assert judged[SAYS["peak-CB"][1]].verdict is Verdict.OPEN
-    assert judged[SAYS["peak-CB"][1]].why
+    assert judged[STATEMENTS["peak-DB"][1]].verdict is Verdict.HOLDS
+    assert judged[STATEMENTS["peak-CB"][1]].verdict is Verdict.OPEN
+    assert judged[STATEMENTS["peak-CB"][1]].why
 
 
 # -- every experiment ----------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_archives_are_a_world_of_their_own(tmp_path: Path) -> None:
 
 def test_the_report_has_all_its_parts(tmp_path: Path) -> None:
     names = ("q-example", "t-fig6", "t-table1")
-    runs = [report.Done(EXPERIMENTS[name], EXPERIMENTS[name].run(SMALL), 1.5) for name in names]
+    runs = [report.FinishedRun(EXPERIMENTS[name], EXPERIMENTS[name].run(SMALL), 1.5) for name in names]
     page = report.write(tmp_path / "out", runs, "Written by a test.")
     text = page.read_text()
     assert page == tmp_path / "out" / "experiments.md"
@@ -296,7 +296,7 @@ def test_the_report_has_all_its_parts(tmp_path: Path) -> None:
 def test_the_report_is_valid_json_and_a_whole_table_whatever_is_measured(tmp_path: Path) -> None:
     row = {"name": "a|b", "value": float("nan"), "other": None}
     result = Result([row], claims=[Claim.of("p", "a | b", "w", None, "x\ny", "z")], notes=["so"])
-    done = report.Done(Experiment("t-odd", "T", "nowhere", "Odd", lambda _: result), result, 0.0)
+    done = report.FinishedRun(Experiment("t-odd", "T", "nowhere", "Odd", lambda _: result), result, 0.0)
     text = report.write(tmp_path, [done], "how").read_text()
     assert report.as_json(done)["rows"] == [{"name": "a|b", "value": None, "other": None}]
     assert "| a\\|b |  |  |" in text

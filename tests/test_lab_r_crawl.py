@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.lab.experiments.radinsky2013.crawling import Crawl, believed, crawled
+from recrawl.lab.experiments.radinsky2013.crawling import Crawl, carried_forward, simulate_crawl
 from recrawl.lab.predict.planted_world import Planted, planted
 
 DAYS = planted(Planted(groups=3, size=4, days=30)).days
@@ -13,22 +13,22 @@ DAYS = planted(Planted(groups=3, size=4, days=30)).days
 
 @pytest.mark.parametrize("method", ["random", "frequency", "pooled"])
 def test_the_more_visits_the_fresher(method: str) -> None:
-    few, many = (crawled(DAYS, Crawl(method, seed=1, share=share)).mean() for share in (0.1, 0.6))
+    few, many = (simulate_crawl(DAYS, Crawl(method, seed=1, share=share)).mean() for share in (0.1, 0.6))
     assert few < many < 1
-    assert crawled(DAYS, Crawl(method, seed=1, share=1.0)).all()
+    assert simulate_crawl(DAYS, Crawl(method, seed=1, share=1.0)).all()
 
 
 def test_the_same_seed_makes_the_same_crawl() -> None:
-    first, second = (crawled(DAYS, Crawl("frequency", seed=3)) for _ in range(2))
+    first, second = (simulate_crawl(DAYS, Crawl("frequency", seed=3)) for _ in range(2))
     assert np.array_equal(first, second)
-    assert not np.array_equal(first, crawled(DAYS, Crawl("frequency", seed=4)))
+    assert not np.array_equal(first, simulate_crawl(DAYS, Crawl("frequency", seed=4)))
 
 
 def test_between_visits_the_last_version_stands_and_no_label_does() -> None:
     where = np.zeros(DAYS.seen.shape, np.bool_)
     where[:, [0, 10, 20]] = True
     known = DAYS.visited(where)
-    held = believed(known)
+    held = carried_forward(known)
     assert (held.text[:, 19] == DAYS.text[:, 10]).all()
     assert (held.text[:, 25] == DAYS.text[:, 20]).all()
     assert np.array_equal(held.labelled, known.labelled)

@@ -106,8 +106,10 @@ def _run(experiments: Any, report: Any, chosen: Sequence[Any], settings: dict[st
                 bars.update(task, completed=done, total=total, told=f"{done:,} of {total:,} replays")
 
             begun = time.monotonic()
-            options = experiments.Options(**settings, timer=time.perf_counter, cpu=time.process_time, progress=told)
-            runs.append(report.Done(experiment, experiment.run(options), time.monotonic() - begun))
+            options = experiments.ExperimentOptions(
+                **settings, timer=time.perf_counter, cpu=time.process_time, progress=told
+            )
+            runs.append(report.FinishedRun(experiment, experiment.run(options), time.monotonic() - begun))
             bars.remove_task(task)
             if len(chosen) > 1:
                 note(f"{experiment.name} took {runs[-1].seconds:.0f} s")

@@ -1,6 +1,6 @@
-"""A run written down: a page in Markdown, a chart for each picture, JSON with everything.
+"""The report of a run: a Markdown page, one chart per picture, and JSON with everything.
 
-experiments.md          what holds, what does not and why; charts; tables
+experiments.md          verdicts with reasons, charts, tables
 experiments/NAME.svg    the charts
 experiments/NAME.json   rows, published values, claims
 """
@@ -21,40 +21,40 @@ PAGE = "experiments.md"
 FOLDER = "experiments"
 _INTRODUCTION = """\
 Each experiment repeats a table or figure of a source document: on a world generated from what the document prints and,
-where archives were given, on the histories of real sites. Every sentence of the document that can be checked is judged
-on each of them: it *holds*, it *does not hold*, it *cannot be said*, or it was *built in*, when the world was made
-from that very statement and can only agree. No world was adjusted to make a claim come true.
+where archives were given, on the histories of real sites. Every statement of the document that can be checked is judged
+on each of them: it *holds*, it *does not hold*, it *cannot be said*, or it was *built in*: the world was generated from
+that very statement and can only agree. No world was adjusted to make a claim hold.
 
-How to read it. The archives are what was at hand, mostly sites of projects and documentation of today: that a claim
-about news sites, or about the web of 2002, does not hold there does not refute it. Generated worlds rest on
-assumptions that the documents do not print; each world's module names them. A reason under *why* is *tested* where a
-run of its own says so, and otherwise *supposed*. Some rules of judgement were set after a first small run had been
-seen: that differences under 2 % decide nothing, what counts as "three times" and "twice", that T's policies run one
-sample at a time (in batches the cluster policy could not show any effect of d), and that table 4.1 of Q is compared as
-a mean over runs (a single one was up to 12 points off)."""
-_LONG = 14
-"""Tables with more rows are folded up."""
-_MOST_ROWS = 150
-"""Tables with more rows are left to the JSON."""
+How to read it. The archives are a convenience sample, mostly of present-day project and documentation sites: a claim
+about news sites, or about the web of 2002, is not refuted if it does not hold there. Generated worlds rest on
+assumptions that the documents do not print; each world's module names them. A reason is *tested*
+where it names a separate run that tested it; otherwise it is *assumed*. Some rules of judgement were set after a first
+small run: that differences under 2 % decide nothing, what counts as "three times" and "twice", that T's policies run
+one sample at a time (in batches the cluster policy could not show any effect of d), and that table 4.1 of Q is
+compared as a mean over runs (a single run was up to 12 points off)."""
+_FOLD_ROWS = 14
+"""Tables with more rows are collapsed."""
+_MAX_ROWS = 150
+"""Tables with more rows are in the JSON only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """An experiment, what it brought, and how long it took."""
+class FinishedRun:
+    """An experiment, its result, and how long it took."""
 
     experiment: Experiment
     result: Result
     seconds: float
 
 
-def as_json(done: Done) -> dict[str, Any]:
-    """Everything of a run, for machines."""
-    it, result = done.experiment, done.result
+def as_json(done: FinishedRun) -> dict[str, Any]:
+    """Everything about a run, as JSON values."""
+    experiment, result = done.experiment, done.result
     value = {
-        "name": it.name,
-        "document": DOCUMENTS[it.document],
-        "place": it.place,
-        "title": it.title,
+        "name": experiment.name,
+        "document": DOCUMENTS[experiment.document],
+        "place": experiment.place,
+        "title": experiment.title,
         "worlds": result.worlds,
         "claims": [asdict(claim) for claim in result.claims],
         "published": result.published,
@@ -62,21 +62,21 @@ def as_json(done: Done) -> dict[str, Any]:
         "notes": result.notes,
         "seconds": round(done.seconds, 2),
     }
-    plain: dict[str, Any] = _plain(value)
+    plain: dict[str, Any] = _json_value(value)
     return plain
 
 
-def _plain(value: Any) -> Any:
-    """Without what JSON does not have: not-a-number becomes null."""
+def _json_value(value: Any) -> Any:
+    """The value without NaN and infinities, which become null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def write(folder: Path, runs: Sequence[Done], how: str) -> Path:
-    """The whole report; `how` is a sentence on how it was made. Returns the page's path."""
+def write(folder: Path, runs: Sequence[FinishedRun], how: str) -> Path:
+    """Write the whole report; `how` is a sentence on how it was made. Returns the path of the page."""
     files = folder / FOLDER
     files.mkdir(parents=True, exist_ok=True)
     parts = [_head(runs, how), *(_section(done, files) for done in runs)]
@@ -85,7 +85,7 @@ def write(folder: Path, runs: Sequence[Done], how: str) -> Path:
     return page
 
 
-def _head(runs: Sequence[Done], how: str) -> str:
+def _head(runs: Sequence[FinishedRun], how: str) -> str:
     lines = [
         "# Experiments",
         "",
@@ -97,25 +97,28 @@ def _head(runs: Sequence[Done], how: str) -> str:
         "|---|---|--:|--:|--:|--:|",
     ]
     for done in runs:
-        it = done.experiment
+        experiment = done.experiment
         verdicts = [claim.verdict for claim in done.result.claims]
         counts = " | ".join(str(verdicts.count(kind)) for kind in Verdict)
-        lines.append(f"| [{it.name}](#{_anchor(_heading(done))}) {it.title} | {it.document} {it.place} | {counts} |")
-    lines += ["", *(f"{key} = {title}.  " for key, title in DOCUMENTS.items() if _used(key, runs))]
+        lines.append(
+            f"| [{experiment.name}](#{_anchor(_heading(done))}) {experiment.title} "
+            f"| {experiment.document} {experiment.place} | {counts} |"
+        )
+    lines += ["", *(f"{key} = {title}.  " for key, title in DOCUMENTS.items() if _is_used(key, runs))]
     return "\n".join(lines).rstrip()
 
 
-def _used(document: str, runs: Sequence[Done]) -> bool:
+def _is_used(document: str, runs: Sequence[FinishedRun]) -> bool:
     return any(done.experiment.document == document for done in runs)
 
 
-def _heading(done: Done) -> str:
-    it = done.experiment
-    return f"{it.name}: {it.title}"
+def _heading(done: FinishedRun) -> str:
+    experiment = done.experiment
+    return f"{experiment.name}: {experiment.title}"
 
 
 def _anchor(heading: str) -> str:
-    """As GitHub makes it.
+    """The heading's anchor as GitHub makes it.
 
     >>> _anchor("q-fig2.2: ChangeRatio by sample size")
     'q-fig22-changeratio-by-sample-size'
@@ -124,11 +127,11 @@ def _anchor(heading: str) -> str:
     return kept.replace(" ", "-")
 
 
-def _section(done: Done, files: Path) -> str:
-    it, result = done.experiment, done.result
-    name = f"{it.name}.json"
+def _section(done: FinishedRun, files: Path) -> str:
+    experiment, result = done.experiment, done.result
+    name = f"{experiment.name}.json"
     (files / name).write_text(json.dumps(as_json(done), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    lines = [f"## {_heading(done)}", "", f"{it.document} {it.place}. [All numbers]({FOLDER}/{name})."]
+    lines = [f"## {_heading(done)}", "", f"{experiment.document} {experiment.place}. [All numbers]({FOLDER}/{name})."]
     lines += ["", *(f"- {world}" for world in result.worlds)] if result.worlds else []
     lines += ["", *_claims(result)] if result.claims else []
     for image, title in _charts(done, files):
@@ -139,15 +142,15 @@ def _section(done: Done, files: Path) -> str:
 
 
 def _claims(result: Result) -> list[str]:
-    lines = ["| says | world | verdict | measured | why (tested, or supposed) |", "|---|---|---|---|---|"]
+    lines = ["| claim | world | verdict | measured | reason (tested or assumed) |", "|---|---|---|---|---|"]
     for claim in result.claims:
         cells = (f"{claim.says} ({claim.place})", claim.world, f"**{claim.verdict}**", claim.measured, claim.why)
         lines.append(f"| {' | '.join(_escaped(cell) for cell in cells)} |")
     return lines
 
 
-def _charts(done: Done, files: Path) -> list[tuple[str, str]]:
-    """Draw the pictures; their file names and titles."""
+def _charts(done: FinishedRun, files: Path) -> list[tuple[str, str]]:
+    """Draw the pictures; return their file names and titles."""
     from recrawl.lab import charts  # lazy: slow to load, and not every run draws
 
     made = []
@@ -163,7 +166,7 @@ def _charts(done: Done, files: Path) -> list[tuple[str, str]]:
 def _table(rows: Sequence[Row], columns: Mapping[str, str] | None) -> list[str]:
     if not rows:
         return []
-    if len(rows) > _MOST_ROWS:
+    if len(rows) > _MAX_ROWS:
         return [f"The {len(rows)} rows behind the chart are in the JSON."]
     shown = columns or {key: key for row in rows for key in row}
     lines = [
@@ -171,7 +174,7 @@ def _table(rows: Sequence[Row], columns: Mapping[str, str] | None) -> list[str]:
         "|" + "|".join("--:" if heading.startswith(">") else "---" for heading in shown.values()) + "|",
         *("| " + " | ".join(_cell(row.get(key)) for key in shown) + " |" for row in rows),
     ]
-    if len(rows) <= _LONG:
+    if len(rows) <= _FOLD_ROWS:
         return lines
     return ["<details>", f"<summary>{len(rows)} rows</summary>", "", *lines, "", "</details>"]
 

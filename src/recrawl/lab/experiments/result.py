@@ -1,7 +1,7 @@
-"""What an experiment is, and what it leaves behind: plain values that the report, the charts and JSON are made from.
+"""What an experiment is and what it returns: plain values from which the report, charts and JSON are made.
 
-A claim is a sentence of a document with the place where it stands. A run judges it on each world: it holds, it does
-not, or it cannot be said from what was measured; always with the numbers that say so.
+A claim is a statement of a document with its place. A run judges it on each world: it holds, it does not hold, or it
+cannot be said from what was measured; always with the numbers.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ Row = Mapping[str, Any]
 
 
 class Verdict(StrEnum):
-    """What a run says about a claim."""
+    """The judgement of a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
     OPEN = "cannot be said"
     GIVEN = "built in"
-    """The world was made from this very statement, so it can only agree."""
+    """The world was generated from this very statement, so it can only agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of a document, judged on one world."""
+    """A statement of a document, judged on one world."""
 
     place: str
     says: str
@@ -36,15 +36,15 @@ class Claim:
     measured: str
     """The numbers that the verdict rests on."""
     why: str = ""
-    """Where it differs: the reason, as far as the run shows one."""
+    """Where it does not hold: the reason, if known."""
 
     @classmethod
     def of(
         cls, place: str, says: str, world: str, holds: bool | None, measured: str, why: str = "", *, given: bool = False
     ) -> Claim:
-        """A claim with its verdict from yes, no or None for neither; a reason is kept only where it differs.
+        """A claim with its verdict from True, False or None (open); the reason is dropped where it holds.
 
-        `given`: that it holds was put into the world.
+        `given`: the world was generated so that it holds.
 
         >>> Claim.of("fig. 1", "a is over b", "made", None, "a 1, b unknown").verdict.value
         'cannot be said'
@@ -56,7 +56,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What a chart shows, said before anything that draws is loaded. Names are keys of rows."""
+    """What a chart shows, defined without loading a chart library. `x`, `y`, `colour` and others are keys of rows."""
 
     kind: Literal["line", "bar", "grouped", "calibration"]
     x: str
@@ -71,22 +71,22 @@ class Picture:
     high: str = ""
     """A band, or whiskers, from `low` to `high`: the spread over seeds."""
     size: str = ""
-    """Of a calibration: how many predictions a point stands for."""
+    """For a calibration chart: the number of predictions behind a point."""
     notes: tuple[str, ...] = ()
     columns: int = 2
     zero: bool = True
-    """Whether the axis of y begins at zero."""
+    """Whether the y axis begins at zero."""
     only: Mapping[str, Any] = field(default_factory=dict)
     """Only rows with these values are shown."""
 
     def shown(self, rows: Sequence[Row]) -> list[Row]:
-        """The rows that belong to it."""
+        """The rows that the chart shows."""
         return [row for row in rows if all(row.get(key) == value for key, value in self.only.items())]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run of an experiment measured, beside what its document prints."""
+    """What a run measured, beside what the document prints."""
 
     rows: list[Row]
     published: list[Row] = field(default_factory=list)
@@ -94,11 +94,11 @@ class Result:
     claims: list[Claim] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
     worlds: list[str] = field(default_factory=list)
-    """A sentence on each world that was used."""
+    """One sentence per world."""
     notes: list[str] = field(default_factory=list)
-    """What a reader must know to judge it: what the document leaves open, what was assumed."""
+    """What a reader must know: what the document leaves open, and what was assumed."""
     table: Mapping[str, str] | None = None
-    """Keys of rows with their headings, for the table of the report; None shows all of them."""
+    """Keys of rows with their headings, for the table of the report; None shows all keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +108,22 @@ class ExperimentOptions:
     scale: float = 1.0
     """The size of generated worlds, as a share of the document's."""
     seeds: int = 2
-    """How often a thing that depends on chance is repeated."""
+    """Repetitions of anything that depends on random numbers."""
     archives: tuple[Path, ...] = ()
     change: str = "text"
     """What counts as change in archives."""
     workers: int = 1
     cache: Path | None = None
-    """Where replays and what was read of archives are kept."""
+    """Where replays and facts of archives are cached."""
     timer: Callable[[], float] = lambda: 0.0
-    """A clock, to tell how long things take."""
+    """A wall clock."""
     cpu: Callable[[], float] = lambda: 0.0
-    """A clock of processor time, which does not run while others work."""
+    """A clock of CPU time."""
     progress: Callable[[int, int], None] = lambda done, total: None  # noqa: ARG005
 
     @property
     def trials(self) -> Path | None:
-        """Where replays are kept."""
+        """Where replays are cached."""
         return self.cache / "trials" if self.cache else None
 
 
@@ -133,8 +133,8 @@ class Experiment:
 
     name: str
     document: str
-    """T, B, Q or R (see docs)."""
+    """T, B, Q or R; see `recrawl.lab.experiments.DOCUMENTS`."""
     place: str
-    """Table or figure."""
+    """Table, figure or section."""
     title: str
     run: Callable[[ExperimentOptions], Result]

@@ -1,7 +1,7 @@
-"""Q's experiments: the example of §2.5.4, figure 2.2, and tables 4.1 and 4.2 on worlds set to what Q prints.
+"""Q's example of §2.5.4, figure 2.2, and tables 4.1 and 4.2 on worlds generated from what Q prints.
 
-Each function returns plain rows. Worlds are generated from what the thesis prints and from nothing else; where it
-leaves something open there is a parameter, and no value of it was chosen by what comes out.
+Each function returns plain rows. Worlds use only what the thesis prints; what it leaves open is a parameter, and no
+value was chosen by its effect on the results.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from recrawl.lab.histories.history import History, assemble
 from recrawl.lab.replays.replay import Setup, replay
 
 Row = dict[str, Any]
-Nature = Literal["alike", "two-kinds"]
+PageMix = Literal["alike", "two-kinds"]
+"""How the pages of one site differ: all at one rate, or some changing daily and the others never."""
 
 
 def example_2_5_4() -> dict[str, int]:
-    """Changed pages that either policy expects of its 80 downloads, by the functions that the policies use.
+    """Changed pages that either policy expects from its 80 downloads, computed with the policies' own functions.
 
     >>> example_2_5_4()
     {'proportional': 48, 'greedy': 56}
@@ -46,7 +47,7 @@ def example_2_5_4() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """A set of sites, how many of their pages have changed, and how many can be downloaded."""
+    """A set of sites, their change rates, and the number of downloads."""
 
     name: str
     pages: tuple[int, ...]
@@ -59,14 +60,14 @@ WORLDS = (
     Sites("the nine sites of table 4.1", tuple(s.pages for s in q.SITES), tuple(s.rate / 100 for s in q.SITES), 285),
     Sites("100 sites, rates spread evenly", (100,) * 100, tuple(((np.arange(100) + 0.5) / 100).tolist()), 2500),
 )
-"""Q prints no world for its figure. A quarter of the last two can be downloaded; the last has the pages of §2.8."""
+"""Q prints no data for its figure. A quarter of the last two can be downloaded; the last has the pages of §2.8."""
 
 
 def figure_2_2(runs: int = 20, worlds: Sequence[Sites] = WORLDS) -> list[Row]:
-    """ChangeRatio of one cycle by the sample taken of each site; mean, least and greatest of the runs.
+    """ChangeRatio of one cycle by the sample taken from each site: mean, minimum and maximum over the runs.
 
-    A run is another draw of the changed pages and another seed for the policies. Samples grow until they use all the
-    downloads. Round-robin takes none; it has a row for each sample size so that it can be drawn beside the others.
+    A run redraws the changed pages and the policies' seed. Samples grow until they use all downloads. Round-robin takes
+    no samples; it has a row for each sample size so that charts can show it beside the others.
     """
     rows: list[Row] = []
     for sites in worlds:
@@ -86,7 +87,7 @@ def figure_2_2(runs: int = 20, worlds: Sequence[Sites] = WORLDS) -> list[Row]:
 
 
 def one_cycle(sites: Sites, seed: int) -> History:
-    """A history in which each page has changed by the first cycle with its site's chance, and not again."""
+    """A history in which each page changes once before the first cycle, with its site's probability."""
     rng = np.random.default_rng([seed, 22])
     urls = [f"http://site{site}.example/{page}" for site, pages in enumerate(sites.pages) for page in range(pages)]
     changed = rng.random(len(urls)) < np.repeat(sites.rates, sites.pages)
@@ -108,7 +109,7 @@ def _ratios(histories: list[History], policy: str, downloads: int) -> Floats:
 
 
 def _sample_sizes(sites: Sites) -> list[int]:
-    """From one page a site to as many as use up the downloads."""
+    """From one page per site to as many as use all downloads."""
     most = sites.downloads // len(sites.pages)
     steps = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100)
     return sorted({step for step in steps if step < most} | {most})
@@ -117,9 +118,9 @@ def _sample_sizes(sites: Sites) -> list[int]:
 # -- tables 4.1 and 4.2 -----------------------------------------------------------------------------------------
 
 
-def table_4_1(nature: Nature = "alike", seed: int = 1, nitc: float = 0.09) -> list[Row]:
-    """The nine sites: pages and change rate as printed, and the rate of the world that is made of them."""
-    site, changed = nine_sites(nature, seed, nitc)
+def table_4_1(mix: PageMix = "alike", seed: int = 1, nitc: float = 0.09) -> list[Row]:
+    """The nine sites: pages and change rate as printed, and the rate of the generated world."""
+    site, changed = nine_sites(mix, seed, nitc)
     return [
         {"site": s.name, "pages": s.pages, "published_rate": s.rate, "rate": 100 * float(changed[:, site == w].mean())}
         for w, s in enumerate(q.SITES)
@@ -127,24 +128,24 @@ def table_4_1(nature: Nature = "alike", seed: int = 1, nitc: float = 0.09) -> li
 
 
 def tables_4(
-    nature: Nature = "alike", runs: int = 20, versions: int = 2, samples: Sequence[int] = q.SAMPLES, nitc: float = 0.09
+    mix: PageMix = "alike", runs: int = 20, versions: int = 2, samples: Sequence[int] = q.SAMPLES, nitc: float = 0.09
 ) -> list[Row]:
-    """Estimated change rates of the nine sites by policy and sample, as in table 4.2, with the printed ones beside.
+    """Estimated change rates of the nine sites by policy and sample, as in table 4.2, beside the printed ones.
 
-    The procedure is that of Q's tool (§4.3, §4.4, appendix A): all pages are there for every day, each day's samples
-    are compared with the day before, and their sizes follow from the rates of the day before. Nothing is downloaded
-    beyond samples. `estimated` and `accuracy` (spec M7) are means over the runs, `low` and `high` the least and the
-    greatest accuracy. The line "average" is the mean over the sites.
+    The procedure is that of Q's tool (§4.3, §4.4, appendix A): all pages exist on every day, each day's samples are
+    compared with the day before, and their sizes follow from the rates of the day before. Nothing is downloaded beyond
+    the samples. `estimated` and `accuracy` (spec M7) are means over the runs, `low` and `high` the minimum and maximum
+    accuracy. The site "average" is the mean over the sites.
     """
     estimators = {"greedy": 1, "frequency-greedy": versions}
     measured: dict[tuple[str, int], list[tuple[Floats, Floats]]] = {}
     for run in range(runs):
-        site, changed = nine_sites(nature, run, nitc)
+        site, changed = nine_sites(mix, run, nitc)
         real = 100 * np.array([changed[:, site == w].mean() for w in range(len(q.SITES))])
-        for policy, looks_back in estimators.items():
+        for policy, versions_used in estimators.items():
             for sample in samples:
-                rng = np.random.default_rng([run, sample, looks_back])
-                estimated = estimate(site, changed, sample, looks_back, rng)
+                rng = np.random.default_rng([run, sample, versions_used])
+                estimated = estimate(site, changed, sample, versions_used, rng)
                 measured.setdefault((policy, sample), []).append((real, estimated))
     rows: list[Row] = []
     for (policy, sample), results in measured.items():
@@ -152,27 +153,27 @@ def tables_4(
     return rows
 
 
-def nine_sites(nature: Nature, seed: int, nitc: float = 0.09) -> tuple[Ints, Flags]:
-    """Each page's site, and for every day and page whether it had changed since the day before.
+def nine_sites(mix: PageMix, seed: int, nitc: float = 0.09) -> tuple[Ints, Flags]:
+    """Each page's site, and for every day and page whether it changed since the day before.
 
-    Q prints only each site's rate. `alike`: each page of a site changes with that chance every day. `two-kinds`: that
-    share of a site's pages changes every day and the others never, so that a page's history tells all. `nitc` is the
-    rate of www.nitc.gov.jo, for which Q prints two.
+    Q prints only each site's rate. `alike`: each page of a site changes with that probability every day. `two-kinds`:
+    that share of a site's pages changes every day and the others never, so a page's history determines its future.
+    `nitc` is the rate of www.nitc.gov.jo, for which Q prints two values.
     """
     rng = np.random.default_rng([seed, 41])
     site = np.repeat(np.arange(len(q.SITES)), [s.pages for s in q.SITES])
     rate = np.array([nitc if s.name == "www.nitc.gov.jo" else s.rate for s in q.SITES])[site] / 100
-    if nature == "two-kinds":
+    if mix == "two-kinds":
         return site, np.tile(rng.random(len(site)) < rate, (q.DAYS, 1))
     return site, rng.random((q.DAYS, len(site))) < rate
 
 
 def estimate(site: Ints, changed: Flags, total: int, versions: int, rng: np.random.Generator) -> Floats:
-    """The rate of every site in per cent: the mean over days of what its samples showed.
+    """The estimated rate of every site in per cent: the mean over days of the rates in its samples.
 
-    Days begin when a page has the versions to look back on. With one it is Q's greedy policy, with more its
-    frequency-greedy. A site without a sample shows no change. When no site shows any, sizes stay as they are: there
-    Q's program divides by zero and leaves them.
+    The first day is the first on which a page has `versions` comparisons. One is Q's greedy policy, more its
+    frequency-greedy. A site without a sample shows no change. When no site shows a change, the sample sizes stay: Q's
+    program divides by zero there and leaves them.
     """
     sites = int(site.max()) + 1
     members = [np.flatnonzero(site == w) for w in range(sites)]
@@ -199,31 +200,33 @@ def accuracy(real: Floats, estimated: Floats) -> Floats:
 
 def _rows(policy: str, sample: int, real: Floats, estimated: Floats) -> Iterator[Row]:
     """A row per site and one for their mean; the arrays are runs by sites."""
-    right = accuracy(real, estimated)
+    accuracies = accuracy(real, estimated)
     column = q.SAMPLES.index(sample) if sample in q.SAMPLES else None
     for w, site in enumerate(q.SITES):
         printed = site.greedy if policy == "greedy" else site.frequency_greedy
-        told = None if column is None else printed[column]
+        printed_estimate = None if column is None else printed[column]
         yield {
             "site": site.name,
             "policy": policy,
             "sample": sample,
             "real": float(real[:, w].mean()),
             "estimated": float(estimated[:, w].mean()),
-            **_spread(right[:, w]),
-            "published_estimated": told,
-            "published_accuracy": None if told is None else round(100 - abs(site.rate_in_4_2 - told), 2),
+            **_spread(accuracies[:, w]),
+            "published_estimated": printed_estimate,
+            "published_accuracy": None
+            if printed_estimate is None
+            else round(100 - abs(site.rate_in_4_2 - printed_estimate), 2),
         }
     average = None if column is None else q.AVERAGE_ACCURACY[policy][column]
     yield {
         "site": "average",
         "policy": policy,
         "sample": sample,
-        **_spread(right.mean(axis=1)),
+        **_spread(accuracies.mean(axis=1)),
         "published_accuracy": average,
     }
 
 
-def _spread(exact: Floats) -> Row:
-    """Mean, least and greatest accuracy of the runs."""
-    return {"accuracy": float(exact.mean()), "low": float(exact.min()), "high": float(exact.max())}
+def _spread(values: Floats) -> Row:
+    """Mean, minimum and maximum accuracy over the runs."""
+    return {"accuracy": float(values.mean()), "low": float(values.min()), "high": float(values.max())}

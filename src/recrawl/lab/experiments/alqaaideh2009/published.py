@@ -1,13 +1,13 @@
 """What Q prints: tables 4.1 and 4.2 and the example of §2.5.4.
 
-Q = Al-Qaaideh 2009. Percentages are as printed. Things to know about them:
+Q = Al-Qaaideh 2009. Percentages are as printed. Inconsistencies, and how they are resolved here:
 
 - www.nitc.gov.jo has 9.09 % in table 4.1 and 0.09 % in table 4.2. All ten estimates of it are 0.00, which 21 days of
   samples of a site at 9.09 % could hardly give, so table 4.2 is taken to be right.
-- Every estimate of the greedy policy is a whole number of per cent divided by 21, and every one of frequency-greedy a
-  whole number divided by 20 (to the printed digits). So they are means over 21 and 20 days; the policy that looks at V
-  comparisons of a page starts V - 1 days later, which fits V = 2. Q does not say what V was.
-- The greedy policy with 10 pages has 6.33 % for two sites on which nothing changed; no sample can show that.
+- Every estimate of the greedy policy is a whole percentage divided by 21, and every one of frequency-greedy a whole
+  percentage divided by 20 (to the printed digits). So they are means over 21 and 20 days. A policy that uses V
+  comparisons per page starts V - 1 days later, which fits V = 2. Q does not print V.
+- The greedy policy with 10 pages has 6.33 % for two sites on which nothing changed, which no sample can show.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 
 class Site(NamedTuple):
-    """A line of tables 4.1 and 4.2. Estimates are for 10, 25, 50, 75 and 100 sampled pages a day."""
+    """A row of tables 4.1 and 4.2. Estimates are for 10, 25, 50, 75 and 100 sampled pages per day."""
 
     name: str
     pages: int
     rate: float
-    """Table 4.1, per cent of pages changed from one day to the next."""
+    """Table 4.1: percentage of pages changed from one day to the next."""
     rate_in_4_2: float
     greedy: tuple[float, ...]
     frequency_greedy: tuple[float, ...]
@@ -40,7 +40,7 @@ SITES = (
     Site("www.nitc.gov.jo", 73, 9.09, 0.09, NONE, NONE),
 )
 PAGES = 1140
-"""The total that §4.2 prints, which is that of table 4.1."""
+"""The total that §4.2 prints, equal to the sum of table 4.1."""
 
 SAMPLES = (10, 25, 50, 75, 100)
 DAYS = 21
@@ -50,10 +50,10 @@ AVERAGE_ACCURACY = {
     "greedy": (83.52, 97.11, 97.84, 97.38, 98.39),
     "frequency-greedy": (83.44, 96.70, 98.42, 98.68, 98.72),
 }
-"""The last line of table 4.2: 100 - |real - estimated|, mean over the sites."""
+"""The last row of table 4.2: 100 - |real - estimated|, mean over the sites."""
 
 EXAMPLE = {"proportional": 48, "greedy": 56}
-"""§2.5.4: changed pages found by the 80 downloads that are left after the samples."""
+"""§2.5.4: changed pages found by the 80 downloads that remain after the samples."""
 EXAMPLE_PAGES = (100, 100)
 EXAMPLE_SAMPLED = (10, 10)
 EXAMPLE_CHANGED = (7, 4)

@@ -1,16 +1,16 @@
-"""B's world, generated: 61 news sites with as many pages at each depth, changing as often, as B prints; no HTML.
+"""B's world, generated: 61 news sites with B's number of pages and change rate at each depth; no HTML.
 
 B prints how many pages lie at most 1, 2 and 3 links from the anchors and what share of them had changed (table 1), how
 many pages there are in all, and what share of those uniform visits found changed. The rest is assumed:
 
-- Beyond depth 3 each depth has as many times the pages of the one before as depth 3 has of depth 2, until all are used.
-- Pages beyond depth 3 change at one rate: the one with which uniform visits, a whole pass apart, find B's 22 %.
-- How the pages of one depth differ is not printed. Two natures bracket it. `alike`: all change at one rate.
-  `two-kinds`: some change all the time, which is every three hours, the others as seldom as pages beyond depth 3.
-- Each page is linked by one page of the depth above it, drawn at random. Pages neither come nor go.
+- Beyond depth 3 the number of pages grows from depth to depth as from depth 2 to 3, until all pages are placed.
+- Pages beyond depth 3 change at one rate: that at which uniform visits, one pass apart, find B's 22 %.
+- B does not print how pages of one depth differ. Two assumptions bracket it. `alike`: all change at one rate.
+  `two-kinds`: some change every three hours, the others as rarely as pages beyond depth 3.
+- Each page is linked from one random page of the depth above. Pages neither appear nor disappear.
 
-So table 1 and the success rate of uniform visits come out as printed because they were put in. What was not put in:
-the daily shares of figure 2, the times, the delays, the number of requests, and the n that is recommended.
+So table 1 and the success rate of uniform visits agree because the world was fitted to them. Not fitted are the daily
+shares of figure 2, the durations, the delays, the number of requests, and the recommended n.
 """
 
 from __future__ import annotations
@@ -25,30 +25,33 @@ from recrawl.errors import UsageError
 from recrawl.lab.experiments.barbosa2003 import published as b
 from recrawl.lab.histories.history import History, LinkLists, assemble
 
-STARTS = 1_030_838_400.0
+START = 1_030_838_400.0
 """1 September 2002, UTC."""
-RESTLESS = 3 * HOUR
-"""How often pages that change all the time do."""
+FAST_INTERVAL = 3 * HOUR
+"""Seconds between changes of fast pages."""
 
-Nature = Literal["alike", "two-kinds"]
+RateMix = Literal["alike", "two-kinds"]
+"""How the pages of one depth differ: all at one rate, or fast and slow pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BWorld:
-    """The world by its parameters; `build` makes it, always the same from the same."""
+    """Parameters of the world; `build` always gives the same world for the same parameters."""
 
     sites: int = b.SITES
-    """Fewer make a smaller world of sites of the same size."""
+    """Fewer sites make a smaller world; the size of a site stays."""
     days: float = 21.0
-    nature: Nature = "alike"
+    mix: RateMix = "alike"
     seed: int = 1
 
     def __post_init__(self) -> None:
         if self.sites < 1 or not 0 < self.days < float("inf"):
-            raise UsageError("B's world needs at least one site and some days")
+            raise UsageError(
+                f"B's world needs at least 1 site and more than 0 days, not {self.sites} and {self.days:g}"
+            )
 
     def build(self) -> History:
-        """The history; its `facts` hold each page's depth, and pages of depth 0 are the anchors."""
+        """Generate the history; its `facts` hold each page's depth, and pages of depth 0 are the anchors."""
         rng = np.random.default_rng(self.seed)
         counts = [max(1, round(pages / b.SITES)) for pages in layer_sizes()]
         per_site = np.repeat(np.arange(len(counts)), counts)
@@ -62,7 +65,7 @@ class BWorld:
         history = assemble(
             urls,
             page,
-            STARTS + time,
+            START + time,
             version,
             change="given",
             carries=frozenset(),
@@ -73,71 +76,71 @@ class BWorld:
 
     def _changes(self, depth: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
         """Pages and times of all rows, the first of each page at time 0."""
-        rate, restless = rates(depth, self.nature, rng)
+        rate, fast = rates(depth, self.mix, rng)
         seconds = self.days * DAY
-        often = rng.poisson(rate * seconds)
-        pages = np.repeat(np.arange(len(depth)), often)
+        counts = rng.poisson(rate * seconds)
+        pages = np.repeat(np.arange(len(depth)), counts)
         times = rng.uniform(0, seconds, len(pages))
-        busy = np.flatnonzero(restless)
-        steps = np.arange(int(seconds // RESTLESS)) * RESTLESS
-        ticks = rng.uniform(0, RESTLESS, len(busy))[:, None] + steps
-        page = np.concatenate([np.arange(len(depth)), pages, np.repeat(busy, len(steps))])
+        fast_pages = np.flatnonzero(fast)
+        steps = np.arange(int(seconds // FAST_INTERVAL)) * FAST_INTERVAL
+        ticks = rng.uniform(0, FAST_INTERVAL, len(fast_pages))[:, None] + steps
+        page = np.concatenate([np.arange(len(depth)), pages, np.repeat(fast_pages, len(steps))])
         time = np.concatenate([np.zeros(len(depth)), times, ticks.ravel()])
         order = np.lexsort((time, page))
         return page[order], time[order]
 
 
 def layer_sizes() -> list[int]:
-    """Pages of each depth over all 61 sites, from the anchors, depth 0, to the deepest."""
-    known = [pages for _, pages, _ in b.by_depth()]
-    sizes = [b.SITES, known[0] - b.SITES, *known[1:]]
-    growth = known[2] / known[1]
+    """Pages at each depth over all 61 sites, from the anchors at depth 0 to the deepest."""
+    by_depth = [pages for _, pages, _ in b.by_depth()]
+    sizes = [b.SITES, by_depth[0] - b.SITES, *by_depth[1:]]
+    growth = by_depth[2] / by_depth[1]
     while sum(sizes) < b.PAGES:
         sizes.append(min(round(sizes[-1] * growth), b.PAGES - sum(sizes)))
     return sizes
 
 
-def slow_rate(nature: Nature) -> float:
-    """Changes a second of pages beyond depth 3, so that uniform visits a pass apart find what B found."""
-    whole = b.PAGES / b.PER_MINUTE * 60
-    close = sum(pages for _, pages, _ in b.by_depth())
+def slow_rate(mix: RateMix) -> float:
+    """Changes per second of pages beyond depth 3, so that uniform visits one pass apart find what B found."""
+    pass_seconds = b.PAGES / b.PER_MINUTE * 60
+    near_pages = sum(pages for _, pages, _ in b.by_depth())
     low, high = 0.0, 1.0 / DAY
-    for _ in range(60):  # by halving: what is found grows with the rate
+    for _ in range(60):  # bisection: the share found grows with the rate
         rate = (low + high) / 2
-        still = np.exp(-rate * whole)
-        found = (b.PAGES - close) * (1 - still)
+        unchanged = np.exp(-rate * pass_seconds)
+        changed_pages = (b.PAGES - near_pages) * (1 - unchanged)
         for _, pages, share in b.by_depth():
-            restless = _restless_share(share, rate)
-            moved = 1 - (1 - share) ** (whole / (b.EVERY_HOURS * HOUR))
-            found += pages * (moved if nature == "alike" else restless + (1 - restless) * (1 - still))
-        low, high = (rate, high) if found < b.UNIFORM_SUCCESS * b.PAGES else (low, rate)
+            fast = _fast_share(share, rate)
+            changed = 1 - (1 - share) ** (pass_seconds / (b.EVERY_HOURS * HOUR))
+            changed_pages += pages * (changed if mix == "alike" else fast + (1 - fast) * (1 - unchanged))
+        low, high = (rate, high) if changed_pages < b.UNIFORM_SUCCESS * b.PAGES else (low, rate)
     return (low + high) / 2
 
 
-def rates(depth: Ints, nature: Nature, rng: np.random.Generator) -> tuple[Floats, Flags]:
-    """Each page's changes a second that come at random, and which pages change all the time besides."""
-    slow = slow_rate(nature)
-    rate, restless = np.full(len(depth), slow), np.zeros(len(depth), bool)
+def rates(depth: Ints, mix: RateMix, rng: np.random.Generator) -> tuple[Floats, Flags]:
+    """Each page's random changes per second, and which pages are fast."""
+    slow_rate_of_deep = slow_rate(mix)
+    rate, fast = np.full(len(depth), slow_rate_of_deep), np.zeros(len(depth), bool)
     for layer, _, share in b.by_depth():
-        here = depth == layer if layer > 1 else depth <= 1
-        if nature == "alike":
-            rate[here] = -np.log(1 - share) / (b.EVERY_HOURS * HOUR)
+        at_depth = depth == layer if layer > 1 else depth <= 1
+        if mix == "alike":
+            rate[at_depth] = -np.log(1 - share) / (b.EVERY_HOURS * HOUR)
         else:
-            restless[here] = rng.random(int(here.sum())) < _restless_share(share, slow)
-    return rate, restless
+            fast[at_depth] = rng.random(int(at_depth.sum())) < _fast_share(share, slow_rate_of_deep)
+    return rate, fast
 
 
-def _restless_share(share: float, slow: float) -> float:
-    """How many pages of a depth must change all the time for this share to have changed after six hours."""
-    anyway = 1 - np.exp(-slow * b.EVERY_HOURS * HOUR)
-    return float((share - anyway) / (1 - anyway))
+def _fast_share(share: float, slow_rate_of_deep: float) -> float:
+    """The share of fast pages at a depth for this share of its pages to have changed after six hours."""
+    slow_change = 1 - np.exp(-slow_rate_of_deep * b.EVERY_HOURS * HOUR)
+    return float((share - slow_change) / (1 - slow_change))
 
 
 def _tree(counts: list[int], sites: int, rng: np.random.Generator) -> tuple[Ints, Int32s]:
-    """Where each page's links begin, and the links: every page but the anchors is linked by one of the depth above."""
-    begins = np.cumsum([0, *counts])
-    size = int(begins[-1])
-    parent = [rng.integers(begins[d - 1], begins[d], (sites, counts[d])) for d in range(1, len(counts))]
+    """Start of each page's links, and the links: every page is linked from one page of the depth above."""
+    offsets = np.cumsum([0, *counts])
+    size = int(offsets[-1])
+    parent = [rng.integers(offsets[d - 1], offsets[d], (sites, counts[d])) for d in range(1, len(counts))]
     parents = np.concatenate(parent, axis=1) + np.arange(sites)[:, None] * size
     children = (np.arange(counts[0], size) + np.arange(sites)[:, None] * size).ravel()
     order = np.argsort(parents.ravel(), kind="stable")

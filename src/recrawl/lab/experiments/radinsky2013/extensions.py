@@ -1,7 +1,7 @@
-"""Beyond R: our predictors beside R's, whether chances are what they say, and which information pays.
+"""Beyond R: our predictors beside R's, the calibration of probabilities, and the value of each feature family.
 
-Not only pages that flip often are judged here, but a sample of all: over all pages the page's own rate already says
-most, so those with a middling change rate (0.1 to 0.9) are shown apart.
+Not only pages that flip often are judged here, but a sample of all pages. Over all pages, the page's own rate already
+predicts almost everything, so pages with a middling change rate (0.1 to 0.9) are shown separately.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from recrawl.lab.experiments.radinsky2013.settings import (
     MULTIPLE,
     NAMES,
     SINGLE,
+    PredictionWorld,
     Row,
-    Where,
     better,
-    compared,
-    days_wanted,
-    measured,
+    compare,
+    describe_test,
+    measured_row,
+    progress_steps,
     setting_of,
-    shown,
-    stepping,
+    test_day_count,
     worlds,
 )
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result
@@ -37,28 +37,26 @@ from recrawl.lab.predict.methods import Predictions, PredictionSetting
 from recrawl.lab.predict.pooled_predictor import FAMILIES, predict
 from recrawl.lab.predict.scores import paired
 
-POOLED, GOES_ON = "pooled", "online-3d"
-METHODS = ("frequency", SINGLE, "online-2d", MULTIPLE, GOES_ON, POOLED)
+POOLED, ONLINE = "pooled", "online-3d"
+METHODS = ("frequency", SINGLE, "online-2d", MULTIPLE, ONLINE, POOLED)
 CHEAPER = 100
-"""So many times less than multiple experts `pooled` is to cost."""
-WELL = 0.05
-"""A mean distance between what was said and what came that still counts as calibrated."""
-_FOR_ALL = ("frequency", POOLED)
-"""Methods that predict all pages of a world whichever are judged."""
+"""`pooled` is to cost this many times less than multiple experts."""
+CALIBRATED = 0.05
+"""A mean distance between predicted and observed rates below this counts as calibrated."""
+_PREDICT_ALL = ("frequency", POOLED)
+"""Methods that predict all pages of a world, whichever are judged."""
 _PLACE = "beyond R"
-_LITTLE_LEFT = (
-    "most pages change nearly every day or hardly ever, and too few are left to decide; see the middling ones"
-)
-_SHORT, _RUNS = 2.0, 5
-_SMALL_WORLD = "measured: a fit, and a call for each day, cost about the same however few pages there are"
-_UNSURE = "a share of fifty days is a rough chance, and nothing draws it towards the middle"
-_TOO_MUCH = "supposed: on so few pages more is found than there is"
-_SKETCH = "supposed: one look at each day, and a sketch of the words in place of all of them"
+_FEW_LEFT = "most pages change almost daily or almost never, which leaves too few to decide; see the middling pages"
+_SHORT_SECONDS, _REPEATS = 2.0, 5
+_SMALL_WORLD = "measured: a fit and one call per day cost about the same however few pages there are"
+_ROUGH = "a share of fifty days is a rough estimate, and nothing shrinks it towards the middle"
+_OVERFITTED = "assumed: overfitting on so few pages"
+_SKETCH = "assumed: it sees each day once, and a sketch instead of all words"
 _COST = (
-    "Cost is processor time for a thousand predictions (a page on a day), learning and choice of experts included. "
-    "`pooled` and frequency predict all pages of a world, the others only those that are judged; so multiple experts "
-    "were asked about all pages once more, and that is what `pooled` is held against. Runs of under two seconds were "
-    "made five times, and the one in the middle counts."
+    "Cost is CPU time per thousand predictions (one page on one day), including learning and the choice of experts. "
+    "`pooled` and frequency predict all pages of a world, the others only the judged pages; so multiple experts were "
+    "also run for all pages, and `pooled` is compared with that run. Runs of under two seconds were made five times; "
+    "the median counts."
 )
 
 
@@ -66,14 +64,14 @@ def ours(options: ExperimentOptions) -> Result:
     """Accuracy, Brier score and cost."""
     rows: list[AnyRow] = []
     claims: list[Claim] = []
-    places = worlds(options, LABELS, every_page=True)
-    step = stepping(options, len(places))
-    for where in places:
-        over = where.last(days_wanted(options))
-        mine = {method: _costed(where, method, over) for method in METHODS}
-        mine[MULTIPLE]["cost_of_all"] = _cost_of_all(where, over)
-        rows += mine.values()
-        claims += _of_ours(where, over, mine)
+    all_worlds = worlds(options, LABELS, every_page=True)
+    step = progress_steps(options, len(all_worlds))
+    for world in all_worlds:
+        test_days = world.last_days(test_day_count(options))
+        by_method = {method: _row_with_cost(world, method, test_days) for method in METHODS}
+        by_method[MULTIPLE]["cost_of_all"] = _cost_of_all(world, test_days)
+        rows += by_method.values()
+        claims += _claims_of_ours(world, test_days, by_method)
         step()
     picture = Picture(
         "grouped", "world", "brier", "Brier score by method (less is better)", "", "Brier score", colour="method",
@@ -83,7 +81,7 @@ def ours(options: ExperimentOptions) -> Result:
         rows,
         claims=claims,
         pictures=[picture],
-        worlds=[where.told() for where in places],
+        worlds=[world.describe() for world in all_worlds],
         notes=[_COST],
         table={
             "world": "world", "label": "label", "method": "method", "accuracy": ">accuracy, %", "auc": ">AUC",
@@ -93,112 +91,122 @@ def ours(options: ExperimentOptions) -> Result:
     )  # fmt: skip
 
 
-def _costed(where: Where, method: str, over: range) -> Row:
-    setting = setting_of(where, method)
-    row = measured(where, setting, over, NAMES[method])
-    pages = len(where.days) if method in _FOR_ALL else int(where.judged.sum())
-    return {**row, "cost": 1000 * _spent(where, setting, over) / (pages * len(over))}
+def _row_with_cost(world: PredictionWorld, method: str, test_days: range) -> Row:
+    setting = setting_of(world, method)
+    row = measured_row(world, setting, test_days, NAMES[method])
+    pages = len(world.days) if method in _PREDICT_ALL else int(world.judged.sum())
+    return {**row, "cost": 1000 * _median_seconds(world, setting, test_days) / (pages * len(test_days))}
 
 
-def _spent(where: Where, setting: PredictionSetting, over: range) -> float:
-    """Processor time of a run; the middle of five where it is so short that what else the machine does would decide."""
-    spent = [where.spent[setting, over]]
-    while 0 < spent[0] < _SHORT and len(spent) < _RUNS:
-        spent.append(where.timed(setting, over, where.judged)[1])
-    return median(spent)
+def _median_seconds(world: PredictionWorld, setting: PredictionSetting, test_days: range) -> float:
+    """CPU time of a run; the median of five where it is too short to be measured reliably once."""
+    cpu_seconds = [world.cpu_seconds[setting, test_days]]
+    while 0 < cpu_seconds[0] < _SHORT_SECONDS and len(cpu_seconds) < _REPEATS:
+        cpu_seconds.append(world.timed(setting, test_days, world.judged)[1])
+    return median(cpu_seconds)
 
 
-def _cost_of_all(where: Where, over: range) -> float:
-    """What a thousand predictions of multiple experts cost if all pages of the world are asked about, as `pooled` is.
+def _cost_of_all(world: PredictionWorld, test_days: range) -> float:
+    """CPU seconds per thousand predictions of multiple experts for all pages of the world, as `pooled` makes.
 
-    Words and relations of all pages are looked at in either case; then more predictions share in that.
+    The words and relations of all pages are computed in either case; here more predictions share that cost.
     """
-    return 1000 * where.timed(setting_of(where, MULTIPLE), over)[1] / (len(where.days) * len(over))
+    return 1000 * world.timed(setting_of(world, MULTIPLE), test_days)[1] / (len(world.days) * len(test_days))
 
 
-def _of_ours(where: Where, over: range, rows: dict[str, Row]) -> list[Claim]:
-    """What was asked of them, held against what was measured."""
-    name = f"{where.name} ({where.label})"
+def _claims_of_ours(world: PredictionWorld, test_days: range, rows: dict[str, Row]) -> list[Claim]:
+    """Our own claims, judged by what was measured."""
+    name = world.title
 
     def claim(says: str, holds: bool | None, numbers: str, why: str) -> Claim:
         return Claim.of(_PLACE, says, name, holds, numbers, why)
 
-    right = compared(where, setting_of(where, POOLED), setting_of(where, MULTIPLE), over)
-    one, other = (where.outcome(setting_of(where, method), over).brier_by_page() for method in (POOLED, MULTIPLE))
-    missed = paired(other, one)
-    sure = None if missed["p"] is None else bool(missed["difference"] > 0 and missed["p"] < r.LEVEL)
-    little, online, much = rows[POOLED]["cost"], rows[GOES_ON]["cost"], rows[MULTIPLE]["cost_of_all"]
-    some = rows[MULTIPLE]["cost"]
-    told = (
-        f"{much / little:.0f} times less: {little:.3f} s against {much:.3f} s, all pages asked about; against "
-        f"{some:.3f} s for those that are judged {some / little:.0f} times less"
-        if little
+    accuracy_test = compare(world, setting_of(world, POOLED), setting_of(world, MULTIPLE), test_days)
+    pooled_brier, multiple_brier = (
+        world.evaluate_setting(setting_of(world, method), test_days).brier_by_page() for method in (POOLED, MULTIPLE)
+    )
+    brier_test = paired(multiple_brier, pooled_brier)
+    brier_better = None if brier_test["p"] is None else bool(brier_test["difference"] > 0 and brier_test["p"] < r.LEVEL)
+    pooled_cost, online, all_pages_cost = rows[POOLED]["cost"], rows[ONLINE]["cost"], rows[MULTIPLE]["cost_of_all"]
+    judged_cost = rows[MULTIPLE]["cost"]
+    cost_text = (
+        f"{all_pages_cost / pooled_cost:.0f} times less: {pooled_cost:.3f} s against {all_pages_cost:.3f} s, all pages "
+        f"predicted; against {judged_cost:.3f} s for the judged pages {judged_cost / pooled_cost:.0f} times less"
+        if pooled_cost
         else "no clock"
     )
-    cheap = much >= CHEAPER * little if little else None
-    goes_on = compared(where, setting_of(where, GOES_ON), setting_of(where, MULTIPLE), over)
-    worse = goes_on["p"] is not None and goes_on["difference"] < 0 and goes_on["p"] < r.LEVEL
+    cheap = all_pages_cost >= CHEAPER * pooled_cost if pooled_cost else None
+    online_test = compare(world, setting_of(world, ONLINE), setting_of(world, MULTIPLE), test_days)
+    worse = online_test["p"] is not None and online_test["difference"] < 0 and online_test["p"] < r.LEVEL
     return [
-        claim("`pooled` is more accurate than multiple experts.", better(right), shown(right), _LITTLE_LEFT),
+        claim(
+            "`pooled` is more accurate than multiple experts.",
+            better(accuracy_test),
+            describe_test(accuracy_test),
+            _FEW_LEFT,
+        ),
         claim(
             "`pooled` has the better Brier score.",
-            sure,
-            f"{rows[POOLED]['brier']:.4f} against {rows[MULTIPLE]['brier']:.4f}, p {missed['p'] or 1:.3g}",
-            _LITTLE_LEFT,
+            brier_better,
+            f"{rows[POOLED]['brier']:.4f} against {rows[MULTIPLE]['brier']:.4f}, p {brier_test['p'] or 1:.3g}",
+            _FEW_LEFT,
         ),
-        claim("`pooled` costs a hundredth.", cheap, f"a thousand cost {told}", _SMALL_WORLD),
+        claim("`pooled` costs a hundredth.", cheap, f"a thousand cost {cost_text}", _SMALL_WORLD),
         claim(
-            "Experts that go on learning are not worse than those that are fitted anew every day.",
+            "Experts that are updated day by day are not worse than experts that are retrained every day.",
             not worse,
-            f"{shown(goes_on)}; a thousand cost {online:.3f} s",
+            f"{describe_test(online_test)}; a thousand cost {online:.3f} s",
             _SKETCH,
         ),
     ]
 
 
-def calibrations(options: ExperimentOptions) -> Result:
-    """What was said against what came."""
+def calibration(options: ExperimentOptions) -> Result:
+    """Predicted against observed rates."""
     rows: list[AnyRow] = []
     claims: list[Claim] = []
-    places = worlds(options, LABELS, every_page=True)
-    step = stepping(options, len(places))
-    for where in places:
-        over = where.last(days_wanted(options))
+    all_worlds = worlds(options, LABELS, every_page=True)
+    step = progress_steps(options, len(all_worlds))
+    for world in all_worlds:
+        test_days = world.last_days(test_day_count(options))
         for method in METHODS:
-            found = where.outcome(setting_of(where, method), over)
-            world = f"{where.name} ({where.label})"
-            rows += [{"world": world, "method": NAMES[method], **tenth} for tenth in found.calibration()]
-            off = found.summary()["calibration_error"]
-            says = f"{NAMES[method]}: what was said and what came differ by less than {WELL:.0%} on average."
-            numbers = "nothing was predicted" if off is None else f"{off:.1%} on average"
-            why = _UNSURE if method == "frequency" else _TOO_MUCH
-            claims.append(Claim.of(_PLACE, says, world, None if off is None else off < WELL, numbers, why))
+            evaluation = world.evaluate_setting(setting_of(world, method), test_days)
+            rows += [{"world": world.title, "method": NAMES[method], **tenth} for tenth in evaluation.calibration()]
+            error = evaluation.summary()["calibration_error"]
+            says = f"{NAMES[method]}: predicted and observed rates differ by less than {CALIBRATED:.0%} on average."
+            numbers = "nothing was predicted" if error is None else f"{error:.1%} on average"
+            why = _ROUGH if method == "frequency" else _OVERFITTED
+            claims.append(
+                Claim.of(_PLACE, says, world.title, None if error is None else error < CALIBRATED, numbers, why)
+            )
         step()
     picture = Picture(
-        "calibration", "said", "came", "Calibration: chances by tenths, against what came", "chance that was said",
-        "share that changed", colour="method", facet="world", size="count",
+        "calibration", "said", "came", "Calibration: predicted probability against observed rate",
+        "predicted probability", "share that changed", colour="method", facet="world", size="count",
     )  # fmt: skip
     return Result(
         rows,
         claims=claims,
         pictures=[picture],
-        worlds=[where.told() for where in places],
-        notes=["A point is a tenth of the chances, as large as the predictions in it; on the dashed line both agree."],
+        worlds=[world.describe() for world in all_worlds],
+        notes=[
+            "A point is a tenth of the probability range, sized by predictions; on the dashed line both rates agree."
+        ],
         table={"world": "world", "method": "method", "said": ">said", "came": ">came", "count": ">predictions"},
     )
 
 
-def ablations(options: ExperimentOptions) -> Result:
-    """`pooled` with everything, then without each family of features in turn; over all pages of a world."""
+def feature_families(options: ExperimentOptions) -> Result:
+    """`pooled` with all features, then without each family; over all pages of a world."""
     rows: list[AnyRow] = []
     claims: list[Claim] = []
-    places = worlds(options, every_page=True)
-    step = stepping(options, len(places))
-    for where in places:
-        over = where.last(days_wanted(options))
-        mine = [_ablated(where, found) for found in ablation(where.days, r.TRAIN, over, seed=1)]
-        rows += mine
-        claims.append(_of_ablation(where, mine))
+    all_worlds = worlds(options, every_page=True)
+    step = progress_steps(options, len(all_worlds))
+    for world in all_worlds:
+        test_days = world.last_days(test_day_count(options))
+        ablated = [_ablated(world, evaluation) for evaluation in ablation(world.days, r.TRAIN, test_days, seed=1)]
+        rows += ablated
+        claims.append(_claim_of_ablation(world, ablated))
         step()
     picture = Picture(
         "grouped", "without", "loses", "What the Brier score loses without a family of features", "left out",
@@ -208,8 +216,8 @@ def ablations(options: ExperimentOptions) -> Result:
         rows,
         claims=claims,
         pictures=[picture],
-        worlds=[where.told() for where in places],
-        notes=["One run for each line; differences of a thousandth or less may be chance."],
+        worlds=[world.describe() for world in all_worlds],
+        notes=["One run per line; differences of a thousandth or less may be random."],
         table={
             "world": "world", "without": "without", "accuracy": ">accuracy, %", "auc": ">AUC", "brier": ">Brier",
             "middling_accuracy": ">middling pages, %", "middling_auc": ">AUC", "middling_brier": ">Brier",
@@ -227,28 +235,30 @@ def ablation(
         yield {"without": family or "nothing", **evaluate_predictions(days, predicted, test_days).summary()}
 
 
-def _ablated(where: Where, found: Row) -> Row:
-    """A line of the table, with how much worse it is than with everything."""
-    middling = found["middling"]
-    figures = {key: found[key] for key in ("auc", "brier")}
+def _ablated(world: PredictionWorld, evaluation: Row) -> Row:
+    """A row of the table."""
+    middling = evaluation["middling"]
+    figures = {key: evaluation[key] for key in ("auc", "brier")}
     figures |= {f"middling_{key}": middling[key] for key in ("auc", "brier")}
-    shares = {"accuracy": found["accuracy"], "middling_accuracy": middling["accuracy"]}
+    shares = {"accuracy": evaluation["accuracy"], "middling_accuracy": middling["accuracy"]}
     per_cent = {key: None if share is None else 100 * share for key, share in shares.items()}
-    return {"world": where.name, "label": where.label, "without": found["without"], **figures, **per_cent}
+    return {"world": world.name, "label": world.label, "without": evaluation["without"], **figures, **per_cent}
 
 
-def _of_ablation(where: Where, rows: list[Row]) -> Claim:
-    """The one thing that was said before: that weekdays pay."""
+def _claim_of_ablation(world: PredictionWorld, rows: list[Row]) -> Claim:
+    """The claim that weekdays matter; adds to each row how much worse it is than with all features."""
     full = rows[0]
     for row in rows[1:]:
         row["loses"] = 1000 * (row["brier"] - full["brier"])
-    most = sorted(rows[1:], key=itemgetter("loses"), reverse=True)[:3]
-    bare = next(row for row in rows if row["without"] == "rhythm")
-    auc, without = full["middling_auc"], bare["middling_auc"]
-    told = ", ".join(f"{row['without']} {row['loses']:+.1f}" for row in most)
+    largest = sorted(rows[1:], key=itemgetter("loses"), reverse=True)[:3]
+    without_rhythm = next(row for row in rows if row["without"] == "rhythm")
+    auc, without = full["middling_auc"], without_rhythm["middling_auc"]
+    losses = ", ".join(f"{row['without']} {row['loses']:+.1f}" for row in largest)
     holds = None if auc is None or without is None else auc > without
-    numbers = f"{auc or 0:.3f}, without {without or 0:.3f}; in all, thousandths of Brier lost most without {told}"
+    numbers = (
+        f"{auc or 0:.3f}, without {without or 0:.3f}; largest losses of Brier score, in thousandths, without {losses}"
+    )
     return Claim.of(
-        _PLACE, "Weekday and hour rhythms lift the AUC of middling pages.", f"{where.name} ({where.label})", holds,
-        numbers, "There is no weekly rhythm in it." if where.label == "planted" else "",
+        _PLACE, "Weekday and hour rhythms raise the AUC of middling pages.", world.title, holds,
+        numbers, "This world has no weekly rhythm." if world.label == "planted" else "",
     )  # fmt: skip

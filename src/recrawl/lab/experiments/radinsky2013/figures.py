@@ -7,11 +7,11 @@ from recrawl.lab.experiments.radinsky2013.settings import (
     MULTIPLE,
     NAMES,
     SINGLE,
-    Where,
-    claimed,
-    days_wanted,
-    measured,
-    stepping,
+    PredictionWorld,
+    make_claim,
+    measured_row,
+    progress_steps,
+    test_day_count,
     worlds,
 )
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
@@ -19,10 +19,10 @@ from recrawl.lab.predict.methods import PredictionSetting
 
 SIZES = (10, 20, 30, 50, 70)
 COUNTS = (1, 2, 5, 10, 20, 40)
-_POOR = 30
+_MIN_TRAIN = 30
 """R: with fewer training days nothing works well."""
 _CONSTANT = 3.0
-"""Percentage points that still count as almost constant."""
+"""Percentage points within which accuracy counts as almost constant."""
 _METHODS = ("frequency", SINGLE, MULTIPLE)
 
 
@@ -30,17 +30,17 @@ def fig_6(options: ExperimentOptions) -> Result:
     """Accuracy by training size."""
     rows: list[Row] = []
     claims: list[Claim] = []
-    places = worlds(options)
-    step = stepping(options, len(places))
-    for where in places:
-        over = where.last(max(3, days_wanted(options) // 2), max(SIZES))
-        mine: list[Row] = []
+    all_worlds = worlds(options)
+    step = progress_steps(options, len(all_worlds))
+    for world in all_worlds:
+        test_days = world.last_days(max(3, test_day_count(options) // 2), max(SIZES))
+        world_rows: list[Row] = []
         for train in SIZES:
             for method in _METHODS:
-                setting = PredictionSetting(method, train=train, workers=where.workers)
-                mine.append({**measured(where, setting, over, NAMES[method]), "train": train})
-        rows += mine
-        claims += _of_fig_6(where, mine)
+                setting = PredictionSetting(method, train=train, workers=world.workers)
+                world_rows.append({**measured_row(world, setting, test_days, NAMES[method]), "train": train})
+        rows += world_rows
+        claims += _claims_of_fig_6(world, world_rows)
         step()
     picture = Picture(
         "line", "train", "accuracy", "Fig. 6: accuracy by training size", "training days", "accuracy, %",
@@ -50,8 +50,8 @@ def fig_6(options: ExperimentOptions) -> Result:
         rows,
         claims=claims,
         pictures=[picture],
-        worlds=[where.told() for where in places],
-        notes=[f"R's values are printed nowhere. 'Almost constant' is taken to be within {_CONSTANT:g} points."],
+        worlds=[world.describe() for world in all_worlds],
+        notes=[f"R does not print the values. 'Almost constant' means within {_CONSTANT:g} points."],
         table={
             "world": "world",
             "train": ">days",
@@ -63,20 +63,22 @@ def fig_6(options: ExperimentOptions) -> Result:
     )
 
 
-def _of_fig_6(where: Where, rows: list[Row]) -> list[Claim]:
+def _claims_of_fig_6(world: PredictionWorld, rows: list[Row]) -> list[Claim]:
     base, single, multiple = ({row["train"]: row["accuracy"] for row in rows if row["method"] == NAMES[method]}
                               for method in _METHODS)  # fmt: skip
     if any(value is None for line in (base, single, multiple) for value in line.values()):
         return []
-    large = [size for size in SIZES if size >= _POOR]
-    ordered = all(multiple[size] > single[size] > base[size] for size in large)
-    spread = max(multiple[size] for size in large) - min(multiple[size] for size in large)
-    drop = min(multiple[size] for size in large) - max(multiple[size] for size in SIZES if size < _POOR)
-    told = "; ".join(f"{size} days: {base[size]:.1f}, {single[size]:.1f}, {multiple[size]:.1f} %" for size in large)
+    large_sizes = [size for size in SIZES if size >= _MIN_TRAIN]
+    ordered = all(multiple[size] > single[size] > base[size] for size in large_sizes)
+    spread = max(multiple[size] for size in large_sizes) - min(multiple[size] for size in large_sizes)
+    drop = min(multiple[size] for size in large_sizes) - max(multiple[size] for size in SIZES if size < _MIN_TRAIN)
+    accuracies = "; ".join(
+        f"{size} days: {base[size]:.1f}, {single[size]:.1f}, {multiple[size]:.1f} %" for size in large_sizes
+    )
     return [
-        claimed("all sizes", where, ordered, told),
-        claimed("constant", where, spread <= _CONSTANT, f"multiple experts vary by {spread:.1f} points"),
-        claimed("under 30", where, drop > 0, f"multiple experts gain {drop:+.1f} points from under 30 days to more"),
+        make_claim("all sizes", world, ordered, accuracies),
+        make_claim("constant", world, spread <= _CONSTANT, f"multiple experts vary by {spread:.1f} points"),
+        make_claim("under 30", world, drop > 0, f"multiple experts gain {drop:+.1f} points from under 30 days to more"),
     ]
 
 
@@ -84,18 +86,20 @@ def fig_7(options: ExperimentOptions) -> Result:
     """Accuracy by number of experts."""
     rows: list[Row] = []
     claims: list[Claim] = []
-    places = worlds(options)
-    step = stepping(options, len(places))
-    for where in places:
-        over = where.last(max(3, days_wanted(options) // 2))
-        alone = measured(where, PredictionSetting(SINGLE, train=r.TRAIN, workers=where.workers), over, NAMES[SINGLE])
-        mine: list[Row] = []
+    all_worlds = worlds(options)
+    step = progress_steps(options, len(all_worlds))
+    for world in all_worlds:
+        test_days = world.last_days(max(3, test_day_count(options) // 2))
+        single_expert = measured_row(
+            world, PredictionSetting(SINGLE, train=r.TRAIN, workers=world.workers), test_days, NAMES[SINGLE]
+        )
+        world_rows: list[Row] = []
         for k in COUNTS:
-            setting = PredictionSetting(MULTIPLE, k=k, train=r.TRAIN, workers=where.workers)
-            mine.append({**measured(where, setting, over, NAMES[MULTIPLE]), "experts": k})
-            mine.append({**alone, "experts": k})
-        rows += mine
-        claims += _of_fig_7(where, mine)
+            setting = PredictionSetting(MULTIPLE, k=k, train=r.TRAIN, workers=world.workers)
+            world_rows.append({**measured_row(world, setting, test_days, NAMES[MULTIPLE]), "experts": k})
+            world_rows.append({**single_expert, "experts": k})
+        rows += world_rows
+        claims += _claims_of_fig_7(world, world_rows)
         step()
     picture = Picture(
         "line", "experts", "accuracy", "Fig. 7: accuracy by number of experts", "experts", "accuracy, %",
@@ -105,8 +109,8 @@ def fig_7(options: ExperimentOptions) -> Result:
         rows,
         claims=claims,
         pictures=[picture],
-        worlds=[where.told() for where in places],
-        notes=["R's values are printed nowhere."],
+        worlds=[world.describe() for world in all_worlds],
+        notes=["R does not print the values."],
         table={
             "world": "world",
             "experts": ">experts",
@@ -118,13 +122,18 @@ def fig_7(options: ExperimentOptions) -> Result:
     )
 
 
-def _of_fig_7(where: Where, rows: list[Row]) -> list[Claim]:
-    many = {row["experts"]: row["accuracy"] for row in rows if row["method"] == NAMES[MULTIPLE]}
-    alone = next(row["accuracy"] for row in rows if row["method"] == NAMES[SINGLE])
-    if alone is None or any(value is None for value in many.values()):
+def _claims_of_fig_7(world: PredictionWorld, rows: list[Row]) -> list[Claim]:
+    by_count = {row["experts"]: row["accuracy"] for row in rows if row["method"] == NAMES[MULTIPLE]}
+    single_expert = next(row["accuracy"] for row in rows if row["method"] == NAMES[SINGLE])
+    if single_expert is None or any(value is None for value in by_count.values()):
         return []
-    told = ", ".join(f"{k}: {value:.1f} %" for k, value in many.items())
+    accuracies = ", ".join(f"{k}: {value:.1f} %" for k, value in by_count.items())
     return [
-        claimed("peak", where, max(many, key=lambda k: many[k]) == r.K, told),
-        claimed("robust", where, all(value > alone for value in many.values()), f"single expert {alone:.1f} %; {told}"),
+        make_claim("peak", world, max(by_count, key=lambda k: by_count[k]) == r.K, accuracies),
+        make_claim(
+            "robust",
+            world,
+            all(value > single_expert for value in by_count.values()),
+            f"single expert {single_expert:.1f} %; {accuracies}",
+        ),
     ]

@@ -1,13 +1,13 @@
-"""What R prints: tables 1 to 3, and the sentences about figures 6 and 7.
+"""What R prints: tables 1 to 3, and statements about figures 6 and 7.
 
-R = Radinsky and Bennett 2013, "Predicting Content Change on the Web". Things to know about its numbers:
+R = Radinsky and Bennett 2013, "Predicting Content Change on the Web". Notes on its numbers:
 
-- All are accuracies in per cent, means over pages, on 54,816 pages watched for 184 days; pages whose flag flips on
-  under 30 % of the days were left out. The change rate of the rest is not printed, so it is not known what always
-  saying the commoner class would score.
-- Figures 6 and 7 are charts whose values are printed nowhere; the sentences about them can be compared.
-- The baseline predicts a change "with probability" its frequency (§5.1). Read as a coin that is thrown it scores less
-  than the likelier of the two; both are measured.
+- All are accuracies in per cent, means over pages, on 54,816 pages observed for 184 days; pages whose change flag flips
+  on under 30 % of the days were left out. The change rate of the rest is not printed, so the accuracy of always
+  predicting the majority class is unknown.
+- Figures 6 and 7 are charts without printed values; only the statements about them can be compared.
+- The baseline predicts a change "with probability" its frequency (§5.1). As a random draw it scores lower than
+  predicting the likelier class; both are measured.
 - Table 1 calls the baseline "1D features". A machine on the 1D features alone is measured beside it.
 """
 
@@ -22,7 +22,7 @@ TRAIN = 50
 ALPHA = 0.3
 LEVEL = 0.05
 
-SAYS = {
+STATEMENTS = {
     "single": ("§8.1, table 1", "The single expert outperforms the baseline (p < 0.05)."),
     "multiple": ("§8.1, table 1", "Multiple experts outperform the single expert and the baseline (p < 0.05)."),
     "best": ("§8.2.1, table 2", "Multiple experts reach the highest performance of the relational algorithms."),
@@ -37,30 +37,30 @@ SAYS = {
     "peak": ("§8.2.3, fig. 7", "Accuracy grows up to 20 experts; more of them add noise."),
     "robust": ("§8.2.3, fig. 7", "The gain over the single expert is robust across numbers of experts."),
 }
-"""Sentences, each with the place where it stands."""
+"""By short name: the place, and the statement."""
 
-TOO_FEW = "too few pages flip often enough here for a test to decide"
-_SAME_PAGES = "supposed: the page's own last days tell nearly all that its relatives' do"
-_LEADERS = "in this world every page links to the one that leads, so links choose the only page that tells"
-_BY_RELATION = "supposed: votes count by relation, and those of distant experts hardly do"
+TOO_FEW = "too few pages flip often enough for the test to decide"
+_OWN_DAYS = "assumed: the page's own recent days carry nearly all the information of its relatives"
+_LEADERS = "in this world every page links to its group's leader, so links select the only informative page"
+_BY_RELATION = "assumed: votes are weighted by relation, so distant experts hardly count"
 _WHY = {
-    "temporal": _SAME_PAGES,
-    "all choices": _SAME_PAGES,
-    "all sizes": _SAME_PAGES,
-    "robust": _SAME_PAGES,
+    "temporal": _OWN_DAYS,
+    "all choices": _OWN_DAYS,
+    "all sizes": _OWN_DAYS,
+    "robust": _OWN_DAYS,
     "peak": _BY_RELATION,
-    "under 30": "supposed: pages drift, so that the newest days tell most",
-    "alike": "supposed: DTW is free to stretch what cross-correlation takes as it is",
+    "under 30": "assumed: pages drift, so the newest days are the most informative",
+    "alike": "assumed: DTW can stretch series, cross-correlation cannot",
 }
 _WHY_MADE = {
     "temporal": _LEADERS,
     "graph": _LEADERS,
-    "all choices": "the baseline is strong: most pages change by a coin, or while a cause is on",
-    "all sizes": "the single expert has nothing to learn from coins",
-    "constant": "more days are more examples of a rule that never changes",
+    "all choices": "the baseline is strong: most pages change at random, or while a hidden cause is on",
+    "all sizes": "the single expert cannot learn from pages that change at random",
+    "constant": "more days give more examples of a rule that never changes",
 }
 
 
 def why(key: str, *, made: bool) -> str:
-    """A reason why a sentence does not hold: on the made worlds it follows from how they are made."""
+    """The reason why a statement does not hold; on the generated worlds it follows from how they are generated."""
     return (_WHY_MADE.get(key) if made else None) or _WHY.get(key, "")

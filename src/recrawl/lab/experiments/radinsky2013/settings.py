@@ -1,7 +1,7 @@
-"""R's experiments on worlds of days: which worlds, and how a setting is measured on one.
+"""R's experiments on worlds of daily observations: which worlds, and how a setting is measured on one.
 
-A world is a daily archive under a label, or a planted one whose relations are known (`lab/predict/planted`). As in R,
-only pages that flip often are judged; of more than a sample, a sample. Experts may be any page of the world.
+A world is a daily archive under a label, or a planted one whose relations are known (`lab.predict.planted_world`). As
+in R, only pages that flip often are judged, at most a sample of them. Experts may be any page of the world.
 """
 
 from __future__ import annotations
@@ -41,17 +41,21 @@ NAMES = {
     "pooled": "pooled (ours)",
 }
 _PAGES = 60
+"""Pages judged in a world, at full scale."""
 _DAYS = 25
-_LEAST = 5
-_FILES = 3
-_ENOUGH = 30
-"""With fewer pages a difference that is not significant says nothing."""
+"""Days predicted, at full scale."""
+_MIN = 5
+"""Minimum of judged pages and of days that can be predicted."""
+_MAX_FILES = 3
+"""Archives used where none has observation times."""
+_ENOUGH_PAGES = 30
+"""With fewer pages a difference that is not significant decides nothing."""
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Where:
-    """A world, the pages that are judged, and what was measured there already."""
+class PredictionWorld:
+    """A world, the pages that are judged, and the evaluations made on it."""
 
     name: str
     label: str
@@ -59,32 +63,39 @@ class Where:
     judged: Flags
     workers: int
     clock: Callable[[], float]
-    done: dict[tuple[PredictionSetting, range], Evaluation] = field(default_factory=dict)
-    spent: dict[tuple[PredictionSetting, range], float] = field(default_factory=dict)
-    """Seconds by the clock for each of them."""
+    evaluations: dict[tuple[PredictionSetting, range], Evaluation] = field(default_factory=dict)
+    cpu_seconds: dict[tuple[PredictionSetting, range], float] = field(default_factory=dict)
+    """By the clock, for each evaluation."""
     every_page: bool = False
     """Whether all pages may be judged, not only those that flip often."""
 
-    def outcome(self, setting: PredictionSetting, over: range) -> Evaluation:
-        """What a setting predicts here; what was asked before is not run again."""
-        key = (setting, over)
-        if key not in self.done:
-            self.done[key], self.spent[key] = self.timed(setting, over, self.judged)
-        return self.done[key]
+    @property
+    def title(self) -> str:
+        """Its name with the label, for claims and rows."""
+        return f"{self.name} ({self.label})"
 
-    def timed(self, setting: PredictionSetting, over: range, judged: Flags | None = None) -> tuple[Evaluation, float]:
-        """The same run now, and what it took by the clock; all pages are asked about where none are named."""
+    def evaluate_setting(self, setting: PredictionSetting, test_days: range) -> Evaluation:
+        """The evaluation of a setting, cached."""
+        key = (setting, test_days)
+        if key not in self.evaluations:
+            self.evaluations[key], self.cpu_seconds[key] = self.timed(setting, test_days, self.judged)
+        return self.evaluations[key]
+
+    def timed(
+        self, setting: PredictionSetting, test_days: range, judged: Flags | None = None
+    ) -> tuple[Evaluation, float]:
+        """Evaluate a setting, and return the time it took; without `judged`, all pages are predicted."""
         begun = self.clock()
-        outcome = evaluate(self.days, setting, over, judged=judged)
-        return outcome, self.clock() - begun
+        evaluation = evaluate(self.days, setting, test_days, judged=judged)
+        return evaluation, self.clock() - begun
 
-    def last(self, wanted: int, train: int = r.TRAIN) -> range:
-        """The last days, as many as are wanted and there are."""
+    def last_days(self, count: int, train: int = r.TRAIN) -> range:
+        """The last `count` days, or as many as can be predicted."""
         total = self.days.seen.shape[1]
-        return range(max(PredictionSetting(train=train).first, total - wanted), total)
+        return range(max(PredictionSetting(train=train).first, total - count), total)
 
-    def told(self) -> str:
-        """A sentence on it."""
+    def describe(self) -> str:
+        """One sentence for the report."""
         flips = "" if self.every_page else f" whose flag flips on {r.ALPHA:.0%} of the days"
         return (
             f"*{self.name}*, label {self.label}: {len(self.days):,} pages, {self.days.seen.shape[1]} days; "
@@ -92,76 +103,90 @@ class Where:
         )
 
 
-def worlds(options: ExperimentOptions, labels: Sequence[str] | None = None, *, every_page: bool = False) -> list[Where]:
+def worlds(
+    options: ExperimentOptions, labels: Sequence[str] | None = None, *, every_page: bool = False
+) -> list[PredictionWorld]:
     """The planted worlds and each archive under each label; archives with too few days or pages are left out.
 
-    Pages that flip often are judged, as in R; or a sample of all that have a label.
+    As in R, pages that flip often are judged; with `every_page`, a sample of all pages that have a label.
     """
     found = [_planted(options.scale, leaders, options.workers, options.cpu) for leaders in (1, 4)]
     cache = options.cache / "facts" if options.cache else None
-    for path in _daily(options):
+    for path in _daily_files(options):
         for label in labels or (options.change,):
-            where = _archive(path, label, cache, _pages(options.scale), every_page, options.workers, options.cpu)
-            if where.days.seen.shape[1] > r.TRAIN + _LEAST and where.judged.sum() >= _LEAST:
-                found.append(where)
+            world = _archive(path, label, cache, _pages(options.scale), every_page, options.workers, options.cpu)
+            if world.days.seen.shape[1] > r.TRAIN + _MIN and world.judged.sum() >= _MIN:
+                found.append(world)
     return found
 
 
-# What was read and predicted is kept for the experiments that follow: most ask for the same settings.
+# Worlds and their evaluations are cached, since most experiments use the same settings.
 
 
 @lru_cache(maxsize=16)
 def _archive(
-    path: Path, label: str, cache: Path | None, most: int, every_page: bool, workers: int, clock: Callable[[], float]
-) -> Where:
+    path: Path,
+    label: str,
+    cache: Path | None,
+    max_pages: int,
+    every_page: bool,
+    workers: int,
+    clock: Callable[[], float],
+) -> PredictionWorld:
     days = read_days([path], label, cache=cache)
-    able = days.labelled.sum(axis=1) > 0 if every_page else often_flipping(days, r.ALPHA)
-    return Where(path.stem, label, days, _sample(able, most), workers, clock, every_page=every_page)
+    eligible = days.labelled.sum(axis=1) > 0 if every_page else often_flipping(days, r.ALPHA)
+    return PredictionWorld(path.stem, label, days, _sample(eligible, max_pages), workers, clock, every_page=every_page)
 
 
 @lru_cache(maxsize=4)
-def _planted(scale: float, leaders: int, workers: int, clock: Callable[[], float]) -> Where:
+def _planted(scale: float, leaders: int, workers: int, clock: Callable[[], float]) -> PredictionWorld:
     groups = max(3, 3 * round(4 * scale))
     world = planted(Planted(groups=groups, size=8, leaders=leaders, days=r.TRAIN + _DAYS + 35, seed=1))
     name = "planted, one leads" if leaders == 1 else "planted, half lead"
-    return Where(name, "planted", world.days, _sample(often_flipping(world.days), _pages(scale)), workers, clock)
+    return PredictionWorld(
+        name, "planted", world.days, _sample(often_flipping(world.days), _pages(scale)), workers, clock
+    )
 
 
-def _daily(options: ExperimentOptions) -> list[Path]:
-    """Files whose pages were looked at at known times; where none is, the first few of the others."""
+def _daily_files(options: ExperimentOptions) -> list[Path]:
+    """Files with observation times; where there are none, the first few of the others."""
     files = [file for path in options.archives for file in files_of(path)]
-    return [file for file in files if file.with_suffix(".times").is_file()] or files[:_FILES]
+    return [file for file in files if file.with_suffix(".times").is_file()] or files[:_MAX_FILES]
 
 
 def _pages(scale: float) -> int:
-    return max(_LEAST, round(_PAGES * scale))
+    return max(_MIN, round(_PAGES * scale))
 
 
-def days_wanted(options: ExperimentOptions) -> int:
+def test_day_count(options: ExperimentOptions) -> int:
     """How many days are predicted."""
     return max(3, round(_DAYS * options.scale))
 
 
-def _sample(judged: Flags, most: int) -> Flags:
+def _sample(judged: Flags, max_pages: int) -> Flags:
     pages = np.flatnonzero(judged)
-    kept = np.zeros(len(judged), np.bool_)
-    kept[pages[np.linspace(0, len(pages) - 1, min(most, len(pages))).astype(np.int64)] if len(pages) else pages] = True
-    return kept
+    sample = np.zeros(len(judged), np.bool_)
+    sample[
+        pages[np.linspace(0, len(pages) - 1, min(max_pages, len(pages))).astype(np.int64)] if len(pages) else pages
+    ] = True
+    return sample
 
 
-def setting_of(where: Where, method: str, experts: str = "xcorr") -> PredictionSetting:
-    """R's parameters. Methods that look at the page alone have no experts to choose: one setting, run once."""
-    return PredictionSetting(method, experts=experts, k=r.K, train=r.TRAIN, workers=where.workers)
+def setting_of(world: PredictionWorld, method: str, experts: str = "xcorr") -> PredictionSetting:
+    """R's parameters. Methods without experts always get the same setting, so that it runs once."""
+    return PredictionSetting(method, experts=experts, k=r.K, train=r.TRAIN, workers=world.workers)
 
 
-def measured(where: Where, setting: PredictionSetting, over: range, name: str, published: float | None = None) -> Row:
-    """A row: accuracy as R has it, the mean over pages in per cent, and the other figures of spec M8."""
-    found = where.outcome(setting, over)
+def measured_row(
+    world: PredictionWorld, setting: PredictionSetting, test_days: range, name: str, published: float | None = None
+) -> Row:
+    """A row: accuracy as in R (mean over pages, in per cent), and the other scores of spec M8."""
+    found = world.evaluate_setting(setting, test_days)
     figures = found.summary()
     middling = figures["middling"]
     return {
-        "world": where.name,
-        "label": where.label,
+        "world": world.name,
+        "label": world.label,
         "method": name,
         "accuracy": _percent(found.by_page()),
         **{key: figures[key] for key in ("precision", "recall", "auc", "brier", "change_rate", "pages", "days")},
@@ -173,64 +198,66 @@ def measured(where: Where, setting: PredictionSetting, over: range, name: str, p
     }
 
 
-def coin(where: Where, over: range, train: int = r.TRAIN) -> Row:
-    """The baseline as a coin that falls on change with the page's frequency: the accuracy to be expected."""
-    chance = frequency(where.days, train, over)
-    found = where.outcome(PredictionSetting("frequency", train=train), over)
-    right = np.where(found.truth, chance, 1 - chance)
-    mean = [float(right[page][known].mean()) for page, known in enumerate(found.evaluated) if known.any()]
+def coin_row(world: PredictionWorld, test_days: range, train: int = r.TRAIN) -> Row:
+    """The baseline as a random draw with the page's frequency: its expected accuracy."""
+    frequencies = frequency(world.days, train, test_days)
+    found = world.evaluate_setting(PredictionSetting("frequency", train=train), test_days)
+    correct = np.where(found.truth, frequencies, 1 - frequencies)
+    mean = [float(correct[page][known].mean()) for page, known in enumerate(found.evaluated) if known.any()]
     accuracy = 100 * fmean(mean) if mean else None
-    return {"world": where.name, "label": where.label, "method": "frequency, as a coin", "accuracy": accuracy}
+    return {"world": world.name, "label": world.label, "method": "frequency, as a coin", "accuracy": accuracy}
 
 
-def compared(where: Where, one: PredictionSetting, other: PredictionSetting, over: range) -> Row:
+def compare(world: PredictionWorld, first: PredictionSetting, second: PredictionSetting, test_days: range) -> Row:
     """The paired t-test of two settings over pages; the difference in percentage points."""
-    found = paired(where.outcome(one, over).by_page(), where.outcome(other, over).by_page())
+    found = paired(
+        world.evaluate_setting(first, test_days).by_page(), world.evaluate_setting(second, test_days).by_page()
+    )
     difference = found["difference"]
     return {**found, "difference": None if difference is None else 100 * difference}
 
 
 def better(test: Row) -> bool | None:
-    """Whether the first was better by more than chance; None where too few pages leave it open.
+    """Whether the first is significantly better; None where there are too few pages to decide.
 
     >>> better({"difference": 2.0, "p": 0.2, "pages": 12}) is None, better({"difference": 2.0, "p": 0.2, "pages": 60})
     (True, False)
     """
-    if test["p"] is None or (test["p"] >= r.LEVEL and test["pages"] < _ENOUGH):
+    if test["p"] is None or (test["p"] >= r.LEVEL and test["pages"] < _ENOUGH_PAGES):
         return None
     return bool(test["difference"] > 0 and test["p"] < r.LEVEL)
 
 
-def every(verdicts: Sequence[bool | None]) -> bool | None:
-    """All of them: one that fails decides; else one that is open leaves it open."""
+def all_hold(verdicts: Sequence[bool | None]) -> bool | None:
+    """Whether all hold: False if one fails, else None if one is open."""
     if any(verdict is False for verdict in verdicts):
         return False
     return None if any(verdict is None for verdict in verdicts) else True
 
 
-def shown(test: Row) -> str:
-    """A test in words."""
+def describe_test(test: Row) -> str:
+    """The result of a test in words."""
     if test["difference"] is None:
         return "nothing to compare"
     p = "p not defined" if test["p"] is None else f"p {test['p']:.3g}"
     return f"{test['difference']:+.1f} points, {p}, {test['pages']} pages"
 
 
-def claimed(key: str, where: Where, holds: bool | None, numbers: str, why: str = "") -> Claim:
+def make_claim(key: str, world: PredictionWorld, holds: bool | None, numbers: str, why: str = "") -> Claim:
     """A claim of R on a world."""
-    place, says = r.SAYS[key]
-    reason = r.TOO_FEW if holds is None else why or r.why(key, made=where.label == "planted")
-    return Claim.of(place, says, f"{where.name} ({where.label})", holds, numbers, reason)
+    place, says = r.STATEMENTS[key]
+    reason = r.TOO_FEW if holds is None else why or r.why(key, made=world.label == "planted")
+    return Claim.of(place, says, world.title, holds, numbers, reason)
 
 
-def stepping(options: ExperimentOptions, total: int) -> Callable[[], None]:
-    """Tells how many worlds are done."""
-    done = 0
+def progress_steps(options: ExperimentOptions, total: int) -> Callable[[], None]:
+    """A function that reports one more world as done."""
+    evaluations = 0
 
     def step() -> None:
-        nonlocal done
-        done += 1
-        options.progress(done, total)
+        nonlocal evaluations
+        evaluations += 1
+        options.progress(evaluations, total)
 
     return step
 

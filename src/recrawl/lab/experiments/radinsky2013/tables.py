@@ -1,4 +1,4 @@
-"""R's tables 1, 2 and 3: settings, algorithms and ways to choose experts, with paired t-tests over pages."""
+"""R's tables 1, 2 and 3: features, algorithms and ways to choose experts, with paired t-tests over pages."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from recrawl.lab.experiments.radinsky2013.settings import (
     NAMES,
     ONE,
     SINGLE,
-    Where,
+    PredictionWorld,
+    all_hold,
     better,
-    claimed,
-    coin,
-    compared,
-    days_wanted,
-    every,
-    measured,
+    coin_row,
+    compare,
+    describe_test,
+    make_claim,
+    measured_row,
+    progress_steps,
     setting_of,
-    shown,
-    stepping,
+    test_day_count,
     worlds,
 )
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
@@ -39,22 +39,22 @@ _TABLE = {
     "pages": ">pages",
     "days": ">days",
 }
-_OTHER_DATA = "R's pages and days are not to be had; these are others, and its change rate is not known."
+_OTHER_DATA = "R's data are not available; these are other pages and days, and R's change rate is unknown."
 
 
 def table_1(options: ExperimentOptions) -> Result:
     """1D, 2D and 3D features, under each label."""
     rows: list[Row] = []
     claims: list[Claim] = []
-    places = worlds(options, LABELS)
-    step = stepping(options, len(places))
-    for where in places:
-        over = where.last(days_wanted(options))
+    all_worlds = worlds(options, LABELS)
+    step = progress_steps(options, len(all_worlds))
+    for world in all_worlds:
+        test_days = world.last_days(test_day_count(options))
         for method in ("frequency", ONE, SINGLE, MULTIPLE):
-            setting = setting_of(where, method)
-            rows.append(measured(where, setting, over, NAMES[method], r.TABLE_1.get(method)))
-        rows.append(coin(where, over))
-        claims += _of_table_1(where, over)
+            setting = setting_of(world, method)
+            rows.append(measured_row(world, setting, test_days, NAMES[method], r.TABLE_1.get(method)))
+        rows.append(coin_row(world, test_days))
+        claims += _claims_of_table_1(world, test_days)
         step()
     picture = Picture(
         "grouped", "world", "accuracy", "Table 1: accuracy by features", "", "accuracy, %", colour="method",
@@ -65,25 +65,27 @@ def table_1(options: ExperimentOptions) -> Result:
         published=[{"method": NAMES[key], "accuracy": value} for key, value in r.TABLE_1.items()],
         claims=claims,
         pictures=[picture],
-        worlds=[where.told() for where in places],
+        worlds=[world.describe() for world in all_worlds],
         notes=[
             _OTHER_DATA,
-            "The baseline says change where the frequency is one half or more; thrown as a coin it scores less.",
+            "The baseline predicts change where the frequency is one half or more; as a random draw it scores lower.",
         ],
         table=_TABLE,
     )
 
 
-def _of_table_1(where: Where, over: range) -> list[Claim]:
-    base, single, multiple = (setting_of(where, method) for method in ("frequency", SINGLE, MULTIPLE))
-    first = compared(where, single, base, over)
-    to_single, to_base = compared(where, multiple, single, over), compared(where, multiple, base, over)
-    both = every([better(to_single), better(to_base)])
+def _claims_of_table_1(world: PredictionWorld, test_days: range) -> list[Claim]:
+    base, single, multiple = (setting_of(world, method) for method in ("frequency", SINGLE, MULTIPLE))
+    first = compare(world, single, base, test_days)
+    to_single, to_base = compare(world, multiple, single, test_days), compare(world, multiple, base, test_days)
+    both = all_hold([better(to_single), better(to_base)])
     return [
-        claimed("single", where, better(first), shown(first), "What one day shows adds too little to the page's rate."),
-        claimed(
-            "multiple", where, both, f"to the single expert {shown(to_single)}; to the baseline {shown(to_base)}",
-            "Votes are weighted by the relation, not by success; r-table2 has a machine that can tell experts apart.",
+        make_claim("single", world, better(first), describe_test(first),
+                   "One day's features add too little to the page's rate."),
+        make_claim(
+            "multiple", world, both,
+            f"to the single expert {describe_test(to_single)}; to the baseline {describe_test(to_base)}",
+            "Votes are weighted by the relation, not by success; r-table2 has a machine that can distinguish experts.",
         ),
     ]  # fmt: skip
 
@@ -92,13 +94,13 @@ def table_2(options: ExperimentOptions) -> Result:
     """Ways to use the features of related pages."""
     rows: list[Row] = []
     claims: list[Claim] = []
-    places = worlds(options)
-    step = stepping(options, len(places))
-    for where in places:
-        over = where.last(days_wanted(options))
-        for method, printed in r.TABLE_2.items():
-            rows.append(measured(where, setting_of(where, method), over, NAMES[method], printed))
-        claims += _of_table_2(where, over)
+    all_worlds = worlds(options)
+    step = progress_steps(options, len(all_worlds))
+    for world in all_worlds:
+        test_days = world.last_days(test_day_count(options))
+        for method, published_value in r.TABLE_2.items():
+            rows.append(measured_row(world, setting_of(world, method), test_days, NAMES[method], published_value))
+        claims += _claims_of_table_2(world, test_days)
         step()
     picture = Picture(
         "grouped", "world", "accuracy", "Table 2: accuracy by algorithm", "", "accuracy, %", colour="method"
@@ -108,29 +110,29 @@ def table_2(options: ExperimentOptions) -> Result:
         published=[{"method": NAMES[key], "accuracy": value} for key, value in r.TABLE_2.items()],
         claims=claims,
         pictures=[picture],
-        worlds=[where.told() for where in places],
-        notes=[_OTHER_DATA, "20 experts by cross-correlation, 50 training days; 10 machines are bagged or boosted."],
+        worlds=[world.describe() for world in all_worlds],
+        notes=[_OTHER_DATA, "20 experts by cross-correlation, 50 training days; bagging and boosting use 10 machines."],
         table=_TABLE,
     )
 
 
-def _of_table_2(where: Where, over: range) -> list[Claim]:
-    multiple, single = setting_of(where, MULTIPLE), setting_of(where, SINGLE)
+def _claims_of_table_2(world: PredictionWorld, test_days: range) -> list[Claim]:
+    multiple, single = setting_of(world, MULTIPLE), setting_of(world, SINGLE)
     others = {
-        name: compared(where, multiple, setting_of(where, name), over) for name in ("union", "bagging", "boosting")
+        name: compare(world, multiple, setting_of(world, name), test_days) for name in ("union", "bagging", "boosting")
     }
-    best = every([better(test) for test in others.values()])
-    numbers = "; ".join(f"to {name} {shown(test)}" for name, test in others.items())
-    union = compared(where, setting_of(where, "union"), single, over)
+    best = all_hold([better(test) for test in others.values()])
+    numbers = "; ".join(f"to {name} {describe_test(test)}" for name, test in others.items())
+    union = compare(world, setting_of(world, "union"), single, test_days)
     gain = better(union)
     return [
-        claimed(
-            "best", where, best, numbers,
-            "One machine over all features can find out which expert matters; a vote weighted by relation cannot.",
+        make_claim(
+            "best", world, best, numbers,
+            "One machine over all features can learn which expert matters; a vote weighted by relation cannot.",
         ),
-        claimed(
-            "not enough", where, None if gain is None else not gain, f"union to the single expert {shown(union)}",
-            "The union learns which related page tells.",
+        make_claim(
+            "not enough", world, None if gain is None else not gain,
+            f"union to the single expert {describe_test(union)}", "The union learns which related page is informative.",
         ),
     ]  # fmt: skip
 
@@ -139,13 +141,13 @@ def table_3(options: ExperimentOptions) -> Result:
     """Ways to choose experts."""
     rows: list[Row] = []
     claims: list[Claim] = []
-    places = worlds(options)
-    step = stepping(options, len(places))
-    for where in places:
-        over = where.last(days_wanted(options))
-        for kind, printed in r.TABLE_3.items():
-            rows.append(measured(where, setting_of(where, MULTIPLE, kind), over, kind, printed))
-        claims += _of_table_3(where, over, rows)
+    all_worlds = worlds(options)
+    step = progress_steps(options, len(all_worlds))
+    for world in all_worlds:
+        test_days = world.last_days(test_day_count(options))
+        for kind, published_value in r.TABLE_3.items():
+            rows.append(measured_row(world, setting_of(world, MULTIPLE, kind), test_days, kind, published_value))
+        claims += _claims_of_table_3(world, test_days, rows)
         step()
     picture = Picture(
         "grouped", "world", "accuracy", "Table 3: accuracy by choice of experts", "", "accuracy, %", colour="method"
@@ -155,36 +157,37 @@ def table_3(options: ExperimentOptions) -> Result:
         published=[{"method": key, "accuracy": value} for key, value in r.TABLE_3.items()],
         claims=claims,
         pictures=[picture],
-        worlds=[where.told() for where in places],
+        worlds=[world.describe() for world in all_worlds],
         notes=[
             _OTHER_DATA,
             "R's graph has 22 million pages. Here only links between the pages of an archive count.",
-            "Daily archives have next to none: there a page chosen by graph has nobody but itself.",
+            "Daily archives have almost none, so there a page has no expert by graph but itself.",
         ],
         table=_TABLE,
     )
 
 
-def _of_table_3(where: Where, over: range, rows: list[Row]) -> list[Claim]:
-    chosen = {kind: setting_of(where, MULTIPLE, kind) for kind in r.TABLE_3}
-    single, base = setting_of(where, SINGLE), setting_of(where, "frequency")
-    to_graph, to_content = (compared(where, chosen["xcorr"], chosen[kind], over) for kind in ("graph", "content"))
-    to_dtw = compared(where, chosen["xcorr"], chosen["dtw"], over)
+def _claims_of_table_3(world: PredictionWorld, test_days: range, rows: list[Row]) -> list[Claim]:
+    chosen = {kind: setting_of(world, MULTIPLE, kind) for kind in r.TABLE_3}
+    single, base = setting_of(world, SINGLE), setting_of(world, "frequency")
+    to_graph, to_content = (compare(world, chosen["xcorr"], chosen[kind], test_days) for kind in ("graph", "content"))
+    to_dtw = compare(world, chosen["xcorr"], chosen["dtw"], test_days)
     gains = {
-        kind: (compared(where, one, single, over), compared(where, one, base, over)) for kind, one in chosen.items()
+        kind: (compare(world, one, single, test_days), compare(world, one, base, test_days))
+        for kind, one in chosen.items()
     }
-    gained = every([better(test) for both in gains.values() for test in both])
-    score = {row["method"]: row["accuracy"] for row in rows if row["world"] == where.name}
-    told = ", ".join(f"{kind} {value:.1f} %" for kind, value in score.items() if value is not None)
+    gained = all_hold([better(test) for both in gains.values() for test in both])
+    score = {row["method"]: row["accuracy"] for row in rows if row["world"] == world.name}
+    accuracies = ", ".join(f"{kind} {value:.1f} %" for kind, value in score.items() if value is not None)
     return [
-        claimed(
-            "temporal", where, every([better(to_graph), better(to_content)]),
-            f"to graph {shown(to_graph)}; to content {shown(to_content)}",
+        make_claim(
+            "temporal", world, all_hold([better(to_graph), better(to_content)]),
+            f"to graph {describe_test(to_graph)}; to content {describe_test(to_content)}",
         ),
-        claimed("alike", where, None if to_dtw["p"] is None else to_dtw["p"] >= r.LEVEL, shown(to_dtw)),
-        claimed(
-            "all choices", where, gained,
-            "; ".join(f"{kind} to 2D {shown(both[0])}" for kind, both in gains.items()),
+        make_claim("alike", world, None if to_dtw["p"] is None else to_dtw["p"] >= r.LEVEL, describe_test(to_dtw)),
+        make_claim(
+            "all choices", world, gained,
+            "; ".join(f"{kind} to 2D {describe_test(both[0])}" for kind, both in gains.items()),
         ),
-        claimed("graph", where, min(score, key=lambda kind: score[kind] or 0.0) == "graph", told),
+        make_claim("graph", world, min(score, key=lambda kind: score[kind] or 0.0) == "graph", accuracies),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""T's table 1 and figures 4 to 9, each a function from options to a result. What they say is judged in `t_claims`."""
+"""T's table 1 and figures 4 to 9, each a function from options to a result. `claims` judges T's statements on them."""
 
 from __future__ import annotations
 
@@ -20,27 +20,37 @@ from recrawl.lab.experiments.tan2007.published import (
     TABLE_1,
     WEEKS,
 )
-from recrawl.lab.experiments.tan2007.replays import ReplaySetting, archives, made, measure, pages_at, worlds_of
+from recrawl.lab.experiments.tan2007.replays import (
+    ReplaySetting,
+    archive_history,
+    describe_worlds,
+    generated,
+    page_count,
+    run_settings,
+)
 from recrawl.lab.experiments.tan2007.world import TWorld
 from recrawl.lab.histories.history import History
 
 NEIGHBOURS = {"DB": "directory", "LB": "links", "CB": "clusters"}
-_D = {"d": "d"}
+_D_COLUMN = {"d": "d"}
 _RATIO = "mean ChangeRatio"
-_NO_VALUES = "T's figure is a drawing without values; what it says in words is compared."
-_SENSITIVE = (
-    "Whether neighbours beat whole sites (GSB) depends on how much sites differ, which T does not print: compare the "
-    "worlds. 'Sites alike' was added after a first run, to test that reason; it is no better founded than the other."
+_NO_PRINTED_VALUES = "T's figure has no printed values; only T's statements about it are compared."
+_DEPENDS_ON_SITES = (
+    "Whether neighbours beat whole sites (GSB) depends on how much sites differ, which T does not print; compare the "
+    "worlds. 'Sites alike' was added after a first run to test that reason; it is no better founded than the other "
+    "world."
 )
 _BATCHED = (
-    "One seed, and samples in batches of up to 100 to save time: on 60,000 pages DB's ratio was within 0.01 of that of "
-    "one sample at a time. The shape is judged by where the peak lies, which means little where a curve is nearly flat."
+    "One seed, and samples in batches of up to 100 to save time: on 60,000 pages, DB's ratio was within 0.01 of that "
+    "with one sample at a time. The shape is judged by the position of the peak, which means little where a curve is "
+    "nearly flat."
 )
 
 
 def sampling(kind: str, d: int, phi: str = "status", batch: int = 1) -> str:
-    """The policy's text. One sample at a time, as T prints the algorithm: in batches, large neighbourhoods of many
-    seeds use up the budget at distance 0, and a larger d makes no difference.
+    """The text of a sampling policy, with one sample at a time as in T's algorithm.
+
+    In batches, the neighbourhoods of many seeds use up the budget at distance 0, so a larger d makes no difference.
 
     >>> sampling("LB", 3)
     'sampling(neighbours=links, d=3, phi=status, batch=1)'
@@ -50,7 +60,7 @@ def sampling(kind: str, d: int, phi: str = "status", batch: int = 1) -> str:
 
 def table_1(options: ExperimentOptions) -> Result:
     """Pages and sites by top-level domain."""
-    history = made(TWorld(pages=pages_at(options.scale)))
+    history = generated(TWorld(pages=page_count(options.scale)))
     rows = domains(history)
     published: list[Row] = [
         {"domain": name, "pages": pages, "share": share, "sites": sites, "pages_per_site": mean}
@@ -66,11 +76,11 @@ def table_1(options: ExperimentOptions) -> Result:
         published,
         claims=claims.of_table_1(rows, exact=len(history) == PAGES),
         pictures=[Picture("bar", "domain", "pages", "Pages by top-level domain", "domain", "pages")],
-        worlds=worlds_of(ExperimentOptions(scale=options.scale), control=False),
+        worlds=describe_worlds(ExperimentOptions(scale=options.scale), control=False),
         notes=[
-            f"T speaks of {SITES} and of 'more than {SITES}' sites; the lines of table 1 add up to 212.",
-            "The world has these 212 and one site for the 706 miscellaneous addresses.",
-            "This table is what the world is made from, so that it agrees is no finding; it is shown as a check.",
+            f"T gives {SITES} and 'more than {SITES}' sites; the rows of table 1 sum to 212.",
+            "The world has these 212 sites and one more for the 706 miscellaneous URLs.",
+            "The world is generated from this table, so agreement is not a finding; it is shown as a check.",
         ],
     )
 
@@ -81,15 +91,15 @@ def domains(history: History) -> list[Row]:
     pages = np.bincount(history.site, minlength=len(names))
     rows: list[Row] = []
     for name in dict.fromkeys(names.tolist()):
-        mine = names == name
-        total = int(pages[mine].sum())
+        in_domain = names == name
+        total = int(pages[in_domain].sum())
         rows.append(
             {
                 "domain": name,
                 "pages": total,
                 "share": round(100 * total / len(history), 1),
-                "sites": int(mine.sum()),
-                "pages_per_site": round(total / int(mine.sum()), 1),
+                "sites": int(in_domain.sum()),
+                "pages_per_site": round(total / int(in_domain.sum()), 1),
             }
         )
     return rows
@@ -97,10 +107,10 @@ def domains(history: History) -> list[Row]:
 
 def fig_4(options: ExperimentOptions) -> Result:
     """Pages by depth, for each top-level domain."""
-    world = TWorld(pages=pages_at(options.scale))
-    rows = depths(made(world), world.label)
+    world = TWorld(pages=page_count(options.scale))
+    rows = depths(generated(world), world.label)
     if options.archives:
-        rows += depths(archives(options), "archives")
+        rows += depths(archive_history(options), "archives")
     return Result(
         rows,
         claims=claims.of_fig_4(rows),
@@ -116,10 +126,10 @@ def fig_4(options: ExperimentOptions) -> Result:
                 facet="world",
             )
         ],
-        worlds=worlds_of(options, control=False),
+        worlds=describe_worlds(options, control=False),
         notes=[
-            _NO_VALUES,
-            "Depth is the number of slashes in the path. The made world takes its depths from real site histories.",
+            _NO_PRINTED_VALUES,
+            "Depth is the number of slashes in the path. Generated depths are those of real site histories.",
         ],
         table={"world": "world", "domain": "domain", "depth": ">depth", "pages": ">pages", "share": ">% of domain"},
     )
@@ -133,9 +143,9 @@ def depths(history: History, world: str) -> list[Row]:
     for name in dict.fromkeys(names.tolist()):
         counts = np.bincount(depth[names == name], minlength=9)
         rows += [
-            {"world": world, "domain": name, "depth": at, "pages": int(counts[at]),
-             "share": round(100 * float(counts[at]) / max(1, int(counts.sum())), 2)}
-            for at in range(1, 9)
+            {"world": world, "domain": name, "depth": level, "pages": int(counts[level]),
+             "share": round(100 * float(counts[level]) / max(1, int(counts.sum())), 2)}
+            for level in range(1, 9)
         ]  # fmt: skip
     return rows
 
@@ -148,26 +158,26 @@ def fig_5(options: ExperimentOptions) -> Result:
         for d in GRANULARITIES
         if kind != "CB" or d >= 0
     ]
-    rows = _short(measure(options, settings, clusters=True))
+    rows = _without_cycles(run_settings(options, settings, clusters=True))
     return Result(
         rows,
         claims=claims.of_fig_5(rows),
-        pictures=[_curves("Fig. 5: neighbourhoods", "8-week cycles, R = 25,000 of 284,692 pages", facet="world")],
-        worlds=worlds_of(options),
-        notes=[_NO_VALUES, "CB's distance is a rank and never negative, so it is run for d ≥ 0 only."],
-        table=_columns(_D),
+        pictures=[_ratio_by_d("Fig. 5: neighbourhoods", "8-week cycles, R = 25,000 of 284,692 pages", facet="world")],
+        worlds=describe_worlds(options),
+        notes=[_NO_PRINTED_VALUES, "CB's distance is a rank and never negative, so it is run for d ≥ 0 only."],
+        table=_columns(_D_COLUMN),
     )
 
 
 def fig_6(options: ExperimentOptions) -> Result:
-    """Three policies that existed against T's three."""
+    """T's three policies against three earlier ones."""
     settings = [
         ReplaySetting("RNS", "random", 8, 25_000, {}),
         ReplaySetting("RR", "round-robin", 8, 25_000, {}),
         ReplaySetting("GSB", "greedy", 8, 25_000, {}),
         *(ReplaySetting(f"{kind}({d})", sampling(kind, d), 8, 25_000, {}) for kind, d in CHOSEN_D.items()),
     ]
-    rows = _short(measure(options, settings, clusters=True, sites_alike=True))
+    rows = _without_cycles(run_settings(options, settings, clusters=True, sites_alike=True))
     picture = Picture(
         "grouped", "policy", "change_ratio", "Fig. 6: T's policies against others", "policy", _RATIO,
         colour="world", low="low", high="high", notes=("8-week cycles, R = 25,000; whiskers: least and greatest seed",),
@@ -176,9 +186,12 @@ def fig_6(options: ExperimentOptions) -> Result:
         rows,
         claims=claims.of_fig_6(rows),
         pictures=[picture],
-        worlds=[*worlds_of(options), "*made, sites alike*: no site changes more than another, none is rebuilt"],
-        notes=[_NO_VALUES, _SENSITIVE],
-        table={**_columns({}), "share_of_clairvoyant": ">of the most possible"},
+        worlds=[
+            *describe_worlds(options),
+            "*made, sites alike*: all sites have the same change rates, and none is rebuilt",
+        ],
+        notes=[_NO_PRINTED_VALUES, _DEPENDS_ON_SITES],
+        table={**_columns({}), "share_of_clairvoyant": ">share of the maximum"},
     )
 
 
@@ -190,8 +203,8 @@ def fig_7(options: ExperimentOptions) -> Result:
         for resources in RESOURCES
         for d in GRANULARITIES
     ]
-    # 135 settings: one seed is enough to see what they have in common.
-    rows = _short(measure(replace(options, seeds=1), settings, control=False))
+    # With 135 settings, one seed each shows the common shape.
+    rows = _without_cycles(run_settings(replace(options, seeds=1), settings, control=False))
     pictures = [
         Picture(
             "line", "d", "change_ratio", f"Fig. 7: DB by d, cycle and R ({world})", "d", _RATIO, colour="resources",
@@ -203,8 +216,8 @@ def fig_7(options: ExperimentOptions) -> Result:
         rows,
         claims=claims.of_fig_7(rows),
         pictures=pictures,
-        worlds=worlds_of(options, control=False),
-        notes=[_NO_VALUES, _BATCHED],
+        worlds=describe_worlds(options, control=False),
+        notes=[_NO_PRINTED_VALUES, _BATCHED],
         table=_columns({"weeks": ">weeks", "resources": ">R", "d": ">d"}),
     )
 
@@ -216,7 +229,7 @@ def fig_8(options: ExperimentOptions) -> Result:
         for name, phi in (("DB", "status"), ("PRA", "pra"))
         for d in (1, 2, 4, 8)
     ]
-    rows = _short(measure(options, settings))
+    rows = _without_cycles(run_settings(options, settings))
     picture = Picture(
         "line", "d", "weighted", "Fig. 8: by popularity", "d", "weighted ChangeRatio", colour="policy", facet="world",
         low="weighted_low", high="weighted_high", notes=("2-week cycles, R = 25,000; weight: PageRank 0 to 10",),
@@ -225,21 +238,24 @@ def fig_8(options: ExperimentOptions) -> Result:
         rows,
         claims=claims.of_fig_8(rows),
         pictures=[picture],
-        worlds=worlds_of(options),
-        notes=[_NO_VALUES, "T took PageRank from Google's API; here it is computed from the world's own links."],
-        table={**_columns(_D), "weighted": ">weighted ChangeRatio"},
+        worlds=describe_worlds(options),
+        notes=[
+            _NO_PRINTED_VALUES,
+            "T took PageRank from Google's API; here it is computed from the world's own links.",
+        ],
+        table={**_columns(_D_COLUMN), "weighted": ">weighted ChangeRatio"},
     )
 
 
 def fig_9(options: ExperimentOptions) -> Result:
-    """ChangeRatio in each of 24 cycles: status, history, weighted history, chance."""
+    """ChangeRatio in each of 24 cycles: status, history, weighted history, random."""
     settings = [
         ReplaySetting("DB", sampling("DB", 1), 2, 25_000, {}),
         ReplaySetting("HA", sampling("DB", 1, "ha"), 2, 25_000, {}),
         ReplaySetting("WHA", sampling("DB", 1, "wha"), 2, 25_000, {}),
         ReplaySetting("RNS", "random", 2, 25_000, {}),
     ]
-    rows = list(by_cycle(measure(options, settings)))
+    rows = list(by_cycle(run_settings(options, settings)))
     picture = Picture(
         "line", "cycle", "change_ratio", "Fig. 9: the long run", "cycle", "ChangeRatio", colour="policy",
         facet="world", low="low", high="high", notes=("2-week cycles, R = 25,000, d = 1",),
@@ -248,14 +264,14 @@ def fig_9(options: ExperimentOptions) -> Result:
         rows,
         claims=claims.of_fig_9(rows),
         pictures=[picture],
-        worlds=worlds_of(options),
-        notes=[_NO_VALUES, f"T plots {CYCLES} cycles of two weeks."],
+        worlds=describe_worlds(options),
+        notes=[_NO_PRINTED_VALUES, f"T plots {CYCLES} cycles of two weeks."],
         table={"world": "world", "policy": "policy", "cycle": ">cycle", "change_ratio": ">ChangeRatio"},
     )
 
 
 def by_cycle(rows: Iterable[Row]) -> Iterable[Row]:
-    """One row for each cycle of a row."""
+    """One row for each cycle of each row."""
     for row in rows:
         for cycle, values in enumerate(row["by_cycle"], 1):
             if values is not None:
@@ -270,18 +286,18 @@ def by_cycle(rows: Iterable[Row]) -> Iterable[Row]:
                 }
 
 
-def _short(rows: Iterable[Row]) -> list[Row]:
-    """Rows without what only figure 9 shows."""
+def _without_cycles(rows: Iterable[Row]) -> list[Row]:
+    """Rows without the values by cycle, which only figure 9 shows."""
     return [{key: value for key, value in row.items() if key != "by_cycle"} for row in rows]
 
 
-def _curves(title: str, note: str, facet: str) -> Picture:
+def _ratio_by_d(title: str, note: str, facet: str) -> Picture:
     return Picture(
         "line", "d", "change_ratio", title, "d", _RATIO, colour="policy", facet=facet, low="low", high="high",
         notes=(note, "band: least and greatest seed"),
     )  # fmt: skip
 
 
-def _columns(further: dict[str, str]) -> dict[str, str]:
-    return {"world": "world", "policy": "policy", **further, "change_ratio": f">{_RATIO}", "low": ">least",
+def _columns(extra: dict[str, str]) -> dict[str, str]:
+    return {"world": "world", "policy": "policy", **extra, "change_ratio": f">{_RATIO}", "low": ">least",
             "high": ">greatest"}  # fmt: skip

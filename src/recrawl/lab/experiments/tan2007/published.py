@@ -1,7 +1,7 @@
-"""What T prints: numbers of table 1, and sentences with the place where they stand.
+"""What T prints: the numbers of table 1, and statements with their place in the paper.
 
-T = Tan, Zhuang, Mitra, Giles 2007, "Efficiently Detecting Webpage Updates Using Samples". Its figures 4 to 9 are
-curves without printed values; what can be compared are the sentences about them.
+T = Tan, Zhuang, Mitra, Giles 2007, "Efficiently Detecting Webpage Updates Using Samples". Its figures 4 to 9 are curves
+without printed values; only the statements about them can be compared.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Domain(NamedTuple):
-    """A line of table 1."""
+    """A row of table 1."""
 
     name: str
     pages: int
@@ -30,25 +30,25 @@ TABLE_1 = (
     Domain("misc", 706, None, None, None),
 )
 PAGES = 284_692
-"""The sum that table 1 prints, the miscellaneous addresses included."""
+"""The total that table 1 prints, including the miscellaneous URLs."""
 SITES = 210
-"""As the abstract says; the lines of table 1 add up to 212."""
+"""As in the abstract; the rows of table 1 sum to 212."""
 
 RESOURCES = (25_000, 50_000, 100_000)
-"""R, downloads in a cycle (§6.2)."""
+"""R, downloads per cycle (§6.2)."""
 WEEKS = (2, 4, 8)
-"""Lengths of a cycle (§6.2)."""
+"""Cycle lengths in weeks (§6.2)."""
 GRANULARITIES = tuple(range(-6, 9))
 """d (§6.2)."""
 CYCLES = 24
-"""Figure 9; two weeks each, 48 of the 52 weeks that were watched."""
+"""Cycles in figure 9, of two weeks each: 48 of the 52 observed weeks."""
 
 BEST_D = {"DB": (0, 1), "LB": (3,), "CB": (0,)}
 """d_opt (§6.2, Effect of download granularity)."""
 CHOSEN_D = {"DB": 1, "LB": 3, "CB": 0}
-"""What figure 6 uses."""
+"""The d that figure 6 uses."""
 
-SAYS = {
+STATEMENTS = {
     "depth": ("§6.1, fig. 4", "The majority of URLs have depth 2, 3 and 4; only a few have depth 7 and 8."),
     "db-over-lb": ("§6.2, fig. 5", "Overall DB outperforms LB."),
     "cb-over-db": ("§6.2, fig. 5", "Compared with CB, DB is less effective when 0 ≤ d ≤ 3."),
@@ -71,4 +71,4 @@ SAYS = {
     "wha-passes": ("§6.2, fig. 9", "WHA outperformed DB in download cycle 16."),
     "ha-passes": ("§6.2, fig. 9", "HA outperformed DB in cycle 18."),
 }
-"""Claims by short name: the place, and the sentence in our words as close to T's as brevity allows."""
+"""By short name: the place, and the statement, shortened but close to T's words."""

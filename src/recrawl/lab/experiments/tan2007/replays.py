@@ -1,7 +1,7 @@
 """Replays for T's figures: policies on T's generated world, on its control, and on archives.
 
-A thing is measured on each world with several seeds. On generated worlds a seed means another world and another run of
-the policy; on archives, another run. Rows hold the mean and, as `low` and `high`, the least and the greatest.
+Every setting runs on each world with several seeds. On a generated world a seed means another world and another run of
+the policy; on archives, another run. Rows hold the mean, and as `low` and `high` the minimum and maximum over seeds.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from recrawl.lab.replays.replay import Setup
 from recrawl.lab.replays.runner import Trial, run_all
 from recrawl.learn.structure.pagerank import log_scale, pagerank
 
-WATCHED = 48
+OBSERVED_WEEKS = 48
 """Weeks that all cycle lengths divide: 24 cycles of two, 12 of four, 6 of eight."""
 ARCHIVES = "archives"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaySetting:
-    """A policy under a name, and how it is run."""
+    """A policy under a short name, with cycle length and budget."""
 
     policy: str
     text: str
     weeks: int
     resources: int
-    """R, as in T's world; other worlds get the same share of their pages."""
-    extra: Mapping[str, Any]
+    """R for T's world; other worlds get the same share of their pages."""
+    columns: Mapping[str, Any]
     """Further columns of its row, such as d."""
 
 
-def measure(
+def run_settings(
     options: ExperimentOptions,
     settings: Sequence[ReplaySetting],
     *,
@@ -51,80 +51,79 @@ def measure(
     control: bool = True,
     sites_alike: bool = False,
 ) -> list[Row]:
-    """Every setting on every world that carries what its policy needs."""
+    """Run every setting on every world that has the data its policy needs."""
     rows: list[Row] = []
     worlds = list(_worlds(options, clusters=clusters, control=control, sites_alike=sites_alike))
     total = sum(len(seeds) for _, seeds, _ in worlds) * len(settings)
     done = 0
 
-    def told(_: Trial) -> None:
+    def step(_: Trial) -> None:
         nonlocal done
         done += 1
         options.progress(done, total)
 
     for label, seeds, build in worlds:
-        found: dict[int, list[dict[str, Any]]] = {}
+        by_setting: dict[int, list[dict[str, Any]]] = {}
         for seed in seeds:
             history = build(seed)
-            able = [place for place, it in enumerate(settings) if make_policy(it.text).needs <= history.carries]
-            trials = [Trial(settings[place].text, _setup(settings[place], history, seed)) for place in able]
+            usable = [index for index, it in enumerate(settings) if make_policy(it.text).needs <= history.carries]
+            trials = [Trial(settings[index].text, _setup(settings[index], history, seed)) for index in usable]
             results = run_all(
-                history, trials, options.timer, cache=options.trials, workers=options.workers, progress=told
+                history, trials, options.timer, cache=options.trials, workers=options.workers, progress=step
             )
-            for place, result in zip(able, results, strict=True):
-                found.setdefault(place, []).append(result)
-            done += len(settings) - len(able)
-        rows += [_row(label, settings[place], results) for place, results in sorted(found.items())]
+            for index, result in zip(usable, results, strict=True):
+                by_setting.setdefault(index, []).append(result)
+            done += len(settings) - len(usable)
+        rows += [_row(label, settings[index], results) for index, results in sorted(by_setting.items())]
     return rows
 
 
 def _worlds(
     options: ExperimentOptions, *, clusters: bool, control: bool, sites_alike: bool
 ) -> Iterator[tuple[str, range, Callable[[int], History]]]:
-    """Label, seeds, and how to make the world of a seed."""
-    pages = pages_at(options.scale)
+    """Label, seeds, and a function that builds the world of a seed."""
+    pages = page_count(options.scale)
     seeds = range(1, options.seeds + 1)
     for together in (True, False) if control else (True,):
         world = TWorld(pages=pages, together=together, clusters=clusters)
-        yield world.label, seeds, functools.partial(_made, world)
+        yield world.label, seeds, functools.partial(_generated_with_seed, world)
     if sites_alike:
-        world = TWorld(pages=pages, clusters=clusters, nature=SITES_ALIKE)
-        yield world.label, seeds, functools.partial(_made, world)
+        world = TWorld(pages=pages, clusters=clusters, process=SITES_ALIKE)
+        yield world.label, seeds, functools.partial(_generated_with_seed, world)
     if options.archives:
-        yield ARCHIVES, seeds, lambda _: archives(options)
+        yield ARCHIVES, seeds, lambda _: archive_history(options)
 
 
-def _made(world: TWorld, seed: int) -> History:
-    return made(replace(world, seed=seed))
+def _generated_with_seed(world: TWorld, seed: int) -> History:
+    return generated(replace(world, seed=seed))
 
 
-def pages_at(scale: float) -> int:
-    """The pages of T's world at a scale; a few hundred are the least that can have its domains and depths."""
+def page_count(scale: float) -> int:
+    """The pages of T's world at a scale; at least 500, so that all domains and depths occur."""
     return max(500, round(PAGES * scale))
 
 
 @functools.lru_cache(maxsize=4)
-def made(world: TWorld) -> History:
-    """A generated world with its pages weighed, kept for the next experiment."""
-    return weighed(world.build())
+def generated(world: TWorld) -> History:
+    """A generated world with PageRank weights, cached for the next experiment."""
+    return with_pagerank_weights(world.build())
 
 
-def archives(options: ExperimentOptions) -> History:
-    """The archives as one history, kept for the next experiment."""
-    return _opened(options.archives, options.change, options.cache)
+def archive_history(options: ExperimentOptions) -> History:
+    """The archives as one history, cached for the next experiment."""
+    return _open_archives(options.archives, options.change, options.cache)
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(paths: tuple[Path, ...], change: str, cache: Path | None) -> History:
-    # Reading archives takes modules that are slow to load, and generated worlds do without.
-    from recrawl.lab.histories import opening as histories  # lazy: loads slowly
+def _open_archives(paths: tuple[Path, ...], change: str, cache: Path | None) -> History:
+    from recrawl.lab.histories import opening as histories  # lazy: slow to load, and generated worlds do without
 
     history: History = histories.open_history(paths, change, cache / "facts" if cache else None, clusters=True)
-    return weighed(history)
+    return with_pagerank_weights(history)
 
 
-def weighed(history: History) -> History:
-    """The history with T's weights: PageRank from 0 to 10, here divided by its mean (spec M2)."""
+def with_pagerank_weights(history: History) -> History:
+    """The history with T's weights: PageRank from 0 to 10, divided by its mean (spec M2)."""
     links = history.links
     if links is None:
         return history
@@ -135,8 +134,8 @@ def weighed(history: History) -> History:
 def _setup(setting: ReplaySetting, history: History, seed: int) -> Setup:
     budget = max(1, round(setting.resources / PAGES * len(history)))
     return Setup(
-        budget=budget, cycle=setting.weeks * WEEK, cycles=WATCHED // setting.weeks, seed=seed, samples=1
-    )  # freshness is not asked for
+        budget=budget, cycle=setting.weeks * WEEK, cycles=OBSERVED_WEEKS // setting.weeks, seed=seed, samples=1
+    )
 
 
 def _row(world: str, setting: ReplaySetting, results: Sequence[dict[str, Any]]) -> Row:
@@ -146,7 +145,7 @@ def _row(world: str, setting: ReplaySetting, results: Sequence[dict[str, Any]]) 
     return {
         "world": world,
         "policy": setting.policy,
-        **setting.extra,
+        **setting.columns,
         "weeks": setting.weeks,
         "resources": setting.resources,
         "budget": results[0]["budget"],
@@ -164,22 +163,22 @@ def _row(world: str, setting: ReplaySetting, results: Sequence[dict[str, Any]]) 
 
 
 def _spread(values: Sequence[float | None]) -> tuple[float, float, float] | None:
-    there = [value for value in values if value is not None]
-    return (fmean(there), min(there), max(there)) if there else None
+    known = [value for value in values if value is not None]
+    return (fmean(known), min(known), max(known)) if known else None
 
 
-def worlds_of(options: ExperimentOptions, *, control: bool = True) -> list[str]:
-    """A sentence on each world, for the report."""
-    pages = pages_at(options.scale)
-    told = [
-        f"*{TWorld().label}*: {pages:,} pages by table 1, a year of changes, half of the pages without any",
+def describe_worlds(options: ExperimentOptions, *, control: bool = True) -> list[str]:
+    """One sentence per world, for the report."""
+    pages = page_count(options.scale)
+    sentences = [
+        f"*{TWorld().label}*: {pages:,} pages as in table 1, one year of changes, half of the pages unchanged",
     ]
     if control:
-        told.append("*made, pages independent*: the same numbers of changes, dealt out to pages and days at random")
+        sentences.append("*made, pages independent*: the same numbers of changes, assigned to random pages and days")
     if options.archives:
-        history = archives(options)
-        told.append(
+        history = archive_history(options)
+        sentences.append(
             f"*archives*: {len(history):,} pages of {len(history.sites):,} real sites, change = {history.change}; "
-            "each site on its own clock, resources R as the same share of the pages"
+            "each site on its own clock; R is the same share of the pages"
         )
-    return told
+    return sentences

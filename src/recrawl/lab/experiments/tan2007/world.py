@@ -1,27 +1,27 @@
-"""T's world, generated: its pages, sites, domains and depths as published; a year of changes; no HTML.
+"""T's world, generated: pages, sites, domains and depths as published; one year of changes; no HTML.
 
-T prints how many pages lie on how many sites of which top-level domain (table 1), roughly how deep (figure 4), and
-that they were watched from October 2002 to October 2003. It prints nothing on how often they change or how changes
-hang together, which is what its results rest on. `Nature` holds what is assumed instead, each number with its source,
-and none was chosen by what the experiments make of it:
+T prints how many pages are on how many sites of which top-level domain (table 1), roughly how deep they are (figure 4),
+and that they were observed from October 2002 to October 2003. It prints nothing on how often pages change or how
+changes coincide, on which its results depend. `ChangeProcess` holds the assumptions instead, each number with its
+source; none was chosen by its effect on the experiments:
 
 - Half of the pages do not change in a year: Ntoulas, Cho and Olston 2004 (T's [16]), on pages of the same WebArchive
   project in the same year that do not disappear.
-- How rates vary and changes coincide was measured on 95 real site histories of the present day, most of them
-  documentation and project sites, on the first year of each, any new HTML counting as change, before any policy was
-  run. Medians over sites: `spread`, `shared`, `inherited`, `by_level`, `taking_part`, `spill`. Means, since medians
-  would not add up to a share: `in_bursts` (its median is 0.10). `site_spread` is from the 10 % and 90 % quantiles of
-  sites' mean changes. `in_rebuilds` is the figure published with those histories; on this cut of them its mean is
-  0.21. `spill` by another count (both directories of three pages or more) is 0.58 up and 0.47 down.
-- Which sampling policy wins is sensitive to `site_spread` and `in_rebuilds`, which T does not print: `SITES_ALIKE`
-  has neither, and figure 6 shows both worlds.
-- 7.2 links a page: Broder et al. 2000.
+- Variation of rates and coincidence of changes were measured on 95 real site histories of the present day, most of
+  them documentation and project sites, on the first year of each, counting any new HTML as change, before any policy
+  was run. Medians over sites: `spread`, `shared`, `inherited`, `by_level`, `participation`, `spill`. Means, since
+  medians would not add up to a share: `in_bursts` (its median is 0.10). `site_spread` is from the 10 % and 90 %
+  quantiles of sites' mean changes. `in_rebuilds` is the figure published with those histories; its mean on this subset
+  is 0.21. `spill` counted differently (both directories of three pages or more) is 0.58 up and 0.47 down.
+- Which sampling policy wins is sensitive to `site_spread` and `in_rebuilds`, which T does not print. `SITES_ALIKE` has
+  neither, and figure 6 shows both worlds.
+- 7.2 links per page: Broder et al. 2000.
 
-Pages neither come nor go, since T's list of pages is fixed. Text, images and size tell nothing about change beyond
-what the page's place tells.
+Pages neither appear nor disappear, since T's list of pages is fixed. Text, images and size carry no information about
+change beyond the page's location.
 
-`together=False` is the control. Every page keeps some page's number of changes, but which one is drawn at random,
-and so are all the times: nothing that is true of a page says anything about its neighbours.
+`together=False` is the control. The numbers of changes per page are kept, but assigned to random pages, and all times
+are random, so nothing about a page says anything about its neighbours.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ from numpy.typing import NDArray
 from recrawl.book import LinkGraph
 from recrawl.columns import DAY, Floats, Int32s, Ints
 from recrawl.lab.experiments.tan2007 import layout
-from recrawl.lab.experiments.tan2007.layout import Places
+from recrawl.lab.experiments.tan2007.layout import SiteLayout
 from recrawl.lab.experiments.tan2007.published import PAGES
 from recrawl.lab.histories.history import History, LinkLists, assemble
 
 DAYS = 365.0
-STARTS = 1_033_430_400.0
+"""Days of the observed year."""
+START = 1_033_430_400.0
 """1 October 2002, UTC."""
 
 Events = tuple[Ints, Floats]
@@ -48,10 +49,10 @@ Events = tuple[Ints, Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nature:
-    """How pages change; rates are of the logarithm of a page's changes in a year, see the module's text for sources."""
+class ChangeProcess:
+    """How pages change. Spreads are of the logarithm of a page's changes per year; the module names the sources."""
 
-    never: float = 0.5
+    unchanged: float = 0.5
     """The share of pages without a change in the year."""
     site_spread: float = 1.4
     """Standard deviation between sites."""
@@ -60,141 +61,141 @@ class Nature:
     shared: float = 0.72
     """The share of the variance within a site that lies between its directories."""
     inherited: float = 0.11
-    """Correlation of a directory with the one above it."""
+    """Correlation of a directory with its parent directory."""
     by_level: float = -0.24
-    """What each level further down adds."""
+    """Added per directory level."""
     in_rebuilds: float = 0.27
     """The share of changes that come with a rebuild of the whole site."""
     in_bursts: float = 0.25
-    """The share of changes that come as a burst in a directory."""
-    taking_part: float = 0.91
-    """The chance of a page to change in a burst or rebuild."""
+    """The share of changes that come in a burst within a directory."""
+    participation: float = 0.91
+    """The probability that a page changes in a burst or rebuild."""
     spill: float = 0.34
-    """The chance that a burst takes in the directory above, and as well each directory right below."""
-    most: float = 365.0
-    """A page's own changes in a year at most: a snapshot a day is the finest that an archive has."""
+    """The probability that a burst extends to the parent directory, and to each direct subdirectory."""
+    max_changes: float = 365.0
+    """Maximum of a page's own changes per year: archives have at most one snapshot a day."""
 
 
-SITES_ALIKE = Nature(site_spread=0.0, in_rebuilds=0.0)
-"""No site changes more than another, and none is rebuilt: what a site-level policy lives on is gone."""
+SITES_ALIKE = ChangeProcess(site_spread=0.0, in_rebuilds=0.0)
+"""All sites change at the same rates, and none is rebuilt, so site-level policies have nothing to exploit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TWorld:
-    """A generated world by its parameters; `build` makes it, always the same from the same."""
+    """Parameters of a generated world; `build` always gives the same world for the same parameters."""
 
     pages: int = PAGES
     seed: int = 1
     together: bool = True
     clusters: bool = False
-    """Whether pages are clustered too; it takes longer."""
-    nature: Nature = Nature()
+    """Whether to cluster pages too, which takes longer."""
+    process: ChangeProcess = ChangeProcess()
 
     @property
     def label(self) -> str:
-        """What tables and charts call it."""
+        """Its name in tables and charts."""
         if not self.together:
             return "made, pages independent"
-        return "made, sites alike" if self.nature == SITES_ALIKE else "made to T's figures"
+        return "made, sites alike" if self.process == SITES_ALIKE else "made to T's figures"
 
     def build(self) -> History:
-        """The history."""
+        """Generate the history."""
         rng = np.random.default_rng([self.seed, 2002])
-        places = layout.lay_out(self.pages, rng)
-        pages, days = changes(places, self.nature, rng)
+        site_layout = layout.generate_layout(self.pages, rng)
+        pages, days = generate_changes(site_layout, self.process, rng)
         if not self.together:
-            pages, days = scattered(pages, self.pages, rng)
-        links = layout.link_up(places, rng)
-        history = _history(places, pages, days, links)
+            pages, days = scatter(pages, self.pages, rng)
+        links = layout.generate_links(site_layout, rng)
+        history = _history(site_layout, pages, days, links)
         if not self.clusters:
             return history
-        found = layout.clusters_of(places, links, np.random.default_rng([self.seed, 2003]))
-        return replace(history, clusters=found, carries=history.carries | {"clusters"})
+        clustered = layout.clusters_of(site_layout, links, np.random.default_rng([self.seed, 2003]))
+        return replace(history, clusters=clustered, carries=history.carries | {"clusters"})
 
 
-def changes(places: Places, nature: Nature, rng: np.random.Generator) -> Events:
-    """All changes of the year: pages on their own, bursts in directories, rebuilds of sites."""
-    rate = _rates(places, nature, rng)
-    by_folder, by_site = _means(rate, places.folder), _means(rate, places.site)
-    own = np.minimum(rate * (1 - nature.in_bursts - nature.in_rebuilds), nature.most)
-    bursts = by_folder * nature.in_bursts / nature.taking_part
-    rebuilds = by_site * nature.in_rebuilds / nature.taking_part
-    times = _level(places, nature, own, bursts, rebuilds)
-    alone = np.repeat(np.arange(len(places)), rng.poisson(np.minimum(own * times, nature.most)))
+def generate_changes(site_layout: SiteLayout, process: ChangeProcess, rng: np.random.Generator) -> Events:
+    """All changes of the year: single pages, bursts in directories, rebuilds of sites."""
+    rate = _rates(site_layout, process, rng)
+    by_folder, by_site = _means(rate, site_layout.folder), _means(rate, site_layout.site)
+    own = np.minimum(rate * (1 - process.in_bursts - process.in_rebuilds), process.max_changes)
+    bursts = by_folder * process.in_bursts / process.participation
+    rebuilds = by_site * process.in_rebuilds / process.participation
+    factor = _rate_factor(site_layout, process, own, bursts, rebuilds)
+    own_events = np.repeat(np.arange(len(site_layout)), rng.poisson(np.minimum(own * factor, process.max_changes)))
     parts = [
-        (alone, rng.random(len(alone)) * DAYS),
-        _in_folders(places, nature, bursts * times, rng),
-        _joint(places.site, rng.poisson(rebuilds * times), nature.taking_part, rng),
+        (own_events, rng.random(len(own_events)) * DAYS),
+        _bursts(site_layout, process, bursts * factor, rng),
+        _group_events(site_layout.site, rng.poisson(rebuilds * factor), process.participation, rng),
     ]
     return np.concatenate([pages for pages, _ in parts]), np.concatenate([days for _, days in parts])
 
 
-def scattered(pages: Ints, total: int, rng: np.random.Generator) -> Events:
-    """The control: the same numbers of changes a page, dealt out to pages and days at random."""
+def scatter(pages: Ints, total: int, rng: np.random.Generator) -> Events:
+    """The control: the same numbers of changes per page, assigned to random pages and days."""
     return rng.permutation(total)[pages], rng.random(len(pages)) * DAYS
 
 
-def _rates(places: Places, nature: Nature, rng: np.random.Generator) -> Floats:
-    """Expected changes a year up to a common factor, one per page."""
-    folders = places.folders
-    between = nature.spread * np.sqrt(nature.shared)
+def _rates(site_layout: SiteLayout, process: ChangeProcess, rng: np.random.Generator) -> Floats:
+    """Expected changes per year up to a common factor, one per page."""
+    folders = site_layout.folders
+    between = process.spread * np.sqrt(process.shared)
     own = rng.normal(size=len(folders.parent))
-    trait = own.copy()
-    for level in range(1, int(folders.level.max()) + 1):  # from the top down: those above are done
+    folder_trait = own.copy()
+    for level in range(1, int(folders.level.max()) + 1):  # top down, so that parents come first
         here = np.flatnonzero(folders.level == level)
-        above = trait[folders.parent[here]]
-        trait[here] = nature.inherited * above + np.sqrt(1 - nature.inherited**2) * own[here]
-    log = nature.site_spread * rng.normal(size=len(places.hosts))[places.site]
-    log += between * trait[places.folder] + nature.by_level * folders.level[places.folder]
-    log += nature.spread * np.sqrt(1 - nature.shared) * rng.normal(size=len(places))
+        above = folder_trait[folders.parent[here]]
+        folder_trait[here] = process.inherited * above + np.sqrt(1 - process.inherited**2) * own[here]
+    log = process.site_spread * rng.normal(size=len(site_layout.hosts))[site_layout.site]
+    log += between * folder_trait[site_layout.folder] + process.by_level * folders.level[site_layout.folder]
+    log += process.spread * np.sqrt(1 - process.shared) * rng.normal(size=len(site_layout))
     return np.exp(log)
 
 
-def _level(
-    places: Places,
-    nature: Nature,
+def _rate_factor(
+    site_layout: SiteLayout,
+    process: ChangeProcess,
     own: Floats,
     bursts: Floats,
     rebuilds: Floats,
 ) -> float:
-    """The common factor that leaves the wanted share of pages without a change in the year."""
-    parent = places.folders.parent
+    """The common factor that leaves the given share of pages unchanged over the year."""
+    parent = site_layout.folders.parent
     below = np.bincount(parent[parent >= 0], weights=bursts[parent >= 0], minlength=len(parent))
     above = np.where(parent >= 0, bursts[np.maximum(parent, 0)], 0.0)
-    reached = bursts + nature.spill * (below + above)
-    joint = nature.taking_part * (reached[places.folder] + rebuilds[places.site])
+    reached = bursts + process.spill * (below + above)
+    in_groups = process.participation * (reached[site_layout.folder] + rebuilds[site_layout.site])
     low, high = -20.0, 20.0
     while high - low > 1e-9:
         middle = (low + high) / 2
-        never = np.exp(-np.exp(middle) * (own + joint)).mean()
-        low, high = (middle, high) if never > nature.never else (low, middle)
+        unchanged = np.exp(-np.exp(middle) * (own + in_groups)).mean()
+        low, high = (middle, high) if unchanged > process.unchanged else (low, middle)
     return float(np.exp(middle))
 
 
-def _in_folders(places: Places, nature: Nature, rate: Floats, rng: np.random.Generator) -> Events:
-    """Bursts: a directory, often with the one above it and some of those below."""
-    parent = places.folders.parent
+def _bursts(site_layout: SiteLayout, process: ChangeProcess, rate: Floats, rng: np.random.Generator) -> Events:
+    """Bursts: a directory, often with its parent and some of its subdirectories."""
+    parent = site_layout.folders.parent
     start = np.repeat(np.arange(len(parent)), rng.poisson(rate))
     day = rng.random(len(start)) * DAYS
-    up = (rng.random(len(start)) < nature.spill) & (parent[start] >= 0)
-    inner = np.flatnonzero(parent >= 0)
-    children = rows_of(parent[inner], len(parent))
+    spill_up = (rng.random(len(start)) < process.spill) & (parent[start] >= 0)
+    subfolders = np.flatnonzero(parent >= 0)
+    children = rows_of(parent[subfolders], len(parent))
     which, child = expand(children, start)
-    down = rng.random(len(which)) < nature.spill
-    folder = np.concatenate((start, parent[start[up]], inner[child[down]]))
-    days = np.concatenate((day, day[up], day[which[down]]))
-    event, page = expand(rows_of(places.folder, len(parent)), folder)
-    part = rng.random(len(page)) < nature.taking_part
-    return page[part], days[event[part]]
+    spill_down = rng.random(len(which)) < process.spill
+    folder = np.concatenate((start, parent[start[spill_up]], subfolders[child[spill_down]]))
+    days = np.concatenate((day, day[spill_up], day[which[spill_down]]))
+    event, page = expand(rows_of(site_layout.folder, len(parent)), folder)
+    taking = rng.random(len(page)) < process.participation
+    return page[taking], days[event[taking]]
 
 
-def _joint(group: Int32s, counts: Ints, share: float, rng: np.random.Generator) -> Events:
-    """Events that take in a whole group, each of its pages with a chance."""
+def _group_events(group: Int32s, counts: Ints, share: float, rng: np.random.Generator) -> Events:
+    """Events of a whole group, in which each page takes part with probability `share`."""
     start = np.repeat(np.arange(len(counts)), counts)
     day = rng.random(len(start)) * DAYS
     event, page = expand(rows_of(group, len(counts)), start)
-    part = rng.random(len(page)) < share
-    return page[part], day[event[part]]
+    taking = rng.random(len(page)) < share
+    return page[taking], day[event[taking]]
 
 
 def rows_of(group: NDArray[np.integer], groups: int) -> LinkGraph:
@@ -209,9 +210,9 @@ def rows_of(group: NDArray[np.integer], groups: int) -> LinkGraph:
 
 
 def expand(rows: LinkGraph, chosen: Ints) -> tuple[Ints, Ints]:
-    """The members of several rows one after another, each with the place of its row among the chosen.
+    """The members of several rows one after another, each with the index of its row among the chosen.
 
-    >>> [part.tolist() for part in expand(rows_of(np.array([1, 0, 1]), 2), np.array([1, 0, 1]))]
+    >>> [taking.tolist() for taking in expand(rows_of(np.array([1, 0, 1]), 2), np.array([1, 0, 1]))]
     [[0, 0, 1, 2, 2], [0, 2, 1, 0, 2]]
     """
     counts = rows.start[chosen + 1] - rows.start[chosen]
@@ -224,20 +225,20 @@ def _means(values: Floats, group: NDArray[np.integer]) -> Floats:
     return np.bincount(group, weights=values) / np.maximum(np.bincount(group), 1)
 
 
-def _history(places: Places, pages: Ints, days: Floats, links: LinkGraph) -> History:
-    """Rows from changes: every page has a first version, every change makes a new one."""
-    page = np.concatenate((np.arange(len(places)), pages))
-    time = np.concatenate((np.zeros(len(places)), np.ceil(days * DAY)))
+def _history(site_layout: SiteLayout, pages: Ints, days: Floats, links: LinkGraph) -> History:
+    """Rows from changes: every page has a first version, and every change adds one."""
+    page = np.concatenate((np.arange(len(site_layout)), pages))
+    time = np.concatenate((np.zeros(len(site_layout)), np.ceil(days * DAY)))
     order = np.lexsort((time, page))
     page, time = page[order], time[order]
-    urls: Sequence[str] = places.urls
+    urls: Sequence[str] = site_layout.urls
     return assemble(
         urls,
         page,
-        STARTS + time,
+        START + time,
         np.arange(len(page)),
         change="made",
         carries=frozenset(),
-        size=places.size[page],
+        size=site_layout.size[page],
         links=LinkLists(page.astype(np.int32), links.start, links.target),
     )

@@ -1,7 +1,7 @@
-"""Q's example, figures and tables as experiments: what `q_tables` measures, judged by what Q says about it.
+"""Q's example, figures and tables as experiments: `measures` with a verdict on each of Q's statements.
 
 Q's worlds are small, so `scale` does not change them; it only lowers the number of runs. On archives, figure 2.2 is
-replayed in eight-week cycles with a tenth of the pages each, and table 4.2's procedure is applied to the days in the
+replayed in eight-week cycles with 10 % of the pages each, and the procedure of table 4.2 is applied to days in the
 middle of each site's history.
 """
 
@@ -17,7 +17,7 @@ from recrawl.lab.experiments.alqaaideh2009 import measures
 from recrawl.lab.experiments.alqaaideh2009 import published as q
 from recrawl.lab.experiments.barbosa2003.measures import version_at
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
-from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archives
+from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archive_history
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.replay import Setup
 from recrawl.lab.replays.runner import Trial, over_seeds, run_all
@@ -25,13 +25,16 @@ from recrawl.lab.replays.runner import Trial, over_seeds, run_all
 _SAMPLES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 _SHARE = 0.1
 _CYCLES = 6
-_CLOSE = 0.05
+_TOLERANCE = 0.05
 PRINTED = "Q, as printed"
-NATURES: dict[measures.Nature, str] = {"alike": "made, pages of a site alike", "two-kinds": "made, two kinds of pages"}
+WORLD_NAMES: dict[measures.PageMix, str] = {
+    "alike": "made, pages of a site alike",
+    "two-kinds": "made, two kinds of pages",
+}
 
 
 def example(options: ExperimentOptions) -> Result:  # noqa: ARG001  it is arithmetic
-    """48 against 56."""
+    """Greedy against proportional: 56 against 48 changed pages."""
     found = measures.example_2_5_4()
     rows: list[Row] = [
         {"policy": name, "found": found[name], "published": printed} for name, printed in q.EXAMPLE.items()
@@ -46,7 +49,7 @@ def example(options: ExperimentOptions) -> Result:  # noqa: ARG001  it is arithm
         ],
         pictures=[Picture("bar", "policy", "found", "§2.5.4: changed pages expected of 80 downloads", "", "pages")],
         worlds=["*the example*: two sites of 100 pages, 7 and 4 of 10 sampled pages changed, 80 downloads left"],
-        notes=["By the functions that `proportional` and `greedy` use: shares rounded as Q rounds them."],
+        notes=["Computed with the functions of `proportional` and `greedy`; shares are rounded as in Q."],
     )  # fmt: skip
 
 
@@ -54,26 +57,28 @@ def fig_2_2(options: ExperimentOptions) -> Result:
     """ChangeRatio by sample size."""
     rows: list[Row] = [*measures.figure_2_2(runs=_runs(options))]
     if options.archives:
-        rows += _samples_on(options)
+        rows += _samples_on_archives(options)
     claims = [claim for world in dict.fromkeys(row["world"] for row in rows) for claim in _of_fig_2_2(rows, world)]
     picture = Picture(
         "line", "sample", "change_ratio", "Fig. 2.2: ChangeRatio by sample size", "pages sampled of each site",
         "ChangeRatio", colour="policy", facet="world", low="low", high="high", notes=("band: least and greatest run",),
     )  # fmt: skip
-    told = [f"*{sites.name}*: {sum(sites.pages):,} pages, {sites.downloads:,} downloads" for sites in measures.WORLDS]
-    told += [f"*{ARCHIVES}*: eight-week cycles, a tenth of the pages each"] if options.archives else []
+    sentences = [
+        f"*{sites.name}*: {sum(sites.pages):,} pages, {sites.downloads:,} downloads" for sites in measures.WORLDS
+    ]
+    sentences += [f"*{ARCHIVES}*: eight-week cycles, a tenth of the pages each"] if options.archives else []
     return Result(
         rows,
         claims=claims,
         pictures=[picture],
-        worlds=told,
-        notes=["Q's figure is a sketch after Cho and Ntoulas without values and without a world."],
+        worlds=sentences,
+        notes=["Q's figure is a sketch after Cho and Ntoulas, without values or a description of the data."],
         table={"world": "world", "policy": "policy", "sample": ">sample", "change_ratio": ">ChangeRatio"},
     )
 
 
-def _samples_on(options: ExperimentOptions) -> list[Row]:
-    history = archives(options)
+def _samples_on_archives(options: ExperimentOptions) -> list[Row]:
+    history = archive_history(options)
     budget = max(1, round(_SHARE * len(history)))
     most = budget // len(history.sites)
     sizes = [size for size in _SAMPLES if size < most] + [max(1, most)]
@@ -100,22 +105,22 @@ def _of_fig_2_2(rows: Sequence[Row], world: str) -> list[Claim]:
     for row in rows:
         if row["world"] == world:
             lines.setdefault(row["policy"], {})[row["sample"]] = row["change_ratio"]
-    greedy, plain = lines["greedy"], lines["round-robin"]
+    greedy, round_robin = lines["greedy"], lines["round-robin"]
     best = max(greedy, key=lambda sample: greedy[sample])
     first, last = min(greedy), max(greedy)
-    ends = [abs(greedy[end] / plain[end] - 1) for end in (first, last)]
-    inner = best not in (first, last) and best <= last / 2
+    ends = [abs(greedy[end] / round_robin[end] - 1) for end in (first, last)]
+    interior = best not in (first, last) and best <= last / 2
     measured = f"greedy {greedy[first]:.3f} at {first}, {greedy[best]:.3f} at {best}, {greedy[last]:.3f} at {last}; "
-    measured += f"round-robin {plain[first]:.3f}"
-    over = greedy[best] > lines["proportional"][best] > plain[best]
+    measured += f"round-robin {round_robin[first]:.3f}"
+    ordered = greedy[best] > lines["proportional"][best] > round_robin[best]
     return [
-        Claim.of("§2.6, fig. 2.2", "High ChangeRatio when samples are few but not near zero.", world, inner, measured,
-                 "the greatest lies at an end of the range"),
+        Claim.of("§2.6, fig. 2.2", "High ChangeRatio when samples are few but not near zero.", world, interior,
+                 measured, "the maximum is at an end of the range"),
         Claim.of("§2.6, fig. 2.2", "The three perform the same when samples are small and when they are large.", world,
-                 max(ends) <= 2 * _CLOSE, measured,
-                 "supposed: where sites differ much, one page of each already tells high rates from low ones"
+                 max(ends) <= 2 * _TOLERANCE, measured,
+                 "assumed: where sites differ much, one page per site already separates high from low rates"
                  if ends[0] > ends[1] else ""),
-        Claim.of("§2.5.4", "Greedy finds more than proportional, which finds more than round-robin.", world, over,
+        Claim.of("§2.5.4", "Greedy finds more than proportional, which finds more than round-robin.", world, ordered,
                  f"at {best}: greedy {greedy[best]:.3f}, proportional {lines['proportional'][best]:.3f}"),
     ]  # fmt: skip
 
@@ -123,28 +128,28 @@ def _of_fig_2_2(rows: Sequence[Row], world: str) -> list[Claim]:
 def table_4_1(options: ExperimentOptions) -> Result:
     """The nine sites; rates are means over the runs."""
     rows: list[Row] = []
-    for nature, name in NATURES.items():
-        runs = [measures.table_4_1(nature, seed) for seed in range(_runs(options))]
-        means = [fmean(run[place]["rate"] for run in runs) for place in range(len(q.SITES))]
+    for mix, name in WORLD_NAMES.items():
+        runs = [measures.table_4_1(mix, seed) for seed in range(_runs(options))]
+        means = [fmean(run[index]["rate"] for run in runs) for index in range(len(q.SITES))]
         rows += [{"world": name, **row, "rate": mean} for row, mean in zip(runs[0], means, strict=True)]
-    worst = {
+    largest = {
         name: max(abs(row["rate"] - row["published_rate"]) for row in rows
                   if row["world"] == name and row["site"] != "www.nitc.gov.jo")
-        for name in NATURES.values()
+        for name in WORLD_NAMES.values()
     }  # fmt: skip
     rows += [{"world": PRINTED, "site": site.name, "pages": site.pages, "rate": site.rate} for site in q.SITES]
     return Result(
         rows,
         published=[{"site": site.name, "pages": site.pages, "rate": site.rate} for site in q.SITES],
         claims=[
-            Claim.of("table 4.1", "Pages and daily change rates of nine sites.", name, off <= 5.0,
-                     f"{sum(site.pages for site in q.SITES):,} pages; rates at most {off:.1f} points off", given=True)
-            for name, off in worst.items()
+            Claim.of("table 4.1", "Pages and daily change rates of nine sites.", name, error <= 5.0,
+                     f"{sum(site.pages for site in q.SITES):,} pages; rates at most {error:.1f} points off", given=True)
+            for name, error in largest.items()
         ],
         pictures=[Picture("grouped", "site", "rate", "Table 4.1: daily change rate", "", "% of pages", colour="world")],
-        worlds=_told(options),
-        notes=["The worlds are made from this table; how far they miss it is chance.",
-               "www.nitc.gov.jo has 9.09 % in table 4.1 and 0.09 % in table 4.2; the worlds have the latter."],
+        worlds=_describe_worlds(options),
+        notes=["The worlds are generated from this table; their error from it is random.",
+               "www.nitc.gov.jo has 9.09 % in table 4.1 and 0.09 % in table 4.2; the worlds use the latter."],
     )  # fmt: skip
 
 
@@ -154,16 +159,16 @@ def table_4_2(options: ExperimentOptions) -> Result:
     return Result(
         rows,
         published=[
-            {"site": site.name, "policy": policy, "sample": sample, "estimated": told}
+            {"site": site.name, "policy": policy, "sample": sample, "estimated": sentences}
             for site in q.SITES
             for policy, printed in (("greedy", site.greedy), ("frequency-greedy", site.frequency_greedy))
-            for sample, told in zip(q.SAMPLES, printed, strict=True)
+            for sample, sentences in zip(q.SAMPLES, printed, strict=True)
         ],
         claims=_of_table_4_2(rows),
-        pictures=[_accuracy("Table 4.2: average accuracy")],
-        worlds=_told(options),
+        pictures=[_accuracy_chart("Table 4.2: average accuracy")],
+        worlds=_describe_worlds(options),
         notes=["Accuracy is 100 - |real - estimated| in percentage points (spec M7).",
-               "So a site that never changes is well estimated by anyone who samples nothing of it."],
+               "So a site that never changes is estimated well without sampling it."],
         table={"world": "world", "policy": "policy", "sample": ">sample", "site": "site", "real": ">real",
                "estimated": ">estimated", "published_estimated": ">Q estimated", "accuracy": ">accuracy",
                "published_accuracy": ">Q accuracy"},
@@ -171,7 +176,7 @@ def table_4_2(options: ExperimentOptions) -> Result:
 
 
 def fig_4_2(options: ExperimentOptions) -> Result:
-    """Accuracy by sample: the last line of table 4.2."""
+    """Accuracy by sample: the last row of table 4.2."""
     rows = [row for row in _estimates(options) if row["site"] == "average"]
     printed: list[Row] = [
         {"world": PRINTED, "site": "average", "policy": policy, "sample": sample, "accuracy": value}
@@ -182,8 +187,8 @@ def fig_4_2(options: ExperimentOptions) -> Result:
         [*printed, *rows],
         published=printed,
         claims=_of_table_4_2(rows),
-        pictures=[_accuracy("Fig. 4.2: accuracy by sample")],
-        worlds=_told(options),
+        pictures=[_accuracy_chart("Fig. 4.2: accuracy by sample")],
+        worlds=_describe_worlds(options),
         table={"world": "world", "policy": "policy", "sample": ">sample", "accuracy": ">accuracy", "low": ">least",
                "high": ">greatest"},
     )  # fmt: skip
@@ -192,14 +197,14 @@ def fig_4_2(options: ExperimentOptions) -> Result:
 def _estimates(options: ExperimentOptions) -> list[Row]:
     rows: list[Row] = [
         {"world": name, **row}
-        for nature, name in NATURES.items()
-        for row in measures.tables_4(nature, runs=_runs(options))
+        for mix, name in WORLD_NAMES.items()
+        for row in measures.tables_4(mix, runs=_runs(options))
     ]
-    return rows + (_estimates_on(archives(options), _runs(options)) if options.archives else [])
+    return rows + (_estimates_on_archives(archive_history(options), _runs(options)) if options.archives else [])
 
 
-def _estimates_on(history: History, runs: int) -> list[Row]:
-    """Average accuracy on real sites: as many sampled pages a site as Q has."""
+def _estimates_on_archives(history: History, runs: int) -> list[Row]:
+    """Average accuracy on real sites, with as many sampled pages per site as in Q."""
     site, changed = changed_by_day(history)
     sites = int(site.max()) + 1
     real = 100 * np.array([changed[:, site == w].mean() for w in range(sites)])
@@ -207,70 +212,75 @@ def _estimates_on(history: History, runs: int) -> list[Row]:
     for policy, versions in (("greedy", 1), ("frequency-greedy", 2)):
         for sample in q.SAMPLES:
             total = max(sites, round(sample * sites / len(q.SITES)))
-            right = [
+            accuracies = [
                 float(measures.accuracy(real, measures.estimate(
                     site, changed, total, versions, np.random.default_rng([run, sample, versions]))).mean())
                 for run in range(min(runs, 5))
             ]  # fmt: skip
             row = {"world": ARCHIVES, "site": "average", "policy": policy, "sample": sample}
-            mean = {"accuracy": fmean(right), "low": min(right), "high": max(right)}
+            mean = {"accuracy": fmean(accuracies), "low": min(accuracies), "high": max(accuracies)}
             rows.append({**row, "real": float(real.mean()), **mean})
     return rows
 
 
 def changed_by_day(history: History, days: int = q.DAYS) -> tuple[Ints, Flags]:
-    """Pages that are there throughout some days in the middle of their site's history: their sites, numbered anew, and
-    for each day whether a page differs from the day before.
+    """Pages that exist throughout `days` days in the middle of their site's history.
+
+    Returns their sites, renumbered, and for each day whether a page differs from the day before.
     """
     last = np.zeros(len(history.sites))
     np.maximum.at(last, history.site[history.page_of], history.time)
     start = np.maximum(0.0, (last - days * DAY) / 2)[history.site]
     pages = np.arange(len(history))
     versions = np.array([version_at(history, pages, start + day * DAY) for day in range(days + 1)])
-    kept = np.flatnonzero((versions != ABSENT).all(axis=0))
-    site = np.unique(history.site[kept], return_inverse=True)[1].astype(np.int64)
-    return site, versions[1:, kept] != versions[:-1, kept]
+    present = np.flatnonzero((versions != ABSENT).all(axis=0))
+    site = np.unique(history.site[present], return_inverse=True)[1].astype(np.int64)
+    return site, versions[1:, present] != versions[:-1, present]
 
 
 def _of_table_4_2(rows: Sequence[Row]) -> list[Claim]:
     claims = []
     for world in dict.fromkeys(row["world"] for row in rows):
-        mine = {(row["policy"], row["sample"]): row["accuracy"] for row in rows
+        average_accuracy = {(row["policy"], row["sample"]): row["accuracy"] for row in rows
                 if row["world"] == world and row["site"] == "average"}  # fmt: skip
-        greedy, hybrid = ([mine[name, sample] for sample in q.SAMPLES] for name in ("greedy", "frequency-greedy"))
+        greedy, hybrid = (
+            [average_accuracy[name, sample] for sample in q.SAMPLES] for name in ("greedy", "frequency-greedy")
+        )
         shown = (
-            f"greedy {_numbers(greedy)}; frequency-greedy {_numbers(hybrid)} at {', '.join(map(str, q.SAMPLES))} pages"
+            f"greedy {_listed(greedy)}; frequency-greedy {_listed(hybrid)} at {', '.join(map(str, q.SAMPLES))} pages"
         )
         gain = fmean(hybrid) - fmean(greedy)
         claims += [
             Claim.of("§4.4, table 4.2", "Frequency-greedy is more accurate than greedy.", world,
                      None if abs(gain) < 0.2 else gain > 0, f"{gain:+.2f} points on average; {shown}",
-                     "supposed: where a page's history says nothing about its future, "
-                     "looking further back adds nothing"),
+                     "assumed: where a page's history says nothing about its future, "
+                     "a longer history adds nothing"),
             Claim.of("§4.3, table 4.2", "Greedy's accuracy is high down to 25 pages and falls at 10.", world,
                      min(greedy[1:]) > 95 and greedy[0] < min(greedy[1:]) - 5, shown),
         ]  # fmt: skip
     return claims
 
 
-def _numbers(values: Sequence[float]) -> str:
+def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.1f}" for value in values)
 
 
-def _accuracy(title: str) -> Picture:
+def _accuracy_chart(title: str) -> Picture:
     return Picture(
         "line", "sample", "accuracy", title, "pages sampled a day", "100 - |real - estimated|", colour="policy",
         facet="world", low="low", high="high", zero=False, only={"site": "average"},
     )  # fmt: skip
 
 
-def _told(options: ExperimentOptions) -> list[str]:
-    told = [
-        "*made, pages of a site alike*: the nine sites of table 4.1; a page changes with its site's chance each day",
+def _describe_worlds(options: ExperimentOptions) -> list[str]:
+    sentences = [
+        "*made, pages of a site alike*: the nine sites of table 4.1; a page changes daily with its site's rate",
         "*made, two kinds of pages*: the same rates, but that share of a site's pages changes daily, the rest never",
     ]
     return (
-        [*told, f"*{ARCHIVES}*: {q.DAYS} days in the middle of each real site's history"] if options.archives else told
+        [*sentences, f"*{ARCHIVES}*: {q.DAYS} days in the middle of each real site's history"]
+        if options.archives
+        else sentences
     )
 
 
