@@ -4,6 +4,7 @@ A policy reads the `Book` and yields batches of `Picks`; it does no I/O. To add 
 fits and add its class to `registry.POLICIES`.
 
 - `protocol`: the interfaces `Policy` and `Learner`
+- `custom`: policies of the user's own, as `module:Class(param=value)`
 - `registry`: all policies by name; conversion between a policy and its text, `name(param=value)`
 - `top_k`: selection of the k best pages, and ranks within groups
 - `papers`: the policies of the papers that recrawl reproduces, and simple baselines

@@ -1,7 +1,8 @@
 """The registry of policies, and the conversion between a policy and its text.
 
 Command line, settings and reports write a policy as its name with its parameters, such as `fixed-interval(days=3)`.
-`make_policy` builds the policy from this text; `describe` returns the text of a policy.
+`make_policy` builds the policy from this text; `describe` returns the text of a policy. A class of the user's own is
+written `module:Class(param=value)` (see `custom`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from recrawl.choose.crawlers.marginalia import Marginalia
 from recrawl.choose.crawlers.norconex import Norconex
 from recrawl.choose.crawlers.nutch import Nutch
 from recrawl.choose.crawlers.stormcrawler import StormCrawler
+from recrawl.choose.custom import describe_custom, is_custom, make_custom
 from recrawl.choose.optimal.lambda_crawl import LambdaCrawl
 from recrawl.choose.optimal.ncis import Ncis
 from recrawl.choose.optimal.optimal_age import OptimalAge
@@ -72,17 +74,21 @@ POLICIES: dict[str, type[Any]] = {
 _SYNTAX = re.compile(r"\s*([A-Za-z0-9-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
-def make_policy(text: str) -> Policy:
-    """Build a policy from its text.
+def make_policy(text: str, *, imports: bool = True) -> Policy:
+    """Build a policy from its text; without `imports`, refuse `module:Class`, as text from the network must not import.
 
     >>> make_policy("fixed-interval(days=3)").days
     3
     >>> make_policy("round-robin(order=shuffled)").order
     'shuffled'
     """
+    if is_custom(text):
+        if not imports:
+            raise UsageError(f"the policy '{text}' imports a module: set it on this machine, in recrawl.toml")
+        return make_custom(text)
     match = _SYNTAX.fullmatch(text)
     if not match:
-        raise UsageError(f"invalid policy '{text}': expected name or name(param=value)")
+        raise UsageError(f"invalid policy '{text}': expected name, name(param=value) or module:Class(param=value)")
     name, inside = match[1], match[2] or ""
     if name not in POLICIES:
         raise UnknownName("policy", name, POLICIES)
@@ -105,12 +111,12 @@ def make_policy(text: str) -> Policy:
     return policy
 
 
-def parameters(name: str) -> dict[str, Any]:
-    """Return the parameters of a policy with their defaults."""
-    if POLICIES[name].__init__ is object.__init__:
+def parameters(policy: str | Policy) -> dict[str, Any]:
+    """Return the parameters of a policy, or of the one with this name, with their defaults."""
+    kind = POLICIES[policy] if isinstance(policy, str) else type(policy)
+    if kind.__init__ is object.__init__:
         return {}
-    signature = inspect.signature(POLICIES[name])
-    return {key: parameter.default for key, parameter in signature.parameters.items()}
+    return {key: parameter.default for key, parameter in inspect.signature(kind).parameters.items()}
 
 
 def describe(policy: Policy) -> str:
@@ -119,9 +125,11 @@ def describe(policy: Policy) -> str:
     >>> describe(make_policy("fixed-interval( days = 3 )"))
     'fixed-interval(days=3)'
     """
+    if POLICIES.get(getattr(policy, "name", "")) is not type(policy):
+        return describe_custom(policy)
     changed = [
         f"{key}={_format(getattr(policy, key))}"
-        for key, default in parameters(policy.name).items()
+        for key, default in parameters(policy).items()
         if getattr(policy, key) != default
     ]
     return f"{policy.name}({', '.join(changed)})" if changed else policy.name

@@ -180,6 +180,13 @@ class Repository(Reader):
         self.close()
         return turns.cycle(self.folder, self.settings, options, calls, policy=policy, budget=budget, seconds=limit)
 
+    def abandon_cycle(self, *, wait: bool = False) -> int | None:
+        """Close an interrupted cycle without making the rest of its visits; returns its number, None without one."""
+        from recrawl.repository import turns  # lazy: loads the policies
+
+        self.close()
+        return turns.abandon(self.folder, self.settings, self.options(), self._callbacks(wait, None, lambda: False))
+
     def plan(
         self,
         *,

@@ -17,6 +17,9 @@ from recrawl.choose import Policy, describe, make_policy
 from recrawl.crawl import cycles
 from recrawl.crawl.cycles import Summary
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.reports.summaries import summarise
+from recrawl.crawl.state import limits
+from recrawl.crawl.state.book_columns import put_away
 from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
@@ -90,6 +93,7 @@ def cycle(
         visits = cycles.budget_of(values["budget"] if budget is None else budget, storage.store)
         before = cycles.unfinished(storage.store, "cycle")
         if before is not None:
+            check_resumable(before.id, before.policy)
             calls.notify(f"resuming cycle {before.id} ({before.policy}, budget {before.budget:,})")
             if policy and before.policy != describe(chosen):
                 calls.notify("it keeps its policy; the one given here applies from the next cycle on")
@@ -121,7 +125,9 @@ def take(
             cycles.crawl(storage, options, [seed.url for seed in values.seeds], controls, skip_recent_failures=True)
         if stop():
             return None
-        before = cycles.unfinished(storage.store, "cycle")  # it keeps its budget
+        before = cycles.unfinished(storage.store, "cycle")  # it keeps its policy and its budget
+        if before is not None:
+            check_resumable(before.id, before.policy)
         budget = values["budget"] if turn.budget is None else turn.budget
         visits = cycles.budget_of(budget, storage.store) if before is None else before.budget
         release = cycles.spread(visits, turn.at_start, options.timer(), turn.period)
@@ -136,6 +142,30 @@ def check_turn(storage: Storage, values: Settings, budget: float | None) -> None
         raise UsageError("no site was added yet; add one with 'recrawl add URL'")
     if budget is not None:
         cycles.budget_of(budget, storage.store)
+
+
+def check_resumable(cycle: int, policy: str) -> None:
+    """Raise `UsageError` when the policy of an interrupted cycle cannot be built."""
+    try:
+        make_policy(policy)
+    except UsageError as error:
+        raise UsageError(
+            f"cycle {cycle} was interrupted and its policy cannot be built here: {error}. "
+            "Run it where the policy can be imported, or give the cycle up with Repository.abandon_cycle()"
+        ) from error
+
+
+def abandon(folder: Path, values: Settings, options: CrawlOptions, calls: Callbacks) -> int | None:
+    """Close an interrupted cycle without making the rest of its visits; returns its number, None without one."""
+    with held(folder, "cycle", options, values, wait=calls.wait, tell=calls.notify) as storage:
+        row = cycles.unfinished(storage.store, "cycle")
+        if row is None:
+            return None
+        storage.store.close_cycle(row.id, options.clock())
+        summarise(storage.store, row, options.clock())
+        put_away(storage)
+        limits.put_away(storage)
+        return row.id
 
 
 def policy_of(policy: str | Policy) -> Policy:

@@ -21,6 +21,7 @@ from the next cycle on, whatever was saved.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
@@ -118,7 +119,8 @@ def save_memory(repository: Storage, policy: Policy, past: Past | None) -> None:
 def file_of(repository: Storage, policy: Policy) -> Path:
     """Where a policy's memory is saved; with other parameters it is another policy."""
     mark = hashlib.blake2b(describe(policy).encode(), digest_size=6).hexdigest()
-    return repository.folder / "models" / f"{policy.name}-{mark}.npz"
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", policy.name)[:60]  # a user's own policy may have any name
+    return repository.folder / "models" / f"{name}-{mark}.npz"
 
 
 # -- where the fold begins --------------------------------------------------------------------------------------

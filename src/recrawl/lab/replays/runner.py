@@ -23,6 +23,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from recrawl.choose import Policy, describe, make_policy
+from recrawl.choose.custom import is_custom, source_of
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.clairvoyant import Clairvoyant
 from recrawl.lab.replays.clairvoyant_bound import most
@@ -219,7 +220,8 @@ def _sources() -> bytes:
 
 def _key(history: str, trial: Trial) -> str:
     said = json.dumps([history, name_of(trial.policy), asdict(trial.setup)], sort_keys=True)
-    return hashlib.blake2b(said.encode() + _sources(), digest_size=16).hexdigest()
+    own = source_of(trial.policy) if is_custom(trial.policy) else b""
+    return hashlib.blake2b(said.encode() + _sources() + own, digest_size=16).hexdigest()
 
 
 def _kept(name: Path | None) -> dict[str, Any] | None:

@@ -43,7 +43,7 @@ def resume(context: Context, given: Arguments) -> dict[str, Any]:
 def run(context: Context, given: Arguments) -> dict[str, Any]:
     """Start a turn now."""
     if given["policy"]:
-        make_policy(given["policy"])  # raises UsageError for an invalid policy
+        make_policy(given["policy"], imports=False)  # raises UsageError for an invalid policy
     if given["bytes"]:
         size(given["bytes"])
     if not context.scheduler.run_now(given["budget"], given["policy"], given["bytes"]):

@@ -39,7 +39,7 @@ def compare(context: Context, given: Arguments) -> dict[str, Any]:
         raise UsageError(f"give 1 to {_MAX_CHOICES} policies and 1 to {_MAX_CHOICES} budgets")
     for name in policies:
         if name != Clairvoyant.name:
-            make_policy(name)  # raises UsageError for an invalid policy
+            make_policy(name, imports=False)  # raises UsageError for an invalid policy
     if not all(0 < budget <= 1e9 for budget in budgets):
         raise UsageError("budgets must be greater than 0 and at most 1e9")
     if duration(given["cycle"]) < 60:

@@ -48,8 +48,8 @@ def setting(context: Context, given: Arguments) -> dict[str, Any]:
 def set_setting(context: Context, given: Arguments) -> dict[str, Any]:
     """Change a setting."""
     name, value = given["name"], checked(given["name"], given["value"])
-    if name == "policy":
-        make_policy(value)  # raises UsageError for an invalid policy
+    if name == "policy" and value != context.settings()["policy"]:
+        make_policy(value, imports=False)  # raises UsageError for an invalid policy
     if name == "importance":
         check_inside(context.folder, value)
     with WRITING:

@@ -37,6 +37,7 @@ def lab(views: Views, request: Request) -> Response:
         given = {"budget": ", ".join(f"{value:g}" for value in last.request["budgets"]), "cycle": last.request["cycle"]}
     else:
         chosen = list(dict.fromkeys([make_policy(values["policy"]).name, "round-robin", _BEST]))
+        chosen = [name for name in chosen if name in POLICIES]
         given = {"budget": f"{values['budget']:g}, {values['budget'] * 2:g}", "cycle": "1d"}
     return _show(views, request, Form(given, ("budget", "cycle")), chosen, last)
 

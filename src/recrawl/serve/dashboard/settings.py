@@ -152,10 +152,10 @@ def with_objective(text: str, objective: str) -> str:
     if objective not in OBJECTIVES:
         raise UnknownName("objective", objective, OBJECTIVES)
     try:
-        policy = make_policy(text)
+        policy = make_policy(text, imports=False)
     except UsageError:
         return text
-    known = parameters(policy.name)
+    known = parameters(policy)
     if _OBJECTIVE not in known:
         able = ", ".join(name for name in sorted(POLICIES) if _OBJECTIVE in parameters(name))
         raise UsageError(f"{policy.name} has no objective to choose; {able} has")
@@ -198,8 +198,8 @@ def _read(views: Views, name: str, text: str) -> Any:
     value = parse_value(name, text)
     if name == "importance":
         check_inside(views.context.folder, value)
-    if name == "policy":
-        make_policy(value)  # complains when it is none
+    if name == "policy" and value != views.context.settings()["policy"]:
+        make_policy(value, imports=False)  # raises UsageError for an invalid policy
     return value
 
 

@@ -52,7 +52,7 @@ def job_spec(command: Command, given: Mapping[str, Any], folder: Path, uploads: 
     policies = request.get("policy", [])
     for name in policies if isinstance(policies, list) else filter(None, [policies]):
         if name != Clairvoyant.name:
-            make_policy(name)  # raises UsageError for an invalid policy
+            make_policy(name, imports=False)  # raises UsageError for an invalid policy
     special = {command.reads, command.writes, command.follows, *command.files}
     options = [part for name, value in request.items() if name not in special for part in _option(name, value, uploads)]
     options += [f"--{name}={uploads.find(file)}" for name in command.files for file in request.get(name, ())]
