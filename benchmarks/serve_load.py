@@ -31,7 +31,7 @@ import numpy as np
 
 from benchmarks.scale import fill
 from benchmarks.web import running
-from recrawl.cli import run as command
+from recrawl.cli import invoke as command
 from recrawl.crawl.reports.summaries import catch_up
 from recrawl.record.store import Store, Transaction
 

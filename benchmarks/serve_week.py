@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from recrawl.cli import run as command
+from recrawl.cli import invoke as command
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, TimeLapseServer, app

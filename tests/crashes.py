@@ -30,8 +30,8 @@ from warcio.archiveiterator import ArchiveIterator
 from recrawl.choose import make_policy
 from recrawl.cli import crawl as crawl_verb
 from recrawl.cli import cycle as cycle_verb
-from recrawl.cli import run as command
-from recrawl.cli.session import load, options_of, writing
+from recrawl.cli import invoke as command
+from recrawl.cli.terminal.session import load, options_of, writing
 from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions
 from recrawl.lab.formats.archive import Archive

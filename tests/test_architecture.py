@@ -129,8 +129,8 @@ def test_nothing_is_left_to_do() -> None:
 def test_every_verb_has_its_file() -> None:
     from recrawl.cli import VERBS
 
-    files = {path.stem for path in (SOURCE / "cli").glob("*.py")}
-    assert {verb for verb in VERBS if not files & {verb, f"{verb}s", f"{verb}ning"}} == set()
+    files = {path.stem for path in (SOURCE / "cli").iterdir()}
+    assert {verb for verb in VERBS if not files & {verb, f"{verb}s"}} == set()
 
 
 def test_public_names_are_sorted() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.cli.output import clean
+from recrawl.cli.terminal.output import clean
 from recrawl.errors import UsageError
 from recrawl.repository.times import duration, iso, moment, span, stamp
 from tests.world import Reply, Repo, Site, page

@@ -338,7 +338,7 @@ def test_divergence_is_of_the_versions_that_are_compared(past: Past) -> None:
 
 def test_diff_of_a_version_with_itself(past: Past) -> None:
     assert "only one version" not in past.repo.run("diff", past.url("/a"), "1", "1").out
-    assert "the same" in past.repo.run("diff", past.url("/a"), "1", "1").out
+    assert "no difference" in past.repo.run("diff", past.url("/a"), "1", "1").out
     assert "only one version" in past.repo.run("diff", past.url("/b")).out
 
 

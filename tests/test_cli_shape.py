@@ -111,7 +111,7 @@ def test_entry_point_survives_the_verbs() -> None:
         "import importlib, pkgutil, recrawl.cli as cli\n"
         "for module in pkgutil.iter_modules(cli.__path__):\n"
         "    importlib.import_module(f'recrawl.cli.{module.name}')\n"
-        "assert cli.run(['--version']) == 0"
+        "assert cli.invoke(['--version']) == 0"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -279,7 +279,7 @@ def lab(cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixtu
 
     def run(*words: object) -> Result:
         capfd.readouterr()
-        code = cli.run(["lab", *map(str, words)])
+        code = cli.invoke(["lab", *map(str, words)])
         said = capfd.readouterr()
         return Result(code, said.out, said.err)
 

@@ -285,9 +285,9 @@ def test_a_job_is_cancelled_and_the_next_one_begins(tmp_path: Path) -> None:
 
 def test_what_a_command_tells_is_heard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("RECRAWL_PROGRESS", "lines")
-    with importlib.import_module("recrawl.cli.progress").progress() as bars:
-        task = bars.add_task("reading", total=4, told="")
-        bars.update(task, completed=1, told="1 of 4 versions")
+    with importlib.import_module("recrawl.cli.terminal.progress").progress() as bars:
+        task = bars.add_task("reading", total=4, detail="")
+        bars.update(task, completed=1, detail="1 of 4 versions")
     assert capsys.readouterr().err == "progress: reading 1 of 4 versions\n"
 
 

@@ -64,7 +64,7 @@ class Repo:
         """A new repository. It makes no pauses and gives up early, unless the settings say otherwise."""
         repo = cls(folder)
         with contextlib.redirect_stdout(io.StringIO()):
-            assert cli.run(["init", str(folder)]) == 0
+            assert cli.invoke(["init", str(folder)]) == 0
         repo.config(**{**_QUICK, **settings})
         return repo
 
@@ -73,7 +73,7 @@ class Repo:
         out, err = io.StringIO(), io.StringIO()
         words = ["-C", str(self.folder), *map(str, arguments)]
         with _signals_kept(), self._clock(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            ended = cli.run(words)
+            ended = cli.invoke(words)
         result = Result(ended, out.getvalue(), err.getvalue())
         assert code is None or ended == code, f"recrawl {' '.join(words)}: {result}"
         return result

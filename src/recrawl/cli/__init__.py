@@ -1,6 +1,14 @@
-"""The command line: git-like verbs, one file each.
+"""The command line: git-like commands, one module each.
 
-Only the verb that is asked for is imported, so that `recrawl --help` and small questions answer at once.
+`recrawl COMMAND` imports only the module of that command, so that `recrawl --help` and small queries start quickly.
+Commands parse options and print; the work is done by `recrawl.repository` and `recrawl.lab`.
+
+Commands: add, anchor, changes, config, crawl, cycle, demo, diff, exports (`export`), imports (`import`), init, log,
+noise, pages, policies, predict, rates, rm, run, search, serve, show, sites, status, why.
+
+lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
+terminal/    what commands share: options, output, tables, progress, opening a repository
+reference.py the generated pages of docs/reference
 """
 
 from __future__ import annotations
@@ -19,66 +27,68 @@ from recrawl.errors import RecrawlError, UnknownName
 from recrawl.version import __version__
 
 VERBS: dict[str, str] = {
-    "init": "Make a repository.",
-    "add": "Name sites or pages to keep.",
-    "rm": "Stop keeping a site or page.",
-    "crawl": "Discover and download what is new.",
-    "cycle": "Refresh: one cycle with a budget.",
-    "run": "Refresh for ever, cycle after cycle.",
+    "init": "Create a repository.",
+    "add": "Add sites or pages to track.",
+    "rm": "Stop tracking a site or page.",
+    "crawl": "Discover and download new pages.",
+    "cycle": "Refresh once, within a budget.",
+    "run": "Refresh continuously.",
     "serve": "Run the service: scheduler, dashboard, API.",
-    "status": "What is there, and when it was last looked at.",
+    "status": "Show size, age and the last cycles.",
     "sites": "List the sites.",
     "pages": "List the pages.",
-    "changes": "What changed.",
-    "log": "The versions of a page.",
-    "show": "A version of a page.",
-    "diff": "What changed between two versions of a page.",
-    "why": "Why a page was visited, or was not.",
-    "predict": "How likely a page has changed by now, and why.",
-    "rates": "How often pages change, and how sure that is.",
+    "changes": "List what changed.",
+    "log": "List the versions of a page.",
+    "show": "Print a version of a page.",
+    "diff": "Compare two versions of a page.",
+    "why": "Explain why a page was visited or not.",
+    "predict": "Estimate whether a page has changed by now.",
+    "rates": "Estimate how often pages change.",
     "search": "Search the newest version of every page.",
-    "anchor": "The page that links a site's newest pages, and change by depth.",
-    "noise": "Propose filters for what changes without news.",
-    "policies": "List the policies, with their sources.",
+    "anchor": "Find the page that links a site's newest pages.",
+    "noise": "Suggest filters for noise (dates, counters, ads).",
+    "policies": "List the policies and their sources.",
     "config": "List, show or change settings.",
-    "import": "Take in a URL list or a Parquet archive.",
-    "export": "Write a URL list or a Parquet archive.",
-    "demo": "See it all work on a small living web.",
-    "lab": "The laboratory: make and serve living webs.",
+    "import": "Import URL lists, Parquet, WARC or git histories.",
+    "export": "Export a URL list or a Parquet archive.",
+    "demo": "Crawl and refresh a small generated web.",
+    "lab": "Replay policies, repeat experiments, generate and serve webs.",
 }
-"""Verb to help, in the order in which people need them."""
+"""Command to help text, in the order in which users need them."""
 
-MODULES = {"import": "imports", "export": "exports", "run": "running"}  # names that Python or we have taken
+MODULES = {"import": "imports", "export": "exports"}
+"""Commands whose module has another name: `import` is a keyword of Python."""
 _GROUPS = {"lab"}
 _TAKE_MINUS = {"diff", "search", "config"}
-"""Verbs whose arguments may begin with a minus: versions counted from the end, words that must not occur."""
+"""Commands whose arguments may begin with a minus: versions counted from the newest, excluded search terms."""
 
 
 def main() -> None:
-    """The entry point of the command `recrawl`."""
-    sys.exit(run(sys.argv[1:]))
+    """Run the command `recrawl`."""
+    sys.exit(invoke(sys.argv[1:]))
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run a command line; 0 went well, 1 did not, 2 was not understood."""
-    # Our matrices are small: on a busy machine threads that share one wait for each other far longer than it takes.
+def invoke(arguments: Sequence[str]) -> int:
+    """Run a command line. Returns the exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
+    # The matrices are small: on a busy machine, BLAS threads wait for each other longer than the work takes.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    missing = False
     try:
         verb = _verb(arguments)
         if verb and verb not in VERBS:
-            raise UnknownName("verb", verb, VERBS)
+            raise UnknownName("command", verb, VERBS)
         missing = not verb and not {"--help", "--version"} & set(arguments)
         _app(verb)(args=["--help"] if missing else list(arguments), prog_name="recrawl")
     except RecrawlError as error:
         typer.echo(f"recrawl: {error}", err=True)
         return error.exit_code
-    except SystemExit as leave:  # how typer says that it is done
+    except SystemExit as leave:  # typer exits this way
         return (leave.code if isinstance(leave.code, int) else 0) or _flushed() or 2 * missing
     except KeyboardInterrupt:
         typer.echo("recrawl: stopped", err=True)
         return 130
     except BrokenPipeError:
-        _silence()  # whoever read our output has had enough
+        _silence()  # the reader closed the pipe
         return 0
     except OSError as error:
         _silence()
@@ -88,24 +98,24 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _flushed() -> int:
-    """What was printed must have arrived: a full disk shows only now."""
+    """Flush standard output and return the exit code: a full disk shows only now."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
         _silence()
-        typer.echo(f"recrawl: the output could not be written: {error}", err=True)
+        typer.echo(f"recrawl: cannot write the output: {error}", err=True)
         return 1
     return 0
 
 
 def _silence() -> None:
-    """Let Python's own last flush at exit go nowhere."""
+    """Send Python's own flush at exit to /dev/null."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _verb(arguments: Sequence[str]) -> str:
-    """The first word that is not an option of `recrawl` itself."""
+    """The first argument that is not an option of `recrawl` itself."""
     rest = iter(arguments)
     for word in rest:
         if word == "-C":
@@ -126,28 +136,28 @@ def _app(verb: str) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
-    # Typer looks closely at every command that it is given, so it gets the one that is asked for; all for the help.
+    # Typer inspects every command it is given, so it gets only the requested one; stubs of all for the help.
     for name, text in VERBS.items():
         if name == verb:
             module = importlib.import_module(f"recrawl.cli.{MODULES.get(name, name)}")
             if name in _GROUPS:
                 app.add_typer(module.app, name=name, help=text)
             else:
-                loose = {"ignore_unknown_options": name in _TAKE_MINUS}
-                app.command(name, help=module.command.__doc__, epilog=module.EXAMPLE, context_settings=loose)(
+                context = {"ignore_unknown_options": name in _TAKE_MINUS}
+                app.command(name, help=module.command.__doc__, epilog=module.EXAMPLE, context_settings=context)(
                     module.command
                 )
         elif not verb:
-            app.command(name, help=text)(_elsewhere)
+            app.command(name, help=text)(_stub)
     return app
 
 
-def _elsewhere() -> None:
-    """Stands in for verbs that were not asked for, so that the help can list them."""
+def _stub() -> None:
+    """A command that the help lists but that is not run."""
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         typer.echo(f"recrawl {__version__}")
         raise typer.Exit
 
@@ -156,7 +166,9 @@ def _options(
     ctx: typer.Context,
     folder: Annotated[
         Path | None,
-        typer.Option("-C", metavar="DIR", help="Work on the repository in DIR, not on the one around here."),
+        typer.Option(
+            "-C", metavar="DIR", help="Use the repository in DIR instead of the one in or above the current folder."
+        ),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")

@@ -1,4 +1,4 @@
-"""`recrawl add`."""
+"""`recrawl add`: add sites or pages to track."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, say
-from recrawl.cli.session import AllowPrivate, Delay, folder_of, load, seed_url
+from recrawl.cli.terminal.output import AsJson, as_json, say
+from recrawl.cli.terminal.session import AllowPrivate, Delay, folder_of, load, seed_url
 from recrawl.record.storage import SETTINGS
 from recrawl.repository.seeds import with_seeds
 from recrawl.settings import Seed, write_seeds
@@ -18,18 +18,18 @@ EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --
 
 def command(
     ctx: typer.Context,
-    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Where to begin.")],
-    depth: Annotated[int | None, typer.Option(help="Links away from the start; 0 keeps only that page.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Most pages to keep.")] = None,
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="URLs to start from.")],
+    depth: Annotated[int | None, typer.Option(help="Link depth from the start URL; 0 tracks only that page.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Page limit.")] = None,
     include: Annotated[
-        list[str] | None, typer.Option(help="Keep only addresses like this (/docs/*, or re:...); repeatable.")
+        list[str] | None, typer.Option(help="Track only URLs that match this pattern (/docs/*, or re:...); repeatable.")
     ] = None,
-    exclude: Annotated[list[str] | None, typer.Option(help="Leave out addresses like this; repeatable.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Skip URLs that match this pattern; repeatable.")] = None,
     allow_private: AllowPrivate = False,
     delay: Delay = None,
     json: AsJson = False,
 ) -> None:
-    """Name sites or pages to keep. What is said here is kept for them; adding one again changes it."""
+    """Add sites or pages to track. The options are stored with them; add a URL again to change them."""
     folder = folder_of(ctx)
     before = load(folder)
     added = [

@@ -1,4 +1,4 @@
-"""`recrawl anchor`."""
+"""`recrawl anchor`: the anchor of a site and how change depends on the distance from it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, count, say, table
-from recrawl.cli.session import load, reading
+from recrawl.cli.terminal.output import AsJson, as_json, count, say, table
+from recrawl.cli.terminal.session import load, reading
 from recrawl.errors import UsageError
 from recrawl.repository.anchors import keep_named, surveyed
 from recrawl.repository.lookup import origin_of
@@ -20,24 +20,24 @@ EXAMPLE = "Example: recrawl anchor https://example.org --every 6h"
 def command(
     ctx: typer.Context,
     site: Annotated[
-        str, typer.Argument(metavar="[SITE]", help="A site, or any page of it; all sites in short by default.")
+        str, typer.Argument(metavar="[SITE]", help="A site, or any page of it. Default: a summary of all sites.")
     ] = "",
     every: Annotated[
-        str, typer.Option(metavar="TIME", help="How often what is close to the anchor is to be visited.")
+        str, typer.Option(metavar="TIME", help="Interval between visits to the pages near the anchor.")
     ] = "6h",
     per_minute: Annotated[
-        float, typer.Option(metavar="PAGES", help="Most pages a minute over all sites; 0: what the settings say.")
+        float, typer.Option(metavar="PAGES", help="Limit of pages per minute over all sites; 0 uses the settings.")
     ] = 0.0,
-    name: Annotated[str, typer.Option("--set", metavar="URL", help="Name the anchor by hand.")] = "",
-    auto: Annotated[bool, typer.Option("--auto", help="Let the anchor be found again.")] = False,
+    name: Annotated[str, typer.Option("--set", metavar="URL", help="Set the anchor by hand.")] = "",
+    auto: Annotated[bool, typer.Option("--auto", help="Find the anchor automatically again.")] = False,
     json: AsJson = False,
 ) -> None:
-    """The anchor of a site, which is the page that links its newest pages, and how change falls off with the number
-    of links from it. The policy anchor-depth visits what is close to the anchor every few hours.
+    """Show the anchor of a site (the page that links its newest pages) and how the change probability falls with the
+    link distance from it. The policy anchor-depth visits the pages near the anchor every few hours.
     """
     period = duration(every)
     if period <= 0 or per_minute < 0:
-        raise UsageError("--every is a time over zero, --per-minute zero or more pages")
+        raise UsageError("invalid --every or --per-minute: --every must be above 0 s, --per-minute 0 or more")
     with reading(ctx) as repository:
         if name and auto:
             raise UsageError("give --set or --auto, not both")
@@ -60,25 +60,25 @@ def command(
 def _show(row: dict[str, Any], period: float) -> None:
     anchor, advice = row["anchor"], row["recommended"]
     say(f"{row['site']}: {count(row['pages'], 'page')}")
-    say(f"anchor: {anchor['url']}{' (named by hand)' if anchor['named'] else ''}")
+    say(f"anchor: {anchor['url']}{' (set by hand)' if anchor['named'] else ''}")
     say(f"  {anchor['why']}")
     say()
     if row["runners_up"]:
-        say("others that were considered")
+        say("other candidates")
         table(
             row["runners_up"],
             {"score": ">score", "links": ">links", "new": ">new", "changed": ">changed", "url": "page"},
         )
         say()
-    say(f"links from the anchor, and what changes; expected after {span(period)}")
+    say(f"change by link distance from the anchor; expected changes after {span(period)}")
     table(
-        ({**line, "depth": "out of reach" if line["depth"] is None else line["depth"]} for line in row["depths"]),
+        ({**line, "depth": "unreachable" if line["depth"] is None else line["depth"]} for line in row["depths"]),
         {
             "depth": ">depth",
             "pages": ">pages",
             "changed": ">changed of visits",
             "expected": ">expected",
-            "pages_up_to": ">pages up to here",
+            "pages_up_to": ">pages up to it",
             "success_up_to": ">success",
             "hours_up_to": ">hours",
         },

@@ -1,4 +1,4 @@
-"""`recrawl changes`."""
+"""`recrawl changes`: list what changed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, table
-from recrawl.cli.session import reading
+from recrawl.cli.terminal.output import AsJson, as_json, table
+from recrawl.cli.terminal.session import reading
 from recrawl.record import questions
 from recrawl.repository.lookup import origin_of
 from recrawl.repository.times import iso, moment, stamp
@@ -18,12 +18,12 @@ EXAMPLE = "Example: recrawl changes --since 2d"
 
 def command(
     ctx: typer.Context,
-    since: Annotated[str, typer.Option(help="From when on: 2026-03-01, or 2d for the last two days.")] = "",
+    since: Annotated[str, typer.Option(help="Only changes since then: 2026-03-01, or 2d for the last two days.")] = "",
     site: Annotated[str, typer.Option(help="Only this site.")] = "",
-    limit: Annotated[int, typer.Option(min=-1, max=2**62, help="Most changes to list; -1 for all.")] = -1,
+    limit: Annotated[int, typer.Option(min=-1, max=2**62, help="List at most this many changes; -1 for all.")] = -1,
     json: AsJson = False,
 ) -> None:
-    """What changed, newest first: pages that are new, changed or gone, and by how much."""
+    """List what changed, newest first: new, changed and gone pages, and by how much. * marks significant changes."""
     begin = moment(since, time.time()) if since else float("-inf")
     with reading(ctx) as repository:
         where = origin_of(repository, site)
@@ -32,11 +32,11 @@ def command(
         as_json([{**row, "at": iso(row["at"]), "significant": _flag(row["significant"])} for row in rows])
         return
     table(
-        ({**row, "at": stamp(row["at"]), "much": _much(row)} for row in rows),
+        ({**row, "at": stamp(row["at"]), "share": _share(row)} for row in rows),
         {
             "at": "seen",
-            "outcome": "what",
-            "much": ">changed",
+            "outcome": "outcome",
+            "share": ">changed",
             "new_links": ">new links",
             "url": "page",
             "title": "title",
@@ -48,7 +48,7 @@ def _flag(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
 
-def _much(row: dict[str, object]) -> str:
+def _share(row: dict[str, object]) -> str:
     share = row["divergence"]
     if not isinstance(share, float):
         return ""

@@ -1,4 +1,4 @@
-"""`recrawl config`."""
+"""`recrawl config`: list, show or change settings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from recrawl.choose import make_policy
-from recrawl.cli.output import AsJson, as_json, say, table
-from recrawl.cli.session import folder_of, load
+from recrawl.cli.terminal.output import AsJson, as_json, say, table
+from recrawl.cli.terminal.session import folder_of, load
 from recrawl.errors import UnknownName
 from recrawl.record.storage import SETTINGS as FILE
 from recrawl.settings import SETTINGS, parse_value, write_value
@@ -18,16 +18,16 @@ EXAMPLE = "Example: recrawl config delay 2.5"
 
 def command(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="A setting; all of them by default.")] = None,
-    value: Annotated[str | None, typer.Argument(help="Its new value; lists are written a,b,c.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A setting. Default: list all of them.")] = None,
+    value: Annotated[str | None, typer.Argument(help="Its new value; write lists as a,b,c.")] = None,
     json: AsJson = False,
 ) -> None:
-    """List, show or change settings. They lie in recrawl.toml, which can be edited as well."""
+    """List, show or change settings. They are stored in recrawl.toml, which you can also edit."""
     folder = folder_of(ctx)
     if name is not None and value is not None:
         parsed = parse_value(name, value)
         if name == "policy":
-            make_policy(parsed)  # complains when it is none
+            make_policy(parsed)  # refuses an invalid policy
         write_value(folder / FILE, name, parsed)
     values = load(folder)
     if name is not None and name not in {setting.name for setting in SETTINGS}:
@@ -40,16 +40,16 @@ def command(
     if json:
         as_json(rows)
     elif name is not None:
-        say(_written(rows[0]["value"]))
+        say(_text(rows[0]["value"]))
     else:
         table(
-            ({**row, "value": _written(row["value"])} for row in rows),
-            {"name": "name", "value": "value", "help": "what"},
+            ({**row, "value": _text(row["value"])} for row in rows),
+            {"name": "name", "value": "value", "help": "meaning"},
         )
 
 
-def _written(value: object) -> str:
-    """A value as it can be given back."""
+def _text(value: object) -> str:
+    """A value in the form that `recrawl config` accepts."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return ",".join(value) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""`recrawl crawl`."""
+"""`recrawl crawl`: discover and download new pages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json
-from recrawl.cli.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, reading, writing
-from recrawl.cli.watch_run import tell, watched
+from recrawl.cli.terminal.output import AsJson, as_json
+from recrawl.cli.terminal.run_report import print_summary, watched
+from recrawl.cli.terminal.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, reading, writing
 from recrawl.crawl import cycles
 from recrawl.errors import UsageError
 from recrawl.repository.times import duration
@@ -20,19 +20,19 @@ EXAMPLE = "Example: recrawl crawl --for 10m"
 def command(
     ctx: typer.Context,
     time_limit: Annotated[
-        str, typer.Option("--for", metavar="DURATION", help="Stop after this long; the next crawl goes on.")
+        str, typer.Option("--for", metavar="DURATION", help="Stop after this long; the next crawl continues.")
     ] = "",
-    wait: Annotated[bool, typer.Option(help="Wait while another command works on the repository.")] = False,
+    wait: Annotated[bool, typer.Option(help="Wait if another command is writing to the repository.")] = False,
     allow_private: AllowPrivate = False,
     delay: Delay = None,
     json: AsJson = False,
 ) -> None:
-    """Discover and download what is new: pages that were found but never visited, and what they lead to."""
+    """Discover and download new pages: known pages that were never visited, and the pages they link to."""
     folder = folder_of(ctx)
     values = load(folder)
     with reading(ctx) as repository:
         if not values.seeds and not len(repository.store.waiting()["id"]):
-            raise UsageError("nothing was added yet: name a site with 'recrawl add URL'")
+            raise UsageError("nothing to crawl: add a site with 'recrawl add URL'")
     options = options_of(values, allow_private=allow_private, delay=delay)
     stop = Stop()
     seconds = duration(time_limit) if time_limit else float("inf")
@@ -45,4 +45,4 @@ def command(
     if json:
         as_json(summary_of(summary))
     else:
-        tell(summary)
+        print_summary(summary)

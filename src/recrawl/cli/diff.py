@@ -1,4 +1,4 @@
-"""`recrawl diff`."""
+"""`recrawl diff`: compare the text of two versions of a page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from recrawl.cli.output import AsJson, as_json, clean, say
-from recrawl.cli.session import load, options_of, reading
+from recrawl.cli.terminal.output import AsJson, as_json, clean, say
+from recrawl.cli.terminal.session import load, options_of, reading
 from recrawl.compare.diff import Hunk, diff, unified
 from recrawl.compare.divergence import divergence
 from recrawl.crawl.visits.stored_text import read_lines, read_text
@@ -27,13 +27,13 @@ _SIGNS = {"in": "+ ", "out": "- ", "same": "  "}
 def command(
     ctx: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="A page.")],
-    old: Annotated[str, typer.Argument(metavar="[A]", help="A version's number or a time.")] = "",
-    new: Annotated[str, typer.Argument(metavar="[B]", help="Another; the newest by default.")] = "-1",
+    old: Annotated[str, typer.Argument(metavar="[A]", help="A version: its number or a time.")] = "",
+    new: Annotated[str, typer.Argument(metavar="[B]", help="The version to compare with. Default: the newest.")] = "-1",
     json: AsJson = False,
 ) -> None:
-    """What changed in the text between two versions of a page; the last change by default.
+    """Compare the text of two versions of a page. Default: the last change.
 
-    Numbers count from the oldest (1), negative ones from the newest (-1).
+    Version 1 is the oldest, version -1 the newest.
     """
     now = time.time()
     with reading(ctx) as repository:
@@ -62,7 +62,7 @@ def command(
         return
     say(f"{page['url']}: {stamp(before.at)} to {stamp(after.at)}")
     if not hunks:
-        say("there is only one version" if len(versions) == 1 else "the text is the same")
+        say("only one version" if len(versions) == 1 else "no difference in the text")
     elif sys.stdout.isatty():
         _paint(hunks)
     else:

@@ -1,4 +1,4 @@
-"""`recrawl export`."""
+"""`recrawl export`: write a URL list or a Parquet archive."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from recrawl.cli.output import AsJson, as_json, note
-from recrawl.cli.session import reading
+from recrawl.cli.terminal.output import AsJson, as_json, note
+from recrawl.cli.terminal.session import reading
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import SCHEMA, write_batches
 from recrawl.model import Outcome
@@ -19,17 +19,20 @@ from recrawl.record import questions
 from recrawl.record.storage import Storage
 
 EXAMPLE = "Example: recrawl export history.parquet"
-_ROWS = 256
+_BATCH_ROWS = 256
 
 
 def command(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Where to: .parquet for all versions, else a URL list; - for stdout.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="File to write: .parquet for all versions, otherwise a URL list; - for standard output."),
+    ],
     json: AsJson = False,
 ) -> None:
-    """Write all versions of all pages as a Parquet archive (url, time, html), or the addresses as a list."""
+    """Export all versions of all pages as a Parquet archive (url, time, html), or the URLs as a list."""
     if not file.parent.is_dir():
-        raise UsageError(f"there is no folder {file.parent}")
+        raise UsageError(f"cannot write {file}: folder {file.parent} does not exist")
     with reading(ctx) as repository:
         if file.suffix == ".parquet":
             rows = write_batches(file, _batches(repository))
@@ -53,7 +56,7 @@ def _live(repository: Storage) -> Iterator[str]:
 
 
 def _batches(repository: Storage) -> Iterator[pa.RecordBatch]:
-    """All versions and removals, by address and time, a few at a time."""
+    """All versions and removals, by URL and time, in batches."""
     db = repository.store.db
     rows: list[tuple[str, int, bytes | None]] = []
     for page, url in db.execute("SELECT id, url FROM pages WHERE visits > 0 ORDER BY url").fetchall():
@@ -63,7 +66,7 @@ def _batches(repository: Storage) -> Iterator[pa.RecordBatch]:
         gone = db.execute("SELECT at FROM visits WHERE page = ? AND outcome = ?", (page, int(Outcome.GONE)))
         history += [(at, None) for (at,) in gone]
         rows += [(url, int(at), body) for at, body in sorted(history, key=lambda pair: pair[0])]
-        if len(rows) >= _ROWS:
+        if len(rows) >= _BATCH_ROWS:
             yield _batch(rows)
             rows = []
     if rows:

@@ -1,4 +1,4 @@
-"""`recrawl import`."""
+"""`recrawl import`: URL lists and histories of pages into the repository or an archive."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
-from recrawl.cli import import_history
-from recrawl.cli.import_history import Wanted
-from recrawl.cli.output import AsJson, as_json, note, say
-from recrawl.cli.progress import progress
-from recrawl.cli.session import folder_of, load, options_of, writing
+from recrawl.cli.terminal import import_history
+from recrawl.cli.terminal.import_history import Selection
+from recrawl.cli.terminal.output import AsJson, as_json, note, say
+from recrawl.cli.terminal.progress import progress
+from recrawl.cli.terminal.session import folder_of, load, options_of, writing
 from recrawl.crawl.importer import Importer
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import Archive
@@ -35,54 +35,53 @@ def command(
         list[Path],
         typer.Argument(
             metavar="[git | warc] FILE...",
-            help="A URL list (one a line; - for standard input), Parquet, WARC files, or a git repository.",
+            help="A URL list (one per line; - for standard input), Parquet or WARC files, or a git repository.",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.parquet", help="Write the history of git or WARC files there, as an archive."),
+        typer.Option(metavar="FILE.parquet", help="Write the history (git or WARC) to this archive instead."),
     ] = None,
     base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="git: the address at which the pages are published.")
+        str | None, typer.Option(metavar="URL", help="git: URL at which the pages are published.")
     ] = None,
-    branch: Annotated[
-        str | None, typer.Option(metavar="NAME", help="git: the branch; the current one by default.")
-    ] = None,
+    branch: Annotated[str | None, typer.Option(metavar="NAME", help="git: branch. Default: the current one.")] = None,
     root: Annotated[
-        str | None, typer.Option(metavar="DIR", help="git: the folder that holds the site; all by default.")
+        str | None, typer.Option(metavar="DIR", help="git: folder that holds the site. Default: all.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="git, WARC: begin with the pages as they were then.")
+        str | None, typer.Option(metavar="TIME", help="git, WARC: start with the pages as of this time.")
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="git, WARC: leave out what came later.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="git, WARC: ignore later versions.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, metavar="PAGES", help="git, WARC: only so many pages, the oldest.")
+        int | None,
+        typer.Option(min=1, metavar="PAGES", help="git, WARC: import at most this many pages, oldest first."),
     ] = None,
-    wait: Annotated[bool, typer.Option(help="Wait while another command works on the repository.")] = False,
+    wait: Annotated[bool, typer.Option(help="Wait if another command is writing to the repository.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Take in addresses (a text file) or whole histories of pages (Parquet, WARC, a site's git repository).
+    """Import URLs (a text file) or histories of pages (Parquet, WARC, a site's git repository).
 
-    Addresses become known pages, whatever their site; the next crawl downloads them. Histories are recorded as if
-    the pages had been visited at those times; pages that are known already are left alone. With --out, a history
-    is written as a Parquet archive (url, time, html) for the lab instead, and no repository of ours is needed.
+    URLs become known pages, whatever their site; the next crawl downloads them. Histories are recorded as if the
+    pages had been visited at those times; pages that are already known are skipped. With --out, the history is
+    written as a Parquet archive (url, time, html) for the lab, and no repository is needed.
 
-    Of git, every commit on the branch that changes an .html or .htm file makes a version of that page, at the time of
-    the commit; index.html is the page of its folder. The words git and warc may be left out.
+    In a git repository, every commit on the branch that changes an .html or .htm file adds a version of that page, at
+    the time of the commit; index.html is the page of its folder. The words git and warc are optional.
     """
     kinds = _kinds(files)
     now = time.time()
     window = Window(_second(since, now), _second(until, now), limit)
-    wanted = Wanted(base_url, branch, root, window)
-    wanted.check({kind for kind in kinds.values() if kind})
+    selection = Selection(base_url, branch, root, window)
+    selection.check({kind for kind in kinds.values() if kind})
     if out is not None:
-        import_history.to_archive(kinds, out, wanted, json=json)
+        import_history.to_archive(kinds, out, selection, json=json)
     else:
-        _to_repository(folder_of(ctx), kinds, wanted, wait=wait, json=json)
+        _to_repository(folder_of(ctx), kinds, selection, wait=wait, json=json)
 
 
 def _kinds(files: list[Path]) -> dict[Path, Kind | None]:
-    """What each file is: as the first word says, else as it looks; None is a list of addresses."""
+    """The kind of each file, by the first word or by content; None is a URL list."""
     word = _WORDS.get(str(files[0])) if len(files) > 1 else None
     return dict.fromkeys(files[1:], word) if word else {file: import_history.kind_of(file) for file in files}
 
@@ -91,14 +90,16 @@ def _second(text: str | None, now: float) -> int | None:
     return None if text is None else int(moment(text, now))
 
 
-def _to_repository(folder: Path, kinds: dict[Path, Kind | None], wanted: Wanted, *, wait: bool, json: bool) -> None:
+def _to_repository(
+    folder: Path, kinds: dict[Path, Kind | None], selection: Selection, *, wait: bool, json: bool
+) -> None:
     values = load(folder)
     options = options_of(values)
     lists = [file for file, kind in kinds.items() if kind is None]
     pages = versions = 0
     bad: list[str] = []
     with tempfile.TemporaryDirectory(prefix="recrawl-") as aside:
-        history, converted = _history(kinds, Path(aside), wanted, quiet=json)
+        history, converted = _history(kinds, Path(aside), selection, quiet=json)
         with writing(folder, "import", options, values, wait=wait) as repository:
             if lists:
                 pages, bad = Importer(repository, options).urls(_lines(lists))
@@ -107,27 +108,27 @@ def _to_repository(folder: Path, kinds: dict[Path, Kind | None], wanted: Wanted,
                 taken, versions = Importer(repository, options).histories(histories)
                 pages += taken
     if json:
-        told: dict[str, Any] = {"pages": pages, "versions": versions, "refused": bad}
-        as_json(told | ({"remarks": converted.remarks} if converted else {}))
+        result: dict[str, Any] = {"pages": pages, "versions": versions, "refused": bad}
+        as_json(result | ({"remarks": converted.remarks} if converted else {}))
         return
     for line in bad[:5]:
-        note(f"not an address of a web page: {line[:200]}")
+        note(f"not a valid URL: {line[:200]}")
     if converted:
-        import_history.remarks(converted)
-    say(f"took in {pages:,} new pages and {versions:,} versions" + (f"; refused {len(bad):,}" if bad else ""))
+        import_history.print_remarks(converted)
+    say(f"imported {pages:,} new pages and {versions:,} versions" + (f"; refused {len(bad):,}" if bad else ""))
 
 
 def _history(
-    kinds: dict[Path, Kind | None], aside: Path, wanted: Wanted, *, quiet: bool
+    kinds: dict[Path, Kind | None], aside: Path, selection: Selection, *, quiet: bool
 ) -> tuple[Archive | None, Taken | None]:
-    """All histories that were named, as one archive; and what to tell of those that had to be converted."""
+    """All given histories as one archive, and the report of the conversion if there was one."""
     archives = [file for file, kind in kinds.items() if kind == "parquet"]
     converted: Taken | None = None
     for word, kind in _WORDS.items():
         sources = [file for file, found in kinds.items() if found == kind]
         if sources:
             archives.append(aside / f"{word}.parquet")
-            taken = import_history.convert(kind, sources, archives[-1], wanted, quiet=quiet)
+            taken = import_history.convert(kind, sources, archives[-1], selection, quiet=quiet)
             converted = converted or taken
             for what, number in taken.remarks.items() if taken is not converted else ():
                 converted.remark(what, number)
@@ -135,7 +136,7 @@ def _history(
         return None, None
     history = Archive.open(archives)
     if not (history.start >= _FIRST and history.end <= _LAST):
-        raise UsageError("the times of this archive are no seconds since 1970; are they milliseconds?")
+        raise UsageError("invalid times in this archive: expected seconds since 1970 (milliseconds?)")
     return history, converted
 
 

@@ -1,4 +1,4 @@
-"""`recrawl init`."""
+"""`recrawl init`: create a repository."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, say
+from recrawl.cli.terminal.output import AsJson, as_json, say
 from recrawl.record import storage
 from recrawl.settings import TEMPLATE
 
@@ -16,14 +16,14 @@ EXAMPLE = "Example: recrawl init news"
 
 def command(
     ctx: typer.Context,
-    folder: Annotated[Path | None, typer.Argument(help="Where; this folder by default.")] = None,
+    folder: Annotated[Path | None, typer.Argument(help="Folder of the repository. Default: the current one.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Make a repository: a folder that holds settings, database, archive and index."""
+    """Create a repository: a folder with settings, database, archive and search index."""
     where = folder or ctx.obj or Path()
     storage.create(where, TEMPLATE)
     if json:
         as_json({"folder": str(where)})
         return
-    say(f"made a repository in {where}")
+    say(f"created a repository in {where}")
     say("next: recrawl add https://example.org, then recrawl crawl")

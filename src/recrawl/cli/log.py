@@ -1,4 +1,4 @@
-"""`recrawl log`."""
+"""`recrawl log`: list the versions or visits of a page."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, table
-from recrawl.cli.session import reading
+from recrawl.cli.terminal.output import AsJson, as_json, table
+from recrawl.cli.terminal.session import reading
 from recrawl.record import questions
 from recrawl.repository.lookup import page_of
 from recrawl.repository.times import iso, stamp
@@ -18,10 +18,10 @@ EXAMPLE = "Example: recrawl log https://example.org/news"
 def command(
     ctx: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="A page.")],
-    visits: Annotated[bool, typer.Option("--visits", help="List every visit, not only versions.")] = False,
+    visits: Annotated[bool, typer.Option("--visits", help="List every visit instead of the versions.")] = False,
     json: AsJson = False,
 ) -> None:
-    """The versions of a page, newest first; number 1 is the oldest."""
+    """List the versions of a page, newest first; number 1 is the oldest."""
     with reading(ctx) as repository:
         page = page_of(repository, url)
         past = questions.visits(repository.store.db, page["id"])
@@ -52,7 +52,7 @@ def command(
         columns = {
             "number": ">version",
             "at": "downloaded",
-            "what": "what",
+            "what": "outcome",
             "divergence": ">changed",
             "size": ">bytes",
             "title": "title",

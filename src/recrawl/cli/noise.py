@@ -1,4 +1,4 @@
-"""`recrawl noise`."""
+"""`recrawl noise`: suggest filters for noise."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, note, say, table
-from recrawl.cli.session import reading
+from recrawl.cli.terminal.output import AsJson, as_json, note, say, table
+from recrawl.cli.terminal.session import reading
 from recrawl.compare.noise.proposals import propose
 from recrawl.repository.lookup import page_of
 from recrawl.repository.noise import restless, sources
@@ -19,13 +19,13 @@ EXAMPLE = "Example: recrawl noise https://example.org/"
 def command(
     ctx: typer.Context,
     url: Annotated[
-        str | None, typer.Argument(metavar="[URL]", help="A page; the ones that always change by default.")
+        str | None, typer.Argument(metavar="[URL]", help="A page. Default: the pages that change at every visit.")
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Propose filters for dates, counters and the like on pages that change at every visit (spec C8).
+    """Suggest filters for noise (dates, counters, ads) on pages that change at every visit (spec C8).
 
-    A filter goes into recrawl.toml, for one site or (without site) for all:
+    Add a filter to recrawl.toml, for one site or (without site) for all:
 
     \b
         [[filter]]
@@ -36,18 +36,18 @@ def command(
     with reading(ctx) as repository:
         pages = [page_of(repository, url)["id"]] if url else restless(repository)
         rows = [
-            {"url": address, **asdict(proposal)}
-            for address, html in (sources(repository, page) for page in pages)
+            {"url": page_url, **asdict(proposal)}
+            for page_url, html in (sources(repository, page) for page in pages)
             for proposal in propose(html)
         ]
     if json:
         as_json(rows)
         return
     if not rows:
-        note("nothing to propose: no page changes at every visit without news")
+        note("no suggestion: no page changes at every visit because of noise alone")
         return
     table(
         ({**row, "hides": f"{row['hides']} of {row['of']}"} for row in rows),
-        {"url": "page", "kind": "kind", "value": "filter", "hides": ">would hide", "example": "such as"},
+        {"url": "page", "kind": "kind", "value": "filter", "hides": ">would hide", "example": "example"},
     )
-    say("put what you want into recrawl.toml: see 'recrawl noise --help'")
+    say("add the filters you want to recrawl.toml; see 'recrawl noise --help'")

@@ -1,4 +1,4 @@
-"""`recrawl pages`."""
+"""`recrawl pages`: list the pages."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, table
-from recrawl.cli.session import reading
+from recrawl.cli.terminal.output import AsJson, as_json, table
+from recrawl.cli.terminal.session import reading
 from recrawl.errors import UnknownName
 from recrawl.model import State
 from recrawl.record import questions
@@ -22,10 +22,10 @@ def command(
     ctx: typer.Context,
     site: Annotated[str, typer.Option(help="Only pages of this site.")] = "",
     state: Annotated[str, typer.Option(help="Only pages in this state: found, live, missing, gone ...")] = "",
-    limit: Annotated[int, typer.Option(min=-1, max=2**62, help="Most pages to list; -1 for all.")] = -1,
+    limit: Annotated[int, typer.Option(min=-1, max=2**62, help="List at most this many pages; -1 for all.")] = -1,
     json: AsJson = False,
 ) -> None:
-    """List the pages: state, depth, visits, changes, and when they were last visited."""
+    """List the pages: state, depth, visits, changes, last visit, title."""
     names = [name.name.lower() for name in State]
     if state and state not in names:
         raise UnknownName("state", state, names)

@@ -1,4 +1,4 @@
-"""`recrawl policies`."""
+"""`recrawl policies`: list the policies."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from typing import Any
 import typer
 
 from recrawl.choose import POLICIES, parameters
-from recrawl.cli.output import AsJson, as_json, table
+from recrawl.cli.terminal.output import AsJson, as_json, table
 from recrawl.lab.replays.clairvoyant import Clairvoyant
 
 EXAMPLE = "Example: recrawl policies --json"
 
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:  # noqa: ARG001
-    """List the policies: what each does, its parameters with their defaults, and where it comes from."""
-    kinds: dict[str, type[Any]] = {
-        **POLICIES,
-        Clairvoyant.name: Clairvoyant,
-    }  # which only the lab can make: it is told the future
+    """List the policies: purpose, parameters with defaults, and source."""
+    kinds: dict[str, type[Any]] = {**POLICIES, Clairvoyant.name: Clairvoyant}  # only the lab knows the future
     rows = [
         {
             "name": name,

@@ -1,4 +1,4 @@
-"""`recrawl predict`."""
+"""`recrawl predict`: estimate whether a page has changed by now."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, say
-from recrawl.cli.session import reading
+from recrawl.cli.terminal.output import AsJson, as_json, say
+from recrawl.cli.terminal.session import reading
 from recrawl.repository.lookup import page_of
 from recrawl.repository.prediction import about_content, about_relative, foretold, history, verdict
 
@@ -20,24 +20,27 @@ def command(
     url: Annotated[str, typer.Argument(metavar="URL", help="A page.")],
     json: AsJson = False,
 ) -> None:
-    """How likely a page has changed by now, and why: its own history, its relatives, its content."""
+    """Estimate the probability that a page has changed by now, from its own history, related pages and its content."""
     now = time.time()
     with reading(ctx) as repository:
         page = page_of(repository, url)
-        told = foretold(repository, page, now)
+        forecast = foretold(repository, page, now)
     if json:
-        as_json(told)
+        as_json(forecast)
     else:
-        _show(told)
+        _show(forecast)
 
 
-def _show(told: dict[str, Any]) -> None:
-    say(told["url"])
-    for sentence in (*verdict(told), *history(told), *_relatives(told), *about_content(told)):
+def _show(forecast: dict[str, Any]) -> None:
+    say(forecast["url"])
+    for sentence in (*verdict(forecast), *history(forecast), *_relatives(forecast), *about_content(forecast)):
         say(f"  {sentence}")
 
 
-def _relatives(told: dict[str, Any]) -> list[str]:
-    if not told["relatives"]:
-        return ["Relatives: no page of the site changes with it more than chance would make it."]
-    return ["Relatives:", *(f"  {relative['url']} {about_relative(relative)}" for relative in told["relatives"])]
+def _relatives(forecast: dict[str, Any]) -> list[str]:
+    if not forecast["relatives"]:
+        return ["Related pages: none changes together with it more often than by chance."]
+    return [
+        "Related pages:",
+        *(f"  {relative['url']} {about_relative(relative)}" for relative in forecast["relatives"]),
+    ]

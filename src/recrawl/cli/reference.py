@@ -1,9 +1,8 @@
-"""Writes the generated pages of the reference: `python -m recrawl.cli.reference docs/reference`.
+"""Generates pages of the reference: `python -m recrawl.cli.reference docs/reference`.
 
-Commands, settings, policies, the parameters of generated webs and the failure words are read from the very objects
-that the program uses, so the pages cannot say anything else. Everything here is a function of the code alone, with
-one exception: the picture of the demo is what `recrawl demo` prints on the day, so `main` draws it and no test
-compares it.
+Commands, settings, policies, the parameters of generated webs and the failures come from the objects that the program
+uses, so the pages always match the code. One exception: the picture of the demo is what `recrawl demo` prints that
+day; `main` draws it, and no test compares it.
 """
 
 from __future__ import annotations
@@ -30,60 +29,60 @@ from recrawl.lab.synth import PARAMETERS
 from recrawl.model import Failure
 from recrawl.settings import SETTINGS
 
-_MADE = "<!-- Written by `make docs` from the code; edit that, not this. -->\n"
+_HEADER = "<!-- Written by `make docs` from the code; edit that, not this. -->\n"
 _WIDTH = 120
 
 FAILURES: dict[Failure, str] = {
-    Failure.ADDRESS: "The name leads to a private, loopback or otherwise inner address; see `--allow-private`.",
-    Failure.DNS: "The host's name could not be resolved.",
+    Failure.ADDRESS: "The host resolves to a private, loopback or other internal IP address; see `--allow-private`.",
+    Failure.DNS: "The host name could not be resolved.",
     Failure.CONNECT: "The server did not accept a connection.",
-    Failure.TLS: "The encrypted connection failed, most often because of the certificate.",
-    Failure.TIMEOUT: "The connection, the download or a pause in it took longer than its setting allows.",
-    Failure.CUT_OFF: "The connection ended before the answer did.",
-    Failure.BAD_RESPONSE: "What came is not an HTTP answer that can be understood.",
+    Failure.TLS: "The TLS handshake failed, usually because of the certificate.",
+    Failure.TIMEOUT: "Connecting, downloading or a stall exceeded `connect_timeout`, `timeout` or `stall`.",
+    Failure.CUT_OFF: "The connection closed before the response was complete.",
+    Failure.BAD_RESPONSE: "The response is not valid HTTP.",
     Failure.BAD_ENCODING: "The body could not be decompressed.",
     Failure.TOO_LARGE: "The page is larger than `max_bytes` after decompression.",
-    Failure.BAD_URL: "The address cannot be asked for.",
-    Failure.REDIRECT_LOOP: "Redirects lead back to where they began.",
-    Failure.REDIRECT_LIMIT: "More redirects in a row than `redirects` allows.",
-    Failure.REDIRECT_BAD: "A redirect that names no usable address.",
-    Failure.REDIRECT_AWAY: "A redirect to an address that is not to be kept: another site, or left out by a rule.",
+    Failure.BAD_URL: "The URL cannot be requested.",
+    Failure.REDIRECT_LOOP: "The redirects form a loop.",
+    Failure.REDIRECT_LIMIT: "More consecutive redirects than `redirects` allows.",
+    Failure.REDIRECT_BAD: "A redirect without a usable URL.",
+    Failure.REDIRECT_AWAY: "A redirect to a URL out of scope: another site, or excluded by a rule.",
     Failure.ROBOTS: "robots.txt does not allow the page.",
-    Failure.ROBOTS_UNREACHABLE: "robots.txt could not be read (5xx, 429, no answer), so the server is left alone.",
-    Failure.HELD_OFF: "The server does not answer, or asks us to stay away for longer than `patience`.",
-    Failure.LIMIT: "The site has as many pages as its `--limit` allows.",
-    Failure.CLIENT_ERROR: "The server answered 4xx, but not 404, 410 or 429.",
-    Failure.SERVER_ERROR: "The server answered 5xx.",
-    Failure.RATE_LIMITED: "The server still answered 429 after `retries` tries.",
-    Failure.STATUS: "A status that means neither a page nor an error.",
-    Failure.MISSING: "404 or 410, but not yet often enough to believe it: see [deletions](../guides/deletions.md).",
-    Failure.MOVED: "A permanent redirect: the new address is visited instead.",
+    Failure.ROBOTS_UNREACHABLE: "robots.txt could not be read (5xx, 429, no response), so the server is not visited.",
+    Failure.HELD_OFF: "The server does not respond, or its Retry-After is longer than `patience`.",
+    Failure.LIMIT: "The site has reached its page limit (`--limit`).",
+    Failure.CLIENT_ERROR: "A 4xx status other than 404, 410 and 429.",
+    Failure.SERVER_ERROR: "A 5xx status.",
+    Failure.RATE_LIMITED: "Status 429 after `retries` retries.",
+    Failure.STATUS: "A status that is neither a page nor an error.",
+    Failure.MISSING: "Status 404 or 410, not yet confirmed: see [deletions](../guides/deletions.md).",
+    Failure.MOVED: "A permanent redirect: the new URL is visited instead.",
     Failure.CONTENT_TYPE: "A content type that is not in `content_types`.",
-    Failure.PARSE_TIMEOUT: "Reading the page took longer than `parse_seconds`.",
-    Failure.PARSE_CRASH: "The process that read the page died of it.",
-    Failure.TOO_DEEP: "The page is nested so deeply, or left open so often, that parsing it would take minutes.",
-    Failure.INTERNAL: "A mistake in recrawl. Please report it.",
+    Failure.PARSE_TIMEOUT: "Parsing the page took longer than `parse_seconds`.",
+    Failure.PARSE_CRASH: "The process that parsed the page crashed.",
+    Failure.TOO_DEEP: "The page has too deep nesting or too many unclosed tags; parsing it would take minutes.",
+    Failure.INTERNAL: "A bug in recrawl. Please report it.",
 }  # fmt: skip
-"""What each word means, for people."""
+"""Failure to its explanation."""
 
 
 def commands() -> str:
-    """Every verb: what it does, its arguments and options, an example."""
+    """Every command: purpose, arguments, options, an example."""
     parts = [
         "# Commands\n",
-        "`recrawl -C DIR VERB` works on the repository in DIR, otherwise on the one in this folder or a folder above.",
-        "Every verb has `--help`; `--json` prints JSON. The exit code is 0 when all went well, 1 when it did not,",
-        "2 when the command was not understood, 130 when it was interrupted.\n",
-        "Durations are written `30s`, `10m`, `6h`, `2d`, `1w`, also joined: `1h30m`. Times are written `2026-03-01`,",
-        "`2026-03-01T12:00` (UTC unless it says otherwise), or as a duration, which means that long ago.\n",
-        _table(("verb", "does"), [(f"[`{verb}`](#recrawl-{verb})", text) for verb, text in VERBS.items()]),
+        "`recrawl -C DIR COMMAND` uses the repository in DIR; without `-C`, the one in or above the current folder.",
+        "Every command has `--help`; `--json` prints JSON. Exit codes: 0 success, 1 failure, 2 wrong usage,",
+        "130 interrupted.\n",
+        "Write durations as `30s`, `10m`, `6h`, `2d`, `1w`, or combined: `1h30m`. Write times as `2026-03-01`,",
+        "`2026-03-01T12:00` (UTC unless the time names a zone), or as a duration, which means that long ago.\n",
+        _table(("command", "does"), [(f"[`{verb}`](#recrawl-{verb})", text) for verb, text in VERBS.items()]),
     ]
     for verb in VERBS:
         module = importlib.import_module(f"recrawl.cli.{MODULES.get(verb, verb)}")
         if hasattr(module, "command"):
             parts.append(_verb(f"recrawl {verb}", module.command, module.EXAMPLE))
             continue
-        parts.append(f"## recrawl {verb}\n\n{VERBS[verb]} Its own verbs follow.\n")
+        parts.append(f"## recrawl {verb}\n\n{VERBS[verb]} Its commands follow.\n")
         for info in module.app.registered_commands:
             name = info.name or info.callback.__name__
             parts.append(_verb(f"recrawl {verb} {name}", info.callback, info.epilog, level="###"))
@@ -95,22 +94,22 @@ def _verb(title: str, command: Callable[..., Any], example: str, level: str = "#
     text = re.sub(r"\n\n((?: {4}.*\n?)+)", lambda block: f"\n\n```toml\n{inspect.cleandoc(block[1])}\n```\n", text)
     arguments, options = [], []
     for name, info, default, kind in _parameters(command):
-        told = (info.help or "").replace("|", "\\|")
+        text_ = (info.help or "").replace("|", "\\|")
         if isinstance(info, typer.models.ArgumentInfo):
-            arguments.append((f"`{info.metavar or name.upper()}`", told))
+            arguments.append((f"`{info.metavar or name.upper()}`", text_))
         else:
             shown = "" if default in (None, "", False) else f"`{default}`"
-            options.append((_spelling(name, info, kind), told, shown))
+            options.append((_spelling(name, info, kind), text_, shown))
     parts = [f"{level} {title}\n\n{text}\n"]
     if arguments:
-        parts.append(_table(("argument", "means"), arguments))
-    parts.append(_table(("option", "means", "default"), options))
+        parts.append(_table(("argument", "meaning"), arguments))
+    parts.append(_table(("option", "meaning", "default"), options))
     parts.append(f"```sh\n{example.removeprefix('Example: ')}\n```\n")
     return "\n".join(parts)
 
 
 def _parameters(command: Callable[..., Any]) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Name, what typer was told, default and type of each parameter, apart from the context."""
+    """Name, typer annotation, default and type of each parameter except the context."""
     for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
         kind, *notes = get_args(parameter.annotation) or (parameter.annotation,)
         if notes and isinstance(notes[0], typer.models.ParameterInfo):
@@ -125,7 +124,7 @@ def _spelling(name: str, info: Any, kind: Any) -> str:
     >>> _spelling("limit", typer.Option(), int | None), _spelling("no_wait", typer.Option(), bool)
     ('`--limit NUMBER`', '`--no-wait`')
     """
-    # Within Annotated, typer keeps the first spelling where a default would be.
+    # Within Annotated, typer stores the first spelling as the default.
     given = [text for text in (info.default, *(info.param_decls or ())) if isinstance(text, str)]
     spelled = next(iter(given), f"--{name.replace('_', '-')}")
     kinds = get_args(kind) if isinstance(kind, types.UnionType) or get_origin(kind) is list else (kind,)
@@ -138,15 +137,15 @@ def settings() -> str:
     return "\n".join(
         [
             "# Settings\n",
-            "They stand in `recrawl.toml` under `[settings]`; `recrawl config NAME VALUE` changes one and leaves",
-            "comments as they are. What is not there has its default. A misspelt name is refused, with the nearest",
-            "right one.\n",
+            "Settings are stored in `recrawl.toml` under `[settings]`. `recrawl config NAME VALUE` changes one and",
+            "keeps comments. A missing setting has its default. A misspelt name is an error that suggests the",
+            "nearest one.\n",
             _table(
-                ("setting", "default", "means"),
+                ("setting", "default", "meaning"),
                 [(f"`{row.name}`", f"`{_toml(row.default)}`", row.help) for row in SETTINGS],
             ),
-            "What is kept for one site (`depth`, `limit`, `include`, `exclude`, `allow_private`, `delay`) and filters",
-            "for noise stand beside them: see [file formats](file-formats.md#recrawltoml).\n",
+            "Settings of one site (`depth`, `limit`, `include`, `exclude`, `allow_private`, `delay`) and noise filters",
+            "are in the same file: see [file formats](file-formats.md#recrawltoml).\n",
         ]
     )
 
@@ -167,40 +166,41 @@ def policies() -> str:
     """Every policy, from its docstring."""
     parts = [
         "# Policies\n",
-        "A policy decides which pages a cycle visits. Name one with `--policy` or in the setting `policy`, with its",
-        "parameters in brackets: `fixed-interval(days=3)`. How they work is told in",
-        "[the policy contract](../concepts/policies.md).\n",
+        "A policy chooses the pages that a cycle visits. Select one with `--policy` or the setting `policy`, with its",
+        "parameters in parentheses: `fixed-interval(days=3)`. The interface is described in",
+        "[policies](../concepts/policies.md); your own class works as `module:Class(args)`, see",
+        "[write a policy](../guides/write-a-policy.md).\n",
     ]
     for name, kind in POLICIES.items():
         text = inspect.getdoc(kind) or ""
-        said, _, _ = text.partition("\nParameters\n")
-        said, _, _ = said.partition("\nExample\n")
-        told = _told(text)
-        given = [(f"`{key}`", f"`{value}`", told.get(key, "")) for key, value in parameters(name).items()]
-        parts.append(f"## {name}\n\n{said.strip()}\n")
+        summary, _, _ = text.partition("\nParameters\n")
+        summary, _, _ = summary.partition("\nExample\n")
+        meanings = _parameter_texts(text)
+        given = [(f"`{key}`", f"`{value}`", meanings.get(key, "")) for key, value in parameters(name).items()]
+        parts.append(f"## {name}\n\n{summary.strip()}\n")
         if given:
-            parts.append(_table(("parameter", "default", "means"), given))
+            parts.append(_table(("parameter", "default", "meaning"), given))
         parts.append(f"Needs beyond the book's columns: {', '.join(sorted(kind.needs)) or 'nothing'}.")
         parts.append(f"Source: {kind.source}.\n")
     return "\n".join(parts)
 
 
-def _told(text: str) -> dict[str, str]:
-    """What a docstring says of parameters.
+def _parameter_texts(text: str) -> dict[str, str]:
+    """The parameters that a docstring documents.
 
-    >>> _told("Does.\\n\\nParameters\\n----------\\ndays\\n    The\\n    interval.\\n\\nExample\\n")
+    >>> _parameter_texts("Does.\\n\\nParameters\\n----------\\ndays\\n    The\\n    interval.\\n\\nExample\\n")
     {'days': 'The interval.'}
     """
     lines = text.partition("\nParameters\n")[2].partition("\nExample\n")[0].splitlines()[1:]
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     name = ""
     for line in filter(str.strip, lines):
         if line.startswith(" "):
-            told[name] = f"{told[name]} {line.strip()}".strip()
+            texts[name] = f"{texts[name]} {line.strip()}".strip()
         else:
             name = line.strip()
-            told[name] = ""
-    return told
+            texts[name] = ""
+    return texts
 
 
 def synth() -> str:
@@ -208,10 +208,10 @@ def synth() -> str:
     return "\n".join(
         [
             "# Parameters of a generated web\n",
-            "For `recrawl lab synth`, as `--set NAME=VALUE`; some have an option of their own. Letters name the",
+            "Set with `recrawl lab synth --set NAME=VALUE`; some have an option of their own. Letters name the",
             "publication that a default follows: T is Tan et al. 2007, B Barbosa et al. 2003, Q Al-Qaaideh 2009.\n",
             _table(
-                ("parameter", "default", "means"),
+                ("parameter", "default", "meaning"),
                 [(f"`{row.name}`", f"`{row.default}`", row.help) for row in PARAMETERS],
             ),
         ]
@@ -219,14 +219,14 @@ def synth() -> str:
 
 
 def failures() -> str:
-    """Every failure word with a sentence."""
+    """Every failure with its explanation."""
     return "\n".join(
         [
             "# Failure words\n",
-            "A visit that brought no page says why in one of these words: in `recrawl log URL --visits`, in",
-            "`recrawl why`, in the summary of a run, and in the column `failure` of the table `visits`. A failure is",
-            "neither a change nor the lack of one. The words are stored, so they stay as they are.\n",
-            _table(("word", "means"), [(f"`{word.value}`", FAILURES[word]) for word in Failure]),
+            "A failed visit has one of these reasons. `recrawl log URL --visits`, `recrawl why`, the summary of a run",
+            "and the column `failure` of the table `visits` show it. A failure is neither a change nor the lack of",
+            "one. The words are stored in databases, so they do not change.\n",
+            _table(("word", "meaning"), [(f"`{word.value}`", FAILURES[word]) for word in Failure]),
         ]
     )
 
@@ -243,36 +243,38 @@ PAGES: dict[str, Callable[[], str]] = {
     "synth.md": synth,
     "failures.md": failures,
 }
-"""File name to what writes it."""
+"""File name to the function that generates the page."""
 
 
 def page(name: str) -> str:
-    """A generated page, whole."""
-    return _MADE + "\n" + PAGES[name]().rstrip() + "\n"
+    """The complete text of a generated page."""
+    return _HEADER + "\n" + PAGES[name]().rstrip() + "\n"
 
 
 def picture() -> str:
     """What `recrawl demo` prints on a terminal, as SVG."""
-    ours, theirs = pty.openpty()  # tables are drawn for terminals only
+    reader, writer = pty.openpty()  # tables need a terminal
     environment = {**os.environ, "COLUMNS": str(_WIDTH), "TERM": "xterm-256color"}
     command = [sys.executable, "-m", "recrawl", "demo"]
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment):  # noqa: S603
-        os.close(theirs)
-        written = b"".join(_until_closed(ours))
-    os.close(ours)
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        console = Console(record=True, width=_WIDTH, file=nowhere, force_terminal=True)
+    with subprocess.Popen(command, stdout=writer, stderr=subprocess.DEVNULL, env=environment):  # noqa: S603
+        os.close(writer)
+        written = b"".join(_until_closed(reader))
+    os.close(reader)
+    with Path(os.devnull).open("w", encoding="utf-8") as devnull:
+        console = Console(record=True, width=_WIDTH, file=devnull, force_terminal=True)
         console.print(Text("$ recrawl demo", style="bold"))
         console.print(Text.from_ansi(written.decode().replace("\r\n", "\n")))
     drawn = console.export_svg(title="recrawl demo", unique_id="demo")
-    return re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)  # a picture must not fetch anything
+    return re.sub(
+        r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL
+    )  # the picture must not load fonts from the network
 
 
 def _until_closed(fd: int) -> Iterator[bytes]:
     while True:
         try:
             chunk = os.read(fd, 65536)
-        except OSError:  # how Linux says that the other side of a terminal is closed
+        except OSError:  # Linux: the other side of the terminal is closed
             return
         if not chunk:
             return
@@ -280,7 +282,7 @@ def _until_closed(fd: int) -> Iterator[bytes]:
 
 
 def main(folder: Path) -> None:
-    """Write all pages, and the picture of the demo into the folder `images` beside them."""
+    """Write all pages, and the picture of the demo to the folder `images` beside theirs."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in PAGES:
         (folder / name).write_text(page(name), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`recrawl rm`."""
+"""`recrawl rm`: stop tracking a site or page."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, count, say
-from recrawl.cli.session import folder_of, load, options_of, writing
+from recrawl.cli.terminal.output import AsJson, as_json, count, say
+from recrawl.cli.terminal.session import folder_of, load, options_of, writing
 from recrawl.crawl.state.rescope import forget_scopes
 from recrawl.crawl.visits.redirects import recall_aliases
 from recrawl.model import State
@@ -20,10 +20,10 @@ EXAMPLE = "Example: recrawl rm https://example.org"
 
 def command(
     ctx: typer.Context,
-    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="As it was added.")],
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="URL as it was added.")],
     json: AsJson = False,
 ) -> None:
-    """Stop keeping a site or page. Its versions stay in the archive; it is no longer visited or found."""
+    """Stop tracking a site or page. Its versions stay in the archive; it is no longer visited or searchable."""
     folder = folder_of(ctx)
     before = load(folder)
     after, gone = without_seeds(before, urls)
@@ -47,4 +47,4 @@ def command(
     if json:
         as_json({"removed": sorted(gone), "pages": len(dropped)})
         return
-    say(f"{count(len(dropped), 'page')} no longer kept")
+    say(f"{count(len(dropped), 'page')} no longer tracked")

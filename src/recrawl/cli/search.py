@@ -1,4 +1,4 @@
-"""`recrawl search`."""
+"""`recrawl search`: search the newest version of every page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from recrawl.cli.output import AsJson, as_json, clean, note, say
-from recrawl.cli.session import load, options_of, reading
+from recrawl.cli.terminal.output import AsJson, as_json, clean, note, say
+from recrawl.cli.terminal.session import load, options_of, reading
 from recrawl.crawl.reports.search import search
 from recrawl.errors import UsageError
 from recrawl.repository.lookup import origin_of
@@ -24,14 +24,14 @@ def command(
     ctx: typer.Context,
     query: Annotated[list[str], typer.Argument(metavar="QUERY...", help='Words, "phrases", +must, -not, title:word.')],
     site: Annotated[str, typer.Option(help="Only this site.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most pages to list.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="List at most this many pages.")] = 10,
     json: AsJson = False,
 ) -> None:
-    """Search the newest version of every page; a change is found within seconds of the visit."""
+    """Search the newest version of every page. A change is searchable seconds after the visit."""
     with reading(ctx) as repository:
         values = load(repository.folder)
         if not values["index"]:
-            raise UsageError("the index is switched off here: 'recrawl config index true', then crawl or cycle")
+            raise UsageError("the search index is off: run 'recrawl config index true', then crawl or cycle")
         where = origin_of(repository, site)
         hits = search(repository, " ".join(query), options_of(values).noise, limit=limit, site=where)
     if json:

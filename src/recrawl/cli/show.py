@@ -1,4 +1,4 @@
-"""`recrawl show`."""
+"""`recrawl show`: print a version of a page."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, say
-from recrawl.cli.session import load, options_of, reading
+from recrawl.cli.terminal.output import AsJson, as_json, say
+from recrawl.cli.terminal.session import load, options_of, reading
 from recrawl.crawl.visits.stored_text import read_lines
 from recrawl.discover.urls import origin
 from recrawl.repository.lookup import page_of, pick, versions_of
@@ -21,11 +21,11 @@ EXAMPLE = "Example: recrawl show https://example.org/news --at 2026-03-01"
 def command(
     ctx: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="A page.")],
-    at: Annotated[str, typer.Option(help="A version's number, or a time; the newest by default.")] = "-1",
-    source: Annotated[bool, typer.Option("--source", help="The bytes as they were stored.")] = False,
+    at: Annotated[str, typer.Option(help="A version: its number or a time. Default: the newest.")] = "-1",
+    source: Annotated[bool, typer.Option("--source", help="Print the stored bytes.")] = False,
     json: AsJson = False,
 ) -> None:
-    """A version of a page, as text."""
+    """Print a version of a page as text."""
     with reading(ctx) as repository:
         page = page_of(repository, url)
         version = pick(versions_of(repository, page["id"]), at, time.time())

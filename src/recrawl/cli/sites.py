@@ -1,4 +1,4 @@
-"""`recrawl sites`."""
+"""`recrawl sites`: list the sites."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, table
-from recrawl.cli.session import load, reading
+from recrawl.cli.terminal.output import AsJson, as_json, table
+from recrawl.cli.terminal.session import load, reading
 from recrawl.crawl.reports.hint_trust import trust
 from recrawl.discover.urls import origin
 from recrawl.record import questions
@@ -17,13 +17,13 @@ EXAMPLE = "Example: recrawl sites --json"
 
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:
-    """List the sites with the number of their pages, visits and changes, what robots.txt answered, how hints proved."""
+    """List the sites: pages, visits, changes, status of robots.txt, and precision and recall of hints."""
     with reading(ctx) as repository:
         rows = questions.sites(repository.store.db)
-        believed = trust(repository)
+        trusted = trust(repository)
         seeds = load(repository.folder).seeds
     for row in rows:
-        row["hints"] = believed.get(row["url"], [])
+        row["hints"] = trusted.get(row["url"], [])
     known = {row["url"] for row in rows}
     rows += [{"url": seed.url, "pages": 0} for seed in seeds if origin(seed.url) not in known]
     if json:
@@ -45,7 +45,7 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
             "changes": ">changes",
             "last_visit": "last visit",
             "robots": "robots.txt",
-            "hints": "hints (right, complete)",
+            "hints": "hints (precision, recall)",
         },
     )
 
@@ -53,16 +53,16 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
 def _robots(row: dict[str, object]) -> str:
     status = row.get("robots_status")
     if not isinstance(status, int) or status < 0:
-        return "not asked yet"
-    return "no answer" if status == 0 else f"HTTP {status}"
+        return "not fetched yet"
+    return "no response" if status == 0 else f"HTTP {status}"
 
 
 def _hints(row: dict[str, Any]) -> str:
-    """Kinds with the share of signals that were right, and of changes that were told."""
-    told = []
+    """Each kind of hint with its precision and recall."""
+    parts = []
     for hint in row.get("hints", ()):
         if hint["precision"] is None:
-            told.append(f"{hint['kind']} (not tried yet)")
+            parts.append(f"{hint['kind']} (not measured yet)")
         else:
-            told.append(f"{hint['kind']} ({hint['precision']:.0%}, {hint['recall']:.0%})")
-    return ", ".join(told)
+            parts.append(f"{hint['kind']} ({hint['precision']:.0%}, {hint['recall']:.0%})")
+    return ", ".join(parts)

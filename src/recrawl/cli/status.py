@@ -1,4 +1,4 @@
-"""`recrawl status`."""
+"""`recrawl status`: size, age and the last cycles."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import Any
 import typer
 
 from recrawl.choose.budget.allowance import Allowance
-from recrawl.cli.output import AsJson, as_json, count, say, table
-from recrawl.cli.session import reading
+from recrawl.cli.terminal.output import AsJson, as_json, count, say, table
+from recrawl.cli.terminal.session import reading
 from recrawl.record import questions
 from recrawl.repository.times import iso, span, stamp
 
 EXAMPLE = "Example: recrawl status"
-_SITES = 5
-"""Shown of those that the last cycle visited."""
+_MOST_SITES = 5
 
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:
-    """What is there, how long ago it was looked at, and what the last cycles found."""
+    """Show what is stored, how long ago it was checked, and what the last cycles found."""
     now = time.time()
     with reading(ctx) as repository:
         totals = questions.totals(repository.store.db)
@@ -45,10 +44,10 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
     say(f"{count(totals['sites'], 'site')}, {count(totals['pages'], 'page')} ({states or 'none yet'})")
     archived = f"{totals['archive_bytes'] / 1e6:,.1f} MB archived"
     say(f"{totals['versions']:,} versions, {archived}, {searchable:,} pages searchable")
-    say(f"{totals['visits']:,} visits, the last one {stamp(totals['last_visit'])}")
+    say(f"{totals['visits']:,} visits, last {stamp(totals['last_visit'])}")
     if age:
-        half, most, everything = (span(age[name]) for name in ("p50", "p90", "p100"))
-        say(f"looked at: half within {half}, nine in ten within {most}, all within {everything}")
+        median, p90, oldest = (span(age[name]) for name in ("p50", "p90", "p100"))
+        say(f"last checked: median {median} ago, p90 {p90} ago, oldest {oldest} ago")
     if cycles:
         say()
         table(
@@ -69,11 +68,11 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
         )
     if spending:
         say()
-        _tell_spending(spending)
+        _print_spending(spending)
 
 
 def _spending(db: sqlite3.Connection, cycles: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Where the budget of the last refresh went."""
+    """How the last cycle spent its budget."""
     last = next((row for row in cycles if row["kind"] == "cycle"), None)
     if last is None:
         return None
@@ -90,16 +89,16 @@ def _spending(db: sqlite3.Connection, cycles: list[dict[str, Any]]) -> dict[str,
     }
 
 
-def _tell_spending(spending: dict[str, Any]) -> None:
+def _print_spending(spending: dict[str, Any]) -> None:
     visits, same = spending["visits"], spending["not_modified"]
-    share = f", {same / visits:.0%} of the answers 304 (not modified)" if visits else ""
+    share = f", {same / visits:.0%} of the responses 304 (not modified)" if visits else ""
     most = spending["limits"].get("bytes")
     received = f"{spending['received'] / 1e6:,.1f}{f' of {most / 1e6:,.1f}' if most else ''} MB received"
     say(f"cycle {spending['cycle']} spent {visits:,} of {count(spending['budget'], 'visit')}, {received}{share}:")
     columns = {"site": "site", "visits": ">visits", "updates": ">updates", "not_modified": ">304", "failed": ">failed"}
-    table(spending["sites"][:_SITES], {**columns, "received": ">bytes"})
-    if len(spending["sites"]) > _SITES:
-        say(f"... and {count(len(spending['sites']) - _SITES, 'site')} more; --json lists all")
+    table(spending["sites"][:_MOST_SITES], {**columns, "received": ">bytes"})
+    if len(spending["sites"]) > _MOST_SITES:
+        say(f"... and {count(len(spending['sites']) - _MOST_SITES, 'site')} more; --json lists all")
 
 
 def _cycle(row: dict[str, Any]) -> dict[str, Any]:

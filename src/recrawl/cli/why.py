@@ -1,4 +1,4 @@
-"""`recrawl why`."""
+"""`recrawl why`: explain why a page was visited or not."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import AsJson, as_json, say
-from recrawl.cli.session import load, reading
+from recrawl.cli.terminal.output import AsJson, as_json, say
+from recrawl.cli.terminal.session import load, reading
 from recrawl.repository.why import find, reasons
 
 EXAMPLE = "Example: recrawl why https://example.org/news"
@@ -19,7 +19,7 @@ def command(
     url: Annotated[str, typer.Argument(metavar="URL", help="A page.")],
     json: AsJson = False,
 ) -> None:
-    """Why a page was visited, or why it was not, and whether the next cycle would choose it."""
+    """Explain why a page was visited or not, and whether the next cycle would choose it."""
     with reading(ctx) as repository:
         values = load(repository.folder)
         page = find(repository, values, url)

@@ -1,4 +1,4 @@
-"""A repository as a command opens it: found from the folder we are in, locked when it is to be written."""
+"""What most commands begin with: common options, finding, opening and locking the repository, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.output import note
+from recrawl.cli.terminal.output import note
 from recrawl.crawl.options import CrawlOptions
 from recrawl.record import storage
 from recrawl.record.storage import Storage
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 AllowPrivate = Annotated[
-    bool, typer.Option("--allow-private", help="Allow private and loopback addresses (for local tests).")
+    bool, typer.Option("--allow-private", help="Allow private and loopback IP addresses (for local tests).")
 ]
 Delay = Annotated[
     float | None, typer.Option("--delay", metavar="SECONDS", help="Seconds between requests to one server.")
@@ -45,13 +45,13 @@ Delay = Annotated[
 Bytes = Annotated[
     str,
     typer.Option(
-        "--bytes", metavar="AMOUNT", help="Most bytes a cycle, as 200MB; 0 is no limit. Default: the setting."
+        "--bytes", metavar="AMOUNT", help="Limit the bytes per cycle, e.g. 200MB; 0 is no limit. Default: the setting."
     ),
 ]
 
 
 def folder_of(ctx: typer.Context) -> Path:
-    """The repository that the command is about; one of a newer version is refused before anything is done."""
+    """The folder of the repository; refuses one that a newer recrawl wrote."""
     folder = storage.find(ctx.obj or Path())
     Store(folder / "recrawl.db").close()
     return folder
@@ -59,7 +59,7 @@ def folder_of(ctx: typer.Context) -> Path:
 
 @contextmanager
 def reading(ctx: typer.Context) -> Iterator[Storage]:
-    """The repository, for questions; never blocks, never blocked."""
+    """Open the repository for queries; never waits for a writer, never blocks one."""
     with Storage(folder_of(ctx)) as open_repository:
         yield open_repository
 
@@ -68,18 +68,18 @@ def reading(ctx: typer.Context) -> Iterator[Storage]:
 def writing(
     folder: Path, what: str, options: CrawlOptions, values: Settings, *, wait: bool = False
 ) -> Iterator[Storage]:
-    """The repository, for one writer at a time; mended if the last writer crashed."""
+    """Open and lock the repository for writing; repairs the index if the last writer crashed."""
     with held(folder, what, options, values, wait=patience(wait), tell=note) as open_repository:
         yield open_repository
 
 
 def patience(wait: bool) -> Callable[[str], bool]:
-    """What is done while another command holds the repository: say so once and wait, or give up."""
-    told: list[str] = []
+    """What to do while another command holds the lock: print who does once and wait, or give up."""
+    noted: list[str] = []
 
     def again(holder: str) -> bool:
-        if wait and not told:
-            told.append(holder)
+        if wait and not noted:
+            noted.append(holder)
             note(f"waiting for {holder} ...")
         if wait:
             time.sleep(0.2)
@@ -89,18 +89,18 @@ def patience(wait: bool) -> Callable[[str], bool]:
 
 
 class Stop:
-    """Ctrl-C, politely: the first one ends the run cleanly, the second one at once."""
+    """Ctrl-C: the first one ends the run cleanly, the second one at once."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._hear)
+            signal.signal(number, self._on_signal)
 
-    def _hear(self, _number: int, _frame: FrameType | None) -> None:
-        if self.asked:
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
-        note("\nstopping; what was downloaded is being recorded (again to stop at once)")
+        self.requested = True
+        note("\nstopping after recording what was downloaded (Ctrl-C again to stop at once)")
 
     def __call__(self) -> bool:
-        return self.asked
+        return self.requested

@@ -1,4 +1,4 @@
-"""Histories that lie elsewhere, in git or in WARC files, on their way into an archive."""
+"""Convert git repositories and WARC files into archives, for `recrawl import`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from recrawl.cli.output import as_json, count, note, say
-from recrawl.cli.progress import progress
+from recrawl.cli.terminal.output import as_json, count, note, say
+from recrawl.cli.terminal.progress import progress
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats import git_history, warc_files
 from recrawl.lab.formats.source_kinds import CARRIES, Kind, guess
@@ -24,8 +24,8 @@ _EVERY = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be taken from a git repository or from WARC files."""
+class Selection:
+    """Which part of a git repository or of WARC files to import."""
 
     base_url: str | None = None
     branch: str | None = None
@@ -33,79 +33,79 @@ class Wanted:
     window: Window = field(default_factory=Window)
 
     def check(self, kinds: set[str]) -> None:
-        """Refuse options that have nothing to do with what was named."""
+        """Refuse options that do not apply to these kinds of source."""
         if "git" not in kinds and (self.base_url, self.branch, self.root) != (None, None, None):
-            raise UsageError("--base-url, --branch and --root are for a git repository, and none is named")
+            raise UsageError("--base-url, --branch and --root need a git repository, but none is given")
         if not kinds & {"git", "warc"} and self.window != Window():
-            raise UsageError("--since, --until and --limit are for git and WARC histories, and none is named")
+            raise UsageError("--since, --until and --limit need a git repository or WARC files, but none is given")
         if "git" in kinds and self.base_url is None:
-            raise UsageError("say where the repository's pages are published: --base-url https://example.org/")
+            raise UsageError("a git repository needs the URL of its pages: --base-url https://example.org/")
 
 
 def kind_of(file: Path) -> Kind | None:
-    """What a file that is named for import holds; None is a list of addresses."""
+    """The kind of a file to import; None is a URL list."""
     if str(file) == "-":
         return None
     if not (file.is_file() or file.is_dir()):
-        raise UsageError(f"there is no file {file}")
+        raise UsageError(f"file {file} does not exist")
     kind = guess(file)
     if kind is None and file.is_dir():
-        raise BadArchive(f"{file} is no git repository, and holds no .parquet or WARC file")
+        raise BadArchive(f"{file} is not a git repository and holds no .parquet or WARC file")
     if kind == "cdx":
-        raise BadArchive(f"{file} is a listing of captures: it holds no pages to take in; the lab replays it as it is")
+        raise BadArchive(f"cannot import {file}: a CDX listing holds no pages; 'recrawl lab run' replays it directly")
     return kind
 
 
-def convert(kind: Kind, sources: Sequence[Path], out: Path, wanted: Wanted, *, quiet: bool) -> Taken:
-    """Write the history as an archive, and show how far it is."""
+def convert(kind: Kind, sources: Sequence[Path], out: Path, selection: Selection, *, quiet: bool) -> Taken:
+    """Write the history as an archive and show progress."""
     with _line(quiet) as report:
         if kind == "warc":
-            return warc_files.convert(sources, out, window=wanted.window, progress=report)
+            return warc_files.convert(sources, out, window=selection.window, progress=report)
         if len(sources) > 1:
-            raise UsageError("one git repository at a time: each has its own --base-url")
+            raise UsageError("import one git repository at a time: each needs its own --base-url")
         return git_history.convert(
             sources[0],
             out,
-            base_url=wanted.base_url or "",
-            branch=wanted.branch or "",
-            root=wanted.root or "",
-            window=wanted.window,
+            base_url=selection.base_url or "",
+            branch=selection.branch or "",
+            root=selection.root or "",
+            window=selection.window,
             progress=report,
         )
 
 
-def to_archive(kinds: dict[Path, Kind | None], out: Path, wanted: Wanted, *, json: bool) -> None:
-    """`recrawl import … --out`: write an archive, and tell what is in it."""
+def to_archive(kinds: dict[Path, Kind | None], out: Path, selection: Selection, *, json: bool) -> None:
+    """`recrawl import … --out`: write an archive and print what is in it."""
     if out.suffix != ".parquet" or not out.parent.is_dir():
-        raise UsageError(f"--out is a Parquet file in a folder that exists, as in site.parquet, not {out}")
+        raise UsageError(f"invalid --out {out}: use a name that ends in .parquet, in an existing folder")
     other = next((file for file, kind in kinds.items() if kind not in ("git", "warc")), None)
     if other is not None:
-        raise UsageError(f"--out is for git repositories and WARC files; {other} is neither")
+        raise UsageError(f"--out needs a git repository or WARC files; {other} is neither")
     found = set(kinds.values())
     if len(found) > 1:
-        raise UsageError("--out takes a git repository or WARC files, not both at once")
+        raise UsageError("--out takes a git repository or WARC files, not both")
     kind = next(iter(found))
     assert kind is not None
     begun = time.monotonic()
-    taken = convert(kind, list(kinds), out, wanted, quiet=json)
+    taken = convert(kind, list(kinds), out, selection, quiet=json)
     if json:
-        as_json(_told(kind, out, taken, time.monotonic() - begun))
+        as_json(_as_json(kind, out, taken, time.monotonic() - begun))
         return
-    remarks(taken)
+    print_remarks(taken)
     size = out.stat().st_size / 1e6
     versions = count(taken.rows - taken.removals, "version")
     removals = count(taken.removals, "removal")
     say(f"wrote {out}: {versions} and {removals} of {count(taken.pages, 'page')}, {size:,.1f} MB")
-    say(f"from {stamp(taken.start)} to {stamp(taken.end)}; carries {', '.join(CARRIES[kind])}")
+    say(f"from {stamp(taken.start)} to {stamp(taken.end)}; contains {', '.join(CARRIES[kind])}")
 
 
-def remarks(taken: Taken) -> None:
-    """What people should hear of."""
+def print_remarks(taken: Taken) -> None:
+    """Print what the conversion noticed to standard error."""
     for what, number in taken.remarks.items():
         note(f"{number:,} {what}")
 
 
-def _told(kind: Kind, out: Path, taken: Taken, seconds: float) -> dict[str, Any]:
+def _as_json(kind: Kind, out: Path, taken: Taken, seconds: float) -> dict[str, Any]:
     return {
         "archive": str(out),
         "kind": kind,
@@ -123,7 +123,7 @@ def _told(kind: Kind, out: Path, taken: Taken, seconds: float) -> dict[str, Any]
 
 @contextmanager
 def _line(quiet: bool) -> Iterator[Report]:
-    """A line on the terminal that says how far it is."""
+    """Show progress; yields the function to report it to."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with progress(*columns, quiet=quiet) as bars:
         task = bars.add_task("", total=None)

@@ -1,7 +1,7 @@
-"""What people and machines see: tables on a terminal, tabs in a pipe, JSON when asked.
+"""Standard output: tables on a terminal, tab-separated values in a pipe, JSON with `--json`.
 
-Text from the web is hostile here too: control characters could rewrite a terminal, square brackets are markup to
-Rich. Everything goes through `clean` and is printed as plain text.
+Text from the web is untrusted: control characters could rewrite the terminal, and Rich reads square brackets as
+markup. Everything goes through `clean` and is printed as plain text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2
 
 
 def clean(text: object) -> str:
-    """Text without anything that a terminal would obey.
+    """Replace control characters that a terminal would interpret.
 
     >>> clean("a\\x1b[31mb")
     'a�[31mb'
@@ -33,39 +33,46 @@ def clean(text: object) -> str:
 
 
 def say(text: str = "") -> None:
-    """A line for people."""
+    """Print a line to standard output."""
     typer.echo(clean(text) if text else "")
 
 
 def note(text: str) -> None:
-    """A line beside the output proper."""
+    """Print a line to standard error."""
     typer.echo(clean(text), err=True)
 
 
 def as_json(value: Any) -> None:
-    """A value for machines."""
+    """Print a value as indented JSON."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
 
 
 def json_line(value: Any) -> None:
-    """A value for machines that read a stream: one line each."""
+    """Print a value as one line of JSON, for programs that read a stream."""
     typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
-    """Rows for people; `columns` is key to heading, a heading that starts with '>' is aligned right."""
+    """Print rows; `columns` maps key to heading, and a heading that starts with '>' is aligned right."""
     if not sys.stdout.isatty():
         for row in rows:
             cells = (_plain(row.get(key)) for key in columns)
             typer.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in cells))
         return
-    from recrawl.cli.tables import show  # lazy: loads rich
+    from rich.console import Console  # lazy: rich loads slowly
+    from rich.table import Table  # lazy: rich loads slowly
+    from rich.text import Text  # lazy: rich loads slowly
 
-    show(rows, columns, _cell)
+    view = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in columns.values():
+        view.add_column(heading.lstrip(">"), justify="right" if heading.startswith(">") else "left", overflow="fold")
+    for row in rows:
+        view.add_row(*(Text(_cell(row.get(key))) for key in columns))
+    Console().print(view)
 
 
 def _plain(value: Any) -> str:
-    """A cell for a pipe: numbers as programs read them."""
+    """A cell for a pipe: integers without thousands separators."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else _cell(value)
 
 

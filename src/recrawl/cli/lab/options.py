@@ -1,0 +1,67 @@
+"""Options that the lab's commands share, and the folder of the lab's cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recrawl.lab.replays.simulated_hints import HOWS
+
+Archives = Annotated[
+    list[Path], typer.Argument(metavar="ARCHIVE...", help="Parquet files, folders of Parquet files, or CDX listings.")
+]
+Policies = Annotated[
+    list[str],
+    typer.Option(
+        "--policy", metavar="P", help="A policy: round-robin, greedy(sample=20), or module:Class(args); repeatable."
+    ),
+]
+Change = Annotated[
+    str, typer.Option(help="What counts as a change: text, raw, significant, or divergence:0.1 (share of words).")
+]
+Cycles = Annotated[int | None, typer.Option(min=1, help="Number of cycles. Default: to the end of the archives.")]
+Skip = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME", help="Skip this much of each site's history, e.g. the 365d that a policy was tuned on."
+    ),
+]
+Bytes = Annotated[
+    str,
+    typer.Option("--bytes", metavar="AMOUNT", help="Limit the bytes per cycle, e.g. 200MB; 0 is no limit."),
+]
+Discover = Annotated[str, typer.Option(help="How new pages are discovered: births (at once) or links.")]
+AtStart = Annotated[
+    float, typer.Option(min=0, max=1, help="Share of a cycle's visits made at its start; the rest is spread evenly.")
+]
+Failures = Annotated[float, typer.Option(min=0, max=1, help="Share of visits that fail.")]
+Late = Annotated[float, typer.Option(min=0, max=1, help="Share of responses that arrive after the policy has chosen.")]
+HintsFrom = Annotated[
+    str,
+    typer.Option(
+        "--hints", metavar="SOURCE", help=f"Hints from the sites: sitemap:HOW, with HOW one of {', '.join(HOWS)}."
+    ),
+]
+Weights = Annotated[
+    str,
+    typer.Option(
+        "--importance",
+        metavar="KIND",
+        help="Page weights for policies: even, pagerank, file:PATH or clicks:PATH.",
+    ),
+]
+Costs = Annotated[str, typer.Option("--cost", help="Cost of a visit for policies: visit (all equal) or bytes.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Ignore the cache: read and replay again.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Number of processes. Default: one per core.")]
+
+
+def cache_folder() -> Path:
+    """The folder of cached archives and replays, which can be deleted at any time; `RECRAWL_CACHE` moves it."""
+    named = os.environ.get("RECRAWL_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "recrawl"

@@ -1,0 +1,143 @@
+"""`recrawl lab reproduce`: tables and figures of the publications beside our measurements."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from recrawl.cli.lab.options import NoCache, Workers, cache_folder
+from recrawl.cli.terminal.output import AsJson, as_json, note, say, table
+from recrawl.cli.terminal.progress import detailed
+from recrawl.errors import UnknownName, UsageError
+from recrawl.version import __version__
+
+_MOST_ROWS = 40
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME...", help="Experiments, or all of a publication, e.g. radinsky2013; --list lists them."
+    ),
+]
+Archives = Annotated[
+    list[Path] | None, typer.Option(help="Also run on these archives: Parquet files or folders of them; repeatable.")
+]
+
+
+def reproduce_command(
+    names: Names = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Run all experiments; takes several minutes at full size on two cores.")
+    ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
+    archives: Archives = None,
+    out: Annotated[Path | None, typer.Option(help="Write a report to this folder: a page, charts, JSON.")] = None,
+    scale: Annotated[float, typer.Option(help="Size of generated webs as a share of the publication's.")] = 1.0,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Number of random seeds for experiments that draw random numbers.")
+    ] = 2,
+    change: Annotated[
+        str, typer.Option(help="What counts as a change in archives: text, raw, significant, ...")
+    ] = "text",
+    workers: Workers = None,
+    no_cache: NoCache = False,
+    json: AsJson = False,
+) -> None:
+    """Repeat tables and figures of the publications: published values beside our measurements."""
+    from recrawl.lab import experiments  # lazy: loads all policies, which `recrawl lab --help` does not need
+
+    if listed:
+        rows = [{"name": it.name, "of": f"{it.document} {it.place}", "title": it.title} for it in _all(experiments)]
+        as_json(rows) if json else table(rows, {"name": "name", "of": "of", "title": "title"})
+        return
+    chosen = _chosen(experiments, names or [], every)
+    if not 0 < scale <= 1:
+        raise UsageError(f"invalid --scale {scale:g}: must be above 0 and at most 1")
+    if out is not None and out.exists() and not out.is_dir():
+        raise UsageError(f"invalid --out {out}: it is a file; name a folder")
+    settings = {
+        "scale": scale,
+        "seeds": seeds,
+        "archives": tuple(archives or ()),
+        "change": change,
+        "workers": workers or os.cpu_count() or 1,
+        "cache": None if no_cache else cache_folder(),
+    }
+    from recrawl.lab.experiments import report  # lazy: loads altair
+
+    runs = _run(experiments, report, chosen, settings)
+    if out is not None:
+        note(f"wrote {report.write(out, runs, _provenance(settings, sum(done.seconds for done in runs)))}")
+    if json:
+        as_json([report.as_json(done) for done in runs])
+        return
+    for done in runs:
+        _show(done)
+
+
+def _all(experiments: Any) -> list[Any]:
+    return list(experiments.EXPERIMENTS.values())
+
+
+def _chosen(experiments: Any, names: Sequence[str], every: bool) -> list[Any]:
+    known = experiments.EXPERIMENTS
+    if every:
+        if names:
+            raise UsageError("give --all or names of experiments, not both")
+        return _all(experiments)
+    if not names:
+        raise UsageError(f"name at least one experiment, or use --all; experiments: {', '.join(known)}")
+    names = [part for name in names for part in experiments.GROUPS.get(name, [name])]
+    for name in names:
+        if name not in known:
+            raise UnknownName("experiment", name, known)
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _run(experiments: Any, report: Any, chosen: Sequence[Any], settings: dict[str, Any]) -> list[Any]:
+    runs = []
+    with detailed() as bars:
+        for number, experiment in enumerate(chosen, 1):
+            task = bars.add_task(f"{experiment.name} ({number} of {len(chosen)})", total=None, detail="")
+
+            def on_replayed(done: int, total: int, task: Any = task) -> None:
+                bars.update(task, completed=done, total=total, detail=f"{done:,} of {total:,} replays")
+
+            begun = time.monotonic()
+            options = experiments.ExperimentOptions(
+                **settings, timer=time.perf_counter, cpu=time.process_time, progress=on_replayed
+            )
+            runs.append(report.FinishedRun(experiment, experiment.run(options), time.monotonic() - begun))
+            bars.remove_task(task)
+            if len(chosen) > 1:
+                note(f"{experiment.name} took {runs[-1].seconds:.0f} s")
+    return runs
+
+
+def _provenance(settings: dict[str, Any], seconds: float) -> str:
+    """How a report was made; without paths, which mean nothing on another machine."""
+    archives = ", real archives" if settings["archives"] else ", no archives"
+    return (
+        f"Written by `recrawl lab reproduce` {__version__}: scale {settings['scale']:g}, seeds {settings['seeds']}"
+        f"{archives}, {seconds / 60:.1f} minutes on {settings['workers']} processes (cached replays "
+        "are not repeated)."
+    )
+
+
+def _show(done: Any) -> None:
+    it, result = done.experiment, done.result
+    say(f"{it.name}: {it.title} ({it.document} {it.place}, {done.seconds:.1f} s)")
+    shown = result.table or {key: key for row in result.rows for key in row}
+    table(result.rows[:_MOST_ROWS], shown)
+    if len(result.rows) > _MOST_ROWS:
+        say(f"... and {len(result.rows) - _MOST_ROWS} more rows; use --json or --out for all")
+    for claim in result.claims:
+        say(f"  [{claim.verdict}] {claim.says} ({claim.place}) on {claim.world}: {claim.measured}")
+        if claim.why:
+            say(f"      {claim.why}")
+    say()

@@ -1,0 +1,184 @@
+"""`recrawl lab run`: replay archives under policies; also the replays behind `recrawl lab compare`."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from recrawl.cli.lab.options import (
+    Archives,
+    AtStart,
+    Bytes,
+    Change,
+    Costs,
+    Cycles,
+    Discover,
+    Failures,
+    HintsFrom,
+    Late,
+    NoCache,
+    Policies,
+    Skip,
+    Weights,
+    Workers,
+    cache_folder,
+)
+from recrawl.cli.terminal.output import AsJson, as_json, note, table
+from recrawl.cli.terminal.progress import detailed
+from recrawl.errors import UsageError
+from recrawl.lab.histories.history import History
+from recrawl.lab.histories.opening import open_history
+from recrawl.lab.histories.slicing import later
+from recrawl.lab.histories.weights import told_weights
+from recrawl.lab.replays.replay import Setup
+from recrawl.lab.replays.runner import Trial, name_of, needs_of, over_seeds, run_all
+from recrawl.learn.value.importance import kind_of
+from recrawl.repository.times import duration
+from recrawl.settings import size
+
+COLUMNS = {
+    "policy": "policy",
+    "budget": ">budget",
+    "cycle_days": ">cycle, days",
+    "visits": ">visits",
+    "found": ">found",
+    "change_ratio": ">change ratio",
+    "recall": ">recall",
+    "share_of_clairvoyant": ">of clairvoyant",
+    "freshness": ">freshness",
+    "age_days": ">age, days",
+    "seconds": ">seconds",
+}
+WEIGHTED = {"change_ratio": "weighted_change_ratio", "freshness": "weighted_freshness"}
+"""Measure to the same measure weighted by importance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """The replays to run: every policy with every budget, cycle length and seed."""
+
+    archives: list[Path]
+    policies: list[str]
+    budgets: list[float]
+    lengths: list[str]
+    cycles: int | None
+    seeds: list[int]
+    change: str
+    skip: str
+    importance: str
+    settings: dict[str, Any]
+    """Fields of `Setup` that all replays share."""
+
+
+def run_command(
+    archives: Archives,
+    policy: Policies,
+    budget: Annotated[float, typer.Option(help="Visits per cycle; below 1, a share of the pages.")] = 0.01,
+    bytes_: Bytes = "0",
+    cycle: Annotated[str, typer.Option(help="Length of a cycle: 6h, 1d, 2w.")] = "1d",
+    cycles: Cycles = None,
+    skip: Skip = "0d",
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Random seed; repeatable: means and spread over all seeds.")
+    ] = None,
+    change: Change = "text",
+    discover: Discover = "births",
+    at_start: AtStart = 1.0,
+    failures: Failures = 0.0,
+    late: Late = 0.0,
+    hints: HintsFrom = "",
+    importance: Weights = "even",
+    cost: Costs = "visit",
+    workers: Workers = None,
+    no_cache: NoCache = False,
+    json: AsJson = False,
+) -> None:
+    """Replay archives under policies and measure what each finds within the budget."""
+    settings = {"discover": discover, "at_start": at_start, "failures": failures, "late": late, "hints": hints}
+    grid = Grid(
+        archives=archives,
+        policies=policy,
+        budgets=[budget],
+        lengths=[cycle],
+        cycles=cycles,
+        seeds=seed or [1],
+        change=change,
+        skip=skip,
+        importance=importance,
+        settings=settings | {"cost": cost, "bytes": size(bytes_)},
+    )
+    show_rows(replay_grid(grid, workers, no_cache), importance, json)
+
+
+def show_rows(rows: list[dict[str, Any]], importance: str, json: bool) -> None:
+    """Print results; with page weights, the weighted measures stand beside the plain ones."""
+    if json:
+        as_json(rows)
+        return
+    columns: dict[str, str] = {}
+    for key, heading in COLUMNS.items():
+        columns[key] = heading
+        if key in WEIGHTED and kind_of(importance)[0] != "even":
+            columns[WEIGHTED[key]] = ">by weight"
+    table(rows, columns)
+
+
+def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[str, Any]]:
+    """Run all replays of a grid; one row per policy, budget and cycle length, averaged over the seeds."""
+    weighted = kind_of(grid.importance)[0] != "even"  # also refuses an invalid importance before the long work
+    seconds, skipped = [duration(length) for length in grid.lengths], duration(grid.skip)
+    if min(seconds) <= 0:
+        raise UsageError("invalid cycle length: must be longer than 0 s")
+    needs = needs_of(grid.policies)
+    cache = None if no_cache else cache_folder()
+    with detailed() as bars:
+        reading = bars.add_task("reading", total=None, detail="")
+
+        def on_read(done: int, total: int) -> None:
+            bars.update(reading, completed=done, total=total, detail=f"{done:,} of {total:,} versions")
+
+        facts = cache / "facts" if cache else None
+        history = open_history(grid.archives, grid.change, facts, on_read, clusters="clusters" in needs)
+        history = later(history, skipped) if skipped else history
+        history, ignored = told_weights(history, grid.importance)
+        trials = _trials(history, grid, seconds, weighted)
+        running = bars.add_task("replaying", total=len(trials), detail="")
+
+        def on_replayed(trial: Trial) -> None:
+            bars.update(running, advance=1, detail=f"{trial.policy}, {trial.setup.budget:,} per cycle")
+
+        trial_cache = cache / "trials" if cache else None
+        results = run_all(history, trials, time.perf_counter, cache=trial_cache, workers=workers, progress=on_replayed)
+    if ignored:
+        note(f"of the weights in {grid.importance}, {ignored}")
+    return over_seeds(results)
+
+
+def _trials(history: History, grid: Grid, seconds: list[float], weighted: bool) -> list[Trial]:
+    """Every combination once: shares of few pages can round to the same number of visits."""
+    trials = (
+        Trial(name_of(policy), _setup(history, grid, budget, length, seed, weighted))
+        for length in seconds
+        for budget in grid.budgets
+        for policy in grid.policies
+        for seed in grid.seeds
+    )
+    return list(dict.fromkeys(trials))
+
+
+def _setup(history: History, grid: Grid, budget: float, cycle: float, seed: int, weighted: bool) -> Setup:
+    if not 0 <= budget < float("inf"):
+        raise UsageError(f"invalid budget {budget:g}: must be 0 or more")
+    return Setup(
+        budget=max(1, round(budget * len(history))) if 0 < budget < 1 else int(budget),
+        cycle=cycle,
+        cycles=grid.cycles or max(1, math.ceil(history.span / cycle)),
+        seed=seed,
+        weighted=weighted,
+        **grid.settings,
+    )
