@@ -517,7 +517,7 @@ def test_noise(past: Past) -> None:
     assert {row["url"] for row in rows} == {past.url("/ticker")}
     assert past.repo.json("noise", past.url("/ticker")) == rows
     assert past.repo.json("noise", past.url("/b")) == []
-    assert "nothing to propose" in past.repo.run("noise", past.url("/b")).err
+    assert "no suggestion" in past.repo.run("noise", past.url("/b")).err
 
 
 def test_policies(past: Past) -> None:

@@ -147,8 +147,8 @@ def test_people_get_a_table_and_sentences(past: Past) -> None:
     assert len(past.repo.run("rates").out.splitlines()) == 5
     assert len(past.repo.run("rates", "--by", "directory").out.splitlines()) == 4
     said = past.repo.run("rates", past.url("/dated/news")).out
-    assert f"{DAYS} changes at {DAYS} later visits, {DAYS} of them dated by the server" in said
-    assert "changes a day, between" in said
+    assert f"{DAYS} changes at {DAYS} later visits, {DAYS} of them dated by Last-Modified" in said
+    assert "changes per day, 90 % interval" in said
     assert "irregular" in said
 
 

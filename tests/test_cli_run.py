@@ -126,7 +126,7 @@ def test_ctrl_c_in_a_cycle(repo: Repo, site: Start) -> None:
     result = repo.wait(process)
     assert result.code == 0, result
     assert "Traceback" not in result.err, result.err
-    assert repo.run("cycle").err.startswith("going on with cycle")
+    assert repo.run("cycle").err.startswith("resuming cycle")
     assert all(repo.outcomes(url) == ["new", "changed"] for url in repo.pages())
 
 

@@ -91,7 +91,7 @@ def test_help_keeps_the_lines_of_a_filter(repo: Repo) -> None:
 
 
 def test_help_says_what_arguments_are(repo: Repo) -> None:
-    assert "all of them by default" in " ".join(repo.run("config", "--help").out.split())
+    assert "Default: list all of them" in " ".join(repo.run("config", "--help").out.split())
 
 
 def test_version(repo: Repo) -> None:

@@ -67,7 +67,7 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
 
 def test_the_picture_of_the_demo_shows_a_whole_one_and_fetches_nothing() -> None:
     drawn = (DOCS / "images" / "demo.svg").read_text().replace("&#160;", " ")
-    assert "what changed on the first of them" in drawn
+    assert "diff of the first" in drawn
     assert "@font-face" not in drawn
 
 

@@ -927,7 +927,7 @@ def test_command_git_to_the_repository(repo: Repo, published: Work) -> None:
     assert told == {"pages": 2, "versions": 3, "refused": [], "remarks": {}}
     assert repo.states() == {BASE + "docs/": "live", BASE + "docs/a.html": "gone"}
     assert repo.found("second") == {BASE + "docs/"}
-    assert "took in 1 new pages" in repo.run("import", "git", published.folder, "--base-url", BASE).out
+    assert "imported 1 new pages" in repo.run("import", "git", published.folder, "--base-url", BASE).out
 
 
 def test_command_warc(repo: Repo, tmp_path: Path) -> None:

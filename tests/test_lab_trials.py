@@ -456,7 +456,7 @@ def test_a_chart_of_figures_that_nobody_has(tmp_path: Path) -> None:
         (["--policy", ""], ["no policy"]),
         (["--policy", "clairvoyant(x=1)"], ["clairvoyant"]),
         (["--policy", "random", "--cycle", "soon"], ["'soon'"]),
-        (["--policy", "random", "--cycle", "0d"], ["longer than nothing"]),
+        (["--policy", "random", "--cycle", "0d"], ["longer than 0 s"]),
         (["--policy", "random", "--budget", "-1"], ["budget", "-1"]),
         (["--policy", "random", "--budget", "nan"], ["budget"]),
         (["--policy", "random", "--budget", "inf"], ["budget"]),

@@ -1,18 +1,18 @@
-"""The errors that recrawl raises on purpose. Each is a sentence that says what to do.
+"""The exceptions of recrawl. Each message says what is wrong, the value, and what to do.
 
     RecrawlError
-    ├── UsageError            the command or a setting is wrong             exit code 2
-    │   ├── UnknownName       ... and here is the nearest right one
-    │   ├── NotKnown          a page, site or version that is not in this repository
-    │   └── BadArchive        a file given to the lab or to import cannot be used
-    ├── RepositoryError       the folder cannot be used as it is            exit code 1
-    │   ├── NoRepository      there is none here
-    │   ├── NewerRepository   it was made by a newer recrawl
-    │   └── Busy              another process holds it
-    ├── PolicyError           a policy broke its contract (a page twice, a page nobody knows)
-    └── Unreadable            a document that cannot or must not be parsed; costs that page only
+    ├── UsageError            an invalid command line, setting or argument  exit code 2
+    │   ├── UnknownName       an unknown name; suggests the nearest one
+    │   ├── NotKnown          a page, site or version not in this repository
+    │   └── BadArchive        an invalid file for the lab or for import
+    ├── RepositoryError       a repository that cannot be used             exit code 1
+    │   ├── NoRepository      no repository in this folder or above
+    │   ├── NewerRepository   written by a newer recrawl
+    │   └── RepositoryBusy    locked by another process
+    ├── PolicyError           a policy broke its protocol (a page twice, an unknown page)
+    └── Unreadable            a document that cannot be parsed; affects that page only
 
-What goes wrong with a page on the web is not an exception: it is a value, `recrawl.model.Failure`.
+A failed visit is not an exception but a value, `recrawl.model.Failure`.
 """
 
 from __future__ import annotations
@@ -22,60 +22,60 @@ from collections.abc import Iterable
 
 
 class RecrawlError(Exception):
-    """The root of the tree above."""
+    """The base class of all exceptions of recrawl."""
 
     exit_code = 1
 
 
 class UsageError(RecrawlError):
-    """The command line, a setting or an argument is wrong."""
+    """The command line, a setting or an argument is invalid."""
 
     exit_code = 2
 
 
 class UnknownName(UsageError):
-    """A name that is not in its list; says the nearest one that is.
+    """An unknown name; the message suggests the nearest known one.
 
     >>> str(UnknownName("policy", "round-robbin", ["random", "round-robin"]))
-    "there is no policy 'round-robbin'; did you mean 'round-robin'?"
+    "unknown policy 'round-robbin'; did you mean 'round-robin'?"
     >>> str(UnknownName("policy", "xyz", ["random", "round-robin"]))
-    "there is no policy 'xyz'; there are: random, round-robin"
+    "unknown policy 'xyz'; expected one of: random, round-robin"
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
-        hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(names)}"
-        super().__init__(f"there is no {kind} '{name}'; {hint}")
+        hint = f"did you mean '{near[0]}'?" if near else f"expected one of: {', '.join(names)}"
+        super().__init__(f"unknown {kind} '{name}'; {hint}")
 
 
 class NotKnown(UsageError):
-    """Something was asked for that is not in this repository."""
+    """A page, site or version is not in this repository."""
 
 
 class BadArchive(UsageError):
-    """A file that was to be imported or replayed is not what it should be."""
+    """A file to import or replay is invalid."""
 
 
 class RepositoryError(RecrawlError):
-    """The repository cannot be used as it is."""
+    """The repository cannot be used."""
 
 
 class NoRepository(RepositoryError):
-    """There is no repository in this folder or above it."""
+    """No repository in this folder or above it."""
 
 
 class NewerRepository(RepositoryError):
-    """The repository was made by a newer version of recrawl."""
+    """The repository was written by a newer version of recrawl."""
 
 
 class RepositoryBusy(RepositoryError):
-    """Another process is working on the repository."""
+    """Another process holds the lock of the repository."""
 
 
 class PolicyError(RecrawlError):
-    """A policy asked for something that the contract forbids."""
+    """A policy violated the policy protocol."""
 
 
 class Unreadable(RecrawlError):
-    """A document that cannot or must not be parsed."""
+    """A document cannot be parsed."""
