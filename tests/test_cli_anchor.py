@@ -144,8 +144,9 @@ def test_before_anything_was_visited_twice(repo: Repo) -> None:
     ("words", "says"),
     [
         (["--every", "never"], "no duration"),
-    assert "expected changes after 24 h" in shown
-    assert "recommended: n = 0, 1 page every 24 h; at depth 1, " in shown
+        (["--every", "0s"], "--every must be above 0 s"),
+        (["--per-minute", "-1"], "--per-minute 0 or more"),
+        (["elsewhere.example"], "not in this repository"),
         (["--auto"], "anchor SITE --auto"),
         (["--set", "http://elsewhere.example/x"], "not known"),
     ],
