@@ -26,7 +26,7 @@ def routes(context: Context) -> list[Route]:
     """/login and /logout."""
 
     def page(request: Request, message: str = "", status: int = 200) -> Response:
-        after = html.escape(_local_path(request.query_params.get("next", "/")))
+        after = html.escape(local_path(request.query_params.get("next", "/")))
         error = f'<p id="wrong" role="alert">{html.escape(message)}</p>' if message else ""
         invalid = ' aria-invalid="true" aria-describedby="wrong"' if message else ""
         text = _PAGE.format(csrf=csrf_token(request, context), next=after, message=error, invalid=invalid)
@@ -42,7 +42,7 @@ def routes(context: Context) -> list[Route]:
             context, request.scope["recrawl.wrong_tokens"], client, str(form.get("token"))
         ):
             return page(request, "Wrong access token.", 403)
-        response = RedirectResponse(_local_path(str(form.get("next", "/"))), 303)
+        response = RedirectResponse(local_path(str(form.get("next", "/"))), 303)
         response.headers["set-cookie"] = session_cookie(
             context, authenticated=True, secure=request.url.scheme == "https"
         )
@@ -63,10 +63,10 @@ def routes(context: Context) -> list[Route]:
     ]
 
 
-def _local_path(path: str) -> str:
+def local_path(path: str) -> str:
     """Return the path if it stays on this server, else "/".
 
-    >>> _local_path("/pages"), _local_path("//evil.example/"), _local_path("https://evil.example/")
+    >>> local_path("/pages"), local_path("//evil.example/"), local_path("https://evil.example/")
     ('/pages', '/', '/')
     """
     good = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()

@@ -1,14 +1,21 @@
-"""The dashboard: pages for people, made on the server, with a little script and none that is needed.
+"""The dashboard: HTML pages rendered on the server; they work without JavaScript.
 
-    views.py       what every page uses
-    render.py     templates and the words they know
-    charts.py     numbers as places on a canvas
-    forms.py      what people wrote, field by field
-    overview.py, sites.py, pages.py, streams.py, lab.py,
-    values.py, filters.py, alerting.py    the pages
+    views.py        what every page uses: repository, settings, templates, endpoints
+    render.py       the Jinja environment and its filters
+    page_cache.py   rendered pages, reused for up to a second
+    charts.py       chart geometry for the SVG templates
+    forms.py        form fields and their errors
+    overview.py     the start page
+    sites.py        the list of sites, and one site
+    pages.py        one page: versions, text, source, difference, outlook
+    lists.py        changes, search, visit reasons
+    lab.py          policy comparison
+    settings.py     sites, policy and limits
+    filters.py      noise filters
+    alerts.py       alert rules
 
-What is shown of the web is text: templates escape everything, nothing stored is ever sent as markup, and the
-Content-Security-Policy forbids any script but our own files.
+Stored content is shown as text only: templates escape everything, no stored markup is sent, and the
+Content-Security-Policy allows no script except the dashboard's own files.
 """
 
 from __future__ import annotations
@@ -43,9 +50,9 @@ _VIEWS: tuple[tuple[str, View], ...] = (
 )
 _ACTIONS: tuple[tuple[str, Action], ...] = (
     ("/scheduler", overview.control),
-    ("/lab", lab.begin),
-    ("/settings", settings.follow),
-    ("/settings/seeds/remove", settings.unfollow),
+    ("/lab", lab.start),
+    ("/settings", settings.add_seed),
+    ("/settings/seeds/remove", settings.remove_seed),
     ("/settings/policy", settings.set_policy),
     ("/settings/limits", settings.set_limits),
     ("/settings/noise", filters.add),
@@ -56,7 +63,7 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
 
 
 def routes(views: Views) -> list[BaseRoute]:
-    """All pages of the dashboard, for one repository."""
+    """Return the routes of the dashboard for one repository."""
     return [
         Mount("/static", StaticFiles(directory=STATIC)),
         *(Route(path, views.view(how), methods=["GET"]) for path, how in _VIEWS),

@@ -1,4 +1,4 @@
-"""Alerts: who is told of what, and what became of the last of them."""
+"""Settings: alert rules, and the latest alerts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from recrawl.serve.queries.sites import names
 from recrawl.settings import Alert
 
 _TEXTS = ("name", "target", "site", "path", "selector", "text", "digest", "secret")
-_SENT = 20
+_LATEST = 20
 _PATH = "/settings/alerts"
 
 
 def alerts(views: Views, request: Request) -> Response:
-    """The rules that there are, what they found last, and a form for another."""
+    """Show the rules, the latest alerts, and a form for a new rule."""
     return _alerts(views, request, Form({"target": "feed"}, (*_TEXTS, "least")), {"outcomes": []})
 
 
 def put(views: Views, request: Request, given: FormData) -> Response:
-    """Make a rule, or put another in the place of the one of that name."""
+    """Create a rule, or replace the one of the same name."""
     form = Form(given, (*_TEXTS, "least"))
     chosen = {
         "outcomes": [name for name in OUTCOMES if name in given.getlist("outcomes")],
@@ -39,7 +39,7 @@ def put(views: Views, request: Request, given: FormData) -> Response:
     rule = {name: form[name].strip() for name in _TEXTS}
     rule["secret"] = rule["secret"] or None  # type: ignore[assignment]
     share = form.real("least", most=100.0)
-    _complain(form, rule)
+    _check_fields(form, rule)
     if not form.errors:
         try:
             put_alert(views.context, {**rule, **chosen, "divergence": (share or 0.0) / 100})
@@ -51,14 +51,14 @@ def put(views: Views, request: Request, given: FormData) -> Response:
 
 
 def remove(views: Views, request: Request, given: FormData) -> Response:
-    """Take a rule away."""
+    """Delete a rule."""
     del request
     remove_alert(views.context, {"name": str(given.get("name", ""))})
     return redirect_saved(_PATH)
 
 
-def _complain(form: Form, rule: dict[str, Any]) -> None:
-    """Try each field by itself, so that a complaint stands next to the one it is about."""
+def _check_fields(form: Form, rule: dict[str, Any]) -> None:
+    """Check each field on its own, so that its error is shown next to it."""
     for name in _TEXTS:
         if name == "secret" or (not rule[name] and name not in ("name", "target")):
             continue
@@ -70,7 +70,7 @@ def _complain(form: Form, rule: dict[str, Any]) -> None:
 
 def _alerts(views: Views, request: Request, form: Form, chosen: dict[str, Any]) -> Response:
     with views.reading() as repository:
-        sent = newest_entries(repository.store.db, _SENT)
+        sent = newest_entries(repository.store.db, _LATEST)
         sites = names(repository.store.db)
     return show_settings(
         views,

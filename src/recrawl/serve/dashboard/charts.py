@@ -1,8 +1,6 @@
-"""Small charts as plain geometry: numbers in, places on a canvas out; templates turn them into SVG.
+"""Chart geometry: turns numbers into coordinates, which the templates render as SVG.
 
-Everything is laid out on the server, so a chart is there without script, prints, and costs microseconds. Colours are
-classes of the style sheet: nothing here knows of light and dark. Every chart carries the rows it was made of, which
-the templates offer as a table.
+Charts are laid out on the server, so they need no script. Colours are CSS classes, for light and dark themes.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ _STEPS = (1, 2, 2.5, 5, 10)
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A mark on an axis."""
+    """A tick on an axis."""
 
     at: float
     text: str
@@ -26,7 +24,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The canvas: where the axes are, and their marks."""
+    """The plot area and the ticks of its axes."""
 
     left: float
     right: float
@@ -40,18 +38,18 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """A line with the band in which it may lie, as SVG path data."""
+    """A line with its uncertainty band, as SVG path data."""
 
     frame: Frame
     line: str
     band: str
     dots: tuple[tuple[float, float, str], ...]
-    """x, y and what it says."""
+    """x, y, label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One part of a column."""
+    """One segment of a stacked column."""
 
     x: float
     y: float
@@ -63,17 +61,17 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Columns, each a stack of parts; `marks` are levels to compare them with."""
+    """Stacked columns; `marks` are reference levels."""
 
     frame: Frame
     bars: tuple[Bar, ...]
     marks: tuple[tuple[float, float, float, str], ...] = ()
-    """x from, x to, y and what it says."""
+    """Left x, right x, y, label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One square of a heat map."""
+    """One cell of a heat map."""
 
     x: float
     y: float
@@ -83,16 +81,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """Rows of squares; `labels` stand at their left."""
+    """A heat map; `labels` are left of the rows."""
 
     width: float
     height: float
     step: float
     size: float
-    """Width and height of a square with its margin."""
+    """Height of a cell with its margin; `step` is the width."""
     cells: tuple[Cell, ...]
     labels: tuple[tuple[float, str, str], ...]
-    """y, text, link."""
+    """y, label, link."""
     x: tuple[Tick, ...]
     left: float
 
@@ -108,7 +106,7 @@ def curve(
     top: float | None = None,
     percent: bool = True,
 ) -> LineChart:
-    """A line over time; `texts` say what each point is, `ticks` are written below the first and the last.
+    """Lay out a line over time. `texts` label the points; the first and last of `ticks` label the x axis.
 
     >>> drawn = curve([0, 1], [0.5, 1.0], [0.4, 0.9], [0.6, 1.0], texts=["a", "b"], ticks=["then", "now"], top=1.0)
     >>> drawn.line
@@ -136,7 +134,7 @@ def bars(
     percent: bool = False,
     labels: bool = False,
 ) -> Bars:
-    """Columns of stacked parts (kind, size). `marks` is a level for each column; `labels` writes all ticks.
+    """Lay out columns of stacked (kind, size). `marks` has a level per column; `labels` shows all ticks.
 
     >>> drawn = bars([[("new", 1.0), ("changed", 1.0)]], texts=["cycle 1"], ticks=["1"])
     >>> [(bar.kind, round(bar.height)) for bar in drawn.bars]
@@ -176,7 +174,7 @@ def heat(
     width: float = 1000.0,
     size: float = 18.0,
 ) -> Heat:
-    """Squares: each row is a label, its link, and (kind, text) for every column; an empty kind draws nothing."""
+    """Lay out a heat map: each row is a label, its link, and (kind, text) per column; an empty kind draws no cell."""
     columns = max((len(row) for _, _, row in rows), default=0)
     step = min(44.0, (width - left) / max(1, columns))
     cells: list[Cell] = []
@@ -189,10 +187,10 @@ def heat(
     return Heat(width, len(rows) * size + 24, round(step, 2), size, tuple(cells), tuple(labels), marks, left)
 
 
-def nice(most: float) -> float:
-    """The step between marks that gives about four of them, a round number.
+def tick_step(most: float) -> float:
+    """Return a round step that gives about four ticks.
 
-    >>> nice(1.0), nice(37), nice(0.08)
+    >>> tick_step(1.0), tick_step(37), tick_step(0.08)
     (0.25, 10.0, 0.02)
     """
     rough = max(most, 1e-12) / 4
@@ -201,7 +199,7 @@ def nice(most: float) -> float:
 
 
 def _framed(most: float, percent: bool) -> tuple[Frame, _Scale]:
-    step = nice(most)
+    step = tick_step(most)
     top = step * math.ceil(most / step - 1e-9)
     scale = _Scale(top)
     marks, level = [], 0.0
@@ -212,7 +210,7 @@ def _framed(most: float, percent: bool) -> tuple[Frame, _Scale]:
 
 
 class _Scale:
-    """Heights as places."""
+    """Maps values to y coordinates."""
 
     def __init__(self, top: float) -> None:
         self._top = top
@@ -240,7 +238,8 @@ def _path(points: object) -> str:
 
 
 def _short(value: float) -> str:
-    """
+    """Format a number with a unit prefix.
+
     >>> _short(1500), _short(2_000_000), _short(0.5)
     ('1.5k', '2M', '0.5')
     """

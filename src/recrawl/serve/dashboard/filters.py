@@ -1,4 +1,4 @@
-"""Noise filters: what does not count as change, tried on what was seen before it is kept."""
+"""Settings: noise filters, with a preview on recorded changes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _FIELDS = ("site", "selectors", "patterns", "do")
 
 
 def noise(views: Views, request: Request) -> Response:
-    """The filters that there are, and a form for another."""
+    """Show the filters, and a form for a new one."""
     return _noise(views, request, Form({}, _FIELDS))
 
 
 def add(views: Views, request: Request, given: FormData) -> Response:
-    """Try a filter, or keep it."""
+    """Preview a filter, or add it."""
     form = Form(given, _FIELDS)
     selectors, patterns = lines(form["selectors"]), lines(form["patterns"])
     if not selectors and not patterns:
-        form.errors["selectors"] = "name an element or a pattern"
+        form.errors["selectors"] = "give at least one selector or pattern"
     for name, part in (("selectors", Noise(selectors=selectors)), ("patterns", Noise(patterns=patterns))):
         try:
             part.check()
@@ -39,7 +39,9 @@ def add(views: Views, request: Request, given: FormData) -> Response:
             form.errors[name] = str(error)
     added = Filter(form["site"], selectors, patterns)
     preview = None
-    if not form.errors and (form["do"] != "save" or patterns):  # a pattern that takes for ever is not kept either
+    if not form.errors and (
+        form["do"] != "save" or patterns
+    ):  # adding also runs the preview, which rejects slow patterns
         preview = _preview(views, form, added)
     if not form.errors and form["do"] == "save":
         with WRITING:
@@ -47,24 +49,24 @@ def add(views: Views, request: Request, given: FormData) -> Response:
             if added not in before:
                 write_filters(views.context.settings_file, (*before, added))
                 return redirect_saved("/settings/noise")
-        form.errors["selectors"] = "this filter is there already"
+        form.errors["selectors"] = "this filter already exists"
     return _noise(views, request, form, preview)
 
 
 def remove(views: Views, request: Request, given: FormData) -> Response:
-    """Keep a filter no longer."""
+    """Delete a filter."""
     del request
     number = str(given.get("number", ""))
     with WRITING:
         before = views.settings().filters
         if not number.isdigit() or int(number) >= len(before):
-            raise UsageError("there is no such filter")
+            raise UsageError(f"there is no filter '{number}'")
         write_filters(views.context.settings_file, before[: int(number)] + before[int(number) + 1 :])
     return redirect_saved("/settings/noise")
 
 
 def _preview(views: Views, form: Form, added: Filter) -> dict[str, Any] | None:
-    """What the filter would have hidden."""
+    """Return what the filter would have hidden; None after an error."""
     try:
         return preview_filter(views.context.folder, added)
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""What people wrote into a form: read field by field, every mistake noted beside its field."""
+"""Form fields: parsing, and an error message per field."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from typing import TypeVar
 from recrawl.errors import UsageError
 from recrawl.repository.times import moment
 
-_LONGEST = 20_000
-"""Characters of one field."""
-Kind = TypeVar("Kind")
+_MAX_LENGTH = 20_000
+"""Characters per field."""
+Value = TypeVar("Value")
 
 
 class Errors(dict[str, str]):
-    """What is wrong, by field; a field that is right has nothing to say."""
+    """Error messages by field; an empty string for a valid field."""
 
     def __missing__(self, name: str) -> str:
         return ""
 
 
 class Form:
-    """The fields of a form as they were written, and what is wrong with them.
+    """The fields of a form as submitted, and their errors.
 
     >>> form = Form({"least": "ten"}, ("least", "path"))
     >>> form.real("least", most=100), form.errors, form["path"]
-    (None, {'least': 'this is no number'}, '')
+    (None, {'least': "invalid number 'ten'"}, '')
     """
 
     def __init__(self, given: Mapping[str, object], names: Iterable[str]) -> None:
         self.values = {name: _text(given.get(name)) for name in names}
         self.errors: dict[str, str] = Errors()
         for name, value in self.values.items():
-            if len(value) > _LONGEST:
-                self.values[name] = value[:_LONGEST]
-                self.errors[name] = f"this is longer than {_LONGEST:,} characters"
+            if len(value) > _MAX_LENGTH:
+                self.values[name] = value[:_MAX_LENGTH]
+                self.errors[name] = f"longer than {_MAX_LENGTH:,} characters"
 
     def __getitem__(self, name: str) -> str:
         return self.values[name]
 
-    def read(self, name: str, how: Callable[[str], Kind], *, empty: bool = False) -> Kind | None:
-        """A field as something else; None when it is wrong, or empty where that says nothing."""
+    def read(self, name: str, how: Callable[[str], Value], *, empty: bool = False) -> Value | None:
+        """Parse a field with `how`; return None if it is invalid, or empty while `empty` is false."""
         if not empty and not self.values[name].strip():
             return None
         try:
@@ -51,31 +51,31 @@ class Form:
             return None
 
     def moment(self, name: str, now: float) -> float | None:
-        """A point in time."""
+        """Parse a time."""
         return self.read(name, lambda text: moment(text, now))
 
     def number(self, name: str, *, least: int = 0, most: int) -> int | None:
-        """A whole number."""
+        """Parse an integer."""
 
         def whole(text: str) -> int:
             if not text.lstrip("-").isdigit():
-                raise UsageError("this is no whole number")
+                raise UsageError(f"invalid integer '{text}'")
             if not least <= int(text) <= most:
-                raise UsageError(f"this must be from {least:,} to {most:,}")
+                raise UsageError(f"must be from {least:,} to {most:,}")
             return int(text)
 
         return self.read(name, whole)
 
     def real(self, name: str, *, least: float = 0.0, most: float) -> float | None:
-        """A number."""
+        """Parse a number."""
 
         def real(text: str) -> float:
             try:
                 value = float(text)
             except ValueError:
-                raise UsageError("this is no number") from None
+                raise UsageError(f"invalid number '{text}'") from None
             if not math.isfinite(value) or not least <= value <= most:
-                raise UsageError(f"this must be from {least:g} to {most:g}")
+                raise UsageError(f"must be from {least:g} to {most:g}")
             return value
 
         return self.read(name, real)

@@ -1,4 +1,4 @@
-"""The lab: what another policy or budget would have found, from this repository's own history."""
+"""Lab: compares policies and budgets by replaying this repository's history."""
 
 from __future__ import annotations
 
@@ -21,76 +21,77 @@ from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.job_specs import COMPARISON, comparison
 from recrawl.serve.jobs.queue import Job
 
-_BEST = "clairvoyant"
-"""Not a policy that can be used, but the most that any could find."""
-_MOST_POLICIES = 8
-_MOST_BUDGETS = 4
-_JOB = "/lab/state"
+_UPPER_BOUND = "clairvoyant"
+"""Not a usable policy, but the upper bound for all policies."""
+_MAX_POLICIES = 8
+_MAX_BUDGETS = 4
+_STATE_PATH = "/lab/state"
 
 
 def lab(views: Views, request: Request) -> Response:
-    """The form, and what the last comparison came to."""
+    """Show the form, and the result of the last comparison."""
     values = views.settings()
     last = views.jobs.last(COMPARISON)
     if last is not None:
         chosen = last.request["policies"]
         given = {"budget": ", ".join(f"{value:g}" for value in last.request["budgets"]), "cycle": last.request["cycle"]}
     else:
-        chosen = list(dict.fromkeys([make_policy(values["policy"]).name, "round-robin", _BEST]))
-        chosen = [name for name in chosen if name in POLICIES]
+        chosen = list(dict.fromkeys([make_policy(values["policy"]).name, "round-robin", _UPPER_BOUND]))
+        chosen = [name for name in chosen if name in _names()]
         given = {"budget": f"{values['budget']:g}, {values['budget'] * 2:g}", "cycle": "1d"}
     return _show(views, request, Form(given, ("budget", "cycle")), chosen, last)
 
 
-def begin(views: Views, request: Request, given: FormData) -> Response:
-    """Begin a comparison."""
+def start(views: Views, request: Request, given: FormData) -> Response:
+    """Start a comparison."""
     form = Form(given, ("budget", "cycle"))
-    chosen = [str(name) for name in given.getlist("policy")][: _MOST_POLICIES + 1]
+    chosen = [str(name) for name in given.getlist("policy")][: _MAX_POLICIES + 1]
     if not chosen:
-        form.errors["policy"] = "choose at least one"
-    elif len(chosen) > _MOST_POLICIES:
-        form.errors["policy"] = f"choose at most {_MOST_POLICIES}"
+        form.errors["policy"] = "select at least one policy"
+    elif len(chosen) > _MAX_POLICIES:
+        form.errors["policy"] = f"select at most {_MAX_POLICIES} policies"
     elif unknown := [name for name in chosen if name not in _names()]:
-        form.errors["policy"] = f"there is no policy '{unknown[0]}'"
+        form.errors["policy"] = f"unknown policy '{unknown[0]}'"
     budgets = form.read("budget", _budgets)
     if budgets is None and not form.errors["budget"]:
-        form.errors["budget"] = "say how many visits a cycle has"
+        form.errors["budget"] = "give the visits per cycle"
     length = form.read("cycle", duration)
     if not form.errors["cycle"] and not length:
-        form.errors["cycle"] = "say how long a cycle is: 6h, 1d, 2w"
+        form.errors["cycle"] = "give the cycle length: 6h, 1d, 2w"
     if not form.errors and budgets:
         if views.jobs.start(comparison(views.context.folder, chosen, budgets, form["cycle"].strip())):
             return RedirectResponse("/lab", 303)
-        form.errors["policy"] = "another job is under way: wait for it"
+        form.errors["policy"] = "another job is running; wait until it ends"
     return _show(views, request, form, chosen, views.jobs.last(COMPARISON))
 
 
 def state(views: Views, request: Request) -> Response:
-    """How far it has come, for the script of the page."""
+    """Return the progress of the comparison as JSON, for the page's script."""
     del request
     last = views.jobs.last(COMPARISON)
     return JSONResponse({"state": last.state if last else "none", "told": last.message if last else ""})
 
 
 def _names() -> list[str]:
-    return [*sorted(POLICIES), _BEST]
+    return [*sorted(POLICIES), _UPPER_BOUND]
 
 
 def _budgets(text: str) -> tuple[float, ...]:
-    """
+    """Parse comma-separated budgets.
+
     >>> _budgets("0.1, 200")
     (0.1, 200.0)
     """
     try:
         values = tuple(float(part) for part in text.replace(";", ",").split(",") if part.strip())
     except ValueError:
-        raise UsageError("write numbers with commas between: 0.1, 200") from None
+        raise UsageError(f"invalid budgets '{text}'; use numbers separated by commas: 0.1, 200") from None
     if (
         not values
-        or len(values) > _MOST_BUDGETS
+        or len(values) > _MAX_BUDGETS
         or not all(0 < value <= 1e9 and math.isfinite(value) for value in values)
     ):
-        raise UsageError(f"one to {_MOST_BUDGETS} numbers over zero")
+        raise UsageError(f"use 1 to {_MAX_BUDGETS} numbers greater than 0")
     return tuple(dict.fromkeys(values))
 
 
@@ -98,7 +99,7 @@ def _show(views: Views, request: Request, form: Form, chosen: Sequence[str], las
     rows = list(last.result or ()) if last else []
     job = None
     if last is not None:
-        job = {"running": last.state == "running", "told": last.message, "error": last.error, "address": _JOB}
+        job = {"running": last.state == "running", "message": last.message, "error": last.error, "path": _STATE_PATH}
     return views.show(
         request,
         "lab.html",
@@ -115,14 +116,16 @@ def _show(views: Views, request: Request, form: Form, chosen: Sequence[str], las
 
 def _chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
     if not rows:
-        return {"chart": None, "said": "", "told": ""}
-    texts = [f"{row['policy']}, {row['budget']:,} a cycle: {percent(row['recall'])} of all changes" for row in rows]
-    columns = [[("new" if row["policy"] == _BEST else "changed", row["recall"] or 0.0)] for row in rows]
+        return {"chart": None, "summary": "", "best": ""}
+    texts = [f"{row['policy']}, {row['budget']:,} per cycle: {percent(row['recall'])} of all changes" for row in rows]
+    columns = [[("new" if row["policy"] == _UPPER_BOUND else "changed", row["recall"] or 0.0)] for row in rows]
     ticks = [f"{row['policy'][:10]}" for row in rows]
     chart = charts.bars(columns, texts=texts, ticks=ticks, percent=True, labels=len(rows) <= 6)
-    best = max((row for row in rows if row["policy"] != _BEST), key=lambda row: row["recall"] or 0.0, default=rows[0])
-    told = (
-        f"{best['policy']} would have found most: {percent(best['recall'])} of all changes, "
-        f"with {count(best['budget'], 'visit')} a cycle."
+    best = max(
+        (row for row in rows if row["policy"] != _UPPER_BOUND), key=lambda row: row["recall"] or 0.0, default=rows[0]
     )
-    return {"chart": chart, "said": "; ".join(texts) + ".", "told": told}
+    sentence = (
+        f"{best['policy']} found most: {percent(best['recall'])} of all changes, "
+        f"with {count(best['budget'], 'visit')} per cycle."
+    )
+    return {"chart": chart, "summary": "; ".join(texts) + ".", "best": sentence}

@@ -1,4 +1,4 @@
-"""Changes, search, and why a page was not visited: lists and forms that only ask."""
+"""Changes, search and visit reasons."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from recrawl.serve.jobs import subprocess_queries
 from recrawl.serve.queries import changes as reading
 from recrawl.serve.queries.sites import names
 
-_FED = 50
+_FEED_ENTRIES = 50
 _HITS = 20
-_MOST_HITS = 1000
+_MAX_OFFSET = 1000
 
 
 def changes(views: Views, request: Request) -> Response:
-    """The stream of updates."""
-    form, wanted = _wanted(views, request)
+    """Show the stream of updates."""
+    form, filters = _filters(views, request)
     after = form.read("after", reading.Cursor.read)
     with views.reading() as repository:
-        found = reading.changes(repository.store.db, wanted, after=after) if not form.errors else None
+        found = reading.changes(repository.store.db, filters, after=after) if not form.errors else None
         sites = names(repository.store.db)
     given = {name: form[name] for name in form.values if form[name] and name != "after"}
     older = f"?{urlencode({**given, 'after': str(found.older)})}" if found and found.older else ""
@@ -47,13 +47,13 @@ def changes(views: Views, request: Request) -> Response:
 
 
 def feed(views: Views, request: Request) -> Response:
-    """The same as an Atom feed, through the same filters."""
-    form, wanted = _wanted(views, request)
+    """Return the updates as an Atom feed, with the same filters."""
+    form, filters = _filters(views, request)
     if form.errors:
         name, text = next(iter(form.errors.items()))
         raise UsageError(f"{name}: {text}")
     with views.reading() as repository:
-        found = reading.changes(repository.store.db, wanted, limit=_FED)
+        found = reading.changes(repository.store.db, filters, limit=_FEED_ENTRIES)
     rows = [{**row, "title": _printable(row["title"] or row["url"])} for row in found.rows]
     root = str(request.base_url).rstrip("/")
     updated = rows[0]["at"] if rows else views.now()
@@ -61,8 +61,8 @@ def feed(views: Views, request: Request) -> Response:
     return Response(text, media_type="application/atom+xml")
 
 
-def _wanted(views: Views, request: Request) -> tuple[Form, reading.Filters]:
-    """The filters that a form asks for."""
+def _filters(views: Views, request: Request) -> tuple[Form, reading.Filters]:
+    """Parse the filters of a request."""
     form = Form(request.query_params, ("site", "path", "since", "until", "least", "what", "significant", "after"))
     now = views.now()
     return form, reading.Filters(
@@ -77,20 +77,20 @@ def _wanted(views: Views, request: Request) -> tuple[Form, reading.Filters]:
 
 
 def _printable(text: str) -> str:
-    """Text that XML can hold.
+    """Replace characters that XML forbids.
 
     >>> _printable("a\\x00b")
     'a b'
     """
-    return "".join(sign if sign.isprintable() else " " for sign in text)
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def search_page(views: Views, request: Request) -> Response:
-    """Full text, with snippets."""
+    """Show full-text search results with snippets."""
     form = Form(request.query_params, ("q", "site", "since", "until", "from"))
     now = views.now()
     since, until = form.moment("since", now), form.moment("until", now)
-    begin = form.number("from", most=_MOST_HITS) or 0
+    offset = form.number("from", most=_MAX_OFFSET) or 0
     hits = []
     with views.reading() as repository:
         sites = names(repository.store.db)
@@ -102,7 +102,7 @@ def search_page(views: Views, request: Request) -> Response:
                     views.noise(),
                     limit=_HITS + 1,
                     site=form["site"],
-                    offset=begin,
+                    offset=offset,
                     since=since,
                     until=until,
                 )
@@ -114,8 +114,8 @@ def search_page(views: Views, request: Request) -> Response:
         "search.html",
         status=400 if form.errors else 200,
         hits=hits[:_HITS],
-        older=f"?{urlencode({**given, 'from': begin + _HITS})}" if len(hits) > _HITS else "",
-        newer=f"?{urlencode({**given, 'from': max(0, begin - _HITS)})}" if begin else "",
+        older=f"?{urlencode({**given, 'from': offset + _HITS})}" if len(hits) > _HITS else "",
+        newer=f"?{urlencode({**given, 'from': max(0, offset - _HITS)})}" if offset else "",
         form=form.values,
         errors=form.errors,
         sites=sites,
@@ -123,7 +123,7 @@ def search_page(views: Views, request: Request) -> Response:
 
 
 def why(views: Views, request: Request) -> Response:
-    """Why a page is, or is not, visited."""
+    """Explain why a page is visited or not."""
     form = Form(request.query_params, ("url",))
     sentences: list[str] = []
     with views.reading() as repository:

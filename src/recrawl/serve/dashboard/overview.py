@@ -1,4 +1,4 @@
-"""The first page: how fresh the repository is, what the last cycles found and cost, and what happens now."""
+"""The start page: freshness, results and cost of the last cycles, live activity."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _CYCLES = 40
 _SITES = 8
 _LATEST = 6
 
-Told = dict[str, Any]
-_NOTHING: Told = {"chart": None, "rows": [], "said": ""}
+Values = dict[str, Any]
+"""Variables for a template."""
+_NO_CHART: Values = {"chart": None, "rows": [], "summary": ""}
 
 
 def overview(views: Views, request: Request) -> Response:
-    """Everything at a glance; asks summaries only, so it is as quick with a million pages as with ten."""
+    """Show the start page; it reads summary tables only, so its cost does not depend on the number of pages."""
     now = views.now()
     with views.reading() as repository:
         db = repository.store.db
@@ -60,7 +61,7 @@ def overview(views: Views, request: Request) -> Response:
 
 
 def control(views: Views, request: Request, given: FormData) -> Response:
-    """Pause, go on, or take a turn at once."""
+    """Pause or resume the scheduler, or start a cycle."""
     del request
     scheduler = views.context.scheduler
     match given.get("do"):
@@ -71,11 +72,11 @@ def control(views: Views, request: Request, given: FormData) -> Response:
         case "run":
             scheduler.run_now()
         case _:
-            raise UsageError("the scheduler can pause, resume or run")
+            raise UsageError(f"unknown action '{given.get('do')}'; use pause, resume or run")
     return RedirectResponse("/", 303)
 
 
-def _now(whole: reading.Whole, cycles: Sequence[Figures], now: float) -> Told:
+def _now(whole: reading.Whole, cycles: Sequence[Figures], now: float) -> Values:
     last = cycles[-1] if cycles else None
     answered = last.visits - last.failed if last else 0
     return {
@@ -95,25 +96,25 @@ def _now(whole: reading.Whole, cycles: Sequence[Figures], now: float) -> Told:
 
 def _lead(whole: reading.Whole | None, status: SchedulerStatus, now: float) -> str:
     if whole is None:
-        return "There is nothing to show yet."
+        return "No pages yet."
     return f"{count(whole.pages, 'page')} on {count(whole.sites, 'site')}. {_state(status, now)}"
 
 
 def _state(status: SchedulerStatus, now: float) -> str:
-    """What the scheduler does."""
+    """Describe the state of the scheduler."""
     if status.running:
-        return "A cycle is under way."
+        return "A cycle is running."
     if status.error:
         return f"The last cycle failed: {status.error}."
     if not status.enabled:
-        return "Cycles are not run by the clock."
+        return "Scheduled cycles are disabled."
     if status.paused:
         return "The scheduler is paused."
-    return "" if status.due is None else f"The next cycle begins in {span(max(0.0, status.due - now))}."
+    return "" if status.due is None else f"The next cycle starts in {span(max(0.0, status.due - now))}."
 
 
 def _controls(status: SchedulerStatus) -> list[tuple[str, str]]:
-    """What can be asked of the scheduler just now."""
+    """Return the scheduler actions available now: (action, label)."""
     found = [] if status.running else [("run", "Run a cycle now")]
     if status.enabled or status.running:
         found.append(("resume", "Resume") if status.paused else ("pause", "Pause"))
@@ -124,22 +125,22 @@ def _days(cycles: Sequence[Figures]) -> list[str]:
     return [stamp(row.started)[:10] for row in cycles]
 
 
-def _fresh(cycles: Sequence[Figures]) -> Told:
+def _fresh(cycles: Sequence[Figures]) -> Values:
     rows = [row for row in cycles if row.fresh is not None]
     if not rows:
-        return _NOTHING
+        return _NO_CHART
     parts = [(row.fresh or 0.0, row.low or 0.0, row.high or 0.0) for row in rows]
     fresh, low, high = (list(column) for column in zip(*parts, strict=True))
     texts = [f"{stamp(row.started)}: {percent(row.fresh)}" for row in rows]
     chart = charts.curve([row.started for row in rows], fresh, low, high, texts=texts, ticks=_days(rows), top=1.0)
-    said = f"From {percent(fresh[0])} to {percent(fresh[-1])} over {count(len(rows), 'cycle')}."
+    summary = f"From {percent(fresh[0])} to {percent(fresh[-1])} over {count(len(rows), 'cycle')}."
     table = [(stamp(row.started), percent(row.fresh), percent(row.low), percent(row.high)) for row in rows]
-    return {"chart": chart, "said": said, "rows": table}
+    return {"chart": chart, "summary": summary, "rows": table}
 
 
-def _found(cycles: Sequence[Figures]) -> Told:
+def _found(cycles: Sequence[Figures]) -> Values:
     if not cycles:
-        return _NOTHING
+        return _NO_CHART
     columns = [[("changed", row.changed), ("new", row.new), ("gone", row.gone)] for row in cycles]
     texts = [
         f"{stamp(row.started)}: {row.changed:,} changed, {row.new:,} new, {row.gone:,} gone; "
@@ -148,17 +149,17 @@ def _found(cycles: Sequence[Figures]) -> Told:
     ]
     chart = charts.bars(columns, texts=texts, ticks=_days(cycles), marks=[row.expected for row in cycles])
     total = sum(row.found for row in cycles)
-    said = f"{count(total, 'update')} in {count(len(cycles), 'cycle')}."
+    summary = f"{count(total, 'update')} in {count(len(cycles), 'cycle')}."
     table = [
         (stamp(row.started), *(number(value) for value in (row.changed, row.new, row.gone)), number(row.expected))
         for row in cycles
     ]
-    return {"chart": chart, "said": said, "rows": table}
+    return {"chart": chart, "summary": summary, "rows": table}
 
 
-def _spent(cycles: Sequence[Figures]) -> Told:
+def _spent(cycles: Sequence[Figures]) -> Values:
     if not cycles:
-        return _NOTHING
+        return _NO_CHART
     columns = [[("changed", row.found), ("unchanged", row.unchanged), ("failed", row.failed)] for row in cycles]
     texts = [
         f"{stamp(row.started)}: {row.visits:,} visits, {row.found:,} updates, {row.failed:,} failed, "
@@ -166,7 +167,8 @@ def _spent(cycles: Sequence[Figures]) -> Told:
         for row in cycles
     ]
     chart = charts.bars(columns, texts=texts, ticks=_days(cycles))
-    said = f"{count(sum(row.visits for row in cycles), 'visit')}, {size(sum(row.received for row in cycles))} received."
+    received = size(sum(row.received for row in cycles))
+    summary = f"{count(sum(row.visits for row in cycles), 'visit')}, {received} received."
     table = [
         (
             stamp(row.started),
@@ -175,15 +177,15 @@ def _spent(cycles: Sequence[Figures]) -> Told:
         )
         for row in cycles
     ]
-    return {"chart": chart, "said": said, "rows": table}
+    return {"chart": chart, "summary": summary, "rows": table}
 
 
-def _ages(ages: Sequence[tuple[str, int]]) -> Told:
+def _ages(ages: Sequence[tuple[str, int]]) -> Values:
     if not sum(pages for _, pages in ages):
-        return _NOTHING
+        return _NO_CHART
     texts = [f"{name}: {count(pages, 'page')}" for name, pages in ages]
     columns = [[("plain", float(pages))] for _, pages in ages]
     chart = charts.bars(columns, texts=texts, ticks=[name for name, _ in ages], labels=True)
     most = max(ages, key=lambda row: row[1])
-    said = f"As of the last cycle's end, most pages, {most[1]:,}, are in the class up to {most[0]}."
-    return {"chart": chart, "said": said, "rows": [(name, number(pages)) for name, pages in ages]}
+    summary = f"At the end of the last cycle, most pages ({most[1]:,}) are in the class up to {most[0]}."
+    return {"chart": chart, "summary": summary, "rows": [(name, number(pages)) for name, pages in ages]}

@@ -1,4 +1,4 @@
-"""One page: what is known of it, its versions as text, source and difference, and what is to be expected of it."""
+"""One page: facts, versions as text, source and difference, and the outlook."""
 
 from __future__ import annotations
 
@@ -28,146 +28,148 @@ _TABS = (("", "Overview"), ("/text", "Text"), ("/source", "Source"), ("/diff", "
 
 
 def page(views: Views, request: Request) -> Response:
-    """What is known, how much changed, the versions and the last visits."""
+    """Show the facts, the size of changes, the versions and the last visits."""
     with views.reading() as repository:
         db = repository.store.db
-        told = reading.page(db, request.path_params["page"])
-        versions = reading.versions(db, told["id"])
-        visits = questions.visits(db, told["id"], limit=_VISITS)
+        found = reading.page(db, request.path_params["page"])
+        versions = reading.versions(db, found["id"])
+        visits = questions.visits(db, found["id"], limit=_VISITS)
     return _show(
         views,
         request,
         "page.html",
-        told,
+        found,
         "",
-        facts=_facts(told, versions, views.now()),
+        facts=_facts(found, versions, views.now()),
         divergence=_divergence(versions),
-        versions=[_line(row, k + 1 < len(versions)) for k, row in enumerate(versions)],
+        versions=[_timeline_entry(row, k + 1 < len(versions)) for k, row in enumerate(versions)],
         cut=len(versions) == reading.MOST_VERSIONS,
         visits=visits,
     )
 
 
 def text(views: Views, request: Request) -> Response:
-    """A version as text."""
+    """Show a version as text."""
     with views.reading() as repository:
-        told, version = _version(repository, request)
-        found = reading.text_of(repository, version, views.noise()(origin(told["url"])))
-    return _show(views, request, "text.html", told, "/text", version=version, text=found)
+        found, version = _version(repository, request)
+        shown = reading.text_of(repository, version, views.noise()(origin(found["url"])))
+    return _show(views, request, "text.html", found, "/text", version=version, text=shown)
 
 
 def source(views: Views, request: Request) -> Response:
-    """A version as it was stored."""
+    """Show the stored source of a version."""
     with views.reading() as repository:
-        told, version = _version(repository, request)
-        found, headers = reading.source_of(repository, version)
-    return _show(views, request, "source.html", told, "/source", version=version, text=found, headers=headers)
+        found, version = _version(repository, request)
+        shown, headers = reading.source_of(repository, version)
+    return _show(views, request, "source.html", found, "/source", version=version, text=shown, headers=headers)
 
 
 def difference(views: Views, request: Request) -> Response:
-    """What lies between two versions: the last change unless others are named."""
+    """Show the difference between two versions; by default the last change."""
     form = Form(request.query_params, ("old", "new", "view"))
     with views.reading() as repository:
         db = repository.store.db
-        told = reading.page(db, request.path_params["page"])
-        new = reading.version(db, told["id"], _number(form, "new"))
-        wanted = _number(form, "old")
+        found = reading.page(db, request.path_params["page"])
+        new = reading.version(db, found["id"], _number(form, "new"))
+        number = _number(form, "old")
         old = (
-            reading.version_before(db, told["id"], new.id)
-            if wanted is None
-            else reading.version(db, told["id"], wanted)
+            reading.version_before(db, found["id"], new.id)
+            if number is None
+            else reading.version(db, found["id"], number)
         )
         old = new if old is None else old
-        found = reading.difference(repository, old, new, views.noise()(origin(told["url"])))
-        versions = reading.versions(db, told["id"])
+        shown = reading.difference(repository, old, new, views.noise()(origin(found["url"])))
+        versions = reading.versions(db, found["id"])
     side = form["view"] == "side"
     return _show(
         views,
         request,
         "diff.html",
-        told,
+        found,
         "/diff",
         old=old,
         new=new,
         versions=versions,
-        difference=found,
+        difference=shown,
         view="side" if side else "inline",
     )
 
 
 def outlook(views: Views, request: Request) -> Response:
-    """How likely it has changed by now, by what other pages, and what the next cycle would do with it."""
+    """Show the change probability, related pages, and whether the next cycle would visit the page."""
     with views.reading() as repository:
-        told = reading.page(repository.store.db, request.path_params["page"])
-    found = subprocess_queries.predict(views.context, told)
-    why, _ = subprocess_queries.why(views.context, told)
-    relatives = [{"page": row["page"], "url": row["url"], "text": about_relative(row)} for row in found["relatives"]]
+        found = reading.page(repository.store.db, request.path_params["page"])
+    prediction = subprocess_queries.predict(views.context, found)
+    why, _ = subprocess_queries.why(views.context, found)
+    relatives = [
+        {"page": row["page"], "url": row["url"], "text": about_relative(row)} for row in prediction["relatives"]
+    ]
     return _show(
         views,
         request,
         "outlook.html",
-        told,
+        found,
         "/outlook",
-        chance=found["probability"],
-        sentences=sentences(found),
+        probability=prediction["probability"],
+        sentences=sentences(prediction),
         relatives=relatives,
         why=why,
     )
 
 
 def _version(repository: Storage, request: Request) -> tuple[dict[str, Any], VersionRow]:
-    """The page that the address names, and the version: the newest unless another is asked for."""
+    """Return the requested page and version; by default the newest version."""
     form = Form(request.query_params, ("version",))
-    told = reading.page(repository.store.db, request.path_params["page"])
-    return told, reading.version(repository.store.db, told["id"], _number(form, "version"))
+    found = reading.page(repository.store.db, request.path_params["page"])
+    return found, reading.version(repository.store.db, found["id"], _number(form, "version"))
 
 
 def _number(form: Form, name: str) -> int | None:
-    """The number of a version, None when none is named."""
+    """Return the version number in a field; None if it is empty."""
     found = form.number(name, most=reading.LARGEST)
     if form.errors[name]:
-        raise NotKnown("this page has no such version")
+        raise NotKnown(f"this page has no version '{form[name]}'")
     return found
 
 
-def _show(views: Views, request: Request, template: str, told: dict[str, Any], tab: str, **values: Any) -> Response:
-    tabs = [(f"/pages/{told['id']}{path}", name, path == tab) for path, name in _TABS]
-    return views.show(request, template, page=told, tabs=tabs, **values)
+def _show(views: Views, request: Request, template: str, found: dict[str, Any], tab: str, **values: Any) -> Response:
+    tabs = [(f"/pages/{found['id']}{path}", name, path == tab) for path, name in _TABS]
+    return views.show(request, template, page=found, tabs=tabs, **values)
 
 
-def _facts(told: dict[str, Any], versions: list[VersionRow], now: float) -> list[tuple[str, str]]:
-    seen = told["last_visit"]
-    changed = max(0, told["changes"] - 1)
+def _facts(found: dict[str, Any], versions: list[VersionRow], now: float) -> list[tuple[str, str]]:
+    last = found["last_visit"]
+    changed = max(0, found["changes"] - 1)
     return [
-        ("Visits", f"{told['visits']:,}, of which {changed:,} found a change"),
-        ("Last looked at", "never" if seen is None else f"{stamp(seen)}, {span(max(0.0, now - seen))} ago"),
-        ("Last changed", stamp(told["last_change"])),
-        ("Found", f"{stamp(told['found'])}, {count(told['depth'], 'link')} from where the crawl began"),
-        ("In a sitemap", "yes" if told["listed"] else "no"),
-        ("Size", size(told["size"])),
-        ("Kind", (versions[0].mime if versions else "") or "not known"),
-        ("Failures in a row", str(told["failures"])),
+        ("Visits", f"{found['visits']:,} ({changed:,} found a change)"),
+        ("Last visit", "never" if last is None else f"{stamp(last)}, {span(max(0.0, now - last))} ago"),
+        ("Last changed", stamp(found["last_change"])),
+        ("Discovered", f"{stamp(found['found'])}, {count(found['depth'], 'link')} from the seed"),
+        ("In a sitemap", "yes" if found["listed"] else "no"),
+        ("Size", size(found["size"])),
+        ("Media type", (versions[0].mime if versions else "") or "not known"),
+        ("Consecutive failures", str(found["failures"])),
     ]
 
 
 def _divergence(versions: list[VersionRow]) -> dict[str, Any]:
-    """How much each change replaced, oldest first."""
+    """Return the chart of the share of words that each change replaced, oldest first."""
     rows = [row for row in reversed(versions) if row.changed and row.divergence is not None][-_BARS:]
     if not rows:
         return {"chart": None}
     texts = [f"{stamp(row.at)}: {percent(row.divergence)}" for row in rows]
     columns = [[("changed" if row.significant else "plain", row.divergence or 0.0)] for row in rows]
     chart = charts.bars(columns, texts=texts, ticks=[stamp(row.at)[:10] for row in rows], percent=True)
-    said = f"{count(len(rows), 'change')}, the last of which replaced {percent(rows[-1].divergence)} of the words."
-    return {"chart": chart, "said": said, "rows": [(stamp(row.at), percent(row.divergence)) for row in rows]}
+    summary = f"{count(len(rows), 'change')}; the last one replaced {percent(rows[-1].divergence)} of the words."
+    return {"chart": chart, "summary": summary, "rows": [(stamp(row.at), percent(row.divergence)) for row in rows]}
 
 
-def _line(row: VersionRow, before: bool) -> dict[str, Any]:
-    """A version in the timeline."""
+def _timeline_entry(row: VersionRow, before: bool) -> dict[str, Any]:
+    """Return a version as an entry of the timeline; `before` if an earlier version is listed."""
     kind = "changed" if before else "new"
     parts = [size(row.size)]
     if before and row.divergence is not None:
         parts.append(f"{percent(row.divergence)} of the words{', significant' if row.significant else ''}")
     if row.new_links:
         parts.append(count(row.new_links, "new link"))
-    return {"id": row.id, "at": row.at, "kind": kind, "before": before, "said": ", ".join(parts)}
+    return {"id": row.id, "at": row.at, "kind": kind, "before": before, "summary": ", ".join(parts)}

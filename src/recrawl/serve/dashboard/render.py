@@ -1,4 +1,4 @@
-"""Templates: one environment, everything escaped, and the few words that templates know beside Jinja's own."""
+"""The Jinja environment: templates with autoescaping, and their filters."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 import jinja2
 
+from recrawl.columns import DAY
 from recrawl.record.index import Hit
 from recrawl.repository.times import iso, span, stamp
 from recrawl.serve.queries.pages import side_by_side, stretches
 
 _HEAT = (0.02, 0.1, 0.25, 0.5)
-"""Shares of changed visits at which the colour of a page grows one step darker."""
+"""Shares of changed visits at which the colour becomes one step darker."""
 
 
 def environment(now: Callable[[], float]) -> jinja2.Environment:
-    """Templates of this package; times are told from `now` on."""
+    """Return the environment; relative times are computed from `now`."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("recrawl.serve.dashboard"),
         autoescape=True,
@@ -44,7 +45,8 @@ def environment(now: Callable[[], float]) -> jinja2.Environment:
 
 
 def ago(at: float, now: float) -> str:
-    """
+    """Format a time relative to now.
+
     >>> ago(100.0, 160.0), ago(100.0, 100.0), ago(100.0, 40.0)
     ('60 s ago', 'just now', 'in 60 s')
     """
@@ -55,7 +57,8 @@ def ago(at: float, now: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """
+    """Format a number; "-" for None.
+
     >>> number(12345), number(2.34), number(None)
     ('12,345', '2.3', '-')
     """
@@ -65,7 +68,8 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """
+    """Format a share as a percentage.
+
     >>> percent(0.123), percent(0.001), percent(0.9996), percent(1.0), percent(None)
     ('12\xa0%', '0.1\xa0%', '>\xa099.9\xa0%', '100\xa0%', '-')
     """
@@ -77,7 +81,8 @@ def percent(share: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """
+    """Format a number of bytes.
+
     >>> size(512), size(20_480), size(3_500_000_000), size(None)
     ('512 B', '20 kB', '3.5 GB', '-')
     """
@@ -90,20 +95,20 @@ def size(value: float | None) -> str:
 
 
 def rate(per_day: float | None) -> str:
-    """How often something happens.
+    """Format a change rate.
 
     >>> rate(3.0), rate(0.1), rate(0.0), rate(None)
-    ('3.0 a day', 'every 10 d', 'never seen', '-')
+    ('3.0 per day', 'every 10 d', 'no change yet', '-')
     """
     if per_day is None:
         return "-"
     if per_day <= 0:
-        return "never seen"
-    return f"{per_day:.1f} a day" if per_day >= 1 else f"every {span(86400 / per_day)}"
+        return "no change yet"
+    return f"{per_day:.1f} per day" if per_day >= 1 else f"every {span(DAY / per_day)}"
 
 
 def heat(share: float | None) -> str:
-    """The class of a colour for a share of changed visits.
+    """Return the CSS class for a share of changed visits.
 
     >>> heat(None), heat(0.0), heat(0.01), heat(0.3), heat(1.0)
     ('h0', 'h0', 'h1', 'h4', 'h5')
@@ -114,7 +119,7 @@ def heat(share: float | None) -> str:
 
 
 def quoted(hit: Hit) -> list[tuple[bool, str]]:
-    """A snippet in pieces, each with whether the query asked for it."""
+    """Split a snippet into (matches the query, text) pieces."""
     pieces, at = [], 0
     for start, end in hit.marks:
         pieces += [(False, hit.snippet[at:start]), (True, hit.snippet[start:end])]

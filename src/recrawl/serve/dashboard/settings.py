@@ -1,4 +1,4 @@
-"""Settings: forms that show what is set, take what people write, and change all of it or nothing."""
+"""Settings: tracked sites, policy and limits. A form is saved completely or not at all."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ _TABS = (
     ("/settings/alerts", "Alerts"),
 )
 _OBJECTIVE = "objective"
-_CHOOSING = ("policy", "budget", "every", "seed")
-"""Settings that say what is visited and when."""
-_LATER = frozenset({"anchors"})
-"""Settings with a page of their own."""
-_FOLLOW = ("url", "limit", "depth", "include", "exclude")
+_POLICY_SETTINGS = ("policy", "budget", "every", "seed")
+"""Settings on the page "Policy and budget"."""
+_HIDDEN = frozenset({"anchors"})
+"""Settings that are not shown here."""
+_SEED_FIELDS = ("url", "limit", "depth", "include", "exclude")
 _TABLE = {setting.name: setting for setting in SETTINGS}
 
 
 def show_settings(views: Views, request: Request, template: str, **values: Any) -> Response:
-    """A page of the settings."""
+    """Render a settings page with its tabs."""
     tabs = [(path, name, path == request.url.path) for path, name in _TABS]
-    notice = "Saved. The next cycle takes it up." if request.query_params.get("saved") else ""
+    notice = "Saved. The next cycle uses it." if request.query_params.get("saved") else ""
     return views.show(request, template, tabs=tabs, notice=notice, **{"errors": Errors(), **values})
 
 
 def redirect_saved(path: str) -> Response:
-    """Back to the form, which then says so."""
+    """Redirect to the form, with a notice that it was saved."""
     return RedirectResponse(f"{path}?saved=1", 303)
 
 
@@ -55,16 +55,16 @@ def redirect_saved(path: str) -> Response:
 
 
 def seeds(views: Views, request: Request) -> Response:
-    """What is followed, and a form to follow more."""
-    return _seeds(views, request, Form({}, _FOLLOW))
+    """Show the tracked sites, and a form to add one."""
+    return _seeds(views, request, Form({}, _SEED_FIELDS))
 
 
-def follow(views: Views, request: Request, given: FormData) -> Response:
-    """Follow another site, or change what was said about one."""
-    form = Form(given, _FOLLOW)
+def add_seed(views: Views, request: Request, given: FormData) -> Response:
+    """Add a site, or change the limits of one."""
+    form = Form(given, _SEED_FIELDS)
     url = form.read("url", seed_url)
     if url is None and not form.errors:
-        form.errors["url"] = "say where to begin"
+        form.errors["url"] = "give the URL of a site or page"
     limit, depth = form.number("limit", most=10**9), form.number("depth", most=10**6)
     include, exclude = lines(form["include"]), lines(form["exclude"])
     if url is not None and not form.errors:
@@ -82,8 +82,8 @@ def follow(views: Views, request: Request, given: FormData) -> Response:
     return _seeds(views, request, form)
 
 
-def unfollow(views: Views, request: Request, given: FormData) -> Response:
-    """Follow a site no longer."""
+def remove_seed(views: Views, request: Request, given: FormData) -> Response:
+    """Remove a site."""
     del request
     with WRITING:
         after, _ = without_seeds(views.settings(), [str(given.get("url", ""))])
@@ -108,41 +108,41 @@ def _seeds(views: Views, request: Request, form: Form) -> Response:
 
 
 def policy(views: Views, request: Request) -> Response:
-    """What is visited, and when."""
-    return _values(views, request, _choosing(), None)
+    """Show policy, budget, period and seed."""
+    return _values(views, request, _policy_settings(), None)
 
 
 def limits(views: Views, request: Request) -> Response:
-    """Everything else."""
-    return _values(views, request, _limits(), None)
+    """Show all other settings."""
+    return _values(views, request, _limit_settings(), None)
 
 
 def set_policy(views: Views, request: Request, given: FormData) -> Response:
-    """Change what is visited, and when."""
-    text, wanted = str(given.get("policy", "")), str(given.get(_OBJECTIVE, ""))
+    """Change policy, budget, period and seed."""
+    text = str(given.get("policy", ""))
     errors = {}
     try:
-        text = with_objective(text, wanted)
+        text = with_objective(text, str(given.get(_OBJECTIVE, "")))
     except UsageError as error:
         errors[_OBJECTIVE] = str(error)
-    return _set(views, request, _choosing(), {**given, "policy": text}, errors)
+    return _set(views, request, _policy_settings(), {**given, "policy": text}, errors)
 
 
 def set_limits(views: Views, request: Request, given: FormData) -> Response:
-    """Change the limits."""
-    return _set(views, request, _limits(), given)
+    """Change the other settings."""
+    return _set(views, request, _limit_settings(), given)
 
 
-def _choosing() -> list[Setting]:
-    return [_TABLE[name] for name in _CHOOSING]
+def _policy_settings() -> list[Setting]:
+    return [_TABLE[name] for name in _POLICY_SETTINGS]
 
 
-def _limits() -> list[Setting]:
-    return [setting for setting in SETTINGS if setting.name not in _LATER and setting.name not in _CHOOSING]
+def _limit_settings() -> list[Setting]:
+    return [setting for setting in SETTINGS if setting.name not in _HIDDEN and setting.name not in _POLICY_SETTINGS]
 
 
 def with_objective(text: str, objective: str) -> str:
-    """A policy with another objective; one that cannot be read is left for others to complain about.
+    """Return a policy with another objective; an invalid policy is returned as it is, and rejected later.
 
     >>> with_objective("shock(batches=12)", "age"), with_objective("round-robin", "")
     ('shock(objective=age, batches=12)', 'round-robin')
@@ -158,7 +158,7 @@ def with_objective(text: str, objective: str) -> str:
     known = parameters(policy)
     if _OBJECTIVE not in known:
         able = ", ".join(name for name in sorted(POLICIES) if _OBJECTIVE in parameters(name))
-        raise UsageError(f"{policy.name} has no objective to choose; {able} has")
+        raise UsageError(f"{policy.name} has no parameter 'objective'; policies with one: {able}")
     values = {name: getattr(policy, name) for name in known} | {_OBJECTIVE: objective}
     return describe(POLICIES[policy.name](**values))
 
@@ -205,9 +205,9 @@ def _read(views: Views, name: str, text: str) -> Any:
 
 def _values(views: Views, request: Request, settings: list[Setting], form: Form | None) -> Response:
     values = views.settings()
-    choosing = settings[0].name in _CHOOSING
+    policy_page = settings[0].name in _POLICY_SETTINGS
     fields = [_field(setting, form[setting.name] if form else value_text(values[setting.name])) for setting in settings]
-    if choosing:
+    if policy_page:
         fields.insert(1, _objective(values["policy"]))
     return show_settings(
         views,
@@ -217,13 +217,13 @@ def _values(views: Views, request: Request, settings: list[Setting], form: Form 
         fields=fields,
         errors=form.errors if form else Errors(),
         action=request.url.path,
-        head="What is visited, and when" if choosing else "Limits",
+        head="Policy and budget" if policy_page else "Limits",
         text=(
-            "A policy may have parameters: shock(objective=freshness). 'recrawl policies' and the Lab tell more."
-            if choosing
-            else "How fast, how much and how long; each server may ask for less in its robots.txt."
+            "A policy may have parameters: shock(objective=freshness). 'recrawl policies' lists them."
+            if policy_page
+            else "Request rates, sizes and timeouts; a server's robots.txt may set stricter limits."
         ),
-        policies=sorted(POLICIES) if choosing else [],
+        policies=sorted(POLICIES) if policy_page else [],
     )
 
 
@@ -239,20 +239,20 @@ def _field(setting: Setting, value: str) -> dict[str, Any]:
 
 
 def _objective(policy: str) -> dict[str, Any]:
-    """What visits are for; chosen here or written as a parameter of the policy."""
-    now = getattr(make_policy(policy), _OBJECTIVE, "") or "its own"
+    """Return the field of the objective, which is a parameter of the policy."""
+    current = getattr(make_policy(policy), _OBJECTIVE, "") or "built in"
     return {
         "name": _OBJECTIVE,
         "label": _OBJECTIVE,
-        "help": "What a visit is for: changes found, pages fresh, little time out of date, new links.",
+        "help": "What the policy maximises: changes found, freshness, low age, or new links.",
         "kind": "choice",
         "value": "",
-        "choices": [("", f"as the policy says ({now})"), *((name, name) for name in OBJECTIVES)],
+        "choices": [("", f"of the policy ({current})"), *((name, name) for name in OBJECTIVES)],
     }
 
 
 def value_text(value: object) -> str:
-    """A setting's value as it can be given back.
+    """Return a setting's value as text that can be parsed again.
 
     >>> value_text(["a", "b"]), value_text(True), value_text(0.5)
     ('a, b', 'true', '0.5')
@@ -263,5 +263,5 @@ def value_text(value: object) -> str:
 
 
 def lines(text: str) -> tuple[str, ...]:
-    """One entry a line; empty ones say nothing."""
+    """Split text into its non-empty lines."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())

@@ -1,4 +1,4 @@
-"""Sites: all of them in a table, and one with its directories, rhythm and shocks and how it wants to be treated."""
+"""The list of sites, and one site: heat map, directories, shocks, robots.txt and rate limits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from recrawl.columns import HOUR
 from recrawl.crawl.hints.push_sources import pushers
 from recrawl.crawl.reports.hint_trust import trust
 from recrawl.errors import NotKnown, UsageError
@@ -26,16 +27,16 @@ from recrawl.serve.queries.pages import LARGEST
 from recrawl.serve.queries.shocks import memory_of, shocks
 from recrawl.settings import Settings
 
-_AT_ONCE = 200
-_SURVEYED = 50_000
-"""Pages in all up to which a site's anchor is looked for while somebody waits."""
-_EVERY = 6 * 3600.0
-_DEEPEST = 8
-_LABEL = 34
+_SHOWN = 200
+_MAX_ANCHOR_PAGES = 50_000
+"""Pages of the repository above which the anchor is not computed during a request."""
+_ANCHOR_PERIOD = 6 * HOUR
+_MAX_DEPTH = 8
+_MAX_LABEL = 34
 _HEADS = (
     ("origin", "Site", False),
     ("pages", "Pages", True),
-    ("rate", "A page changes", True),
+    ("rate", "Change rate", True),
     ("fresh", "Fresh", True),
     ("share", "Budget share", True),
     ("trust", "Hint trust", True),
@@ -43,33 +44,33 @@ _HEADS = (
     ("health", "Health", False),
 )
 
-Told = dict[str, Any]
+Values = dict[str, Any]
+"""Variables for a template."""
 KIND_NAMES = {
     "lastmod": "sitemap dates",
     "changefreq": "changefreq",
     "feed": "feeds",
-    "updates": "the updates tag",
+    "updates": "updates tag",
     "indexnow": "IndexNow",
     "websub": "WebSub",
 }
-"""Kinds of hints, for people."""
+"""Display names of the kinds of hints."""
 
 
 def sites(views: Views, request: Request) -> Response:
-    """All sites, sorted by a column."""
-    wanted = request.query_params.get("sort", "origin")
-    sort, down = wanted.lstrip("-"), wanted.startswith("-")
+    """Show all sites, sorted by a column."""
+    order = request.query_params.get("sort", "origin")
+    sort, down = order.lstrip("-"), order.startswith("-")
     if sort not in {name for name, _, _ in _HEADS}:
         sort, down = "origin", False
     with views.reading() as repository:
         rows = reading.sites(repository.store.db, views.now())
-        believed = trust(repository)
-        senders = pushers(repository.store.db)
+        hints = trust(repository)
+        push_sources = pushers(repository.store.db)
     for row in rows:
-        row["hints"] = [_short(hint) for hint in believed.get(row["origin"], ()) if hint["precision"] is not None]
-    rows.sort(key=lambda row: _order(row, sort), reverse=down)
-    everything = bool(request.query_params.get("all"))
-    shown = rows if everything else rows[:_AT_ONCE]
+        row["hints"] = [_short(hint) for hint in hints.get(row["origin"], ()) if hint["precision"] is not None]
+    rows.sort(key=lambda row: _sort_key(row, sort), reverse=down)
+    shown = rows if request.query_params.get("all") else rows[:_SHOWN]
     return views.show(
         request,
         "sites.html",
@@ -79,19 +80,19 @@ def sites(views: Views, request: Request) -> Response:
         heads=_HEADS,
         sort=sort,
         down=down,
-        senders=senders,
+        push_sources=push_sources,
     )
 
 
 def site(views: Views, request: Request) -> Response:
-    """One site."""
+    """Show one site."""
     now, number = views.now(), min(request.path_params["site"], LARGEST)
     values = views.settings()
     with views.reading() as repository:
         db = repository.store.db
         row = next((row for row in reading.sites(db, now, only=number)), None)
         if row is None:
-            raise NotKnown("there is no such site here")
+            raise NotKnown(f"there is no site {number}")
         pages = directory_tree.pages_of(db, number)
         tree = directory_tree.tree(pages, row["origin"])
         heat = _heat(heat_map.heat_map(db, pages), row["origin"])
@@ -109,25 +110,25 @@ def site(views: Views, request: Request) -> Response:
         depth=depth,
         shocks=shocks(memory, number) if memory else [],
         no_shocks=(
-            "None so far." if memory else "The policy shock keeps track of them; it has not been used here yet."
+            "No shocks yet." if memory else "Shocks are recorded by the policy shock, which has not been used yet."
         ),
         facts=[*_facts(stored, values, now), *(_hint(row, now) for row in hints)],
         robots=stored.robots_body[:20_000].decode("utf-8", "replace") if stored.robots_status == 200 else "",
     )
 
 
-def _order(row: Told, sort: str) -> tuple[bool, Any]:
+def _sort_key(row: Values, sort: str) -> tuple[bool, Any]:
     value = row["health"][1] if sort == "health" else row[sort]
     return (value is not None, value if value is not None else 0)
 
 
-def _heat(found: heat_map.HeatMap, origin: str) -> Told:
+def _heat(found: heat_map.HeatMap, origin: str) -> Values:
     if not found.rows:
         return {"chart": None}
     rows = []
     for row in found.rows:
         label = row.url.removeprefix(origin) or "/"
-        label = label if len(label) <= _LABEL else f"…{label[1 - _LABEL :]}"
+        label = label if len(label) <= _MAX_LABEL else f"…{label[1 - _MAX_LABEL :]}"
         cells = [
             (_cell(visits, updates), f"{stamp(begin)[:16]}: {count(visits, 'visit')}, {count(updates, 'change')}")
             for visits, updates, begin in zip(row.visits, row.updates, found.edges, strict=False)
@@ -135,9 +136,9 @@ def _heat(found: heat_map.HeatMap, origin: str) -> Told:
         rows.append((label, f"/pages/{row.page}", cells))
     chart = charts.heat(rows, [stamp(found.edges[0])[:10], stamp(found.edges[-1])[:10]])
     total = sum(sum(row.updates) for row in found.rows)
-    said = f"{count(total, 'change')} of the {count(len(found.rows), 'page')} that changed most."
+    summary = f"{count(total, 'change')} of the {count(len(found.rows), 'page')} that changed most."
     table = [(row.url.removeprefix(origin) or "/", sum(row.visits), sum(row.updates)) for row in found.rows]
-    return {"chart": chart, "said": said, "rows": table}
+    return {"chart": chart, "summary": summary, "rows": table}
 
 
 def _cell(visits: int, updates: int) -> str:
@@ -146,46 +147,45 @@ def _cell(visits: int, updates: int) -> str:
     return "h0" if not updates else f"h{min(5, 2 + updates)}"
 
 
-def _depth(repository: Storage, values: Settings, origin: str, now: float) -> Told:
-    """How change falls off with the number of links from the anchor."""
-    nothing: Told = {"chart": None, "anchor": None}
-    if repository.store.next_id("pages") > _SURVEYED:
-        return {**nothing, "text": f"This repository is large: ask with 'recrawl anchor {origin}'."}
+def _depth(repository: Storage, values: Settings, origin: str, now: float) -> Values:
+    """Return the chart of change by link distance from the anchor."""
+    no_chart: Values = {"chart": None, "anchor": None}
+    if repository.store.next_id("pages") > _MAX_ANCHOR_PAGES:
+        return {**no_chart, "text": f"Not computed for a large repository: use 'recrawl anchor {origin}'."}
     try:
-        told = surveyed(repository, values, now, _EVERY, 0.0, origin)[0]
+        survey = surveyed(repository, values, now, _ANCHOR_PERIOD, 0.0, origin)[0]
     except UsageError as error:
-        return {**nothing, "text": f"Not known: {error}."}
-    rows = [row for row in told["depths"] if row["depth"] is not None and row["depth"] <= _DEEPEST]
-    seen = [row for row in rows if row["visits"]]
-    anchor = reading.page_number(repository.store.db, told["anchor"]["url"])
-    if not seen:
-        return {
-            **nothing,
-            "text": "No page was visited twice yet. The anchor:",
-            "anchor": anchor,
-            "url": told["anchor"]["url"],
-        }
-    texts = [f"{row['depth']} links away: {percent(row['changed'])} of {count(row['visits'], 'visit')}" for row in seen]
-    columns = [[("changed", row["changed"] or 0.0)] for row in seen]
-    chart = charts.bars(columns, texts=texts, ticks=[str(row["depth"]) for row in seen], percent=True, labels=True)
+        return {**no_chart, "text": f"Not known: {error}."}
+    rows = [row for row in survey["depths"] if row["depth"] is not None and row["depth"] <= _MAX_DEPTH]
+    visited = [row for row in rows if row["visits"]]
+    url = survey["anchor"]["url"]
+    anchor = reading.page_number(repository.store.db, url)
+    if not visited:
+        return {**no_chart, "text": "No page has been visited twice yet. Anchor:", "anchor": anchor, "url": url}
+    texts = [
+        f"{count(row['depth'], 'link')}: {percent(row['changed'])} of {count(row['visits'], 'visit')}"
+        for row in visited
+    ]
+    columns = [[("changed", row["changed"] or 0.0)] for row in visited]
+    chart = charts.bars(columns, texts=texts, ticks=[str(row["depth"]) for row in visited], percent=True, labels=True)
     return {
         "chart": chart,
-        "said": f"{texts[0]}; {texts[-1]}.",
+        "summary": f"{texts[0]}; {texts[-1]}.",
         "rows": [(row["depth"], f"{row['pages']:,}", percent(row["changed"])) for row in rows],
-        "text": "Share of visits that found a change, by the number of links from the anchor:",
+        "text": "Share of visits that found a change, by link distance from the anchor:",
         "anchor": anchor,
-        "url": told["anchor"]["url"],
+        "url": url,
     }
 
 
 def _facts(stored: SiteRow, values: Settings, now: float) -> list[tuple[str, str]]:
-    """What the site asks for, and how it is treated."""
+    """Return the site's robots.txt rules, rate limits and validator precision."""
     options = options_of(values)
     own = options.sites.get(stored.origin)
     delay = options.delay if own is None or own.delay is None else own.delay
     facts = []
     if stored.robots_status < 0:
-        facts.append(("robots.txt", "not asked yet"))
+        facts.append(("robots.txt", "not fetched yet"))
     else:
         robots = Robots.from_answer(
             stored.robots_status,
@@ -196,18 +196,17 @@ def _facts(stored: SiteRow, values: Settings, now: float) -> list[tuple[str, str
             failure=stored.robots_status == 0,
             held_since=stored.robots_held,
         )
-        answer = "no answer" if stored.robots_status == 0 else f"HTTP {stored.robots_status}"
-        facts.append(("robots.txt", f"{answer}, read {span(max(0.0, now - stored.robots_at))} ago"))
+        answer = "no response" if stored.robots_status == 0 else f"HTTP {stored.robots_status}"
+        facts.append(("robots.txt", f"{answer}, fetched {span(max(0.0, now - stored.robots_at))} ago"))
         if robots.hold_off:
-            facts.append(("Held off", f"since {stamp(robots.held_since)}: it could not say what is allowed"))
+            facts.append(("On hold", f"since {stamp(robots.held_since)}: robots.txt is unavailable"))
         delay = max(delay, min(robots.delay, options.max_delay))
-        facts.append(("Crawl-delay", span(robots.delay) if robots.delay else "none asked for"))
-        facts.append(("Sitemaps", str(len(robots.sitemaps)) if robots.sitemaps else "none named"))
-    read = f"{stamp(stored.sitemap_at)}" if stored.sitemap_at else "never"
-    facts.append(("Sitemap read", read))
-    facts.append(("Pause between requests", f"{delay:g} s, {options.per_server} at a time"))
+        facts.append(("Crawl-delay", span(robots.delay) if robots.delay else "none"))
+        facts.append(("Sitemaps", str(len(robots.sitemaps)) if robots.sitemaps else "none"))
+    facts.append(("Sitemap read", stamp(stored.sitemap_at) if stored.sitemap_at else "never"))
+    facts.append(("Delay between requests", f"{delay:g} s, {options.per_server} in parallel"))
     if stored.held_until > now:
-        facts.append(("Asked us to wait", f"until {stamp(stored.held_until)}"))
+        facts.append(("Back-off", f"until {stamp(stored.held_until)}, requested by the server"))
     facts.append(("Last-Modified", _trust(stored.lm_good, stored.lm_bad)))
     facts.append(("ETag", _trust(stored.etag_good, stored.etag_bad)))
     return facts
@@ -215,28 +214,29 @@ def _facts(stored: SiteRow, values: Settings, now: float) -> list[tuple[str, str
 
 def _trust(good: int, bad: int) -> str:
     if not good + bad:
-        return "not tried yet"
-    return f"right {good:,} times, wrong {bad:,} times"
+        return "no visits yet"
+    return f"correct {good:,} times, wrong {bad:,} times"
 
 
-def _hint(row: Told, now: float) -> tuple[str, str]:
-    """What a source of hints has said, and what visits made of it."""
-    said = [count(row["signals"], "signal")]
+def _hint(row: Values, now: float) -> tuple[str, str]:
+    """Return the label and a summary of a source of hints."""
+    parts = [count(row["signals"], "signal")]
     if row["read"]:
-        said.append(f"last read {span(max(0.0, now - row['read']))} ago")
+        parts.append(f"last read {span(max(0.0, now - row['read']))} ago")
     if row["ignored"]:
-        said.append(f"{row['ignored']:,} ignored")
-    learned = "; not tried yet"
+        parts.append(f"{row['ignored']:,} ignored")
+    learned = "; precision not known yet"
     if row["precision"] is not None:
-        learned = f"; {percent(row['precision'])} of them right, {percent(row['recall'])} of all changes told"
+        learned = f"; precision {percent(row['precision'])}, recall {percent(row['recall'])}"
     problem = f"; {row['problem']}" if row["problem"] else ""
-    return f"Hints by {KIND_NAMES.get(row['kind'], row['kind'])}", f"{', '.join(said)}{learned}{problem}"
+    return f"Hints: {KIND_NAMES.get(row['kind'], row['kind'])}", f"{', '.join(parts)}{learned}{problem}"
 
 
-def _short(hint: Told) -> str:
-    """
+def _short(hint: Values) -> str:
+    """Return precision and recall of a source of hints.
+
     >>> _short({"kind": "lastmod", "precision": 0.5, "recall": 1.0})
-    'sitemap dates 50\\xa0% right, 100\\xa0% told'
+    'sitemap dates: precision 50\\xa0%, recall 100\\xa0%'
     """
     name = KIND_NAMES.get(hint["kind"], hint["kind"])
-    return f"{name} {percent(hint['precision'])} right, {percent(hint['recall'])} told"
+    return f"{name}: precision {percent(hint['precision'])}, recall {percent(hint['recall'])}"

@@ -1,4 +1,4 @@
-"""What every page of the dashboard uses: the repository, the settings, the templates, and how an answer is made."""
+"""What every page of the dashboard uses: the repository, the settings, the templates and the endpoints."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from recrawl.repository.opening import options_of
 from recrawl.serve.context import Context
 from recrawl.serve.dashboard.page_cache import PageCache
 from recrawl.serve.dashboard.render import environment
+from recrawl.serve.login import local_path
 from recrawl.serve.problems import as_problem
 from recrawl.serve.security import checked_form, csrf_token
 from recrawl.settings import Settings
 
 STATIC = Path(__file__).with_name("static")
 FEED = "/changes.atom"
-PLACES = (
+MENU = (
     ("/", "Overview"),
     ("/sites", "Sites"),
     ("/changes", "Changes"),
     ("/search", "Search"),
-    ("/why", "Why not visited"),
+    ("/why", "Visit reasons"),
     ("/lab", "Lab"),
     ("/settings", "Settings"),
 )
@@ -43,36 +44,36 @@ Action = Callable[["Views", Request, FormData], Response]
 
 
 class Views:
-    """The context of the service, with the means to make pages."""
+    """The service's context with templates and page cache."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.jobs = context.jobs
-        self._kept = PageCache(context)
+        self._cache = PageCache(context)
         self._templates = environment(context.clock)
-        self._templates.globals.update(static=self._static, places=PLACES, feed=FEED)
+        self._templates.globals.update(static=self._static, menu=MENU, feed=FEED)
 
     def now(self) -> float:
         """Seconds since 1970."""
         return self.context.clock()
 
     def reading(self) -> AbstractContextManager[Storage]:
-        """The repository, for questions."""
+        """Borrow the repository for reading."""
         return self.context.reading()
 
     def settings(self) -> Settings:
-        """As they are now."""
+        """Read the current settings."""
         return self.context.settings()
 
     def noise(self) -> Callable[[str], Noise]:
-        """The noise filter of an origin."""
+        """Return the function from an origin to its noise filter."""
         return options_of(self.settings()).noise
 
     def show(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-        """A page."""
+        """Render a page."""
         theme = request.cookies.get("theme", "")
         path = request.url.path
-        here = next((place for place, _ in PLACES[1:] if path == place or path.startswith(f"{place}/")), "")
+        here = next((item for item, _ in MENU[1:] if path == item or path.startswith(f"{item}/")), "")
         common = {
             "here": "/" if path == "/" else "/sites" if path.startswith("/pages/") else here,
             "theme": theme if theme in _THEMES else "",
@@ -84,7 +85,7 @@ class Views:
         return HTMLResponse(self._templates.get_template(template).render({**common, **values}), status)
 
     def text(self, template: str, **values: Any) -> str:
-        """A document that is not a page."""
+        """Render a document that is not an HTML page."""
         return self._templates.get_template(template).render({"repository_name": self._name, **values})
 
     @cached_property
@@ -92,73 +93,70 @@ class Views:
         return self.context.folder.resolve().name
 
     def problem(self, request: Request, error: RecrawlError) -> Response:
-        """A page that says what went wrong."""
+        """Render an error page."""
         problem = as_problem(error)
-        head = {400: "That cannot be done", 404: "Not found", 403: "Refused"}.get(
-            problem.status, "Something went wrong"
-        )
+        head = {400: "Invalid request", 404: "Not found", 403: "Refused"}.get(problem.status, "Error")
         page = self.show(request, "problem.html", status=problem.status, head=head, text=_sentence(problem.detail))
         page.headers.update(problem.headers)
         return page
 
     def view(self, how: View) -> Callable[[Request], Any]:
-        """An endpoint that shows something; it runs in a thread, so that it may ask the store."""
+        """Return the endpoint of a page; it runs in a thread, so that it may block on the store."""
 
         async def endpoint(request: Request) -> Response:
             token = csrf_token(request, self.context)
             key = (request.url.path, request.url.query, request.cookies.get("theme", ""))
-            stamp = self._kept.stamp()
-            kept = self._kept.get(key, stamp, token)
-            if kept is not None:
-                return kept
-            async with self._kept.alone(key):
-                stamp = self._kept.stamp()
-                kept = self._kept.get(key, stamp, token)  # somebody else may have made it while we waited
-                if kept is not None:
-                    return kept
-                answer: Response = await run_in_threadpool(self._answered, how, request)
-                self._kept.put(key, stamp, token, answer)
-                return answer
+            stamp = self._cache.stamp()
+            cached = self._cache.get(key, stamp, token)
+            if cached is not None:
+                return cached
+            async with self._cache.rendering(key):
+                stamp = self._cache.stamp()
+                cached = self._cache.get(key, stamp, token)  # another request may have rendered it meanwhile
+                if cached is not None:
+                    return cached
+                response: Response = await run_in_threadpool(self._respond, how, request)
+                self._cache.put(key, stamp, token, response)
+                return response
 
         return endpoint
 
     def action(self, how: Action) -> Callable[[Request], Any]:
-        """An endpoint that changes something: the form is checked to be ours first."""
+        """Return the endpoint of a form; its CSRF token is checked first."""
 
         async def endpoint(request: Request) -> Response:
             form = await checked_form(request, self.context)
-            return await run_in_threadpool(self._answered, lambda views, asked: how(views, asked, form), request)
+            return await run_in_threadpool(self._respond, lambda views, request: how(views, request, form), request)
 
         return endpoint
 
-    def _answered(self, how: View, request: Request) -> Response:
+    def _respond(self, how: View, request: Request) -> Response:
         try:
             return how(self, request)
         except RecrawlError as error:
             return self.problem(request, error)
 
     def _static(self, name: str) -> str:
-        return f"/static/{name}?{self._marks[name]}"
+        return f"/static/{name}?{self._digests[name]}"
 
     @cached_property
-    def _marks(self) -> dict[str, str]:
-        """A mark for each file that changes when it does, so that browsers may keep it."""
+    def _digests(self) -> dict[str, str]:
+        """Digest of each static file; part of its URL, so that browsers may cache it."""
         return {file.name: hashlib.blake2b(file.read_bytes(), digest_size=6).hexdigest() for file in STATIC.iterdir()}
 
 
 def theme(views: Views, request: Request) -> Response:
-    """Light or dark, kept in a cookie; back to where it was asked for."""
+    """Store the theme in a cookie and redirect back."""
     del views
-    wanted, back = request.query_params.get("to", ""), request.query_params.get("back", "/")
-    inside = back.startswith("/") and not back.startswith(("//", "/\\")) and back.isprintable()
-    answer = RedirectResponse(back if inside else "/", 303)
-    if wanted in _THEMES:
-        answer.set_cookie("theme", wanted, max_age=10 * 365 * 86400, samesite="lax", httponly=True)
-    return answer
+    chosen, back = request.query_params.get("to", ""), request.query_params.get("back", "/")
+    response = RedirectResponse(local_path(back), 303)
+    if chosen in _THEMES:
+        response.set_cookie("theme", chosen, max_age=10 * 365 * 86400, samesite="lax", httponly=True)
+    return response
 
 
 def _sentence(text: str) -> str:
-    """An error as a sentence of its own.
+    """Return an error message as a sentence.
 
     >>> _sentence("there is no such page here")
     'There is no such page here.'

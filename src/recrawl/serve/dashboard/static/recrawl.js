@@ -1,25 +1,25 @@
 "use strict";
-// What script adds: live activity, a key to search, news of a job that runs. Every page works without it.
+// Live activity, the search key "/", and progress of a running job. Every page works without this script.
 
 (function () {
-  const MOST_LINES = 60;
+  const MAX_LINES = 60;
 
   function line(list, at, kind, text) {
     const item = document.createElement("li");
     const time = document.createElement("time");
     const tag = document.createElement("span");
-    const said = document.createElement("span");
+    const body = document.createElement("span");
     time.dateTime = at.toISOString();
     time.textContent = at.toISOString().slice(11, 19);
     tag.className = "tag " + kind;
     tag.textContent = kind;
-    said.textContent = text; // never as markup: it comes from the web
-    item.append(time, tag, said);
+    body.textContent = text; // never as markup: the text comes from the web
+    item.append(time, tag, body);
     list.prepend(item);
-    while (list.children.length > MOST_LINES) list.lastElementChild.remove();
+    while (list.children.length > MAX_LINES) list.lastElementChild.remove();
   }
 
-  function told(event) {
+  function parsed(event) {
     try {
       return JSON.parse(event.data);
     } catch {
@@ -27,32 +27,32 @@
     }
   }
 
-  function sentence(kind, news) {
-    if (kind === "cycle") return news.kind + " " + news.id + (news.finished ? " has ended" : " has begun") + " (" + news.policy + ")";
-    if (kind === "turn") return "a turn begins: first what is new, then what may have changed";
-    if (kind === "ended") return news.finished ? "the turn has come to its end" : "the turn was stopped, and goes on later";
-    return String(news.url || news.error || news.text || news.name || "");
+  function sentence(kind, data) {
+    if (kind === "cycle") return data.kind + " " + data.id + (data.finished ? " finished" : " started") + " (" + data.policy + ")";
+    if (kind === "turn") return "scheduled run started: crawl of new pages, then a cycle";
+    if (kind === "ended") return data.finished ? "scheduled run finished" : "scheduled run stopped; it resumes later";
+    return String(data.url || data.error || data.text || data.name || "");
   }
 
-  function follow(list) {
+  function showEvents(list) {
     const note = document.querySelector("[data-live-note]");
     const pulse = document.querySelector("[data-pulse]");
     const source = new EventSource(list.dataset.live);
     const show = function (event) {
-      const news = told(event);
-      if (!news) return;
-      const at = news.at ? new Date(typeof news.at === "number" ? news.at * 1000 : news.at) : new Date();
-      const word = String(news.outcome || event.type).replace(/[^a-z-]/g, "");
-      line(list, at, word, sentence(event.type, news));
+      const data = parsed(event);
+      if (!data) return;
+      const at = data.at ? new Date(typeof data.at === "number" ? data.at * 1000 : data.at) : new Date();
+      const word = String(data.outcome || event.type).replace(/[^a-z-]/g, "");
+      line(list, at, word, sentence(event.type, data));
     };
     for (const kind of (list.dataset.kinds || "message").split(" ")) source.addEventListener(kind, show);
     source.addEventListener("open", function () {
       if (pulse) pulse.classList.add("on");
-      if (note) note.textContent = "Watching; news appears here as it happens.";
+      if (note) note.textContent = "Connected; events appear here as they happen.";
     });
     source.addEventListener("error", function () {
       if (pulse) pulse.classList.remove("on");
-      if (note) note.textContent = "Not connected; trying again.";
+      if (note) note.textContent = "Not connected; reconnecting.";
     });
     window.addEventListener("pagehide", function () { source.close(); });
   }
@@ -82,6 +82,6 @@
     else window.location.href = "/search";
   });
 
-  document.querySelectorAll("[data-live]").forEach(follow);
+  document.querySelectorAll("[data-live]").forEach(showEvents);
   document.querySelectorAll("[data-job]").forEach(poll);
 })();
