@@ -113,7 +113,7 @@ def collections(history, asked) -> None:
 
 def parts(history, asked) -> None:
     """Leave one ingredient out at a time."""
-    fitted = change_model.chances
+    fitted = change_model.predict_by_network
     weight = model.SHOCK_WEIGHT
 
     def line(name, policy) -> None:
@@ -125,15 +125,13 @@ def parts(history, asked) -> None:
     line("exploration", Shock(explore=0.0))
     line("curiosity", Shock(curiosity=0.0))
     line("visits that sites are owed", Shock(probe=0.0))
-    line("another expert", Shock(experts="none"))
-    for more in ("directory", "links", "clusters", "pooled"):  # this is what they bring beside it
-        line(f"nothing, {more} heard as well", Shock(experts=f"alone+{more}"))
-    change_model.chances = belief
+    line("the Poisson model", Shock(experts="none"))
+    change_model.predict_by_network = belief
     line("the network", Shock())
     model.SHOCK_WEIGHT = 1e9  # a prior that nothing can move: every group is always as usual
     line("the network and shocks", Shock())
-    model.SHOCK_WEIGHT, change_model.chances = weight, fitted
-    shock.FEW = 10**9
+    model.SHOCK_WEIGHT, change_model.predict_by_network = weight, fitted
+    shock.SAMPLE = 10**9
     line("probes of unsure groups", Shock())
 
 

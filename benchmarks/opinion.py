@@ -1,4 +1,4 @@
-"""Fits the network of the opinion (`recrawl.learn.shocks.change_model`) on replays of archives.
+"""Fits the network of the change model (`recrawl.learn.shocks.change_model`) on replays of archives.
 
     python -m benchmarks.opinion ARCHIVE... [--rounds 2] [--seeds 3] [--write]
 
@@ -49,10 +49,10 @@ class Noting(Plan):
         self.notes = notes
         super().__init__(book, open_, budget)
 
-    def take(self, seen):
+    def observe(self, seen):
         if self.notes.rng.random() < 0.5:
             open_, rng = np.flatnonzero(self.open), self.notes.rng
-            best = open_[top_k(-self.chance[open_], 60)]
+            best = open_[top_k(-self.probability[open_], 60)]
             pages = np.unique(
                 np.concatenate(
                     [rng.choice(some, min(30, len(some)), replace=False) for some in (best, open_)]
@@ -60,7 +60,7 @@ class Noting(Plan):
                 )
             )
             self.notes.add(self, pages)
-        super().take(seen)
+        super().observe(seen)
 
 
 class Notes:
@@ -70,10 +70,10 @@ class Notes:
         self.cycles, self.rng, self.rows = cycles, rng, []
 
     def add(self, plan, pages):
-        book = plan.opinion.book
+        book = plan.change_model.book
         last, now = (np.round(np.broadcast_to(at, len(pages)) / DAY) for at in (book.last_visit[pages], book.now))
         changed = self.until(pages, now) > self.until(pages, last)
-        self.rows.append((plan.opinion.evidence(pages), changed, book.site[pages].copy()))
+        self.rows.append((plan.change_model.features(pages), changed, book.site[pages].copy()))
 
     def until(self, pages, moment):
         return np.searchsorted(self.when, pages * (self.cycles + 2) + moment, side="right")
@@ -106,7 +106,7 @@ def clairvoyant(history: History, budget: float, cycles: int) -> tuple[int, int]
 
 def collect(history, sites, cycles, chances: Callable) -> list:
     """Rows of each budget: what was seen, whether it had changed, the site, the budget."""
-    change_model.chances = chances
+    change_model.predict_by_network = chances
     some, rows = part(history, sites), []
     for level, budget in enumerate(BUDGETS):
         notes = Notes(some, cycles, np.random.default_rng(level))
@@ -147,16 +147,16 @@ def belief(seen):
 
 def together(history, halves, by, cycles, seeds) -> None:
     """Replay all sites together by two networks, each on the half that it was not fitted on."""
-    by_one = change_model.ChangeModel.chance
+    by_one = change_model.ChangeModel.predict
 
-    def chance(self, pages):
-        chances = np.empty(len(pages), np.float32)
+    def predict(self, pages):
+        predicted = np.empty(len(pages), np.float32)
         for network, sites in zip(by, halves, strict=True):
-            change_model.chances, here = network, np.isin(self.book.site[pages], sites)
-            chances[here] = by_one(self, pages[here])
-        return chances
+            change_model.predict_by_network, here = network, np.isin(self.book.site[pages], sites)
+            predicted[here] = by_one(self, pages[here])
+        return predicted
 
-    change_model.ChangeModel.chance = chance
+    change_model.ChangeModel.predict = predict
     for budget in BUDGETS:
         visits, bound = clairvoyant(history, budget, cycles)
         setups = [Setup(budget=visits, cycle=DAY, cycles=cycles, seed=seed) for seed in range(1, seeds + 1)]

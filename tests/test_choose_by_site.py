@@ -19,11 +19,10 @@ from recrawl.choose.papers.site_sampling import (
     Deck,
     apportion,
     draw,
-    evenly,
     expected_finds,
-    in_order,
-    judged,
+    fill_in_order,
     quotas,
+    sampled_rates,
     site_rates,
 )
 from recrawl.errors import UsageError
@@ -83,7 +82,7 @@ def test_the_worked_example_gives_48_and_56() -> None:
     proportional = quotas(CHANGED, SAMPLED, 80, ROOM)
     assert proportional.tolist() == [51, 29]
     assert expected_finds(proportional, CHANGED, SAMPLED).tolist() == [36, 12]
-    greedy = in_order(np.argsort(-CHANGED / SAMPLED), 80, ROOM)
+    greedy = fill_in_order(np.argsort(-CHANGED / SAMPLED), 80, ROOM)
     assert greedy.tolist() == [80, 0]
     assert expected_finds(greedy, CHANGED, SAMPLED).tolist() == [56, 0]
 
@@ -163,7 +162,7 @@ def test_quotas_reach_sites_without_change_only_when_the_others_are_full(
 
 def test_what_does_not_divide_evenly_falls_to_some_by_chance() -> None:
     rng = np.random.default_rng(1)
-    drawn = np.array([evenly(3, np.full(10, 5), rng) for _ in range(300)])
+    drawn = np.array([apportion(3, np.ones(10), np.full(10, 5), rng.permutation(10)) for _ in range(300)])
     assert drawn.max() == 1
     assert (drawn.sum(axis=1) == 3).all()
     assert drawn.sum(axis=0).min() > 50  # 90 are expected
@@ -192,7 +191,7 @@ def test_samples_of_a_computed_size_take_half_of_the_budget_at_most() -> None:
 def test_a_site_that_was_not_sampled_counts_as_the_mean_and_a_silent_one_as_nothing() -> None:
     deck = Deck(sites(5, 5, 5, 5), "site", np.random.default_rng(1))
     deck.deal(np.array([2, 2, 2, 0]))
-    assert judged(deck, np.array([2.0, 0, 0, 0]), np.array([2, 2, 0, 0])).tolist() == [1.0, 0.0, 0.0, 0.5]
+    assert sampled_rates(deck, np.array([2.0, 0, 0, 0]), np.array([2, 2, 0, 0])).tolist() == [1.0, 0.0, 0.0, 0.5]
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(0, 40), st.integers(0, 1000))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recrawl.choose import make_policy
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.replay import Setup, replay
-from recrawl.learn.hints.noisy_signals import worth
+from recrawl.learn.hints.noisy_signals import signal_index
 from tests.test_lab_hinting import living
 
 DAY = 86400.0
@@ -44,14 +44,14 @@ def drawn(x: float, rate: float, silent: float, false: float, many: int = 60_000
 )
 def test_the_formula_is_what_chance_brings(x: float, rate: float, silent: float, false: float) -> None:
     columns = (np.array([value]) for value in (x, rate, silent, false))
-    assert worth(*columns)[0] == pytest.approx(drawn(x, rate, silent, false), rel=0.02)
+    assert signal_index(*columns)[0] == pytest.approx(drawn(x, rate, silent, false), rel=0.02)
 
 
 @given(st.floats(1e-3, 20), st.floats(1e-4, 5))
 def test_without_signals_it_is_plain_freshness(x: float, rate: float) -> None:
     plain = (1 - (1 + x) * np.exp(-x)) / rate
     for silent in (rate, rate * (1 - 1e-7)):
-        got = worth(np.array([x]), np.array([rate]), np.array([silent]), np.array([0.1]))
+        got = signal_index(np.array([x]), np.array([rate]), np.array([silent]), np.array([0.1]))
         assert got[0] == pytest.approx(plain, rel=1e-4, abs=1e-9)
 
 
@@ -59,11 +59,11 @@ def test_a_signal_that_is_never_false_is_worth_all_that_a_page_can_be() -> None:
     """Without false alarms: μ/Δ after a signal, and before it what silence leaves (algorithms §7)."""
     rate, silent, waited = 0.2, 0.05, 4.0
     told = np.array([50.0]), np.array([rate]), np.array([silent]), np.array([1e-200])
-    assert worth(*told)[0] == pytest.approx(1 / rate, rel=1e-6)
+    assert signal_index(*told)[0] == pytest.approx(1 / rate, rel=1e-6)
     quiet = np.array([silent * waited]), np.array([rate]), np.array([silent]), np.array([1e-200])
     heard = rate - silent
     expected = -np.expm1(-rate * waited) / rate + np.exp(-silent * waited) * np.expm1(-heard * waited) / heard
-    assert worth(*quiet)[0] == pytest.approx(expected, rel=1e-9)
+    assert signal_index(*quiet)[0] == pytest.approx(expected, rel=1e-9)
 
 
 @settings(max_examples=60, deadline=None)
@@ -72,7 +72,7 @@ def test_it_grows_with_the_chance_of_change(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rate = np.full(50, 10 ** rng.uniform(-4, 1))
     silent, false = rate * rng.random(), np.full(50, 10 ** rng.uniform(-6, 1))
-    value = worth(np.sort(rng.random(50) * 10), rate, silent, false)
+    value = signal_index(np.sort(rng.random(50) * 10), rate, silent, false)
     assert np.isfinite(value).all()
     assert (value > -1e-9 / rate[0]).all()
     assert (np.diff(value) > -1e-2 / rate[0]).all()

@@ -111,7 +111,7 @@ def test_some_visits_are_made_by_chance_and_say_with_which() -> None:
     book = book_of(100)
     picks = list(make_policy("predicted(explore=0.2)").cycle(book, 20, np.random.default_rng(1)))
     by_chance = picks[-1]
-    assert "by chance" in by_chance.reason
+    assert "at random" in by_chance.reason
     assert len(by_chance) == 4
     assert by_chance.score == pytest.approx(4 / 84)
 

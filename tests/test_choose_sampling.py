@@ -20,7 +20,8 @@ from recrawl.learn.structure.pagerank import pagerank
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 
-SAMPLE = "drawn at random as a sample"
+SAMPLE = "it was drawn at random as a sample"
+NEIGHBOUR = "it is a neighbour of a sampled page"
 
 
 class Changed:
@@ -57,7 +58,7 @@ def two_directories() -> Book:
 @given(st.integers(0, 500))
 def test_a_sample_that_changed_leads_to_its_directory_and_one_that_did_not_leads_nowhere(seed: int) -> None:
     world = run("sampling(d=0)", two_directories(), np.arange(10) < 5, 10, seed)
-    samples, near = world.pages(SAMPLE), world.pages("is near to a sample")
+    samples, near = world.pages(SAMPLE), world.pages(NEIGHBOUR)
     first = next(place for place, page in enumerate(samples) if page < 5)
     assert set(near) == set(range(5)) - set(samples[: first + 1]), "all of the directory, once"
     assert len(samples) + len(near) == 10
@@ -121,7 +122,7 @@ def test_a_fixed_phi_does_not_ask_what_the_sample_found(phi: str) -> None:
         leads = 0
         for seed in range(300):
             world = run(f"sampling(d=0, phi={phi})", two_directories(), np.full(10, changed), 2, seed)
-            leads += len(world.pages("is near to a sample"))
+            leads += len(world.pages(NEIGHBOUR))
         assert leads / 300 == pytest.approx(float(phi), abs=0.08)
 
 
@@ -217,13 +218,10 @@ def test_what_is_learned_is_each_pages_own_counted_visits(cycles: list[list[Outc
 def test_a_history_leads_to_neighbours_and_no_history_nowhere(phi: str) -> None:
     policy, book = make_policy(f"sampling(d=0, phi={phi})"), two_directories()
     everything = Outcomes(np.arange(10), np.full(10, Outcome.CHANGED, np.int8))
-    assert run(f"sampling(d=0, phi={phi})", book, np.ones(10), 6, 1).pages("is near to a sample") == []
+    assert run(f"sampling(d=0, phi={phi})", book, np.ones(10), 6, 1).pages(NEIGHBOUR) == []
     for when in range(4):  # the first is the creation
         note(policy, book, everything, np.full(10, float(when)))
-    leads = [
-        len(run(f"sampling(d=0, phi={phi})", book, np.zeros(10), 2, seed).pages("is near to a sample"))
-        for seed in range(500)
-    ]
+    leads = [len(run(f"sampling(d=0, phi={phi})", book, np.zeros(10), 2, seed).pages(NEIGHBOUR)) for seed in range(500)]
     assert np.mean(leads) == pytest.approx(1 - np.exp(-1), abs=0.07)
 
 
@@ -233,7 +231,7 @@ def test_the_creation_of_a_page_is_no_change(phi: str) -> None:
     for when, what in enumerate([Outcome.NEW, Outcome.UNCHANGED, Outcome.FAILED]):
         note(policy, book, Outcomes(np.arange(10), np.full(10, what, np.int8)), np.full(10, float(when)))
     for seed in range(20):
-        assert run(f"sampling(d=0, phi={phi})", book, np.ones(10), 6, seed).pages("is near to a sample") == []
+        assert run(f"sampling(d=0, phi={phi})", book, np.ones(10), 6, seed).pages(NEIGHBOUR) == []
 
 
 def star(pages: int) -> LinkGraph:
@@ -247,7 +245,7 @@ def test_popular_pages_lead_always_and_others_seldom() -> None:
     leads: dict[bool, list[int]] = {True: [], False: []}
     for seed in range(500):
         world = run("sampling(d=0, phi=pra)", book, np.zeros(10), 2, seed)
-        leads[world.pages()[0] == 0].append(len(world.pages("is near to a sample")))
+        leads[world.pages()[0] == 0].append(len(world.pages(NEIGHBOUR)))
     assert set(leads[True]) == {1}
     assert np.mean(leads[False]) == pytest.approx(1 / 11, abs=0.04)
 

@@ -26,7 +26,7 @@ from recrawl.lab.histories.weights import told_weights
 from recrawl.lab.replays.replay import Setup, Web, check, replay
 from recrawl.lab.synth import SyntheticWorld as Made
 from recrawl.lab.synth import write
-from recrawl.learn.value.importance import MOST, costs, kind_of, matched, tempered
+from recrawl.learn.value.importance import MAX_RATIO, costs, kind_of, match_weights, normalise
 from recrawl.loop import drive, note
 from recrawl.record.storage import Storage
 from tests.complaints import complaint
@@ -41,12 +41,12 @@ anything = st.floats(allow_nan=True, allow_infinity=True)
 
 @given(st.lists(anything, max_size=30))
 def test_whatever_is_said_becomes_weights_that_do_no_harm(said: list[float]) -> None:
-    weight, ignored = tempered(np.array(said, np.float64))
+    weight, ignored = normalise(np.array(said, np.float64))
     assert np.isfinite(weight).all()
     assert (weight >= 0).all()
     if said:
         assert weight.mean() == pytest.approx(1.0)
-        assert weight.max() <= MOST * np.median(weight[weight > 0]) * 2
+        assert weight.max() <= MAX_RATIO * np.median(weight[weight > 0]) * 2
     raw = np.array(said, np.float64)
     assert ignored.unreadable == np.isnan(raw).sum()
     assert ignored.negative == (raw < 0).sum()
@@ -56,7 +56,7 @@ def test_whatever_is_said_becomes_weights_that_do_no_harm(said: list[float]) -> 
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=30))
 def test_reasonable_weights_keep_their_proportions(said: list[float]) -> None:
     raw = np.array(said)
-    weight, ignored = tempered(raw)
+    weight, ignored = normalise(raw)
     np.testing.assert_allclose(weight * raw.mean(), raw)
     assert str(ignored) == ""
 
@@ -77,14 +77,14 @@ def test_a_likely_304_makes_large_pages_cheap() -> None:
 
 
 def test_nothing_but_zeros_is_as_if_nothing_was_said() -> None:
-    assert tempered(np.zeros(3))[0].tolist() == [1, 1, 1]
-    assert matched(np.array([1]), np.zeros(0, np.int64), np.zeros(0), add=False, missing=1.0)[0].tolist() == [1]
-    assert matched(np.zeros(0, np.int64), np.array([1]), np.ones(1), add=True, missing=1.0)[1] == 1
+    assert normalise(np.zeros(3))[0].tolist() == [1, 1, 1]
+    assert match_weights(np.array([1]), np.zeros(0, np.int64), np.zeros(0), add=False, missing=1.0)[0].tolist() == [1]
+    assert match_weights(np.zeros(0, np.int64), np.array([1]), np.ones(1), add=True, missing=1.0)[1] == 1
 
 
 @pytest.mark.parametrize("text", ["", "odd", "file", "file:", "pagerank:x", "even:", "clicks: "])
 def test_what_is_no_importance_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="importance is"):
+    with pytest.raises(UsageError, match="importance must be"):
         kind_of(text)
 
 
@@ -168,7 +168,7 @@ def test_weights_of_a_file_are_measured_by(history: History, tmp_path: Path) -> 
     told, ignored = told_weights(history, f"clicks:{path}")
     assert told.weight is not None
     assert (told.weight / told.weight[0])[:5].tolist() == pytest.approx([1, 1, 1, 3, 5])
-    assert ignored == "1 is of addresses that are not known here"
+    assert ignored == "1 is for an unknown URL"
     assert told_weights(history, "pagerank")[0] is history
     with pytest.raises(UsageError, match="no links"):
         told_weights(replace(history, weight=None), "pagerank")
@@ -179,10 +179,10 @@ def test_the_lab_takes_importance_on_the_command_line(archive: Path, tmp_path: P
     base = ["lab", "run", archive, "--policy", "optimal-age", "--budget", 6, "--no-cache", "--workers", 1]
     (tmp_path / "w.csv").write_text("https://elsewhere.example/,-1\n")
     said = repo.run(*base, "--importance", f"file:{tmp_path / 'w.csv'}", "--cost", "bytes", "--json")
-    assert "1 is of addresses that are not known here" in said.err
+    assert "1 is for an unknown URL" in said.err
     assert json.loads(said.out)[0]["weighted_change_ratio"] > 0
     assert json.loads(said.out)[0]["weighted_freshness"] > 0
-    complaint(repo.run(*base, "--importance", "odd", code=None), "importance is even")
+    complaint(repo.run(*base, "--importance", "odd", code=None), "importance must be even")
     complaint(repo.run(*base, "--cost", "love", code=None), "cost is visit or bytes")
 
 
@@ -215,7 +215,7 @@ def test_what_a_file_says_matters_is_visited_first(live: tuple[Repo, Site]) -> N
         assert visited(repo, site) == {"/p3", "/p5"}
         repo.later(days=1)
         told = repo.run("cycle", "--budget", 2)
-        assert "of the weights in weights.csv, 1 is no number or no address, 1 is infinite" in told.err
+        assert "of the weights in weights.csv, 1 is not a number or not a URL, 1 is infinite" in told.err
         assert "in line" in repo.run("why", site.url("/p3")).out
 
 
@@ -249,7 +249,7 @@ def test_a_file_that_is_not_there_is_told_before_the_cycle_begins(live: tuple[Re
         complaint(repo.run("cycle", code=None), "none.csv", "setting 'importance'")
         with Storage(repo.folder) as repository:
             assert [row.kind for row in repository.store.cycles()] == ["crawl"]
-        complaint(repo.run("config", "importance", "love", code=None), "importance is even")
+        complaint(repo.run("config", "importance", "love", code=None), "importance must be even")
         complaint(repo.run("config", "cost", "love", code=None), "visit or bytes")
 
 

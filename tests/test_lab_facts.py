@@ -24,8 +24,7 @@ from recrawl.lab.formats.page_facts import FactReader, Facts, facts_of, from_cac
 from recrawl.lab.histories import opening
 from recrawl.lab.histories.history import ABSENT, History, assemble
 from recrawl.lab.histories.opening import history_of, open_history
-from recrawl.learn.shocks.directory_groups import directories
-from recrawl.learn.structure.directories import places
+from recrawl.learn.structure.directories import directory_groups, places
 from recrawl.learn.structure.page_features import page_facts
 
 A, B = "http://a.example/", "http://a.example/b.html"
@@ -508,16 +507,16 @@ def test_groups_are_the_deepest_directories_with_enough_pages(urls: list[str], f
     for depth in range(9, 3, -1):
         for path in [path for path in set(holds) if path.count("/") == depth and holds.count(path) < fewest]:
             holds = [path[: path.rindex("/", 0, -1) + 1] if held == path else held for held in holds]
-    groups = directories(book, fewest).tolist()
+    groups = directory_groups(book, fewest).tolist()
     assert len(set(zip(groups, holds, strict=True))) == len(set(groups)) == len(set(holds))
 
 
 def test_groups_without_a_tree_are_sites() -> None:
     book = Book.blank(3)
     book.site[:] = [4, 2, 4]
-    assert directories(book).tolist() == [1, 0, 1]
+    assert directory_groups(book).tolist() == [1, 0, 1]
     book.folders = Directories(np.array([-1]), np.array([0], np.int32))
-    assert directories(book).tolist() == [0, 0, 0]
+    assert directory_groups(book).tolist() == [0, 0, 0]
 
 
 # -- assembling -----------------------------------------------------------------------------------------------------

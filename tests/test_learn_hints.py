@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book, Hints
 from recrawl.choose.shock.plan import Plan
-from recrawl.learn.hints.claims import news, possible
+from recrawl.learn.hints.claims import plausible, signals_change
 from recrawl.learn.hints.trust import Signals
 
 DAY = 86400.0
@@ -48,7 +48,7 @@ def taught(recall: float, alarms: float, *, rounds: int = 60, seed: int = 1, sit
         book = book_with(true + rng.poisson(alarms * gap, 100), gap=gap, sites=sites)
         book.memory = memory
         signals = Signals.of(book)
-        signals.chance(pages, np.full(100, -np.expm1(-u)))
+        signals.predict(pages, np.full(100, -np.expm1(-u)))
         signals.observe(pages, true + missed > 0)
         signals.keep(book)
     return book
@@ -76,7 +76,7 @@ def test_a_source_that_tells_little_takes_no_visits_from_a_site(recall: float, a
 def test_without_hints_nothing_is_moved() -> None:
     book = Book.blank(3, now=5 * DAY)
     signals, chance = Signals.of(book), np.array([0.1, 0.5, 0.9])
-    assert signals.chance(np.arange(3), chance) is chance
+    assert signals.predict(np.arange(3), chance) is chance
     signals.observe(np.arange(3), np.array([True, False, True]))
     signals.keep(book)
     assert not book.memory
@@ -101,7 +101,7 @@ def test_a_planted_source_is_found_out(recall: float, alarms: float) -> None:
     book = taught(recall, alarms, rounds=100)
     book.hints = book_with(np.array([0, 1, 2] * 33 + [0])).hints
     u, gap = 0.3, 10.0
-    got = Signals.of(book).chance(np.arange(3), np.full(3, -np.expm1(-u)))
+    got = Signals.of(book).predict(np.arange(3), np.full(3, -np.expm1(-u)))
     false = alarms * gap
     truth = 1 - np.exp(-(1 - recall) * u) * (false / (false + recall * u)) ** np.arange(3)
     assert got == pytest.approx(truth, abs=0.06)
@@ -110,7 +110,7 @@ def test_a_planted_source_is_found_out(recall: float, alarms: float) -> None:
 def test_a_source_that_knows_nothing_is_not_heeded() -> None:
     book = taught(0.0, 0.1, rounds=100)
     book.hints = book_with(np.array([0, 1, 5] * 33 + [0])).hints
-    got = Signals.of(book).chance(np.arange(3), np.full(3, 0.26))
+    got = Signals.of(book).predict(np.arange(3), np.full(3, 0.26))
     assert got == pytest.approx(np.full(3, 0.26), abs=0.03)
     (trust,) = Signals.of(book).trust()
     assert trust.recall < 0.05
@@ -129,13 +129,13 @@ def test_a_source_that_says_the_same_of_all_pages_earns_nothing(changes: float) 
         book.memory = memory
         believed = rng.choice([0.05, 0.3, 0.9], 100)
         signals = Signals.of(book)
-        signals.chance(np.arange(100), -np.expm1(-believed))
+        signals.predict(np.arange(100), -np.expm1(-believed))
         signals.observe(np.arange(100), rng.random(100) < -np.expm1(-(believed**changes)))
         signals.keep(book)
     (trust,) = Signals.of(book).trust()
     assert trust.heeded < 0.06
     chance = np.array([0.05, 0.3, 0.9])
-    assert Signals.of(book).chance(np.arange(3), chance) == pytest.approx(chance, abs=0.06)
+    assert Signals.of(book).predict(np.arange(3), chance) == pytest.approx(chance, abs=0.06)
 
 
 def test_pages_that_were_found_since_the_hints_were_read_do_no_harm() -> None:
@@ -143,7 +143,7 @@ def test_pages_that_were_found_since_the_hints_were_read_do_no_harm() -> None:
     assert book.hints
     book.hints = book.hints.first(97)
     signals, pages = Signals.of(book), np.arange(97)
-    chance = signals.chance(pages, np.full(97, 0.3))
+    chance = signals.predict(pages, np.full(97, 0.3))
     assert ((chance > 0) & (chance < 1)).all()
     signals.observe(pages, chance > 0.3)
     signals.keep(book)
@@ -154,9 +154,9 @@ def test_sites_lean_on_one_another() -> None:
     """A site that was never visited after a signal is believed as others of its kind deserve."""
     book = taught(0.99, 1e-4, sites=9)
     fresh = book_with(np.ones(100), sites=10)
-    alone = Signals.of(fresh).chance(np.arange(100), np.full(100, 0.1))
+    alone = Signals.of(fresh).predict(np.arange(100), np.full(100, 0.1))
     fresh.memory = book.memory
-    with_others = Signals.of(fresh).chance(np.arange(100), np.full(100, 0.1))
+    with_others = Signals.of(fresh).predict(np.arange(100), np.full(100, 0.1))
     assert with_others[9] > alone[9]
     assert with_others[9] > 0.85
 
@@ -176,7 +176,7 @@ def test_what_another_kind_has_told_earns_no_trust() -> None:
         )
         book.memory = memory
         signals = Signals.of(book)
-        chance = signals.chance(pages, np.full(100, 0.1))
+        chance = signals.predict(pages, np.full(100, 0.1))
         seen = np.argsort(-chance)[:20]  # as a policy would
         signals.observe(seen, changed[seen])
         signals.keep(book)
@@ -210,7 +210,7 @@ def test_any_hints_give_chances(seed: int, pages: int) -> None:
     for _ in range(3):
         signals = Signals.of(book)
         some = np.flatnonzero(rng.random(pages) < 0.7)
-        chance = signals.chance(some, base[some])
+        chance = signals.predict(some, base[some])
         assert ((chance >= 0) & (chance <= 1)).all()
         quiet = (book.hints.signals[:, some] == 0).all(axis=0)
         assert (chance[quiet] <= np.maximum(base[some][quiet], 1e-8)).all()
@@ -222,7 +222,7 @@ def test_any_hints_give_chances(seed: int, pages: int) -> None:
 @given(st.lists(st.floats(width=64), min_size=1, max_size=20))
 def test_impossible_dates_are_no_news(claims: list[float]) -> None:
     claimed = np.array(claims)
-    told = news(claimed, np.full(len(claims), np.nan), np.full(len(claims), -np.inf), 1e9)
-    assert (told <= possible(claimed, 1e9)).all()
+    told = signals_change(claimed, np.full(len(claims), np.nan), np.full(len(claims), -np.inf), 1e9)
+    assert (told <= plausible(claimed, 1e9)).all()
     assert not told[~np.isfinite(claimed)].any()
-    assert not news(claimed, claimed, np.full(len(claims), -np.inf), 1e9).any(), "said twice"
+    assert not signals_change(claimed, claimed, np.full(len(claims), -np.inf), 1e9).any(), "said twice"

@@ -17,13 +17,13 @@ from recrawl.choose import make_policy
 from recrawl.learn.value.allocation import FREQUENCIES, allocate
 from recrawl.learn.value.objectives import (
     OBJECTIVES,
-    aged,
-    believed_index,
+    age_gain,
     expected_age,
+    expected_index,
+    freshness_gain,
+    harmonic_gain,
     index,
-    level,
-    overdue,
-    ripe,
+    scalar_if_constant,
     time_to_age,
     time_to_change,
 )
@@ -148,10 +148,15 @@ def test_the_worth_is_what_staleness_has_grown_to_less_what_it_was(objective: st
 @settings(max_examples=10)
 def test_the_worth_by_a_belief_is_the_mean_over_its_rates(objective: str, a: float, b: float, days: float) -> None:
     rate = np.maximum(stats.gamma.ppf((np.arange(5_000) + 0.5) / 5_000, a) / b, 1e-9)
-    forms = {"changes": (ripe, 0), "freshness": (ripe, 1), "harmonic": (overdue, 1), "age": (aged, 2)}
+    forms = {
+        "changes": (freshness_gain, 0),
+        "freshness": (freshness_gain, 1),
+        "harmonic": (harmonic_gain, 1),
+        "age": (age_gain, 2),
+    }
     form, power = forms[objective]
     each = form(rate * days) / rate**power
-    got = believed_index(objective, np.array([a]), np.array([b]), np.array([days]))[0]
+    got = expected_index(objective, np.array([a]), np.array([b]), np.array([days]))[0]
     assert float(got) == pytest.approx(float(each.mean()), rel=0.01)
 
 
@@ -182,7 +187,7 @@ def test_the_expected_age_is_the_chance_summed_up_over_the_time_waited(a: float,
 @given(st.floats(1e-3, 1e6), st.floats(1e-6, 1e6), st.floats(-10, 1e6))
 def test_a_belief_has_a_worth_that_grows_with_waiting(objective: str, a: float, b: float, days: float) -> None:
     one, two = np.array([a]), np.array([b])
-    now, later = (believed_index(objective, one, two, np.array([wait])) for wait in (days, max(days, 0) * 1.1 + 0.1))
+    now, later = (expected_index(objective, one, two, np.array([wait])) for wait in (days, max(days, 0) * 1.1 + 0.1))
     assert np.isfinite(now).all()
     assert 0 <= now[0] <= later[0] * (1 + 1e-6)
 
@@ -209,7 +214,9 @@ def test_weight_and_cost_count_in_proportion(objective: str, chance: float, rate
 @given(st.lists(st.floats(0, 0.9999), min_size=2, max_size=10, unique=True))
 def test_changes_with_weights_that_are_all_equal_order_pages_as_their_chances_do(chance: list[float]) -> None:
     told, rate = np.array(chance), np.ones(len(chance))
-    np.testing.assert_array_equal(index("changes", told, rate, weight=level(np.full(len(told), 2.0))), 2 * told)
+    np.testing.assert_array_equal(
+        index("changes", told, rate, weight=scalar_if_constant(np.full(len(told), 2.0))), 2 * told
+    )
     uneven = index("changes", told, rate, weight=np.append(np.ones(len(told) - 1), 1 + 1e-15))
     far = np.abs(np.subtract.outer(told, told)) > 1e-3
     assert (np.sign(np.subtract.outer(uneven, uneven)) == np.sign(np.subtract.outer(told, told)))[far].all()
@@ -222,7 +229,9 @@ def test_links_fade_and_a_page_that_brings_more_is_worth_more() -> None:
     assert worth[2] <= 0.5 * 7, "at most what fades in a day, however long ago"
 
 
-@pytest.mark.parametrize(("form", "power", "factor"), [(ripe, 2, 0.5), (overdue, 2, 0.5), (aged, 3, 1 / 3)])
+@pytest.mark.parametrize(
+    ("form", "power", "factor"), [(freshness_gain, 2, 0.5), (harmonic_gain, 2, 0.5), (age_gain, 3, 1 / 3)]
+)
 def test_no_digits_are_lost_near_nothing(form: Callable[[Any], Any], power: int, factor: float) -> None:
     u = np.geomspace(1e-12, 1e-3, 50)
     np.testing.assert_allclose(form(u), factor * u**power, rtol=1e-3)

@@ -9,20 +9,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
-from recrawl.choose.shock.plan import FEW, Objective, Plan, _first_of, _largest
+from recrawl.choose.shock.plan import SAMPLE, Objective, Plan
 from recrawl.choose.shock.policy import Shock
-from recrawl.learn.chunks import Column, Pages, where
+from recrawl.choose.shock.ranking import highest, highest_of
+from recrawl.columns import DAY, Float32s
+from recrawl.learn.chunks import AnyPages, where
 from recrawl.learn.shocks import model
-from recrawl.learn.shocks.change_model import LEVELS, NAMES, ChangeModel, network
+from recrawl.learn.shocks.change_model import FEATURES, LEVELS, ChangeModel, network
 from recrawl.learn.shocks.group_tallies import FIRST_SHARE, Groups, GroupTally
-from recrawl.learn.shocks.model import DAY, Shocks
-from recrawl.learn.shocks.time_bins import MOST, Bins
+from recrawl.learn.shocks.model import Shocks
+from recrawl.learn.shocks.time_bins import MAX_BINS, Bins
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 
 
 def watched(pages: int = 40, now: float = 10 * DAY) -> Book:
-    """Pages of two forms, all visited nine days ago."""
+    """AnyPages of two forms, all visited nine days ago."""
     book = Book.blank(pages, now=now)
     book.visits[:], book.changes[:], book.last_visit[:] = 1, 1, now - 9 * DAY
     book.form = np.repeat(np.array([11, 22], np.int64), pages // 2)
@@ -42,7 +44,7 @@ def test_bins_stay_few_and_tables_keep_their_sums(gaps: list[float]) -> None:
         bins, step = bins.up_to(now)
         table = step(table, groups=1)
         table[0, -1] += 1
-    assert len(bins) <= MOST
+    assert len(bins) <= MAX_BINS
     assert table.shape == (1, len(bins))
     assert table.sum() == len(gaps)
     assert bins.times[0] == 0
@@ -59,11 +61,11 @@ def test_a_clock_that_steps_back_adds_no_bin() -> None:
 
 def test_one_changed_page_makes_its_group_suspect_and_others_less_so() -> None:
     book = watched()
-    belief = Shocks.of(book, "shock", book.form)
-    place = belief.bins.place(book.last_visit / DAY)
-    before = belief.exposure(np.arange(40), place)
-    belief.observe(np.array([0]), place[:1], np.array([True]))
-    after = belief.exposure(np.arange(40), place)
+    shocks = Shocks.of(book, "shock", book.form)
+    place = shocks.bins.place(book.last_visit / DAY)
+    before = shocks.exposure(np.arange(40), place)
+    shocks.observe(np.array([0]), place[:1], np.array([True]))
+    after = shocks.exposure(np.arange(40), place)
     same, other = after[1:20] / before[1:20], after[20:] / before[20:]
     assert (same > 2).all()
     assert (same > other.max()).all()
@@ -71,11 +73,11 @@ def test_one_changed_page_makes_its_group_suspect_and_others_less_so() -> None:
 
 def test_unchanged_pages_clear_their_group() -> None:
     book = watched()
-    belief = Shocks.of(book, "shock", book.form)
-    place = belief.bins.place(book.last_visit / DAY)
-    before = belief.exposure(np.arange(1, 20), place[1:20])
-    belief.observe(np.arange(1), place[:1], np.array([False]))
-    assert (belief.exposure(np.arange(1, 20), place[1:20]) < before).all()
+    shocks = Shocks.of(book, "shock", book.form)
+    place = shocks.bins.place(book.last_visit / DAY)
+    before = shocks.exposure(np.arange(1, 20), place[1:20])
+    shocks.observe(np.arange(1), place[:1], np.array([False]))
+    assert (shocks.exposure(np.arange(1, 20), place[1:20]) < before).all()
 
 
 def test_groups_keep_their_numbers_when_pages_are_added() -> None:
@@ -115,24 +117,24 @@ def test_learning_is_the_same_whether_kept_or_not() -> None:
     """What a cycle believes in its middle is what the memory holds when it was learned as a whole."""
     book = watched()
     seen = outcomes([3, 4, 30], changed=True)
-    opinion = ChangeModel.of(book)
-    opinion.observe(seen.pages, seen.changed)
+    change_model = ChangeModel.of(book)
+    change_model.observe(seen.pages, seen.changed)
     note(Shock(), book, seen, np.full(3, book.now))
     again = ChangeModel.of(book)
-    np.testing.assert_allclose(again.belief.events, opinion.belief.events, rtol=1e-6)
-    np.testing.assert_allclose(again.tally.today, opinion.tally.today)
+    np.testing.assert_allclose(again.shocks.events, change_model.shocks.events, rtol=1e-6)
+    np.testing.assert_allclose(again.tally.today, change_model.tally.today)
 
 
 def test_chances_are_chances_and_rise_with_evidence() -> None:
     book = watched()
-    opinion = ChangeModel.of(book)
+    change_model = ChangeModel.of(book)
     others = np.arange(10, 20)
-    before = opinion.chance(others)
-    opinion.observe(np.arange(8), np.ones(8, bool))
-    after = opinion.chance(others)
+    before = change_model.predict(others)
+    change_model.observe(np.arange(8), np.ones(8, bool))
+    after = change_model.predict(others)
     assert ((before > 0) & (before < 1)).all()
     assert (after > before).all()
-    assert (after > opinion.chance(np.arange(20, 40)).max()).all()
+    assert (after > change_model.predict(np.arange(20, 40)).max()).all()
 
 
 def sites_of_two_forms(sites: int) -> Book:
@@ -147,38 +149,39 @@ def sites_of_two_forms(sites: int) -> Book:
 @given(st.data())
 def test_what_is_seen_of_groups_is_renewed_where_visits_have_moved_it(data: st.DataObject) -> None:
     book = sites_of_two_forms(3)
-    opinion, pages = ChangeModel.of(book), np.arange(len(book))
-    opinion.chance(pages)
+    change_model, pages = ChangeModel.of(book), np.arange(len(book))
+    change_model.predict(pages)
     for _ in range(data.draw(st.integers(1, 3))):
         some = np.array(data.draw(st.lists(st.sampled_from(pages.tolist()), unique=True, max_size=5)), np.int64)
-        opinion.observe(some, np.array([data.draw(st.booleans()) for _ in some], bool))
-    renewed = opinion.evidence(pages)
-    assert opinion.groups is not None
-    opinion.groups = None
-    np.testing.assert_array_equal(renewed, opinion.evidence(pages))
+        change_model.observe(some, np.array([data.draw(st.booleans()) for _ in some], bool))
+    renewed = change_model.features(pages)
+    assert change_model.groups is not None
+    change_model.groups = None
+    np.testing.assert_array_equal(renewed, change_model.features(pages))
 
 
 def test_an_update_costs_what_was_visited_not_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
     totals: list[int] = []
-    evidence = ChangeModel.evidence
+    features = ChangeModel.features
 
-    def counting(self: ChangeModel, pages: Pages) -> NDArray[np.float32]:
+    def counting(self: ChangeModel, pages: AnyPages) -> NDArray[np.float32]:
         if looked:
             looked[-1] += len(pages)
-        return evidence(self, pages)
+        return features(self, pages)
 
-    monkeypatch.setattr(ChangeModel, "evidence", counting)
+    monkeypatch.setattr(ChangeModel, "features", counting)
     for sites in (2, 50):
         book = sites_of_two_forms(sites)
-        opinion = ChangeModel.of(book)
+        change_model = ChangeModel.of(book)
         page = np.array([40])
-        assert opinion.belief.observe(page, opinion.place(page), np.array([True])).tolist() == [2, 3]  # its site's
-        assert len(opinion.tally.observe(page, np.array([True]))) == len(LEVELS)
+        moved = change_model.shocks.observe(page, change_model.place(page), np.array([True]))
+        assert moved.tolist() == [2, 3], "the groups of its site"
+        assert len(change_model.tally.observe(page, np.array([True]))) == len(LEVELS)
 
         plan = Plan(book, np.ones(len(book), bool), budget=10)
         looked.append(0)
-        plan.take(outcomes([40], changed=True))
+        plan.observe(outcomes([40], changed=True))
         totals.append(looked.pop())
     assert totals[0] == totals[1] > 0
 
@@ -188,25 +191,25 @@ def test_a_memory_of_longer_numbers_is_read() -> None:
     book = sites_of_two_forms(2)
     note(Shock(), book, outcomes([3, 4, 30], changed=True), np.full(3, book.now))
     book.now += DAY
-    expected = ChangeModel.of(book).chance(np.arange(80))
+    expected = ChangeModel.of(book).predict(np.arange(80))
     for name, column in book.memory.items():
         if column.dtype == np.float32:
             book.memory[name] = column.astype(np.float64)
         if name.endswith(("form.lately", "folder.lately", "site.lately")):
             book.memory[name] = np.where(column == FIRST_SHARE, np.nan, column)
-    np.testing.assert_array_equal(ChangeModel.of(book).chance(np.arange(80)), expected)
+    np.testing.assert_array_equal(ChangeModel.of(book).predict(np.arange(80)), expected)
 
 
 def test_many_groups_are_summed_up_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     book, pages = sites_of_two_forms(5), np.arange(0, 200, 7)
     believed = []
     for many in (1 << 12, 1):
-        monkeypatch.setattr(model, "_GROUPS", many)
-        monkeypatch.setattr(model, "_SITES", many)
-        opinion = ChangeModel.of(book)
-        moved = opinion.belief.observe(pages, opinion.place(pages), pages % 2 == 0)
+        monkeypatch.setattr(model, "_GROUPS_AT_ONCE", many)
+        monkeypatch.setattr(model, "_SITES_AT_ONCE", many)
+        change_model = ChangeModel.of(book)
+        moved = change_model.shocks.observe(pages, change_model.place(pages), pages % 2 == 0)
         assert sorted(moved) == list(range(10))
-        believed.append(opinion.exposure(np.arange(200)))
+        believed.append(change_model.exposure(np.arange(200)))
     np.testing.assert_allclose(believed[1], believed[0], rtol=1e-6)
 
 
@@ -223,18 +226,18 @@ def test_counts_of_any_size_are_kept() -> None:
 
 
 def test_a_grouping_may_come_when_old_bins_are_joined() -> None:
-    bins, step = Bins(np.arange(MOST + 1.0)).up_to(MOST + 1.0)
+    bins, step = Bins(np.arange(MAX_BINS + 1.0)).up_to(MAX_BINS + 1.0)
     groups = Groups(np.zeros(3, np.int32), np.array([1]), np.array([0]))
     tally = GroupTally.of(Book.blank(3), ["new"], (groups,), step, len(bins))
     tally.observe(np.array([1]), np.array([True]))
-    assert step.joined
+    assert step.merged
     assert tally.since(np.array([0]), 0).tolist() == [[1.0], [1.0]]
 
 
 def test_the_network_fits_what_it_is_shown() -> None:
     fitted = network()
-    assert fitted.hidden.shape == (len(NAMES), len(fitted.out))
-    assert fitted.middle.shape == fitted.spread.shape == (len(NAMES),)
+    assert fitted.hidden.shape == (len(FEATURES), len(fitted.out))
+    assert fitted.middle.shape == fitted.spread.shape == (len(FEATURES),)
     assert (fitted.spread > 0).all()
 
 
@@ -243,7 +246,7 @@ def test_nothing_odd_in_the_book_makes_a_chance_odd(odd: float) -> None:
     book = watched()
     book.found[:] = odd
     book.last_visit[3] = book.now + 5 * DAY  # a clock that has stepped back
-    chance = ChangeModel.of(book).chance(np.arange(40))
+    chance = ChangeModel.of(book).predict(np.arange(40))
     assert np.isfinite(chance).all()
     assert ((chance >= 0) & (chance <= 1)).all()
 
@@ -254,11 +257,11 @@ def test_in_one_batch_an_unsure_group_is_only_probed() -> None:
     book.form = np.repeat(np.arange(40, dtype=np.int64), 10)
     choice = Shock(batches=2, explore=0).cycle(book, 80, np.random.default_rng(1))
     first = next(choice).pages
-    assert np.bincount(first // 10).max() <= FEW
+    assert np.bincount(first // 10).max() <= SAMPLE
     hit = first // 10 == first[0] // 10
     what = np.where(hit, Outcome.CHANGED, Outcome.UNCHANGED).astype(np.int8)
     second = choice.send(Outcomes(first, what)).pages
-    assert (second[:FEW] // 10 == first[0] // 10).all()
+    assert (second[:SAMPLE] // 10 == first[0] // 10).all()
 
 
 def test_a_visit_that_tells_of_many_pages_comes_before_one_that_tells_of_few() -> None:
@@ -271,14 +274,14 @@ def test_a_visit_that_tells_of_many_pages_comes_before_one_that_tells_of_few() -
     assert first[:2] == [1, 2]
     assert len(set(first)) == 4, "one of each of four groups"
     plan = Plan(book, book.visits > 0, 40)
-    plain = plan.worth(plan.chance)
+    plain = plan.value(plan.probability)
     raised = plain.copy()
-    plan.raise_telling(raised, 4.0, 40)
+    plan.add_information_value(raised, 4.0, 40)
     assert np.count_nonzero(raised > plain) == 22, "one page of each group"
-    plan.take(outcomes(np.flatnonzero(raised > plain).tolist(), changed=False))
-    after = plan.worth(plan.chance)
+    plan.observe(outcomes(np.flatnonzero(raised > plain).tolist(), changed=False))
+    after = plan.value(plan.probability)
     again = after.copy()
-    plan.raise_telling(again, 4.0, 40)
+    plan.add_information_value(again, 4.0, 40)
     assert (again == after).all(), "each has had its visit"
 
 
@@ -288,11 +291,11 @@ def test_where_the_budget_meets_only_sure_pages_there_is_little_to_be_curious_ab
 
     def best(last_taken: float) -> float:
         plan._last_taken = last_taken
-        worth = plan.worth(plan.chance)
-        plan.raise_telling(worth, 4.0, 40)
+        worth = plan.value(plan.probability)
+        plan.add_information_value(worth, 4.0, 40)
         return float(worth.max())
 
-    assert best(0.0) > best(0.5) > best(1.0) == plan.chance.max()
+    assert best(0.0) > best(0.5) > best(1.0) == plan.probability.max()
 
 
 def test_what_a_visit_tells_is_worth_no_more_than_the_visits_that_can_use_it() -> None:
@@ -300,11 +303,11 @@ def test_what_a_visit_tells_is_worth_no_more_than_the_visits_that_can_use_it() -
     plan = Plan(book, book.visits > 0, 40)
 
     def raised(after: int) -> float:
-        worth = plan.worth(plan.chance)
-        plan.raise_telling(worth, 4.0, after)
+        worth = plan.value(plan.probability)
+        plan.add_information_value(worth, 4.0, after)
         return float(worth.max())
 
-    assert raised(10_000) == raised(400) > raised(40) > raised(1) > raised(0) == plan.chance.max()
+    assert raised(10_000) == raised(400) > raised(40) > raised(1) > raised(0) == plan.probability.max()
 
 
 @pytest.mark.parametrize("objective", ["freshness", "harmonic", "age", "links"])
@@ -312,13 +315,13 @@ def test_what_visits_are_worth_follows_what_a_batch_has_found(objective: Objecti
     """Only pages whose chances have moved are looked at again; that must make no difference."""
     book = sites_of_two_forms(2)
     plan = Plan(book, book.visits > 0, 40, objective=objective)
-    before = plan.worth(plan.chance)
-    plan.take(outcomes([3, 4, 30], changed=True))
-    after = plan.worth(plan.chance)
+    before = plan.value(plan.probability)
+    plan.observe(outcomes([3, 4, 30], changed=True))
+    after = plan.value(plan.probability)
     assert (after[[3, 4, 30]] == -np.inf).all(), "they are done"
     assert (after[plan.open] != before[plan.open]).any()
     for pages in where(plan.open):
-        np.testing.assert_array_equal(after[pages], plan._price(pages, plan.chance[pages]).astype(np.float32))
+        np.testing.assert_array_equal(after[pages], plan._index(pages, plan.probability[pages]).astype(np.float32))
 
 
 def test_a_page_is_not_older_than_it_has_waited_however_much_has_happened() -> None:
@@ -327,10 +330,10 @@ def test_a_page_is_not_older_than_it_has_waited_however_much_has_happened() -> N
     book.last_visit[:] = book.now - 2 * DAY
     book.last_visit[1] = book.now - 20 * DAY
 
-    def worth(objective: Objective) -> Column:
+    def worth(objective: Objective) -> Float32s:
         plan = Plan(book, book.visits > 0, 40, objective=objective)
-        plan.chance[:2] = 0.9
-        return plan.worth(plan.chance)[:2]
+        plan.probability[:2] = 0.9
+        return plan.value(plan.probability)[:2]
 
     young, old = worth("age")
     assert old > 10 * young
@@ -345,14 +348,14 @@ def test_the_best_are_found_among_few_as_among_all(values: int, many: int) -> No
     worth = (rng.integers(values, size=4000) / values).astype(np.float32)
     worth[rng.random(len(worth)) < 0.3] = -np.inf
     for column in (worth, np.sort(worth), np.sort(worth)[::-1].copy(), np.zeros_like(worth)):
-        found = _largest(column, many)
-        np.testing.assert_array_equal(found, _first_of(column, many))
+        found = highest(column, many)
+        np.testing.assert_array_equal(found, highest_of(column, many))
         np.testing.assert_array_equal(np.sort(column[found])[::-1], np.sort(column)[::-1][:many])
         assert len(set(found.tolist())) == many
 
 
 def test_no_page_waits_for_ever() -> None:
-    """Pages that never change give way to some that always do, but only as long as `patience` says."""
+    """AnyPages that never change give way to some that always do, but only as long as `patience` says."""
     pages, budget, patience = 60, 10, 2.0
     book = watched(pages, now=DAY)
     book.last_visit[:] = book.last_try[:] = 0.0

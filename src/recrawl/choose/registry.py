@@ -22,8 +22,7 @@ from recrawl.choose.crawlers.stormcrawler import StormCrawler
 from recrawl.choose.custom import describe_custom, is_custom, make_custom
 from recrawl.choose.optimal.lambda_crawl import LambdaCrawl
 from recrawl.choose.optimal.ncis import Ncis
-from recrawl.choose.optimal.optimal_age import OptimalAge
-from recrawl.choose.optimal.optimal_freshness import OptimalFreshness
+from recrawl.choose.optimal.optimal_index import OptimalAge, OptimalFreshness
 from recrawl.choose.papers.adaptive_sampling import AdaptiveSampling
 from recrawl.choose.papers.anchor_depth import AnchorDepth
 from recrawl.choose.papers.change_frequency import ChangeFrequency

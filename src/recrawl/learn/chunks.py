@@ -1,4 +1,4 @@
-"""Long columns taken part by part, so that the room for what is computed on the way does not grow with them."""
+"""Processing of long columns in chunks, so that temporary memory does not grow with the number of pages."""
 
 from __future__ import annotations
 
@@ -8,43 +8,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
+
 ROWS = 1 << 14
-"""So many rows are one part."""
+"""Rows per chunk."""
 
-Pages = NDArray[np.int64] | NDArray[np.int32]
-Floats = NDArray[np.float64]
-Column = NDArray[np.float32]
-"""One number per page: so many that they are kept short."""
-AnyFloats = Floats | Column
+AnyPages = Ints | Int32s
+AnyFloats = Floats | Float32s
 
 
-def parts(rows: int) -> Iterator[slice]:
-    """So many rows, part by part."""
+def chunks(rows: int) -> Iterator[slice]:
+    """Yield consecutive slices that cover a number of rows."""
     for start in range(0, rows, ROWS):
         yield slice(start, min(start + ROWS, rows))
 
 
-def where(mask: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
-    """The numbers of the rows that are true, part by part."""
-    for part in parts(len(mask)):
-        yield part.start + np.flatnonzero(mask[part])
+def where(mask: Flags) -> Iterator[Ints]:
+    """Yield the row numbers where the mask is true, chunk by chunk."""
+    for chunk in chunks(len(mask)):
+        yield chunk.start + np.flatnonzero(mask[chunk])
 
 
-def by_parts(told: Callable[[Pages], Floats], pages: Pages) -> Column:
-    """What a function tells of pages, asked for a part of them at a time."""
+def map_chunks(function: Callable[[AnyPages], Floats], pages: AnyPages) -> Float32s:
+    """Apply a function to pages, chunk by chunk."""
     column = np.empty(len(pages), np.float32)
-    for part in parts(len(pages)):
-        column[part] = told(pages[part])
+    for chunk in chunks(len(pages)):
+        column[chunk] = function(pages[chunk])
     return column
 
 
-def sums(group: NDArray[np.int32], column: NDArray[Any], groups: int) -> Floats:
-    """The sum of a column for each of so many groups.
+def group_sums(group: Int32s, column: NDArray[Any], groups: int) -> Floats:
+    """Return the sum of a column for each group.
 
-    >>> sums(np.array([1, 0, 1], np.int32), np.array([1.0, 2.0, 3.0]), 3).tolist()
+    >>> group_sums(np.array([1, 0, 1], np.int32), np.array([1.0, 2.0, 3.0]), 3).tolist()
     [2.0, 4.0, 0.0]
     """
     total = np.zeros(groups)
-    for part in parts(len(group)):
-        total += np.bincount(group[part], column[part], groups)
+    for chunk in chunks(len(group)):
+        total += np.bincount(group[chunk], column[chunk], groups)
     return total

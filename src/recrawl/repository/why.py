@@ -97,10 +97,9 @@ def _last_visit(visits: list[dict[str, Any]]) -> list[str]:
     what = visit["failure"] or visit["outcome"]
     detail = f" ({visit['detail']})" if visit["detail"] else ""
     likely = visit["score"] is not None and (visit["reason"] or "").startswith(LIKELY)
-    chance = f": {visit['score']:.0%}" if likely else ""
-    score = "" if likely else _scored(visit["score"])
+    score = f", probability {visit['score']:.0%}" if likely else _scored(visit["score"])
     because = (
-        f"because it {visit['reason']}{chance} (policy {visit['policy']}{score})"
+        f"because {visit['reason']} (policy {visit['policy']}{score})"
         if visit["reason"]
         else "where it was imported"
         if visit["kind"] == "import"
@@ -190,7 +189,7 @@ def _next_cycle(
         f"it is number {told['place']:,} of {told['known']:,} in line{_scored(told['score'])}" if told["place"] else ""
     )
     if told["planned"]:
-        return f"The next cycle ({name}) would visit it, since it {told['reason']}: {line}."
+        return f"The next cycle ({name}) would visit it because {told['reason']}; {line}."
     no = f"The next cycle ({name}) would not reach it:"
     if told["site_most"] == 0:
         until = questions.held_until(repository.store.db, page["site"])

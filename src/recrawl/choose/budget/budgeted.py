@@ -33,12 +33,10 @@ class Budgeted:
     """A policy under an allowance; to be driven like any policy.
 
     >>> from recrawl.choose.papers.round_robin import RoundRobin
-    >>> from recrawl.lab.replays.small_worlds import Still
-    >>> from recrawl.loop import drive
+    >>> from recrawl.lab.replays.small_worlds import batches
     >>> book = Book.blank(6)
     >>> book.site[4:] = 1
-    >>> policy = Budgeted(RoundRobin(), Allowance(site_most=2))
-    >>> [seen.pages.tolist() for seen in drive(policy, Still(), book, budget=4, seed=1)]
+    >>> batches(Budgeted(RoundRobin(), Allowance(site_most=2)), book, budget=4)
     [[0, 1, 4, 5]]
     """
 

@@ -1,4 +1,4 @@
-"""The adaptive revisiting of Heritrix 1, which later versions no longer have."""
+"""Policy `heritrix1`: the adaptive revisit rule of Heritrix 1, which later versions no longer have."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.crawlers.interval_base import Flags, IntervalRule, Times, demand, first_due
-from recrawl.errors import UsageError
+from recrawl.choose.crawlers.interval_base import IntervalRule, check_order, check_range, first_due
+from recrawl.columns import Flags, Floats
 from recrawl.model import Outcome
 
-_LONGEST = 1e11
+_MAX_SECONDS = 1e11
 
 
 class HeritrixState(NamedTuple):
-    """One value per page."""
+    """One entry per page."""
 
-    wait: Times
+    wait: Floats
     """Seconds."""
-    due: Times
+    due: Floats
     fetched: Flags
-    """It was downloaded before."""
+    """Downloaded before."""
 
 
 class Heritrix1(IntervalRule[HeritrixState]):
-    """Heritrix 1's WaitEvaluator: a change divides the wait by a factor, none multiplies it (spec P9).
+    """Heritrix 1's WaitEvaluator: a change divides the wait by a factor, no change multiplies it (spec P9).
 
-    A failure leaves the wait as it is. Heritrix could also add the time by which a visit was overdue; that is off by
-    default there and not offered here. Times are in seconds, as in its configuration.
+    A failure leaves the wait unchanged. Heritrix can also add the time by which a visit was overdue; that option is off
+    by default there and not implemented here. Times are in seconds, as in its configuration.
 
     Parameters
     ----------
@@ -38,17 +38,16 @@ class Heritrix1(IntervalRule[HeritrixState]):
     min, max
         Bounds of the wait.
     factor
-        What the wait is divided by after a change and multiplied by after none.
+        The wait is divided by it after a change and multiplied by it after an unchanged visit.
     fill
-        Give budget that is left over to the pages that come due soonest. Heritrix itself leaves it.
+        Spend unused budget on the pages that come due soonest. Heritrix leaves it unspent.
 
     Example
     -------
-    >>> from recrawl.loop import drive
-    >>> from recrawl.lab.replays.small_worlds import Still
-    >>> book = Book.blank(3, now=10 * 86400.0)
-    >>> book.last_try[:2] = [9.5 * 86400, 2 * 86400]
-    >>> [seen.pages.tolist() for seen in drive(Heritrix1(), Still(), book, budget=3, seed=1)]
+    >>> from recrawl.lab.replays.small_worlds import batches
+    >>> book = Book.blank(3, now=864000.0)
+    >>> book.last_try[:2] = 820800.0, 172800.0
+    >>> batches(Heritrix1(), book, budget=3)
     [[2, 1]]
 
     Source: Heritrix 1, AdaptiveRevisitFrontier and WaitEvaluator.
@@ -67,20 +66,19 @@ class Heritrix1(IntervalRule[HeritrixState]):
         factor: float = 1.5,
         fill: bool = False,
     ) -> None:
-        demand(self.name, 1, _LONGEST, wait=wait, min=min, max=max)
-        demand(self.name, 1, 1000, factor=factor)
-        if min > max:
-            raise UsageError(f"heritrix1's min must not be over its max: {min:g} is over {max:g}")
+        check_range(self.name, 1, _MAX_SECONDS, wait=wait, min=min, max=max)
+        check_range(self.name, 1, 1000, factor=factor)
+        check_order(self.name, "min", min, max)
         self.wait, self.min, self.max, self.factor, self.fill = wait, min, max, factor, fill
 
     def start(self, book: Book) -> HeritrixState:
-        """A page that was visited before has the first wait, from its last visit."""
+        """A page that was visited before starts with the first wait, counted from its last visit."""
         return HeritrixState(np.full(len(book), float(self.wait)), first_due(book, self.wait), book.visits > 0)
 
-    def step(self, state: HeritrixState, what: NDArray[np.int8], at: Times) -> HeritrixState:
-        """The rule."""
+    def step(self, state: HeritrixState, what: NDArray[np.int8], at: Floats) -> HeritrixState:
+        """Apply the rule."""
         failed = what == Outcome.FAILED
-        told = state.fetched & ~failed & (what != Outcome.NEW)
+        compared = state.fetched & ~failed & (what != Outcome.NEW)
         moved = np.where(what == Outcome.UNCHANGED, state.wait * self.factor, state.wait / self.factor)
-        wait = np.where(told, np.clip(moved, self.min, self.max), state.wait)
+        wait = np.where(compared, np.clip(moved, self.min, self.max), state.wait)
         return HeritrixState(wait, at + wait, state.fetched | ~failed)

@@ -1,10 +1,11 @@
-"""The frame that the interval rules of other crawlers share: a page has a time at which it is due, and no other rank.
+"""What the interval rules share: every page has a time at which it is due, and nothing else ranks it.
 
-`interval_picks` is the choice: pages that are due, most overdue first. A rule may leave some of the budget unspent;
-with `fill` the rest goes to the pages that come due soonest, so that rules can be compared at equal budgets.
+`interval_picks` selects the due pages, most overdue first. A rule may leave budget unspent; with `fill` the rest goes
+to the pages that come due soonest, so that rules can be compared at equal budgets.
 
-`IntervalRule` is the memory: a rule says what it believes of a page that it has no memory of (`start`) and what a
-visit makes of that (`step`, a pure function over columns); the columns are kept in the book from cycle to cycle.
+`IntervalRule` is the base class of rules that keep a state per page: `start` is the state of a page before its first
+observed visit, `step` (a pure function over columns) the state after a visit. The book keeps the columns between
+cycles.
 """
 
 from __future__ import annotations
@@ -17,64 +18,61 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
+from recrawl.columns import Floats
 from recrawl.errors import UsageError
 from recrawl.model import Outcomes, Picks
 
-Times = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 State = TypeVar("State", bound=NamedTuple)
 
-_FARTHEST = 1e12
-"""Scores are finite: a page that was never visited is overdue by this many seconds."""
+_MAX_OVERDUE = 1e12
+"""Seconds by which a page that was never visited is overdue; scores must be finite."""
+_FILL_REASON = "it came due soonest among the pages that were not due yet"
 
 
 def interval_picks(
-    book: Book, due: Times, budget: int, *, reason: str, fill: bool = False
+    book: Book, due: Floats, budget: int, *, reason: str, fill: bool = False
 ) -> Generator[Picks, Outcomes, None]:
-    """Known pages whose time has come, most overdue first; then, to `fill` the budget, those whose time comes next.
+    """Yield the known pages that are due, most overdue first; with `fill`, then the pages that come due next.
 
-    A page whose time is +inf is never chosen. The score is by how many seconds a page is overdue.
+    A page that is due at +inf is never chosen. The score is the number of seconds by which a page is overdue.
 
     >>> book = Book.blank(3, now=100.0)
-    >>> for picks in interval_picks(book, np.array([90.0, 200.0, 80.0]), 3, reason="is due", fill=True):
+    >>> for picks in interval_picks(book, np.array([90.0, 200.0, 80.0]), 3, reason="it was due", fill=True):
     ...     print(picks.pages, picks.score, picks.reason)
-    [2 0] [20. 10.] is due
-    [1] [-100.] comes due soonest among those that are not due yet
+    [2 0] [20. 10.] it was due
+    [1] [-100.] it came due soonest among the pages that were not due yet
     """
-    come = due <= book.now
+    is_due = due <= book.now
     left = budget
-    for group, why in ((come, reason), (~come & (due < np.inf) & fill, _SOONEST)):
+    for group, why in ((is_due, reason), (~is_due & (due < np.inf) & fill, _FILL_REASON)):
         pages = np.flatnonzero(book.known & group)
         pages = pages[np.argsort(due[pages], kind="stable")][: max(0, left)]
         if len(pages):
-            yield Picks(pages, np.clip(book.now - due[pages], -_FARTHEST, _FARTHEST), why)
+            yield Picks(pages, np.clip(book.now - due[pages], -_MAX_OVERDUE, _MAX_OVERDUE), why)
         left -= len(pages)
 
 
-_SOONEST = "comes due soonest among those that are not due yet"
-
-
 class IntervalRule(Generic[State]):
-    """A policy that gives each page its next time from what it remembers of it. `State` has a column `due`."""
+    """Base class of policies that compute each page's next visit from a state per page; `State` has a column `due`."""
 
     name: ClassVar[str]
     fill: bool
 
     def start(self, book: Book) -> State:
-        """What is believed of each page before the rule has seen a visit of it; `due` is -inf for the never visited."""
+        """Return the state of each page before the rule observes a visit; `due` is -inf for pages never visited."""
         raise NotImplementedError
 
-    def step(self, state: State, what: NDArray[np.int8], at: Times) -> State:
-        """What visits at these times with these outcomes make of the state of their pages. Changes nothing in place."""
+    def step(self, state: State, what: NDArray[np.int8], at: Floats) -> State:
+        """Return the state of pages after visits with the outcomes `what` at the times `at`; changes no array."""
         raise NotImplementedError
 
-    def when(self, state: State, now: float) -> Times:  # noqa: ARG002
-        """When each page is due, looked at now."""
-        due: Times = state.due  # type: ignore[attr-defined]
+    def due_times(self, state: State, now: float) -> Floats:  # noqa: ARG002
+        """Return the time at which each page is due, as seen at `now`."""
+        due: Floats = state.due  # type: ignore[attr-defined]
         return due
 
-    def remembered(self, book: Book) -> State:
-        """The state of every page: as kept, or as it starts."""
+    def load(self, book: Book) -> State:
+        """Return the state of every page: from the book's memory, or as it starts."""
         state = self.start(book)
         for key, column in state._asdict().items():
             kept = book.memory.get(f"{self.name}.{key}")
@@ -83,13 +81,13 @@ class IntervalRule(Generic[State]):
         return state
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:  # noqa: ARG002
-        """One batch; two when the budget is to be filled."""
-        due = self.when(self.remembered(book), book.now)
-        yield from interval_picks(book, due, budget, reason=f"is due by the rule of {self.name}", fill=self.fill)
+        """Yield the due pages; with `fill`, then the pages that come due next."""
+        due = self.due_times(self.load(book), book.now)
+        yield from interval_picks(book, due, budget, reason=f"it was due by the rule of {self.name}", fill=self.fill)
 
-    def learn(self, book: Book, seen: Outcomes, at: Times) -> None:
-        """Take in a cycle."""
-        state = self.remembered(book)
+    def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
+        """Update the state of the visited pages."""
+        state = self.load(book)
         before = type(state)._make(column[seen.pages] for column in state)
         after = self.step(before, seen.what, np.broadcast_to(np.asarray(at, np.float64), len(seen)))
         for key, column in state._asdict().items():
@@ -97,19 +95,25 @@ class IntervalRule(Generic[State]):
             book.memory[f"{self.name}.{key}"] = column
 
 
-def first_due(book: Book, interval: float) -> Times:
-    """When pages are due of which only the book knows: an interval after their last visit, or at once."""
-    due: Times = book.last_try + interval
+def first_due(book: Book, interval: float) -> Floats:
+    """Return when pages without a state are due: an interval after their last visit; -inf if never visited."""
+    due: Floats = book.last_try + interval
     return due
 
 
-def demand(policy: str, least: float, most: float, **given: Any) -> None:
-    """Refuse parameters that are out of range.
+def check_range(policy: str, least: float, most: float, **given: Any) -> None:
+    """Raise an error for parameters outside a range.
 
-    >>> demand("nutch", 0, 1, inc=0.4, dec=2)
+    >>> check_range("nutch", 0, 1, inc=0.4, dec=2)
     Traceback (most recent call last):
     recrawl.errors.UsageError: nutch's dec must be from 0 to 1, not 2
     """
     for key, value in given.items():
         if not least <= value <= most:
             raise UsageError(f"{policy}'s {key} must be from {least:g} to {most:g}, not {value}")
+
+
+def check_order(policy: str, low: str, low_value: float, high_value: float) -> None:
+    """Raise an error if the parameter `low` is greater than the parameter `max`."""
+    if low_value > high_value:
+        raise UsageError(f"{policy}'s {low} must be at most its max ({high_value:g}), not {low_value:g}")

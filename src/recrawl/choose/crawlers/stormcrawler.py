@@ -1,4 +1,4 @@
-"""StormCrawler's adaptive scheduler: whole minutes, longer by half when nothing changed, halfway down when it did."""
+"""Policy `stormcrawler`: StormCrawler's adaptive scheduler, with intervals in whole minutes."""
 
 from __future__ import annotations
 
@@ -8,34 +8,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.crawlers.interval_base import Flags, IntervalRule, Times, demand, first_due
-from recrawl.errors import UsageError
+from recrawl.choose.crawlers.interval_base import IntervalRule, check_order, check_range, first_due
+from recrawl.columns import MINUTE, Flags, Floats, Ints
 from recrawl.model import Outcome
 
-_MINUTE = 60.0
-_TRIES = 3
+_MAX_FAILURES = 3
 """Failures in a row after which a page counts as an error."""
-_LONGEST = 1e9
+_MAX_MINUTES = 1e9
 
 
 class StormState(NamedTuple):
-    """One value per page."""
+    """One entry per page."""
 
-    interval: Times
-    """Minutes, whole ones."""
-    due: Times
+    interval: Floats
+    """Whole minutes."""
+    due: Floats
     signed: Flags
-    """There is an older signature to compare with."""
-    errors: NDArray[np.int64]
+    """An older signature exists, so a visit can detect a change."""
+    errors: Ints
     """Failures in a row."""
 
 
 class StormCrawler(IntervalRule[StormState]):
     """StormCrawler's AdaptiveScheduler over its DefaultScheduler (spec P9).
 
-    No change: the interval grows by `incr`, up to `max`. A change: it goes the share `decr` of the way down to `min`.
-    After a failure the page's signature is forgotten and the interval begins anew. Times are in minutes, as in its
-    configuration, and cut to whole ones.
+    Without a change the interval grows by the share `incr`, up to `max`. After a change it moves the share `decr` of
+    the way down to `min`. A failure deletes the page's signature and resets the interval. Times are in minutes, as in
+    its configuration, and truncated to whole minutes.
 
     Parameters
     ----------
@@ -44,21 +43,20 @@ class StormCrawler(IntervalRule[StormState]):
     min, max
         Bounds of the interval.
     incr, decr
-        Rates by which it grows and shrinks.
+        Shares by which it grows and shrinks.
     fetch_error
-        How long a page that failed is left alone.
+        The wait after a failure.
     error
-        How long one that failed three times in a row, or is gone, is left alone; under zero for ever.
+        The wait after three failures in a row, or when the page is gone; a negative value means for ever.
     fill
-        Give budget that is left over to the pages that come due soonest. StormCrawler itself leaves it.
+        Spend unused budget on the pages that come due soonest. StormCrawler leaves it unspent.
 
     Example
     -------
-    >>> from recrawl.loop import drive
-    >>> from recrawl.lab.replays.small_worlds import Still
-    >>> book = Book.blank(3, now=10 * 86400.0)
-    >>> book.last_try[:2] = [9.5 * 86400, 2 * 86400]
-    >>> [seen.pages.tolist() for seen in drive(StormCrawler(), Still(), book, budget=3, seed=1)]
+    >>> from recrawl.lab.replays.small_worlds import batches
+    >>> book = Book.blank(3, now=864000.0)
+    >>> book.last_try[:2] = 820800.0, 172800.0
+    >>> batches(StormCrawler(), book, budget=3)
     [[2, 1]]
 
     Source: Apache StormCrawler, AdaptiveScheduler and DefaultScheduler.
@@ -80,35 +78,34 @@ class StormCrawler(IntervalRule[StormState]):
         error: float = -1,
         fill: bool = False,
     ) -> None:
-        demand(self.name, 1, _LONGEST, interval=interval, min=min, max=max)
-        demand(self.name, 0, 1000, incr=incr)
-        demand(self.name, 0, 1, decr=decr)
-        demand(self.name, 0, _LONGEST, fetch_error=fetch_error)
-        demand(self.name, -1, _LONGEST, error=error)
-        if min > max:
-            raise UsageError(f"stormcrawler's min must not be over its max: {min:g} is over {max:g}")
+        check_range(self.name, 1, _MAX_MINUTES, interval=interval, min=min, max=max)
+        check_range(self.name, 0, 1000, incr=incr)
+        check_range(self.name, 0, 1, decr=decr)
+        check_range(self.name, 0, _MAX_MINUTES, fetch_error=fetch_error)
+        check_range(self.name, -1, _MAX_MINUTES, error=error)
+        check_order(self.name, "min", min, max)
         self.interval, self.min, self.max = interval, min, max
         self.incr, self.decr, self.fetch_error, self.error = incr, decr, fetch_error, error
         self.fill = fill
 
     def start(self, book: Book) -> StormState:
-        """A page that was visited before has the first interval, from its last visit."""
+        """A page that was visited before starts with the first interval, counted from its last visit."""
         return StormState(
             np.full(len(book), float(self.interval)),
-            first_due(book, self.interval * _MINUTE),
+            first_due(book, self.interval * MINUTE),
             book.visits > 0,
             book.failures.astype(np.int64),
         )
 
-    def step(self, state: StormState, what: NDArray[np.int8], at: Times) -> StormState:
-        """The rule."""
+    def step(self, state: StormState, what: NDArray[np.int8], at: Floats) -> StormState:
+        """Apply the rule."""
         failed = (what == Outcome.FAILED) | (what == Outcome.GONE)
         errors = np.where(failed, state.errors + 1, 0)
-        hopeless = (what == Outcome.GONE) | (errors >= _TRIES)
+        is_error = (what == Outcome.GONE) | (errors >= _MAX_FAILURES)
         grown = np.minimum(np.trunc(state.interval * (1 + self.incr)), self.max)
         shrunk = np.trunc((1 - self.decr) * state.interval + self.decr * self.min)
-        begun = failed | ~state.signed | (what == Outcome.NEW)
-        interval = np.where(begun, self.interval, np.where(what == Outcome.UNCHANGED, grown, shrunk))
-        pause = np.where(hopeless, self.error if self.error >= 0 else np.inf, self.fetch_error)
+        reset = failed | ~state.signed | (what == Outcome.NEW)
+        interval = np.where(reset, self.interval, np.where(what == Outcome.UNCHANGED, grown, shrunk))
+        pause = np.where(is_error, self.error if self.error >= 0 else np.inf, self.fetch_error)
         wait = np.where(failed, pause, interval)
-        return StormState(interval, at + wait * _MINUTE, ~failed, errors)
+        return StormState(interval, at + wait * MINUTE, ~failed, errors)

@@ -1,4 +1,4 @@
-"""Sampling that stops at a site as soon as it is clear whether the site is worth downloading."""
+"""Policy `adaptive-sampling`: sample each site only until it is clear whether to download it."""
 
 from __future__ import annotations
 
@@ -6,54 +6,53 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.papers.sample_size import interval, threshold
 from recrawl.choose.papers.site_sampling import (
     Deck,
     Level,
-    best_first,
     check_level,
     check_whole,
     draw,
     evidence,
-    in_order,
-    judged,
+    fill_in_order,
+    order_by_rate,
+    sampled_rates,
 )
 from recrawl.choose.protocol import Choice
+from recrawl.columns import Floats
 from recrawl.errors import UsageError
 from recrawl.model import Outcomes, Picks
 
 
 class AdaptiveSampling:
-    """Samples in rounds; drops a site that is surely poor, downloads one that is surely good (spec P5).
+    """Samples sites in rounds; drops a site once its rate is surely low, downloads it once surely high (spec P5).
 
-    In each round κ more pages of every undecided site are visited. The threshold is the rate of the site with which the
-    budget would be used up if the sites that look best were downloaded whole. A site whose confidence interval lies
-    under it is dropped, one whose interval lies over it is downloaded whole at once. A site none of whose pages
-    answers is dropped too. A round takes at most a quarter of the budget; if that is too little for κ pages of each
-    undecided site, they get fewer. When nothing is undecided any more, or after `rounds` rounds, what is left of the
-    budget goes to the sites by their rate as in `greedy`, so that it is spent.
+    Each round visits κ more pages of every undecided site. The threshold is the change rate of the site at which the
+    budget runs out when the sites with the highest rates are downloaded whole. A site whose confidence interval lies
+    below the threshold is dropped, a site whose interval lies above it is downloaded whole at once. A site without any
+    answer is dropped too. A round takes at most a quarter of the budget; if that is less than κ pages of each
+    undecided site, the sites get fewer. When no site is undecided, or after `rounds` rounds, the rest of the budget
+    goes to the sites by their rate, as in `greedy`.
 
     Parameters
     ----------
     kappa
-        Pages to sample of each undecided site and round.
+        Pages to sample of each undecided site per round.
     confidence
-        How sure a decision must be, over 0 and under 1.
+        Confidence of a decision, above 0 and below 1.
     rounds
-        The most rounds: sites that are not told apart by then differ so little that it does not matter.
+        Maximum number of rounds; sites that are still undecided then have nearly equal rates.
     level
         What is sampled and downloaded: `site`, or `directory`.
 
     Example
     -------
-    >>> from recrawl.loop import drive
-    >>> from recrawl.lab.replays.small_worlds import Still
+    >>> from recrawl.lab.replays.small_worlds import batches
     >>> book = Book.blank(200)
     >>> book.site[100:] = 1
-    >>> sum(len(seen) for seen in drive(AdaptiveSampling(rounds=3), Still(), book, budget=100, seed=1))
+    >>> sum(map(len, batches(AdaptiveSampling(rounds=3), book, budget=100)))
     100
 
     Source: Al-Qaaideh 2009 §2.7 and figure 2.3, after Cho and Ntoulas 2002.
@@ -70,53 +69,53 @@ class AdaptiveSampling:
         self.level = check_level(level, self.name)
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """Rounds of samples, each followed by the sites that it decided for."""
+        """Yield rounds of samples, each followed by the sites that it decided to download."""
         deck = Deck(book, self.level, rng)
-        yield from adaptively(deck, budget, rng, self.kappa, self.confidence, self.rounds)
+        yield from sample_adaptively(deck, budget, rng, self.kappa, self.confidence, self.rounds)
 
 
 def check_confidence(confidence: float, policy: str) -> float:
-    """The confidence, or a sentence about what it may be."""
+    """Return the confidence, or raise an error if it is out of range."""
     if not 0 < confidence < 1:
         raise UsageError(f"{policy}'s confidence must lie between 0 and 1, such as 0.95, not {confidence}")
     return confidence
 
 
-def adaptively(
+def sample_adaptively(
     deck: Deck,
     budget: int,
     rng: np.random.Generator,
     kappa: int,
     confidence: float,
     rounds: int,
-    worth: Callable[[Outcomes], NDArray[np.float64]] | None = None,
+    value: Callable[[Outcomes], Floats] | None = None,
 ) -> Choice:
-    """The algorithm of figure 2.3; `worth` is what each outcome counts as, 0 to 1 (see `evidence`)."""
+    """Run the algorithm of figure 2.3; `value` is what each outcome counts as, 0 to 1 (see `evidence`)."""
     undecided = np.ones(len(deck), bool)
     found, answered = np.zeros(len(deck)), np.zeros(len(deck), np.int64)
-    rate, left, most = found, max(0, budget), max(1, budget // 4)
+    rate, left, per_round = found, max(0, budget), max(1, budget // 4)
     for _ in range(rounds):
-        pages = deck.deal(draw(np.where(undecided, deck.left, 0), kappa, min(left, most), rng))
+        pages = deck.deal(draw(np.where(undecided, deck.left, 0), kappa, min(left, per_round), rng))
         if not len(pages):
             break
         left -= len(pages)
-        seen = yield Picks(pages, np.ones(len(pages)), "a sample of a site that is not decided on yet")
-        more, said = evidence(deck, seen, None if worth is None else worth(seen))
-        found, answered = found + more, answered + said
-        rate = judged(deck, found, answered)
+        seen = yield Picks(pages, np.ones(len(pages)), "it was drawn as a sample of a site that was still undecided")
+        more_found, more_answered = evidence(deck, seen, None if value is None else value(seen))
+        found, answered = found + more_found, answered + more_answered
+        rate = sampled_rates(deck, found, answered)
         low, high = interval(found, answered, confidence)
         limit = threshold(rate, deck.size, budget)
         silent = (answered == 0) & (deck.left < deck.size)
-        good = undecided & (low > limit) & ~silent
-        undecided &= (high >= limit) & ~good & ~silent
-        order = best_first(rate, rng)
-        pages = deck.deal(in_order(order, left, np.where(good, deck.left, 0)), order)
+        accepted = undecided & (low > limit) & ~silent
+        undecided &= (high >= limit) & ~accepted & ~silent
+        order = order_by_rate(rate, rng)
+        pages = deck.deal(fill_in_order(order, left, np.where(accepted, deck.left, 0)), order)
         if len(pages):
             left -= len(pages)
-            yield Picks(pages, rate[deck.group_of(pages)], "its site surely changed much")
+            yield Picks(pages, rate[deck.group_of(pages)], "the samples of its site changed more than the threshold")
         if np.count_nonzero(undecided) < 2:
             break
-    order = best_first(rate, rng)
-    pages = deck.deal(in_order(order, left, deck.left), order)
+    order = order_by_rate(rate, rng)
+    pages = deck.deal(fill_in_order(order, left, deck.left), order)
     if len(pages):
-        yield Picks(pages, rate[deck.group_of(pages)], "its site's samples changed most of those left")
+        yield Picks(pages, rate[deck.group_of(pages)], "the samples of its site changed most among the remaining sites")

@@ -1,64 +1,62 @@
-"""News sites: what is close to the page that names the news is visited every few hours, the rest slowly."""
+"""Policy `anchor-depth`: on news sites, visit pages near the page that links the news every few hours."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
+from recrawl.choose.top_k import rank_within
+from recrawl.columns import DAY, HOUR, Flags, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.learn.structure.anchor import anchors
 from recrawl.learn.structure.depth import DEEPEST, from_anchors, layers, recommend
 from recrawl.model import Outcomes, Picks
 
-HOUR, DAY = 3600.0, 86400.0
 NAMED = "anchor-depth.named"
-"""Where the book's memory holds the pages that the user named as anchors."""
+"""Memory key of the pages that the user named as anchors."""
 _DEPTH, _TURN = "anchor-depth.depth", "anchor-depth.turn"
 _WITH = "anchor-depth.with"
-"""The pages that were named when the depths were counted: when others are, they are counted again at once."""
+"""Memory key of the named pages at the time of the depth count; when they change, depths are counted again at once."""
 _EARLY = 0.9
-"""A page is due when so much of its interval is over: cycles do not begin to the second."""
+"""A page is due after this share of its interval, since cycles do not start at exact intervals."""
 
 
 class AnchorDepth:
-    """Two groups: pages at most n links from the anchor of their site every few hours, the rest slowly (spec A3).
+    """Visits pages at most n links from their site's anchor every few hours, the other pages slowly (spec A3).
 
-    The anchor is the page that links the newest documents. It is found anew every few cycles (see `recrawl anchor`),
-    unless the user named it. First come pages of the dynamic group that are due, the most overdue first; what is left
-    of the budget goes to the rest, the longest wait first. Pages of the dynamic group that are not due are left alone,
-    so the budget is not spent when nothing but them is left. How many pages a minute a server may be asked for is for
-    the crawler to keep, whatever the policy.
+    The anchor is the page that links the newest documents. The policy finds it again every few cycles (see `recrawl
+    anchor`), unless the user named it. The due pages of the dynamic group (those near an anchor) come first, most
+    overdue first; the rest of the budget goes to the other pages, longest wait first. Pages of the dynamic group that
+    are not due are not visited, so part of the budget may stay unspent.
 
     Parameters
     ----------
     n
-        How many links from the anchor the dynamic group goes, or `auto`: for each site as far as a visit is expected
-        to find a change at least as often as a uniform one, and no further than the budget can visit in one cycle.
+        Depth of the dynamic group in links from the anchor, or `auto`: for each site as far as a visit is expected to
+        find a change at least as often as a uniform visit, and no further than the budget can visit in one cycle.
     every
         Hours between two visits of a page of the dynamic group.
     slow
-        Days between two visits of a page of the rest, at least; 0 visits them as often as the budget allows.
+        Minimum days between two visits of another page; 0 visits them as often as the budget allows.
     rest
-        The share of the budget that is kept for the rest, so that it is never forgotten.
+        The share of the budget that is reserved for the other pages.
     per_site
-        Most pages of one site in a cycle; 0 is no limit.
+        Maximum pages of one site per cycle; 0 means no limit.
     again
-        Cycles after which anchors and depths are looked for again.
+        Cycles after which anchors and depths are computed again.
 
     Example
     -------
-    >>> from recrawl.book import Links
-    >>> from recrawl.lab.replays.small_worlds import Still
-    >>> from recrawl.loop import drive
+    >>> from recrawl.book import LinkGraph
+    >>> from recrawl.lab.replays.small_worlds import batches
     >>> book = Book.blank(4, now=10 * DAY)                  # 0 links 1, which links 2, which links 3
     >>> book.depth[:] = [0, 1, 2, 3]
-    >>> book.links = Links(np.array([0, 1, 2, 3, 3]), np.array([1, 2, 3], np.int32))
+    >>> book.links = LinkGraph(np.array([0, 1, 2, 3, 3]), np.array([1, 2, 3], np.int32))
     >>> book.last_try[:] = [9 * DAY, 10 * DAY - HOUR, 8 * DAY, 7 * DAY]
-    >>> [seen.pages.tolist() for seen in drive(AnchorDepth(n=1), Still(), book, budget=4, seed=1)]
+    >>> batches(AnchorDepth(n=1), book, budget=4)
     [[0], [3, 2]]
 
     Source: Barbosa, Cravo Neto, Salgado and Ramalho 2003 §3, §4.
@@ -80,17 +78,17 @@ class AnchorDepth:
     ) -> None:
         digits = str(n).strip()
         if digits != "auto" and not (digits.isdecimal() and int(digits) <= DEEPEST):
-            raise UsageError(f"anchor-depth's n is auto, or a number of links from 0 to {DEEPEST}, not '{n}'")
+            raise UsageError(f"anchor-depth's n must be auto or a number of links from 0 to {DEEPEST}, not '{n}'")
         if not 0 <= every < float("inf"):
-            raise UsageError(f"anchor-depth's every is hours, zero or more, not {every}")
+            raise UsageError(f"anchor-depth's every must be a number of hours, 0 or more, not {every}")
         if not 0 <= slow < float("inf"):
-            raise UsageError(f"anchor-depth's slow is days, zero or more, not {slow}")
+            raise UsageError(f"anchor-depth's slow must be a number of days, 0 or more, not {slow}")
         if not 0 <= rest <= 1:
-            raise UsageError(f"anchor-depth's rest is a share from 0 to 1, not {rest}")
+            raise UsageError(f"anchor-depth's rest must be a share from 0 to 1, not {rest}")
         if not 0 <= per_site < float("inf") or per_site != int(per_site):
-            raise UsageError(f"anchor-depth's per_site is a number of pages, 0 for no limit, not {per_site}")
+            raise UsageError(f"anchor-depth's per_site must be a number of pages, 0 for no limit, not {per_site}")
         if not 1 <= again < float("inf"):
-            raise UsageError(f"anchor-depth's again is a number of cycles from 1 up, not {again}")
+            raise UsageError(f"anchor-depth's again must be a number of cycles, 1 or more, not {again}")
         self.again = again
         self.n: int | str = "auto" if digits == "auto" else int(digits)
         self.every = every
@@ -99,36 +97,36 @@ class AnchorDepth:
         self.per_site = per_site
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:  # noqa: ARG002
-        """Up to three batches: the dynamic group within its share, the rest, what is due of the group beyond it."""
+        """Yield the dynamic group within its share, then the other pages, then the rest of the dynamic group."""
         if not book.known.any() or budget <= 0:
             return
         dynamic = self._dynamic(book, budget)
         wait = np.where(dynamic, _EARLY * self.every * HOUR, _EARLY * self.slow * DAY)
-        over = np.minimum(book.now - book.last_try - wait, 1e12)
-        due = np.flatnonzero(book.known & (over >= 0))
-        due = due[np.lexsort((due, -over[due], ~dynamic[due]))]
+        overdue = np.minimum(book.now - book.last_try - wait, 1e12)
+        due = np.flatnonzero(book.known & (overdue >= 0))
+        due = due[np.lexsort((due, -overdue[due], ~dynamic[due]))]
         if self.per_site:
-            due = due[_turn(book.site[due]) < self.per_site]
+            due = due[rank_within(book.site[due]) < self.per_site]
         often, seldom = due[dynamic[due]], due[~dynamic[due]]
         share = max(budget - int(self.rest * budget), budget - len(seldom))
-        near = f"is at most {self.n} links from" if self.n != "auto" else "is close to"
-        reason = f"{near} its site's anchor and was last visited {self.every:g} or more hours ago"
-        batches = (often[:share], reason), (seldom, "is far from its site's anchor and has waited longest")
+        near = f"it is at most {self.n} links from" if self.n != "auto" else "it is close to"
+        reason = f"{near} its site's anchor and was not visited for {self.every:g} hours or more"
+        batches = (often[:share], reason), (seldom, "it is far from its site's anchor and had waited longest")
         for pages, why in (*batches, (often[share:], reason)):
             if len(pages):
-                yield Picks(pages[:budget], over[pages[:budget]], why)
+                yield Picks(pages[:budget], overdue[pages[:budget]], why)
                 budget -= len(pages[:budget])
 
-    def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:  # noqa: ARG002
-        """Anchors move slowly, and finding them takes longer than all the rest: depths are kept for some cycles."""
+    def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:  # noqa: ARG002
+        """Count depths again every `again` cycles: anchors move slowly, and finding them takes most of the time."""
         turn = int(book.memory.get(_TURN, np.zeros(1, np.int64))[0])
         if turn % self.again == 0 or not _same_anchors(book):
             book.memory[_DEPTH] = _depths(book).astype(np.int32)
             book.memory[_WITH] = _named(book)
         book.memory[_TURN] = np.array([turn + 1])
 
-    def _dynamic(self, book: Book, budget: int) -> NDArray[np.bool_]:
-        """The pages that are to be visited often."""
+    def _dynamic(self, book: Book, budget: int) -> Flags:
+        """Return which pages belong to the dynamic group."""
         depth = book.kept(_DEPTH, -1, np.int64) if _DEPTH in book.memory and _same_anchors(book) else _depths(book)
         if self.n == "auto":
             room = budget - int(self.rest * budget)
@@ -136,35 +134,22 @@ class AnchorDepth:
             most = recommend(table)[book.site]
         else:
             most = np.full(len(book), int(self.n))
-        close: NDArray[np.bool_] = (depth >= 0) & (depth <= most)
+        close: Flags = (depth >= 0) & (depth <= most)
         return close
 
 
-def _depths(book: Book) -> NDArray[np.int64]:
-    """One per page: how many links it is from its site's anchor, -1 when it cannot be reached."""
+def _depths(book: Book) -> Ints:
+    """Return each page's distance from its site's anchor in links, -1 if it cannot be reached."""
     named = _named(book)
-    # When the past is learned again, pages that were named since may not be there yet.
+    # While past visits are replayed, pages that the user named later may not exist yet.
     return from_anchors(book, anchors(book, named=named[named < len(book)]))
 
 
-def _named(book: Book) -> NDArray[np.int64]:
-    named: NDArray[np.int64] = book.memory.get(NAMED, np.zeros(0, np.int64)).astype(np.int64)
+def _named(book: Book) -> Ints:
+    named: Ints = book.memory.get(NAMED, np.zeros(0, np.int64)).astype(np.int64)
     return named
 
 
 def _same_anchors(book: Book) -> bool:
-    """Whether the kept depths were counted with the anchors that are named now."""
+    """Return whether the stored depths were counted with the anchors that are named now."""
     return np.array_equal(book.memory.get(_WITH, np.zeros(0, np.int64)), _named(book))
-
-
-def _turn(sites: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Of each entry: how many of its site come before it.
-
-    >>> _turn(np.array([5, 3, 5, 5, 3])).tolist()
-    [0, 0, 1, 2, 1]
-    """
-    order = np.argsort(sites, kind="stable")
-    begins = np.flatnonzero(np.diff(sites[order], prepend=-1))
-    turn = np.empty(len(sites), np.int64)
-    turn[order] = np.arange(len(sites)) - np.repeat(begins, np.diff(np.append(begins, len(sites))))
-    return turn

@@ -1,34 +1,34 @@
-"""Visits where a change is likely, by a model that learns while it crawls."""
+"""Policy `predicted`: visit the pages that a model, learned while crawling, ranks as most likely changed."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
+from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.learn.pooled.learner import Method, PooledLearner
 from recrawl.model import Outcomes, Picks
 
 Pick = Literal["best", "coin"]
-FIRST = 10.0
-"""The score of a page that was never downloaded: before all others."""
-LIKELY = "has most likely changed"
-"""How reasons begin whose score is a probability."""
-_LEAST_CHANCE = 1e-6
+NEW_PAGE_SCORE = 10.0
+"""The score of a page that was never downloaded: above all others."""
+LIKELY = "it has most likely changed"
+"""The beginning of reasons whose score is a change probability."""
+_MIN_PROBABILITY = 1e-6
 
 
 class Predicted:
-    """Visits pages that have most likely changed, as a model over all pages says (spec L7).
+    """Visits the pages with the highest change probability, by one model over all pages (spec L7).
 
-    Only what it visited itself is known to it. Of every page it keeps fading sums over its visits, of its site and
-    directory too (`recrawl.learn.pooled.ledger`); of the newest visits what was known before them and what they found.
-    From these it fits one model for all pages, again and again. Until there is one, and for good with `method=1d`, a
-    page's own rate decides. Some visits are made by chance alone, or it would learn only from its own choices; their
-    score is the chance that each of these pages had. R's 2d and 3d look at texts, which policies do not get to see:
+    It learns from its own visits only. It keeps decayed sums over the visits of every page, directory and site
+    (`recrawl.learn.pooled.ledger`), and the features and results of the newest visits, from which it fits the model
+    again every few cycles. Before the first fit, and always with `method=1d`, the page's own change rate decides. A
+    share of the visits is drawn at random, so that the model does not learn from its own choices alone; the score of
+    such a page is its probability of being drawn. R's 2d and 3d methods need page texts, which policies do not see:
     `recrawl lab predict` has them.
 
     Parameters
@@ -36,81 +36,77 @@ class Predicted:
     method
         `pooled`: gradient-boosted trees, calibrated. `1d`: the page's own change rate at its last visits.
     retrain
-        Cycles after which the model is fitted anew.
+        Cycles after which the model is fitted again.
     explore
-        The share of visits that are made by chance alone.
+        The share of visits that are drawn at random.
     pick
-        `best`: the likeliest pages, which finds the most changes. `coin`: by a biased coin, each in proportion to its
-        probability, as R §8.3 does; it finds fewer changes and leaves fewer pages out of date.
+        `best`: the pages with the highest probability, which finds the most changes. `coin`: pages drawn in proportion
+        to their probability, as in R §8.3, which finds fewer changes and leaves fewer pages out of date.
 
     Example
     -------
-    >>> from recrawl.loop import drive
-    >>> from recrawl.lab.replays.small_worlds import Still
     >>> from recrawl.columns import DAY
+    >>> from recrawl.lab.replays.small_worlds import batches
     >>> book = Book.blank(3, now=20 * DAY)
     >>> book.visits[:], book.changes[:], book.last_try[:], book.last_visit[:] = 10, [1, 9, 3], 18 * DAY, 18 * DAY
-    >>> [seen.pages.tolist() for seen in drive(Predicted(explore=0), Still(), book, budget=3, seed=1)]
+    >>> batches(Predicted(explore=0), book, budget=3)
     [[1, 2, 0]]
 
-    Source: Radinsky and Bennett 2013 §8.3; the pooled model is ours.
+    Source: Radinsky and Bennett 2013 §8.3; the pooled model is recrawl's own.
     """
 
     name: ClassVar[str] = "predicted"
-    source: ClassVar[str] = "Radinsky and Bennett 2013 §8.3 (spec L7); the pooled model is ours"
+    source: ClassVar[str] = "Radinsky and Bennett 2013 §8.3 (spec L7); the pooled model is recrawl's own"
     needs: ClassVar[frozenset[str]] = frozenset({"folders"})
 
     def __init__(
         self, *, method: Method = "pooled", retrain: int = 7, explore: float = 0.05, pick: Pick = "best"
     ) -> None:
         if method in ("2d", "3d"):
-            raise UsageError(f"{method} looks at texts, which a policy does not see: try 'recrawl lab predict' with it")
+            raise UsageError(f"method {method} needs page texts, which policies do not see; use 'recrawl lab predict'")
         if method not in ("pooled", "1d"):
-            raise UsageError(f"predicted's method is pooled or 1d, not '{method}'")
+            raise UsageError(f"predicted's method must be pooled or 1d, not '{method}'")
         if pick not in ("best", "coin"):
-            raise UsageError(f"predicted's pick is best or coin, not '{pick}'")
+            raise UsageError(f"predicted's pick must be best or coin, not '{pick}'")
         if retrain != int(retrain) or retrain < 1:
-            raise UsageError(f"predicted's retrain is a number of cycles, 1 or more, not {retrain}")
+            raise UsageError(f"predicted's retrain must be a number of cycles, 1 or more, not {retrain}")
         if not 0 <= explore <= 1:
-            raise UsageError(f"predicted's explore is a share from 0 to 1, not {explore}")
+            raise UsageError(f"predicted's explore must be a share from 0 to 1, not {explore}")
         self.method = method
         self.retrain = retrain
         self._pooled = PooledLearner(self.name, method=method, retrain=retrain)
         self.explore = explore
         self.pick = pick
 
-    # -- choosing -----------------------------------------------------------------------------------------------------
-
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """Two batches: what is likely to have changed, then what chance wants."""
+        """Yield new pages, then pages by probability, then pages drawn at random."""
         known = np.flatnonzero(book.known)
         if not len(known) or budget <= 0:
             return
         new = known[(book.visits[known] == 0) & (book.last_try[known] == -np.inf)]
         old = np.setdiff1d(known, new, assume_unique=True)
-        chance, how = self._pooled.predict(book, old)
-        by_chance = min(len(old), round(self.explore * budget))
-        room = max(0, budget - len(new) - by_chance)
-        order = self._order(chance, rng)
+        probability, how = self._pooled.predict(book, old)
+        explored = min(len(old), round(self.explore * budget))
+        room = max(0, budget - len(new) - explored)
+        order = self._order(probability, rng)
         likely = order[:room]
         if len(new):
-            yield Picks(new[:budget], np.full(min(len(new), budget), FIRST), "was never downloaded")
+            yield Picks(new[:budget], np.full(min(len(new), budget), NEW_PAGE_SCORE), "it was never downloaded")
         if len(likely):
-            yield Picks(old[likely], chance[likely], f"{LIKELY}, as {how}")
+            yield Picks(old[likely], probability[likely], f"{LIKELY}, as {how}")
         rest = order[room:]
-        some = rng.permutation(rest)[: min(len(rest), budget - len(likely) - min(len(new), budget))]
-        if len(some):
-            yield Picks(
-                old[some], np.full(len(some), len(some) / len(rest)), "was drawn by chance, so that the model sees all"
-            )
+        drawn = rng.permutation(rest)[: min(len(rest), budget - len(likely) - min(len(new), budget))]
+        if len(drawn):
+            score = np.full(len(drawn), len(drawn) / len(rest))
+            yield Picks(old[drawn], score, "it was drawn at random, so that the model learns from all pages")
 
-    def _order(self, chance: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """The likeliest first; or as a biased coin falls, without replacement (Efraimidis and Spirakis 2006)."""
-        luck = rng.random(len(chance))
+    def _order(self, probability: Floats, rng: np.random.Generator) -> Ints:
+        """Return pages by probability, or drawn in proportion to it (Efraimidis and Spirakis 2006)."""
+        luck = rng.random(len(probability))
         if self.pick == "coin":
-            return np.argsort(np.log(np.maximum(luck, 1e-300)) / np.maximum(chance, _LEAST_CHANCE))[::-1]
-        return np.lexsort((luck, -chance))
+            return np.argsort(np.log(np.maximum(luck, 1e-300)) / np.maximum(probability, _MIN_PROBABILITY))[::-1]
+        return np.lexsort((luck, -probability))
 
-    def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
-        """Keep what was known before the visits with what they found; fit a new model when it is time."""
+    def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
+        """Store the features and results of the visits; fit the model again when it is time."""
         self._pooled.update(book, seen, at)

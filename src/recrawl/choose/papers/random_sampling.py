@@ -1,4 +1,4 @@
-"""Random node sampling: the plainest baseline."""
+"""Policy `random`: visit pages drawn at random; the simplest baseline."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from recrawl.model import Picks
 
 
 class Random:
-    """Pages drawn uniformly, without replacement within the cycle (spec P2, RNS).
+    """Visits pages drawn uniformly, without replacement within a cycle (spec P2, RNS).
 
     Example
     -------
-    >>> from recrawl.loop import drive
-    >>> from recrawl.lab.replays.small_worlds import Still
-    >>> [len(seen) for seen in drive(Random(), Still(), Book.blank(5), budget=3, seed=1)]
+    >>> from recrawl.lab.replays.small_worlds import batches
+    >>> [len(pages) for pages in batches(Random(), Book.blank(5), budget=3)]
     [3]
 
     Source: Tan, Zhuang, Mitra and Giles 2007 §6.2.
@@ -29,6 +28,6 @@ class Random:
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """One batch."""
+        """Yield one batch."""
         pages = rng.permutation(np.flatnonzero(book.known))[:budget]
-        yield Picks(pages, np.ones(len(pages)), "drawn at random")
+        yield Picks(pages, np.ones(len(pages)), "it was drawn at random")

@@ -1,8 +1,7 @@
-"""How many pages of a site tell enough about it, and where the line between good and poor sites lies (Q §2.6, §2.7).
+"""Sample sizes, confidence intervals and the rate threshold of the policies that sample sites (Q §2.6, §2.7).
 
-A larger sample finds the best sites more surely and leaves less to download from them. The lines here are the square
-root rule, the rule that uses what is known of the sites, the confidence interval and the threshold of adaptive
-sampling. No policy itself.
+A larger sample ranks the sites more reliably but leaves less budget to download them. `root_sample` is the square root
+rule, `optimal_sample` the rule that uses known change rates; `interval` and `threshold` belong to adaptive sampling.
 """
 
 from __future__ import annotations
@@ -10,25 +9,24 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.papers.site_sampling import Deck, Level, site_rates
+from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
-
-Floats = NDArray[np.float64]
 
 
 def check_sample(sample: str | int, policy: str, *words: str) -> str:
-    """The parameter `sample` as text: one of the words, or a whole number over 0."""
+    """Return the parameter `sample` as text, or raise an error unless it is one of the words or a positive number."""
     text = str(sample)
     if text in words or (text.isdecimal() and int(text) > 0):
         return text
-    raise UsageError(f"{policy}'s sample is {', '.join(words)} or a number of pages per site over 0, not '{text}'")
+    names = ", ".join(words)
+    raise UsageError(f"{policy}'s sample must be {names} or a number of pages per site above 0, not '{text}'")
 
 
 def sample_size(sample: str, book: Book, deck: Deck, level: Level, budget: int) -> tuple[int, int]:
-    """The pages to sample of each group, and the most in all: half of the budget, unless a number was asked for."""
+    """Return the pages to sample of each group, and the limit for all: half the budget, or all if a number is given."""
     if sample.isdecimal():
         return int(sample), budget
     half = max(1, budget // 2)
@@ -45,7 +43,7 @@ def sample_size(sample: str, book: Book, deck: Deck, level: Level, budget: int) 
 
 
 def root_sample(pages: float, share: float) -> int:
-    """√(N·r): N pages per site, r the share of all pages that can be downloaded (T §6.2).
+    """Return √(N·r) for N pages per site and the share r of all pages that can be downloaded (T §6.2).
 
     >>> root_sample(1000, 0.1)
     10
@@ -53,11 +51,11 @@ def root_sample(pages: float, share: float) -> int:
     return max(1, round(float(np.sqrt(pages * share))))
 
 
-def optimal_sample(pages: float, share: float, rate: Floats, size: NDArray[np.int64]) -> int | None:
-    """√(N·r·f(p_t) / (6·(p̄_r - p̄))), once the rates p of the sites are known (Q §2.6); None when it says nothing.
+def optimal_sample(pages: float, share: float, rate: Floats, size: Ints) -> int | None:
+    """Return √(N·r·f(p_t) / (6·(p̄_r - p̄))) from the rates p of the sites (Q §2.6); None if it is undefined.
 
-    p_t is the rate at which the sites above fill the downloads, f the density of rates there, p̄_r the mean rate of the
-    sites above it and p̄ of all. Rates that are spread evenly over 0 to 1 make it √(N·r / (3·(1 - r))):
+    p_t is the rate above which the sites use up the downloads, f the density of rates at p_t, p̄_r the mean rate of the
+    sites above it and p̄ of all sites. For rates spread evenly over 0 to 1 it is √(N·r / (3·(1 - r))):
 
     >>> optimal_sample(1000, 0.25, (np.arange(400) + 0.5) / 400, np.full(400, 1000)), round((250 / 2.25) ** 0.5)
     (11, 11)
@@ -74,9 +72,9 @@ def optimal_sample(pages: float, share: float, rate: Floats, size: NDArray[np.in
 
 
 def density(rate: Floats, at: float) -> float:
-    """How densely the rates lie around one: the share of them in a window, by the window's width inside 0 to 1.
+    """Return the density of rates at a point: their share in a window over the window's width within 0 to 1.
 
-    The window narrows with their number as usual for a box kernel (1.84 standard deviations, times n^(-1/5)).
+    The window's half width is that of a box kernel: 1.84 standard deviations, times n^(-1/5).
     """
     half = max(0.01, 1.84 * float(rate.std()) * float(len(rate)) ** -0.2)
     width: float = min(1.0, at + half) - max(0.0, at - half)
@@ -84,10 +82,10 @@ def density(rate: Floats, at: float) -> float:
     return near / len(rate) / width
 
 
-def threshold(rate: Floats, size: NDArray[np.int64], downloads: float) -> float:
-    """The rate p_t of the site with which the downloads are used up when the best sites are downloaded whole.
+def threshold(rate: Floats, size: Ints, downloads: float) -> float:
+    """Return the rate p_t of the site at which the downloads run out when sites are downloaded by rate.
 
-    Halfway to the next site where they end between two; -inf where they suffice for all.
+    If they run out between two sites it is the mean of their rates; if they suffice for all sites it is -inf.
 
     >>> threshold(np.array([0.4, 0.7, 0.1]), np.array([100, 100, 100]), 150)
     0.4
@@ -104,11 +102,11 @@ def threshold(rate: Floats, size: NDArray[np.int64], downloads: float) -> float:
     return float(rate[order[last]])
 
 
-def interval(found: Floats, answered: NDArray[np.int64], confidence: float) -> tuple[Floats, Floats]:
-    """Between which shares the true one lies with this confidence (Wilson's interval; 0 to 1 without an answer).
+def interval(found: Floats, answered: Ints, confidence: float) -> tuple[Floats, Floats]:
+    """Return Wilson's confidence interval of each group's share of changed visits; 0 to 1 without an answer.
 
-    Where what is found is a sum of values between 0 and 1 it is wider than need be, never narrower: no such value
-    varies more than one that is 0 or 1.
+    If `found` is a sum of values between 0 and 1, the interval is never too narrow: no such value varies more than one
+    that is 0 or 1.
 
     >>> low, high = interval(np.array([0.0, 5.0]), np.array([10, 10]), 0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()

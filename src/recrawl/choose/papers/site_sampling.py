@@ -1,12 +1,11 @@
-"""What the policies that judge a whole site by a sample of its pages share (spec P3 to P7). No policy itself.
+"""What the policies that sample the pages of whole sites share (spec P3 to P7).
 
-A `Deck` holds the pages of every site in an order drawn by chance; the next pages of a site, taken from the top, are a
-random sample of it, and taking all that is left downloads it whole. So no page comes twice, and nothing is drawn page
-by page. `evidence` counts per site what visits said. `quotas` and `in_order` divide the downloads that are left:
-proportionally (P3) and greedily (P4). They are plain functions of numbers, so that the lab can check them against the
-example that Al-Qaaideh works out.
+A `Deck` holds the pages of every site in random order: the next pages from the top are a random sample of the site, and
+taking the rest downloads it whole, so no page comes twice. `evidence` counts the changes that visits found per site.
+`quotas` and `fill_in_order` divide the remaining downloads proportionally (P3) and greedily (P4). They are plain
+functions of numbers, so that the lab can check them against Al-Qaaideh's worked example.
 
-A *group* is a site, or a directory where a policy is told so (`level=directory`).
+A *group* is a site, or a directory with `level=directory`.
 """
 
 from __future__ import annotations
@@ -17,33 +16,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
+from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.model import Outcomes, Pages
 
 Level = Literal["site", "directory"]
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def check_level(level: str, policy: str) -> Level:
-    """The level, or a sentence about what it may be."""
+    """Return the level, or raise an error if it is invalid."""
     if level == "site":
         return "site"
     if level == "directory":
         return "directory"
-    raise UsageError(f"{policy}'s level is site or directory, not '{level}'")
+    raise UsageError(f"{policy}'s level must be site or directory, not '{level}'")
 
 
 def check_whole(value: float, what: str, most: float = float("inf")) -> int:
-    """The number, if it is a whole one over 0; else a sentence."""
+    """Return the value if it is a whole number from 1 to `most`, or raise an error."""
     if isinstance(value, int) and 1 <= value <= most:
         return value
-    limit = "over 0" if most == float("inf") else f"from 1 to {most}"
+    limit = "above 0" if most == float("inf") else f"from 1 to {most}"
     raise UsageError(f"{what} must be a whole number {limit}, not {value}")
 
 
 class Deck:
-    """The pages that may be visited, by group, each group shuffled. Groups are numbered 0, 1, ... in here.
+    """The pages that may be visited, by group, each group shuffled; groups are numbered from 0 here.
 
     >>> book = Book.blank(5)
     >>> book.site[:] = [8, 3, 8, 3, 8]
@@ -59,21 +57,21 @@ class Deck:
         self._label = labels(book, level)
         pages = rng.permutation(np.flatnonzero(book.known))
         label = self._label[pages]
-        # numpy sorts numbers of 16 bits in linear time, and there are seldom more sites than that.
-        few = len(label) and label.min() >= 0 and label.max() < 2**16
-        self._pages = pages[np.argsort(label.astype(np.uint16) if few else label, kind="stable")]
+        # numpy sorts 16-bit numbers in linear time, and few books have more sites.
+        fits = len(label) and label.min() >= 0 and label.max() < 2**16
+        self._pages = pages[np.argsort(label.astype(np.uint16) if fits else label, kind="stable")]
         label = self._label[self._pages]
         first = np.flatnonzero(np.diff(label, prepend=label[:1] - 1))
         self.names: NDArray[np.integer[Any]] = label[first]
         """One per group, ascending: its number in the book."""
-        self.size: Counts = np.diff(np.append(first, len(label)))
-        """One per group: its pages."""
-        self.left: Counts = self.size.copy()
-        """One per group: the pages not dealt yet."""
+        self.size: Ints = np.diff(np.append(first, len(label)))
+        """One per group: its number of pages."""
+        self.left: Ints = self.size.copy()
+        """One per group: the number of pages not dealt yet."""
         self._end = first + self.size
 
-    def deal(self, counts: Counts, order: Counts | None = None) -> Pages:
-        """The next `counts` pages of each group, group after group in the order given."""
+    def deal(self, counts: Ints, order: Ints | None = None) -> Pages:
+        """Take the next `counts` pages of each group, group by group in the given order."""
         groups = np.arange(len(self)) if order is None else order
         take = np.minimum(counts, self.left)[groups]
         start = (self._end - self.left)[groups]
@@ -82,65 +80,64 @@ class Deck:
         pages: Pages = self._pages[np.repeat(start, take) + inside]
         return pages
 
-    def group_of(self, pages: Pages) -> Counts:
-        """The groups of pages that were dealt."""
+    def group_of(self, pages: Pages) -> Ints:
+        """Return the groups of pages."""
         return np.asarray(np.searchsorted(self.names, self._label[pages]), np.int64)
 
     def __len__(self) -> int:
-        """How many groups there are."""
         return len(self.names)
 
 
 def labels(book: Book, level: Level) -> NDArray[np.integer[Any]]:
-    """One number per page: its site, or its directory."""
+    """Return each page's site or directory number."""
     return book.site if level == "site" else book.folder
 
 
-def evidence(deck: Deck, seen: Outcomes, worth: Floats | None = None) -> tuple[Floats, Counts]:
-    """Per group: changes found, and visits that said something. Failures count in neither.
+def evidence(deck: Deck, seen: Outcomes, value: Floats | None = None) -> tuple[Floats, Ints]:
+    """Return, per group, the changes found and the number of answered visits; failures count in neither.
 
-    `worth` is what each outcome counts as; without it a change counts as one and no change as nothing.
+    `value` is what each outcome counts as; by default a change counts as 1 and no change as 0.
     """
-    said = seen.answered
-    group = deck.group_of(seen.pages[said])
-    value = seen.changed.astype(np.float64) if worth is None else worth
-    found = np.bincount(group, weights=value[said], minlength=len(deck))
+    answered = seen.answered
+    group = deck.group_of(seen.pages[answered])
+    values = seen.changed.astype(np.float64) if value is None else value
+    found = np.bincount(group, weights=values[answered], minlength=len(deck))
     return found.astype(np.float64), np.bincount(group, minlength=len(deck)).astype(np.int64)
 
 
-def draw(pages: Counts, each: int, most: int, rng: np.random.Generator) -> Counts:
-    """A sample of up to `each` pages of every group, at most `most` in all; `pages` is how many each group has.
+def draw(pages: Ints, each: int, most: int, rng: np.random.Generator) -> Ints:
+    """Return sample sizes: up to `each` pages of every group, at most `most` in all; `pages` is the groups' sizes.
 
-    When that is too few for as many groups, all get an even part of it. When it is too few for one page of each, pages
-    are drawn among all pages alike, so that large groups are looked at more likely than small ones.
+    If `most` is too small, all groups get an even share. If it is smaller than the number of groups, pages are drawn
+    from all pages, so that large groups are sampled with a higher probability.
     """
     room = np.minimum(pages, each)
     if np.count_nonzero(room) <= most:
-        return evenly(most, room, rng)
+        return apportion(most, np.ones(len(room)), room, rng.permutation(len(room)))
     drawn = rng.multivariate_hypergeometric(pages, max(0, most), method="marginals")
     return np.minimum(drawn, room)
 
 
-def judged(deck: Deck, changed: Floats, answered: Counts) -> Floats:
-    """The rate of every group by its sample. A group none of whose pages was dealt is taken to be as all together."""
-    together = float(changed.sum()) / max(1, int(answered.sum()))
-    return np.where(deck.left == deck.size, together, share_changed(changed, answered))
+def sampled_rates(deck: Deck, changed: Floats, answered: Ints) -> Floats:
+    """Return the rate of every group from its sample; a group without a sample has the rate of all groups together."""
+    overall = float(changed.sum()) / max(1, int(answered.sum()))
+    return np.where(deck.left == deck.size, overall, share_changed(changed, answered))
 
 
-def share_changed(changed: Floats | Counts, sampled: Counts) -> Floats:
-    """Changes per visit; nothing where no visit said anything."""
+def share_changed(changed: Floats | Ints, sampled: Ints) -> Floats:
+    """Return changes per visit, 0 without visits."""
     return np.asarray(changed / np.maximum(sampled, 1), np.float64)
 
 
-def best_first(rate: Floats, rng: np.random.Generator) -> Counts:
-    """Groups by rate, the highest first. Equal rates are common with small samples: chance decides among them."""
+def order_by_rate(rate: Floats, rng: np.random.Generator) -> Ints:
+    """Return the groups by rate, highest first; ties, which are common with small samples, are broken at random."""
     return np.lexsort((rng.random(len(rate)), -rate))
 
 
-def in_order(order: Counts, downloads: int, room: Counts) -> Counts:
-    """Downloads per group when each is downloaded whole before the next begins (spec P4).
+def fill_in_order(order: Ints, downloads: int, room: Ints) -> Ints:
+    """Return downloads per group when each group is downloaded whole before the next begins (spec P4).
 
-    >>> in_order(np.array([1, 0, 2]), 12, room=np.array([10, 5, 10])).tolist()
+    >>> fill_in_order(np.array([1, 0, 2]), 12, room=np.array([10, 5, 10])).tolist()
     [7, 5, 0]
     """
     before = np.cumsum(room[order]) - room[order]
@@ -149,12 +146,12 @@ def in_order(order: Counts, downloads: int, room: Counts) -> Counts:
     return taken
 
 
-def quotas(changed: Counts | Floats, sampled: Counts, downloads: int, room: Counts | None = None) -> Counts:
-    """Downloads per site in proportion to the share of its sample that changed (spec P3).
+def quotas(changed: Ints | Floats, sampled: Ints, downloads: int, room: Ints | None = None) -> Ints:
+    """Return downloads per site in proportion to the share of its sample that changed (spec P3).
 
     Q_w = D·(c_w/z_w) / Σ(c/z), in whole numbers by the method of largest remainders, which spends D exactly. A site
-    gets no more than it has pages (`room`); what it cannot use goes to the others in the same proportion, and to
-    sites whose sample showed no change only when all others are full.
+    gets at most its number of pages (`room`); the excess goes to the others in the same proportion, and to sites whose
+    sample showed no change only when all others are full.
 
     >>> quotas(np.array([7, 4]), np.array([10, 10]), 80).tolist()
     [51, 29]
@@ -165,8 +162,8 @@ def quotas(changed: Counts | Floats, sampled: Counts, downloads: int, room: Coun
     return given + apportion(downloads - int(given.sum()), (rate == 0).astype(np.float64), space)
 
 
-def expected_finds(downloads: Counts, changed: Counts | Floats, sampled: Counts) -> Counts:
-    """Changed pages that so many downloads would bring if each site were as its sample; to the nearest whole page.
+def expected_finds(downloads: Ints, changed: Ints | Floats, sampled: Ints) -> Ints:
+    """Return the expected number of changed pages among the downloads if each site changes as its sample did, rounded.
 
     >>> expected_finds(np.array([51, 29]), np.array([7, 4]), np.array([10, 10])).tolist()
     [36, 12]
@@ -174,37 +171,32 @@ def expected_finds(downloads: Counts, changed: Counts | Floats, sampled: Counts)
     return np.floor(downloads * share_changed(changed, sampled) + 0.5).astype(np.int64)
 
 
-def evenly(total: int, room: Counts, rng: np.random.Generator) -> Counts:
-    """The same for every group as far as there is room; what does not divide falls to some by chance."""
-    return apportion(total, np.ones(len(room)), room, rng.permutation(len(room)))
+def apportion(total: int, weight: Floats | Ints, room: Ints, tie: Ints | None = None) -> Ints:
+    """Divide a total into whole numbers in proportion to weights, each at most its `room`.
 
-
-def apportion(total: int, weight: Floats | Counts, room: Counts, turn: Counts | None = None) -> Counts:
-    """Whole numbers in proportion to weights, none over its room, that add up to the total if there is room.
-
-    Groups that are full are set aside and the rest divide what is left, until none overflows. Fractions are settled
-    by largest remainders (Hamilton's method); `turn` says who comes first among equal ones.
+    Full groups are set aside and the others divide the rest, until none overflows. Fractions are rounded by largest
+    remainders (Hamilton's method); of equal remainders the group with the lowest `tie` comes first.
 
     >>> apportion(10, np.array([1, 1, 2]), np.array([9, 1, 9])).tolist()
     [3, 1, 6]
     """
     given = np.zeros(len(room), np.int64)
-    who = np.flatnonzero((weight > 0) & (room > 0))
-    total = min(total, int(room[who].sum()))
+    groups = np.flatnonzero((weight > 0) & (room > 0))
+    total = min(total, int(room[groups].sum()))
     if total <= 0:
         return given
-    exact = _filled(total, weight[who] / weight[who].max(), room[who].astype(np.float64))
+    exact = _exact_shares(total, weight[groups] / weight[groups].max(), room[groups].astype(np.float64))
     whole = np.floor(exact + 1e-9).astype(np.int64)
-    rest = np.where(whole < room[who], np.round(exact - whole, 9), -1.0)
-    first = who if turn is None else turn[who]
-    whole[np.lexsort((first, -rest))[: total - int(whole.sum())]] += 1
-    given[who] = whole
+    remainder = np.where(whole < room[groups], np.round(exact - whole, 9), -1.0)
+    first = groups if tie is None else tie[groups]
+    whole[np.lexsort((first, -remainder))[: total - int(whole.sum())]] += 1
+    given[groups] = whole
     return given
 
 
-def _filled(total: int, weight: Floats, room: Floats) -> Floats:
-    """The exact shares: min(room, level · weight), with the level at which they add up to the total."""
-    by = np.argsort(room / weight, kind="stable")  # the first to be full come first
+def _exact_shares(total: int, weight: Floats, room: Floats) -> Floats:
+    """Return min(room, level · weight), with the level at which the shares add up to the total."""
+    by = np.argsort(room / weight, kind="stable")  # the groups that fill up first come first
     full_before = np.cumsum(room[by]) - room[by]
     weight_left = np.cumsum(weight[by][::-1])[::-1]
     level = (total - full_before) / weight_left
@@ -213,9 +205,9 @@ def _filled(total: int, weight: Floats, room: Floats) -> Floats:
 
 
 def site_rates(book: Book, level: Level = "site") -> tuple[NDArray[np.integer[Any]], Floats]:
-    """Groups by number, and the share of all visits to each that found a change; nan where no visit could tell.
+    """Return the groups and the share of visits to each that found a change; nan without a comparison.
 
-    The first download of a page says nothing about change, so it is left out of visits and changes.
+    The first download of a page is no comparison, so it is left out of visits and changes.
 
     >>> book = Book.blank(3)
     >>> book.site[:], book.visits[:], book.changes[:] = [0, 0, 4], [5, 1, 1], [3, 1, 1]
@@ -223,7 +215,7 @@ def site_rates(book: Book, level: Level = "site") -> tuple[NDArray[np.integer[An
     [[0, 4], [0.5, nan]]
     """
     names, group = np.unique(labels(book, level), return_inverse=True)
-    told = np.maximum(book.visits - 1, 0)
-    visits = np.bincount(group, weights=told, minlength=len(names))
-    changes = np.bincount(group, weights=np.clip(book.changes - 1, 0, told), minlength=len(names))
+    compared = np.maximum(book.visits - 1, 0)
+    visits = np.bincount(group, weights=compared, minlength=len(names))
+    changes = np.bincount(group, weights=np.clip(book.changes - 1, 0, compared), minlength=len(names))
     return names, np.where(visits > 0, changes / np.maximum(visits, 1), np.nan)

@@ -1,306 +1,242 @@
-"""What a cycle of `shock` goes by: the pages that it may still visit, and what is believed of them as it goes on."""
+"""The state of one cycle of `shock`: the pages that may still be visited, and their change probabilities."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
+from recrawl.choose.shock.ranking import CLOSED, group_ranks, highest, level_at
 from recrawl.choose.top_k import rank_within, top_k
-from recrawl.learn.chunks import AnyFloats, Column, Floats, parts, sums, where
+from recrawl.columns import DAY, Flags, Float32s, Floats, Int32s, Ints
+from recrawl.learn.chunks import AnyFloats, chunks, group_sums, where
 from recrawl.learn.hints.trust import Signals
 from recrawl.learn.shocks.change_model import log_odds
-from recrawl.learn.shocks.group_tallies import Groups
 from recrawl.learn.shocks.mixture import Mixture
-from recrawl.learn.shocks.model import DAY
-from recrawl.learn.value.objectives import believed_index, expected_age, level, time_to_age, time_to_change
+from recrawl.learn.value.objectives import (
+    expected_age,
+    expected_index,
+    scalar_if_constant,
+    time_to_age,
+    time_to_change,
+)
 from recrawl.model import Outcomes, Pages
 
-FEW = 2
-"""So many pages of one group in a batch, unless the group is ..."""
-SURE = 0.7
-"""... as likely as this to have changed."""
-HALF = 50
-"""Where a visit tells of so many others, it tells half as much as where it tells of very many."""
-MANY = 1 << 19
-"""So many pages, and at least four times the budget, are looked at closely when a cycle begins."""
+SAMPLE = 2
+"""Pages of an uncertain group per batch."""
+CERTAIN = 0.7
+"""The change probability from which a group is no longer uncertain."""
+HALF_SIZE = 50
+"""The group size at which a visit has half the maximum information value."""
+MIN_PREDICTED = 1 << 19
+"""When a cycle begins, the full model predicts at least this many pages, and at least four times the budget."""
 NEAR = 12
-"""So many pages of a group are looked at again when its site was visited, and more as the group itself is."""
-LEAST_OWED = 0.2
-"""However well a site's sources tell of its changes, it is owed this part of its visits: they may fall silent."""
-_WIDE = 12
-"""How many times the size of a batch is looked through for pages of different groups."""
-_EACH = 16
-"""One page of so many is looked at first to see what the best are worth, about."""
-_SORTED = 1 << 20
-"""So many pages are ranked at once; the room that it takes does not grow with the repository."""
-_LAST = np.iinfo(np.int32).max
-"""The rank of a page that is not to be visited any more."""
-_LEVELS = 1000
-"""Chances are told apart so finely."""
+"""Pages of a group that are predicted again after a visit to its site; more as the group itself is visited."""
+MIN_PROBE_SHARE = 0.2
+"""The lowest share of its probes that a site with reliable hints gets: its sources may stop working."""
+_WIDTH = 12
+"""Multiple of the batch size among which pages of different groups are searched."""
 
 Objective = Literal["changes", "freshness", "harmonic", "age", "links"]
 
 
 class Plan:
-    """The pages that a cycle may still visit, and what is believed of them as it goes on."""
+    """The pages that a cycle may still visit, and their change probabilities, updated after every batch."""
 
     def __init__(
-        self,
-        book: Book,
-        open_: NDArray[np.bool_],
-        budget: int,
-        *,
-        objective: Objective = "changes",
-        experts: Sequence[str] = ("alone",),
+        self, book: Book, open_: Flags, budget: int, *, objective: Objective = "changes", poisson: bool = True
     ) -> None:
         self.open = open_
         """One per page: whether it may still be visited."""
         self.left = int(np.count_nonzero(open_))
-        self.council = Mixture.of(book, experts)
-        self.opinion = self.council.opinion
-        self.chance = np.zeros(len(book), np.float32)
-        """One per page: of having changed."""
+        self.mixture = Mixture.of(book, poisson=poisson)
+        self.change_model = self.mixture.change_model
+        self.probability = np.zeros(len(book), np.float32)
+        """One per page: that it has changed since its last visit."""
         self._book = book
         self._objective = objective
         self._signals = Signals.of(book)
-        self._weight, self._cost = level(book.weight), level(book.cost)
-        self._rates: Column | None = None
-        self._priced = np.zeros((2, 0), np.float32)
-        """One per page, once somebody has asked: a chance, and what a visit is worth by it."""
-        self._first_look(max(MANY, 4 * budget))
-        groups = self.opinion.belief.groups
-        self._size = sums(groups.of, open_, len(groups))
-        """One per group: how many of its pages may be visited."""
+        self._weight, self._cost = scalar_if_constant(book.weight), scalar_if_constant(book.cost)
+        self._drawn_rates: Float32s | None = None
+        self._valued = np.zeros((2, 0), np.float32)
+        """One column per page, from the first call of `value`: a probability and the value computed from it."""
+        self._predict_all(max(MIN_PREDICTED, 4 * budget))
+        groups = self.change_model.shocks.groups
+        self._size = group_sums(groups.of, open_, len(groups))
+        """One per group: its number of open pages."""
         self._near = np.full(len(groups), NEAR, np.int32)
-        """One per group: so many of its pages, by their first chances, are looked at again when something is found."""
-        self._rank = _ranks(self.chance, groups, self._size, open_)
-        self._first = np.concatenate([part.start + np.flatnonzero(self._rank[part] == 0) for part in parts(len(book))])
-        """One per group that has any: its likeliest page when the cycle began."""
-        self._last_taken = _level_of(self.chance, open_, budget)
-        """The chance of the last page that the budget would reach, by what was thought when the cycle began."""
+        """One per group: how many of its pages, by rank, are predicted again after a visit to its site."""
+        self._rank = group_ranks(self.probability, groups, self._size, open_)
+        self._first = np.concatenate(
+            [chunk.start + np.flatnonzero(self._rank[chunk] == 0) for chunk in chunks(len(book))]
+        )
+        """One per group with open pages: its page with the highest probability when the cycle began."""
+        self._last_taken = level_at(self.probability, open_, budget)
+        """The probability of the last page within the budget, as predicted when the cycle began."""
 
-    def probes(self, visits: float) -> NDArray[np.int64]:
-        """The likeliest page of each site that is owed a visit, if so many visits a cycle belong to sites by size.
+    def probes(self, visits: float) -> Ints:
+        """Return the page with the highest probability of each site whose share of `visits` per cycle is due.
 
-        A site whose sources of hints tell of its changes is owed the fewer.
+        The share is by number of pages; a site whose sources signal its changes gets fewer.
         """
         book, length = self._book, cycle_length(self._book)
         if not length:
             return np.zeros(0, np.int64)
         last = last_visits(book)
-        size = sums(book.site, self.open, len(last))
-        owed = (book.now - last) / length * visits * size / max(self.left, 1)
+        size = group_sums(book.site, self.open, len(last))
+        due = (book.now - last) / length * visits * size / max(self.left, 1)
         if book.hints is not None:
-            owed *= np.maximum(self._untold(size), LEAST_OWED)
-        late = np.flatnonzero((owed >= 1) & (size > 0))
-        late = late[np.argsort(-owed[late], kind="stable")][: max(1, int(2 * visits))]
-        wanted = np.zeros(len(last), bool)
-        wanted[late] = True
-        chance, page = np.full(len(last), -1, np.float32), np.zeros(len(last), np.int64)
+            due *= np.maximum(self._unsignalled(size), MIN_PROBE_SHARE)
+        sites = np.flatnonzero((due >= 1) & (size > 0))
+        sites = sites[np.argsort(-due[sites], kind="stable")][: max(1, int(2 * visits))]
+        chosen = np.zeros(len(last), bool)
+        chosen[sites] = True
+        best, page = np.full(len(last), -1, np.float32), np.zeros(len(last), np.int64)
         for pages in where(self.open):
-            some = pages[wanted[book.site[pages]]]
-            some = some[self.chance[some] > chance[book.site[some]]][::-1]
-            np.maximum.at(chance, book.site[some], self.chance[some])
-            best = some[self.chance[some] == chance[book.site[some]]]
-            page[book.site[best]] = best  # of several the last stands, which is the first of the site
-        return page[wanted]
+            rest = pages[chosen[book.site[pages]]]
+            rest = rest[self.probability[rest] > best[book.site[rest]]][::-1]
+            np.maximum.at(best, book.site[rest], self.probability[rest])
+            equal = rest[self.probability[rest] == best[book.site[rest]]]
+            page[book.site[equal]] = equal  # the last assignment counts, which is the first page of the site
+        return page[chosen]
 
-    def _untold(self, size: Floats) -> Floats:
-        """One per site, which has so many pages: the share of their changes that no source tells of, in the mean."""
-        untold = np.zeros(len(size))
+    def _unsignalled(self, size: Floats) -> Floats:
+        """Return, per site with so many open pages, the mean share of changes that no source signals."""
+        share = np.zeros(len(size))
         for pages in where(self.open):
             missed, _ = self._signals.sources(pages)
-            untold += np.bincount(self._book.site[pages], missed, len(size))
-        return untold / np.maximum(size, 1)
+            share += np.bincount(self._book.site[pages], missed, len(size))
+        return share / np.maximum(size, 1)
 
-    def worth(self, chance: Column) -> Column:
-        """What a visit to each page is worth, if these are the chances."""
-        worth = np.full(len(chance), -np.inf, np.float32)
+    def value(self, probability: Float32s) -> Float32s:
+        """Return the value of a visit to each page for the objective, -inf for closed pages."""
+        value = np.full(len(probability), -np.inf, np.float32)
         if self._objective == "changes" and isinstance(self._weight, float) and isinstance(self._cost, float):
-            np.copyto(worth, chance, where=self.open)
-            return worth
-        if not self._priced.size:
-            self._priced = np.full((2, len(chance)), -1, np.float32)
-        for pages in where(self.open & (chance != self._priced[0])):  # most chances are as they were
-            self._priced[:, pages] = chance[pages], self._price(pages, chance[pages])
-        np.copyto(worth, self._priced[1], where=self.open)
-        return worth
+            np.copyto(value, probability, where=self.open)
+            return value
+        if not self._valued.size:
+            self._valued = np.full((2, len(probability)), -1, np.float32)
+        for pages in where(self.open & (probability != self._valued[0])):  # most probabilities have not changed
+            self._valued[:, pages] = probability[pages], self._index(pages, probability[pages])
+        np.copyto(value, self._valued[1], where=self.open)
+        return value
 
-    def _price(self, pages: NDArray[np.int64], chance: Column) -> Floats:
-        """As much as after the ordinary time in which a page would have become as stale as it is."""
-        a, b = self.opinion.belief.rate(pages)
-        time = time_to_change(a, b, chance)
-        if self._objective == "age":  # however much has happened, it was out of date for no longer than it has waited
+    def _index(self, pages: Ints, probability: Float32s) -> Floats:
+        """Return the index after the ordinary time in which the pages would have become as stale as they are."""
+        a, b = self.change_model.shocks.rate(pages)
+        time = time_to_change(a, b, probability)
+        if self._objective == "age":  # whatever has happened, a page was out of date at most since its last visit
             waited = np.maximum(self._book.now - self._book.last_visit[pages], 1.0) / DAY
             time = time_to_age(a, b, waited * expected_age(a, b, time) / np.maximum(time, 1e-9))
         weight, cost = (one if isinstance(one, float) else one[pages] for one in (self._weight, self._cost))
         links = self._book.arrivals[pages]
-        return believed_index(self._objective, a, b, time, weight=weight, cost=cost, links=links)
+        return expected_index(self._objective, a, b, time, weight=weight, cost=cost, links=links)
 
-    def raise_telling(self, worth: Column, curiosity: float, after: int) -> None:
-        """Pages that tell of others are worth more: the first of each group that had no visit yet.
+    def add_information_value(self, value: Float32s, curiosity: float, after: int) -> None:
+        """Raise the value of the first page of each group without a visit in this cycle, for what it tells of others.
 
-        What a visit tells is worth the more the less sure its outcome is, the more pages like it could still be visited
-        in this cycle, which has so many visits `after` it, and the less likely those have changed which are visited
-        when nothing better is known.
+        The information is worth more the less certain the outcome is, the more pages of the group could still be
+        visited in the `after` visits that follow, and the less likely the last pages within the budget have changed.
         """
         first = self._first[self.open[self._first]]
-        group = self.opinion.belief.groups.of[first]
-        new = (self._near[group] == NEAR) & self.council.shared(first)  # a visit would have raised it
-        page, size = first[new], np.minimum(self._size[group[new]], after)
-        worth[page] *= 1 + curiosity * (1 - self._last_taken) * (1 - self.chance[page]) * size / (size + HALF)
+        group = self.change_model.shocks.groups.of[first]
+        unvisited = (self._near[group] == NEAR) & self.mixture.shared(first)  # a visit would have raised it
+        page, size = first[unvisited], np.minimum(self._size[group[unvisited]], after)
+        value[page] *= 1 + curiosity * (1 - self._last_taken) * (1 - self.probability[page]) * size / (size + HALF_SIZE)
 
-    def drawn(self, rng: np.random.Generator) -> Column:
-        """Chances by rates drawn from the belief; the same draw throughout the cycle."""
-        if self._rates is None:
-            self._rates = np.zeros_like(self.chance)
+    def draw(self, rng: np.random.Generator) -> Float32s:
+        """Return probabilities by rates drawn from their posterior; the same draw throughout the cycle."""
+        if self._drawn_rates is None:
+            self._drawn_rates = np.zeros_like(self.probability)
             for pages in where(self.open):
-                a, b = self.opinion.belief.rate(pages)
-                self._rates[pages] = rng.gamma(a) / b
-        chance = np.zeros_like(self.chance)
+                a, b = self.change_model.shocks.rate(pages)
+                self._drawn_rates[pages] = rng.gamma(a) / b
+        drawn = np.zeros_like(self.probability)
         for pages in where(self.open):
-            by_rate = -np.expm1(-self._rates[pages] * self.opinion.exposure(pages))
-            chance[pages] = self._signals.chance(pages, by_rate)
-        return chance
+            by_rate = -np.expm1(-self._drawn_rates[pages] * self.change_model.exposure(pages))
+            drawn[pages] = self._signals.predict(pages, by_rate)
+        return drawn
 
-    def best(self, worth: Column, many: int, each: int) -> NDArray[np.int64]:
-        """The pages worth most; of a group of which it is not sure that it has changed, only so many at once.
+    def best(self, value: Float32s, count: int, per_group: int) -> Ints:
+        """Return the pages with the highest value, at most `per_group` of each uncertain group.
 
-        A few visits tell what has become of the group. The others would be wasted if it were nothing.
+        A few visits show whether the group has changed; if it has not, further visits would be wasted.
         """
-        some = _largest(worth, min(self.left, many * _WIDE))
-        unsure = (self.chance[some] < SURE) & self.council.shared(some)
-        late = (rank_within(self.opinion.belief.groups.of[some]) >= each) & unsure
-        return np.concatenate((some[~late], some[late]))[:many]
+        pages = highest(value, min(self.left, count * _WIDTH))
+        uncertain = (self.probability[pages] < CERTAIN) & self.mixture.shared(pages)
+        later = (rank_within(self.change_model.shocks.groups.of[pages]) >= per_group) & uncertain
+        return np.concatenate((pages[~later], pages[later]))[:count]
 
-    def take(self, seen: Outcomes) -> None:
-        """What a batch has found: its pages are done, those of the same sites are looked at again."""
+    def observe(self, seen: Outcomes) -> None:
+        """Update with the outcomes of a batch: close its pages, and predict pages of the same sites again."""
         pages, changed = seen.pages[seen.answered], seen.changed[seen.answered]
-        weigh_hints(self.council, self._signals, pages, changed)
-        self.council.observe(pages, changed)
+        observe_signals(self.mixture, self._signals, pages, changed)
+        self.mixture.observe(pages, changed)
         self.left -= int(np.count_nonzero(self.open[seen.pages]))
         self.open[seen.pages] = False
-        self._rank[seen.pages] = _LAST
-        groups = self.opinion.belief.groups
+        self._rank[seen.pages] = CLOSED
+        groups = self.change_model.shocks.groups
         visited = groups.of[seen.pages]
-        self._near[visited] += 2 * FEW  # once, however many of its pages were visited
+        self._near[visited] += 2 * SAMPLE  # once per group, however many of its pages were visited
         np.add.at(self._near, visited, 1)
         touched = np.zeros(int(groups.site.max(initial=-1)) + 1, bool)
         touched[groups.site[visited]] = True
-        self._look_again(np.where(touched[groups.site], self._near, 0))
+        self._predict_again(np.where(touched[groups.site], self._near, 0))
 
-    def _first_look(self, many: int) -> None:
-        """All pages; where they are too many, those of which the belief thinks most, and one of every group."""
-        if self.left <= many:
+    def _predict_all(self, count: int) -> None:
+        """Predict all open pages; if there are too many, the best by the shock model, and one page of every group."""
+        if self.left <= count:
             for pages in where(self.open):
-                self.chance[pages] = self._look(pages)
+                self.probability[pages] = self._predict(pages)
             return
-        for pages in where(self.open):  # a signal can make up for much
-            self.chance[pages] = self._signals.chance(pages, self.opinion.believed(pages))
+        for pages in where(self.open):  # signals included, since one can outweigh the shock model
+            self.probability[pages] = self._signals.predict(pages, self.change_model.predict_by_shocks(pages))
         chosen = np.zeros(len(self.open), bool)
-        chosen[top_k(np.where(self.open, -self.chance, np.float32(1)), many)] = True
-        first = np.zeros(len(self.opinion.belief.groups), np.int64)
+        chosen[top_k(np.where(self.open, -self.probability, np.float32(1)), count)] = True
+        first = np.zeros(len(self.change_model.shocks.groups), np.int64)
         for pages in where(self.open):
-            first[self.opinion.belief.groups.of[pages]] = pages
+            first[self.change_model.shocks.groups.of[pages]] = pages
         chosen[first] = True
-        self.chance /= 2  # what was not looked at must not stand before what was
+        self.probability /= 2  # rank pages with a rough prediction behind those with a full one
         for pages in where(chosen & self.open):
-            self.chance[pages] = self._look(pages)
+            self.probability[pages] = self._predict(pages)
 
-    def _look_again(self, near: NDArray[np.int32]) -> None:
-        """Look at so many pages of each group that come next in it; its others move by as much as those did."""
-        of = self.opinion.belief.groups.of
-        close = np.concatenate(
-            [part.start + np.flatnonzero(self._rank[part] < near[of[part]]) for part in parts(len(of))]
+    def _predict_again(self, near: Int32s) -> None:
+        """Predict the next `near` pages of each group; shift its other pages by the mean change in log odds."""
+        of = self.change_model.shocks.groups.of
+        pages = np.concatenate(
+            [chunk.start + np.flatnonzero(self._rank[chunk] < near[of[chunk]]) for chunk in chunks(len(of))]
         )
-        seen = self._look(close)
-        moved = log_odds(seen) - log_odds(self.chance[close])
-        many = np.maximum(np.bincount(of[close], minlength=len(near)), 1)
-        odds = np.exp(np.bincount(of[close], moved, len(near)) / many).astype(np.float32)
-        for part in parts(len(of)):
-            times, chance = odds[of[part]], self.chance[part]
-            self.chance[part] = chance * times / (1 + chance * (times - 1))
-        self.chance[close] = seen
+        predicted = self._predict(pages)
+        moved = log_odds(predicted) - log_odds(self.probability[pages])
+        count = np.maximum(np.bincount(of[pages], minlength=len(near)), 1)
+        odds = np.exp(np.bincount(of[pages], moved, len(near)) / count).astype(np.float32)
+        for chunk in chunks(len(of)):
+            factor, probability = odds[of[chunk]], self.probability[chunk]
+            self.probability[chunk] = probability * factor / (1 + probability * (factor - 1))
+        self.probability[pages] = predicted
 
-    def _look(self, pages: NDArray[np.int64]) -> AnyFloats:
-        return self._signals.chance(pages, self.council.chance(pages))
-
-
-def _ranks(chance: Column, groups: Groups, size: Floats, open_: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """One per page: how many pages of its group have a better chance; groups are taken together, so many at a time."""
-    of = groups.of
-    rank = np.full(len(of), _LAST, np.int32)
-    part_of_group = (np.cumsum(size) // _SORTED).astype(np.int16)
-    part = part_of_group[of]
-    part[~open_] = -1
-    for number in range(int(part_of_group.max(initial=-1)) + 1):
-        pages = np.flatnonzero(part == number)
-        best_first = pages[np.argsort(-chance[pages], kind="stable")]
-        rank[best_first] = rank_within(of[best_first])
-    return rank
+    def _predict(self, pages: Ints) -> AnyFloats:
+        return self._signals.predict(pages, self.mixture.predict(pages))
 
 
-def _level_of(chance: Column, open_: NDArray[np.bool_], many: int) -> float:
-    """About the chance of the page that so many have a better one than; 0 where there are not so many.
-
-    >>> _level_of(np.array([0.2, 0.6, 1.0, 0.8], np.float32), np.array([True, True, False, True]), 2)
-    0.6
-    """
-    levels = np.zeros(_LEVELS + 1)
-    for pages in where(open_):
-        levels += np.bincount((chance[pages] * _LEVELS).astype(np.int64), minlength=len(levels))
-    above = np.cumsum(levels[::-1])
-    return max(0, _LEVELS - int(np.searchsorted(above, many))) / _LEVELS
-
-
-def weigh_hints(council: Mixture, signals: Signals, pages: Pages, changed: NDArray[np.bool_]) -> None:
-    """What visits say of the sources of hints, given what was thought of the pages without them."""
-    if council.book.hints is not None:
-        signals.chance(pages, council.chance(pages))
+def observe_signals(mixture: Mixture, signals: Signals, pages: Pages, changed: Flags) -> None:
+    """Update the trust in sources of hints with visits, given the predictions without hints."""
+    if mixture.book.hints is not None:
+        signals.predict(pages, mixture.predict(pages))
     signals.observe(pages, changed)
 
 
 def cycle_length(book: Book) -> float:
-    """How long a cycle is, as a rule, in seconds; 0 while nobody can say."""
+    """Return the median length of cycles in seconds; 0 before the second cycle."""
     times = book.memory.get("shock.times", np.zeros(0))
     return float(np.median(np.diff(times))) * DAY if len(times) > 1 else 0.0
 
 
-def last_visits(book: Book) -> NDArray[np.float64]:
-    """One per site: when it was last visited; where that was not noted, when time began."""
+def last_visits(book: Book) -> Floats:
+    """Return the time of each site's last visit; the beginning of the first cycle if it is unknown."""
     visited = np.full(book.sites, book.memory.get("shock.times", np.zeros(1))[0] * DAY)
     kept = book.memory.get("shock.visited", visited[:0])
     visited[: len(kept)] = kept
     return visited
-
-
-def _largest(worth: Column, many: int) -> NDArray[np.int64]:
-    """The pages worth most, the most first; of those that are level at the end some that lie apart.
-
-    One page of sixteen tells what about four times as many are worth at least. If enough are worth more than that, they
-    are found among those, which is quick.
-
-    >>> _largest(np.array([1, 2, 1, 1, 1, 3], np.float32), 4).tolist()
-    [5, 1, 0, 4]
-    """
-    some = worth[::_EACH]
-    rank = 4 + 4 * many // _EACH
-    if rank < len(some) // 4:
-        above = np.flatnonzero(worth > np.partition(some, len(some) - rank)[len(some) - rank])
-        if len(above) >= many:
-            return above[_first_of(worth[above], many)]
-    return _first_of(worth, many)
-
-
-def _first_of(worth: Column, many: int) -> NDArray[np.int64]:
-    if many >= len(worth):
-        return np.argsort(-worth, kind="stable")
-    last = np.partition(worth, len(worth) - many)[len(worth) - many]
-    more, level = np.flatnonzero(worth > last), np.flatnonzero(worth == last)
-    left = many - len(more)
-    apart = level if left == len(level) else level[np.linspace(0, len(level) - 1, left).astype(np.int64)]
-    return np.concatenate((more[np.argsort(-worth[more], kind="stable")], apart))

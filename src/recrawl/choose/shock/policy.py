@@ -1,79 +1,77 @@
-"""The default: pages change together, in bursts; what a visit finds says something of all pages like it."""
+"""Policy `shock`, the default: pages of a group change together, so a visit updates the probability of all of them."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
-from recrawl.choose.shock.plan import FEW, Objective, Plan, cycle_length, last_visits, weigh_hints
+from recrawl.choose.shock.plan import SAMPLE, Objective, Plan, cycle_length, last_visits, observe_signals
+from recrawl.columns import Flags, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.learn.hints.trust import Signals
-from recrawl.learn.shocks.mixture import EXPERTS, NEEDS, Mixture, told
+from recrawl.learn.shocks.mixture import Mixture, compared_visits
 from recrawl.learn.value.objectives import OBJECTIVES
 from recrawl.model import Outcomes, Pages, Picks
 
-PARTS = 6
-"""A cycle's visits are judged in so many parts ..."""
-LEAST = 16
-"""... of no fewer visits than this."""
+MAX_PARTS = 6
+"""The models are scored on a cycle's visits in at most this many parts ..."""
+MIN_PART = 16
+"""... of at least this many visits."""
 
 
 class Shock:
-    """Visits what has most likely changed, believing that pages like one another change together (the default).
+    """Visits the pages with the highest expected gain, given that pages of a group change together (the default).
 
-    Each page has a rate of change, and each group of pages (those of one site whose addresses have one form) a history
-    of shocks: times when far more happened to it than usual. A visit moves the belief of the page, of its group and of
-    its site, so one changed page of a site that was rebuilt brings the others to the front within the same cycle. A
-    small network that has learnt how far to trust this belief, and what visits to pages of the same form, directory and
-    site say, is averaged with it. Other experts are heard beside it, and a site believes them where they have foretold
-    its visits better. Of a group of which it is not sure, a few pages are tried first, the sooner the more there is to
-    be learnt from them. Hints of servers are believed as far as they proved right. Pages that were never downloaded
-    come first. No site is left alone for long, and some batches are drawn by chance from the belief, so that nothing is
-    taken for granted.
+    Each page has a change rate, and each group of pages (those of one site whose URLs have one template) a history of
+    shocks: times of far more changes than usual. A visit updates the page, its group and its site, so one changed page
+    of a rebuilt site moves the others to the front within the same cycle. The prediction is averaged with that of a
+    small network, fitted on many sites, which also uses the outcomes of visits to pages of the same URL template,
+    directory and site. On sites whose pages change independently, a Poisson model per page takes over. For an uncertain
+    group, a batch samples two pages; it visits the rest only if those changed. Hints count as far as they proved right.
+    Pages that were never downloaded come first. Every site is visited now and then, and some batches use rates drawn
+    from their posterior, so that no page is excluded for ever.
 
     Parameters
     ----------
     objective
-        What a visit is for: `changes` found, `freshness` of the repository, `harmonic` staleness, `age`, or new
-        `links`. Harmonic staleness and age leave no page alone for long.
+        What to maximise: `changes` found, `freshness`, `harmonic` staleness (lowest), `age` (lowest), or new `links`.
+        With harmonic staleness and age, every page is visited.
     batches
-        How many batches a cycle is cut into: what one finds decides on the next.
+        The number of batches per cycle; the outcomes of a batch decide on the next.
     curiosity
-        How much the first visit to a group in a cycle is worth for what it tells of the group's other pages. 0 is
-        nothing: only what it will likely find counts.
+        The extra value of the first visit to a group in a cycle for what it tells of the group's other pages; 0 for
+        none.
     explore
-        The share of batches that are drawn from the belief instead of taking what is best by it.
+        The share of batches that use rates drawn from their posterior.
     probe
-        The share of the budget that belongs to sites by their number of pages: one that has had no visit for as long as
-        its part of this share is worth a visit gets one, however little is expected of it. A site whose sources of
-        hints tell of its changes is owed the fewer, down to a fifth.
+        The share of the budget that is divided among sites by their number of pages: a site is visited when its part
+        adds up to one visit since its last visit, however low its expected gain is. A site whose sources of hints
+        signal its changes gets less, at least a fifth.
     experts
-        Who else is heard, joined by `+`: `alone` (each page changes on its own), `directory`, `links`, `clusters`
-        (shocks shared along these instead of forms of addresses), `pooled` (a model fitted here); or `none`.
+        `alone` to average with a Poisson model, in which every page changes on its own; `none` for the change model
+        only.
     patience
-        After how many rounds (the time that the budget takes for all pages) a page is visited in any case; such pages
-        get a tenth of the budget at most. 0 is never.
+        The number of rounds (the time in which the budget could visit all pages) after which a page is visited in any
+        case; such pages get at most a tenth of the budget. 0 means never.
 
     Example
     -------
-    >>> from recrawl.lab.replays.small_worlds import Still
-    >>> from recrawl.learn.shocks.model import DAY
-    >>> from recrawl.loop import drive
+    >>> from recrawl.columns import DAY
+    >>> from recrawl.lab.replays.small_worlds import batches
     >>> book = Book.blank(4, now=10 * DAY)
     >>> book.visits[:], book.changes[:], book.last_visit[:] = 1, 1, [9 * DAY, 2 * DAY, 5 * DAY, 8 * DAY]
-    >>> [seen.pages.tolist() for seen in drive(Shock(explore=0), Still(), book, budget=2, seed=1)]
+    >>> batches(Shock(explore=0), book, budget=2)
     [[1], [2]]
 
     Source: common-shock frailty with nested Gamma priors, Thompson batches, a stacked network; recrawl's own.
     """
 
     name: ClassVar[str] = "shock"
-    source: ClassVar[str] = "recrawl's own: common shocks shared between pages alike, hints, and a learnt opinion"
-    needs: frozenset[str] = frozenset({"forms", "hints"})
+    source: ClassVar[str] = "recrawl's own: shocks common to groups of pages, hints, and a fitted network"
+    needs: ClassVar[frozenset[str]] = frozenset({"forms", "hints"})
 
     def __init__(
         self,
@@ -87,16 +85,18 @@ class Shock:
         experts: str = "alone",
     ) -> None:
         if objective not in OBJECTIVES:
-            raise UsageError(f"shock's objective is {', '.join(OBJECTIVES)}, not '{objective}'")
+            raise UsageError(f"shock's objective must be one of {', '.join(OBJECTIVES)}, not '{objective}'")
         if not (1 <= batches <= 1000 and batches == int(batches)):
-            raise UsageError(f"shock's batches is a whole number from 1 to 1000, not {batches}")
+            raise UsageError(f"shock's batches must be a whole number from 1 to 1000, not {batches}")
         for name, share in (("explore", explore), ("probe", probe)):
             if not 0 <= share <= 1:
-                raise UsageError(f"shock's {name} is a share from 0 to 1, not {share}")
+                raise UsageError(f"shock's {name} must be a share from 0 to 1, not {share}")
         if not 0 <= curiosity < float("inf"):
-            raise UsageError(f"shock's curiosity is a number, 0 for none, not {curiosity}")
+            raise UsageError(f"shock's curiosity must be a number, 0 for none, not {curiosity}")
         if not 0 <= patience < float("inf"):
-            raise UsageError(f"shock's patience is a number of rounds, 0 for never, not {patience}")
+            raise UsageError(f"shock's patience must be a number of rounds, 0 for never, not {patience}")
+        if experts not in ("alone", "none"):
+            raise UsageError(f"shock's experts must be alone or none, not '{experts}'")
         self.objective: Objective = objective
         self.batches = batches
         self.curiosity = curiosity
@@ -104,26 +104,26 @@ class Shock:
         self.probe = probe
         self.patience = patience
         self.experts = experts
-        self._heard = _experts(experts)
-        self.needs = frozenset({"forms", "hints"}).union(*(NEEDS.get(name, ()) for name in self._heard))
+        self._poisson = experts == "alone"
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """Never downloaded pages, pages that waited too long, then batches."""
+        """Yield pages never downloaded, pages that waited too long, one page of sites due for a probe, then batches."""
         open_ = book.known & (book.visits > 0)
         new = np.flatnonzero(book.known & (book.visits == 0))[:budget]
         if len(new):
-            yield Picks(new, np.ones(len(new)), "was never downloaded")
+            yield Picks(new, np.ones(len(new)), "it was never downloaded")
         left = budget - len(new)
-        waited = _overdue(book, open_, self.patience, budget)[: min(left, budget // 10)]
+        overdue = _overdue(book, open_, self.patience, budget)[: min(left, budget // 10)]
         if left <= 0 or not open_.any():
             return
         plan = self.plan(book, open_, budget)
-        if len(waited):
-            plan.take((yield Picks(waited, np.ones(len(waited)), "has waited as long as any page may")))
-            left -= len(waited)
+        if len(overdue):
+            plan.observe((yield Picks(overdue, np.ones(len(overdue)), "it had waited as long as any page may")))
+            left -= len(overdue)
         probes = plan.probes(self.probe * budget)[:left]
         if len(probes):
-            plan.take((yield Picks(probes, plan.chance[probes].astype(np.float64), "its site was left alone for long")))
+            score = plan.probability[probes].astype(np.float64)
+            plan.observe((yield Picks(probes, score, "its site had no visit for a long time")))
             left -= len(probes)
         step = -(-budget // int(self.batches))
         while left > 0 and plan.left:
@@ -131,61 +131,52 @@ class Shock:
             seen = yield picks
             left -= len(picks)
             if left > 0:
-                plan.take(seen)
+                plan.observe(seen)
 
-    def _batch(self, plan: Plan, many: int, left: int, rng: np.random.Generator) -> Picks:
-        """The pages worth most, or those that a draw says are; so many of the visits that are left."""
+    def _batch(self, plan: Plan, count: int, left: int, rng: np.random.Generator) -> Picks:
+        """Pick the pages with the highest value, by the predicted or by drawn probabilities."""
         drawn = rng.random() < self.explore
-        worth = plan.worth(plan.drawn(rng) if drawn else plan.chance)
+        value = plan.value(plan.draw(rng) if drawn else plan.probability)
         if not drawn:
-            after = left - many  # what is learnt is for these visits
-            plan.raise_telling(worth, self.curiosity * after / left, after)
-        best = plan.best(worth, many, each=1 if drawn else FEW)
-        reason = "may have changed: drawn by its chances" if drawn else "has most likely changed"
-        return Picks(best, worth[best].astype(np.float64), reason)
+            after = left - count  # the visits that can use what this batch finds
+            plan.add_information_value(value, self.curiosity * after / left, after)
+        best = plan.best(value, count, per_group=1 if drawn else SAMPLE)
+        reason = "its expected gain ranked highest" + (", by a change rate drawn from its posterior" if drawn else "")
+        return Picks(best, value[best].astype(np.float64), reason)
 
-    def plan(self, book: Book, open_: NDArray[np.bool_], budget: int) -> Plan:
-        """What the cycle goes by."""
-        return Plan(book, open_, budget, objective=self.objective, experts=self._heard)
+    def plan(self, book: Book, open_: Flags, budget: int) -> Plan:
+        """Return the state of a new cycle."""
+        return Plan(book, open_, budget, objective=self.objective, poisson=self._poisson)
 
-    def learn(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
-        """Take in a cycle: what the cycle went by, moved by all its visits."""
-        lead = self._judged(book, *told(book, seen))
-        Mixture.of(book, self._heard).learn(seen, at, lead)
+    def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
+        """Update the models with all visits of the cycle."""
+        lead = self._score(book, *compared_visits(book, seen))
+        Mixture.of(book, poisson=self._poisson).learn(seen, at, lead)
         visited = last_visits(book)
         np.maximum.at(visited, book.site[seen.pages], at)
         book.memory["shock.visited"] = visited
 
-    def _judged(self, book: Book, pages: Pages, changed: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """What visits say of the sources of hints, which is saved, and of experts, which is given.
+    def _score(self, book: Book, pages: Pages, changed: Flags) -> Floats:
+        """Update and store the trust in sources of hints; return the updated lead of the Poisson model.
 
-        Much of what a cycle finds it was led to by what it had found already, and would be a surprise to who knew only
-        what was known when it began. So the visits are gone through in parts, by a council that hears of one after the
-        other.
+        A cycle finds many changes because of what it found earlier in the cycle; predictions from before the cycle
+        would miss them. So the models are scored part by part, each after observing the parts before it.
         """
-        if not self._heard and book.hints is None:
+        if not self._poisson and book.hints is None:
             return np.zeros((0, book.sites))
-        council, signals = Mixture.of(book, self._heard), Signals.of(book)
-        parts = np.array_split(np.arange(len(pages)), min(PARTS, 1 + len(pages) // LEAST))
+        mixture, signals = Mixture.of(book, poisson=self._poisson), Signals.of(book)
+        parts = np.array_split(np.arange(len(pages)), min(MAX_PARTS, 1 + len(pages) // MIN_PART))
         for number, part in enumerate(parts, 1):
-            weigh_hints(council, signals, pages[part], changed[part])
-            council.judge(pages[part], changed[part])
-            if number < len(parts):  # nobody would hear of the last
-                council.observe(pages[part], changed[part])
+            observe_signals(mixture, signals, pages[part], changed[part])
+            mixture.score(pages[part], changed[part])
+            if number < len(parts):  # no prediction follows the last part
+                mixture.observe(pages[part], changed[part])
         signals.keep(book)
-        return council.lead
+        return mixture.lead
 
 
-def _experts(text: str) -> tuple[str, ...]:
-    """The experts that a text names."""
-    names = () if text == "none" else tuple(text.split("+"))
-    if not set(names) <= EXPERTS.keys() or len(set(names)) < len(names):
-        raise UsageError(f"shock's experts are {', '.join(EXPERTS)}, joined by +, or none, not '{text}'")
-    return names
-
-
-def _overdue(book: Book, open_: NDArray[np.bool_], patience: float, budget: int) -> NDArray[np.int64]:
-    """Pages that have waited longer than any page may, the longest first."""
+def _overdue(book: Book, open_: Flags, patience: float, budget: int) -> Ints:
+    """Return the pages that have waited longer than any page may, longest first."""
     length = cycle_length(book)
     if not patience or budget <= 0 or not length:
         return np.zeros(0, np.int64)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from recrawl.learn.hints.claims import news, possible
+from recrawl.learn.hints.claims import plausible, signals_change
 from recrawl.record.rows import HintRow, SourceRow
 from recrawl.record.store import Store
 
@@ -37,8 +37,8 @@ def claims(
     there = known["page"][place] == page if len(order) else np.zeros(len(page), bool)
     page, date, place = page[there], date[there], place[there]
     last, before = known["last"][place], known["before"][place]
-    may = possible(date, seen)
-    told = news(date, np.where(before < 0, np.nan, before), last, seen)
+    may = plausible(date, seen)
+    told = signals_change(date, np.where(before < 0, np.nan, before), last, seen)
     rows = [
         HintRow(number, kind, seen, value, int(signal))
         for number, value, signal in zip(

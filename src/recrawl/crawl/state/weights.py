@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from recrawl.book import Book
+from recrawl.columns import Floats
 from recrawl.crawl.reports.anchors import links_of
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
 from recrawl.discover.weight_files import read_weights
 from recrawl.errors import UsageError
-from recrawl.learn.value.importance import Floats, costs, kind_of, matched, tempered
+from recrawl.learn.value.importance import costs, kind_of, match_weights, normalise
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
@@ -83,14 +84,14 @@ def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats
         from recrawl.learn.structure import pagerank as learn  # lazy: slow to load
 
         found = learn.pagerank(links_of(repository.store, len(book)), start=ranks)
-        return tempered(found * len(found))[0], found, ""
+        return normalise(found * len(found))[0], found, ""
     said, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=kind == "clicks")
     keys, page = repository.store.keys()
     pages = np.zeros(len(book), np.int64)
     inside = page < len(book)
     pages[page[inside]] = keys[inside]
-    raw, unknown = matched(pages, said, weight, add=kind == "clicks", missing=1.0)
-    calm, ignored = tempered(raw)
+    raw, unknown = match_weights(pages, said, weight, add=kind == "clicks", missing=1.0)
+    calm, ignored = normalise(raw)
     told = str(replace(ignored, unreadable=ignored.unreadable + lost, unknown=unknown))
     return calm, none, f"of the weights in {path}, {told}" if told else ""
 

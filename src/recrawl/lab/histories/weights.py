@@ -9,7 +9,7 @@ from recrawl.discover.urls import UrlRules, canonical, keys
 from recrawl.discover.weight_files import read_weights
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
-from recrawl.learn.value.importance import kind_of, matched, tempered
+from recrawl.learn.value.importance import kind_of, match_weights, normalise
 
 
 def told_weights(history: History, importance: str) -> tuple[History, str]:
@@ -25,7 +25,7 @@ def told_weights(history: History, importance: str) -> tuple[History, str]:
     rules = UrlRules()
     said, weight, lost = read_weights(Path(path), rules, clicks=kind == "clicks")
     pages = keys([canonical(url, rules=rules) or url for url in history.urls])
-    raw, unknown = matched(pages, said, weight, add=kind == "clicks", missing=1.0)
-    calm, ignored = tempered(raw)
+    raw, unknown = match_weights(pages, said, weight, add=kind == "clicks", missing=1.0)
+    calm, ignored = normalise(raw)
     ignored = replace(ignored, unreadable=ignored.unreadable + lost, unknown=unknown)
     return replace(history, weight=calm), str(ignored)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.columns import Floats
 from recrawl.lab.histories.history import History
-from recrawl.learn.value.importance import Floats, arrivals
+from recrawl.learn.value.importance import arrivals
 from recrawl.model import Outcome, Pages
 
 

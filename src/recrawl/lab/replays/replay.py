@@ -25,7 +25,7 @@ from recrawl.lab.replays.metrics import Meter, Record
 from recrawl.lab.replays.new_links import NewLinks
 from recrawl.lab.replays.simulated_hints import Source, check_source
 from recrawl.lab.replays.timeline import Timeline
-from recrawl.learn.value.importance import COSTS, costs, tempered
+from recrawl.learn.value.importance import COSTS, costs, normalise
 from recrawl.loop import Recorded, run_cycle
 from recrawl.model import Outcome, Outcomes, Pages, Picks
 
@@ -164,7 +164,7 @@ class Web:
         book.clusters = history.clusters
         book.form = history.form
         if self._setup.weighted and history.weight is not None:
-            book.weight = tempered(history.weight)[0]
+            book.weight = normalise(history.weight)[0]
         return book
 
     def begin(self, k: int, book: Book, needs: frozenset[str]) -> None:

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Hints
+from recrawl.columns import DAY, Floats
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
-from recrawl.learn.hints.claims import DAY, news, possible
+from recrawl.learn.hints.claims import plausible, signals_change
 
 HOWS = ("honest", "late:DAYS", "noisy:P,R", "lying", "random", "future", "silent", "never")
-Floats = NDArray[np.float64]
 
 
 def check_source(text: str) -> tuple[str, tuple[float, ...]]:
@@ -69,11 +69,11 @@ class Source:
         """Read the sitemap: the hints that the book holds now."""
         self._signals[last_visit >= self._read] = 0
         before, value = self._value, self._at(now)
-        told = news(value, before, last_visit, now)
+        told = signals_change(value, before, last_visit, now)
         self._signals[told] = np.minimum(self._signals[told], 30_000) + 1
         self._claimed[told] = value[told]
         self._read, self._value = now, value
-        until = np.where(possible(value, now), now, -np.inf)
+        until = np.where(plausible(value, now), now, -np.inf)
         return Hints(("lastmod",), self._signals[None].copy(), self._claimed[None].copy(), until[None])
 
     def _at(self, now: float) -> Floats:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from recrawl.book import Book
+from recrawl.choose.protocol import Chooser
+from recrawl.loop import World, drive
 from recrawl.model import Outcome, Outcomes, Picks
 
 
@@ -26,3 +29,13 @@ class AlwaysChanged:
         """Draw an outcome for each page."""
         kinds = np.array([Outcome.UNCHANGED, Outcome.CHANGED, Outcome.FAILED], np.int8)
         return Outcomes(picks.pages, self._rng.choice(kinds, len(picks), p=self._shares))
+
+
+def batches(policy: Chooser, book: Book, budget: int, *, world: World | None = None, seed: int = 1) -> list[list[int]]:
+    """Drive a policy for one cycle and return the pages of each batch; without a world no page has changed.
+
+    >>> from recrawl.choose.papers.round_robin import RoundRobin
+    >>> batches(RoundRobin(), Book.blank(5), budget=3)
+    [[0, 1, 2]]
+    """
+    return [seen.pages.tolist() for seen in drive(policy, world or NeverChanged(), book, budget, seed)]

@@ -1,54 +1,53 @@
-"""What a visit is worth for freshness when change is signalled, not always and not always rightly (algorithms §7).
+"""The value of a visit for freshness when a source signals some of the changes, and some falsely (algorithms §7).
 
-A page changes at the rate Δ. A change goes untold at the rate s, false signals come at the rate f, so signals come at
-g = Δ - s + f. What matters of a page is x, where e^-x is the chance that it is still unchanged: it grows by s a day and
-jumps by b = ln(g/f) at every signal. A policy that visits whenever x reaches a threshold waits ψ days on average, and
-for w of them the page is fresh; the visit at the threshold is worth
+A page changes at the rate Δ. Changes without a signal come at the rate s, false signals at the rate f, so signals come
+at the rate g = Δ - s + f. The state of a page is x, where e^-x is the probability that it is unchanged: x grows by s
+per day and jumps by b = ln(g/f) at every signal. A policy that visits whenever x reaches a threshold waits ψ days on
+average, during w of which the page is fresh; the value of the visit at the threshold is
 
     V = w - e^-x ψ
     ψ = Σ_i P(i + 1, g t_i) / g                      t_i = (x - ib) / s, as long as it is positive
     w = Σ_i f^i / (Δ + f)^(i + 1) · P(i + 1, (Δ + f) t_i)
 
-with the incomplete Gamma function P. Without signals this is (1 - (1 + x) e^-x) / Δ, as for any page.
+with the incomplete Gamma function P. Without signals this is (1 - (1 + x) e^-x) / Δ.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from recrawl.columns import Floats
 
-MOST_TERMS = 24
-"""Where more signals than this pass by before a visit is worth it, each of them says next to nothing."""
-_LEAST_SILENT = 1e-6
-"""No source is believed to tell of all but this share of the changes."""
+MAX_TERMS = 24
+"""Terms of the sums. When a visit pays only after more signals than this, each signal carries almost no information."""
+_MIN_SILENT = 1e-6
+"""The lowest share of changes without a signal."""
 
 
-def worth(x: Floats, rate: Floats, silent: Floats, false: Floats) -> Floats:
-    """V of every page; rates are per day.
+def signal_index(x: Floats, rate: Floats, silent: Floats, false: Floats) -> Floats:
+    """Return V of every page; rates are per day.
 
     >>> x, rate = np.full(2, 0.5), np.full(2, 0.1)
-    >>> worth(x, rate, np.array([0.1, 0.05]), np.array([0.0, 0.01])).round(3).tolist()
+    >>> signal_index(x, rate, np.array([0.1, 0.05]), np.array([0.0, 0.01])).round(3).tolist()
     [0.902, 1.504]
     """
-    plain: Floats = (1 - (1 + x) * np.exp(-x)) / rate
-    silent = np.clip(silent, _LEAST_SILENT * rate, rate)
-    told = rate - silent
-    jump = np.log1p(told / np.maximum(false, 1e-300))
-    told_of = np.flatnonzero((told > 1e-9 * rate) & (x < jump * (MOST_TERMS + 1)))
-    if len(told_of):
-        plain[told_of] = _signalled(x[told_of], rate[told_of], silent[told_of], false[told_of], jump[told_of])
-    return plain
+    value: Floats = (1 - (1 + x) * np.exp(-x)) / rate
+    silent = np.clip(silent, _MIN_SILENT * rate, rate)
+    signalled = rate - silent
+    jump = np.log1p(signalled / np.maximum(false, 1e-300))
+    rows = np.flatnonzero((signalled > 1e-9 * rate) & (x < jump * (MAX_TERMS + 1)))
+    if len(rows):
+        value[rows] = _with_signals(x[rows], rate[rows], silent[rows], false[rows], jump[rows])
+    return value
 
 
-def _signalled(x: Floats, rate: Floats, silent: Floats, false: Floats, jump: Floats) -> Floats:
-    from scipy.special import gammainc as share  # lazy: loads slowly, and most policies need none
+def _with_signals(x: Floats, rate: Floats, silent: Floats, false: Floats, jump: Floats) -> Floats:
+    from scipy.special import gammainc as share  # lazy: slow to load, and most policies do not need it
 
     signals, all_ = rate - silent + false, rate + false
     gap, fresh = np.zeros(len(x)), np.zeros(len(x))
     open_ = np.arange(len(x))
-    for i in range(MOST_TERMS + 1):
+    for i in range(MAX_TERMS + 1):
         open_ = open_[x[open_] > i * jump[open_]]
         if not len(open_):
             break

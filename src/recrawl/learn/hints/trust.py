@@ -1,24 +1,23 @@
-"""How far hints are believed: what a server volunteers about change, weighed by how often it proved right.
+"""Trust in hints: how reliable each source of change signals is, learned from visits.
 
-A source (a site's sitemap, feed, pushes: each *kind* on each site) is taken to tell of a change with some chance, its
-recall r, and to cry wolf at some rate f. When u changes were to be expected of a page since its last visit, t ago, and
-the source has signalled n times, then
+A source is one *kind* of hint (sitemap, feed, push) on one site. It signals a change with probability r, its recall,
+and sends false signals at the rate f. If u changes are expected on a page since its last visit, t ago, and the source
+has signalled n times, then
 
     P(unchanged) = e^(-(1-r)u) · (ft / (ft + ru))^n                     (algorithms §7, with u for Δt)
 
-so a signal of a source without false alarms is as good as knowing, and the silence of one that tells all is, too.
-Neither r nor f is known. For each kind and site the book's memory holds how well each pair of a grid of them has
-foretold what visits found. No source gets credit for mending what is wrong with all else that is known of a page, so
-there are rivals: that this is wrong by some factor, and *echoes*, the same pairs, which are not told what was said of a
-page, but only how much is usually said of pages of its site. A source that says the same of all pages cannot do better
-than its echo. Visits are chosen by what is believed, so only this kind of evidence is sound: it asks what a visit
-finds, given the signals, and never how many of the changes found had been signalled. Sites of which little is seen lean
-on what is usual among the others.
+so a signal of a source without false alarms is certain, and so is the silence of a source with full recall. For each
+kind and site the book's memory holds the log-likelihood of the visits under every pair (r, f) of a grid. Two kinds of
+rival hypotheses keep a source from getting credit for correcting errors of the base model: that the base probabilities
+are wrong by a constant factor, and *echoes*, the same pairs with the site's mean signal rate in place of the page's
+own signals. A source that signals all pages alike cannot beat its echo. Since visits are chosen by these
+probabilities, only the likelihood of what a visit finds given the signals is unbiased, never the share of found changes
+that were signalled. Sites with few visits use what is common among the other sites.
 
-    signals = Signals.of(book)                 a copy of what was learned; without hints all of this does nothing
-    chance = signals.chance(pages, chance)     chances by everything else, moved by signals and silence
-    signals.observe(pages, changed)            what came of visits; after `chance` was asked of the same pages
-    signals.keep(book)                         into the memory again
+    signals = Signals.of(book)                          a copy of the learned state; without hints it has no effect
+    probability = signals.predict(pages, probability)   change probabilities of the base model, given the signals
+    signals.observe(pages, changed)                     outcomes of visits, after `predict` for the same pages
+    signals.keep(book)                                  store the state in the book's memory
 """
 
 from __future__ import annotations
@@ -31,123 +30,128 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
-from recrawl.learn.chunks import AnyFloats, Floats
+from recrawl.columns import DAY, Flags, Floats, Int32s
+from recrawl.learn.chunks import AnyFloats
+from recrawl.model import Pages
 
-DAY = 86400.0
 RECALLS = (0.1, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
 ALARMS = (1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0)
-"""False signals a day."""
+"""False signals per day."""
 FORGET = 0.005
-"""The share of the evidence that is forgotten in a day."""
+"""The share of the evidence that decays per day."""
 SCALES = (0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
-"""By how much the chances that all else gives may be wrong."""
+"""Factors by which the base model may be wrong."""
 _PAIRS = np.array([(recall, alarms, 1.0) for recall in RECALLS for alarms in ALARMS])
 _GRID = np.concatenate(([(0.0, 1.0, scale) for scale in SCALES], _PAIRS, _PAIRS))
 _RECALL, _ALARM, _SCALE = _GRID.T
 _ECHO = slice(len(SCALES), len(SCALES) + len(_PAIRS))
-_HEEDED = slice(_ECHO.stop, len(_GRID))
+_SOURCE = slice(_ECHO.stop, len(_GRID))
 _PRIOR = np.full(len(_GRID), 0.5 / len(SCALES))
-_PRIOR[_ECHO], _PRIOR[_HEEDED] = 0.5 / len(_PAIRS), 1e-4 / len(_PAIRS)
+_PRIOR[_ECHO], _PRIOR[_SOURCE] = 0.5 / len(_PAIRS), 1e-4 / len(_PAIRS)
 _PRIOR_WEIGHT = 1.0
-"""How many sites the prior counts as, against what other sites have shown."""
+"""The weight of the prior, in sites."""
 _ROUNDS = 4
-_SURE = 1e-3
-"""No hypothesis is ever surer of a visit than this, so that no single visit can settle the matter."""
-_SHORTEST = 60.0 / DAY
-_MOST_CHANGES = 30.0
+_MIN_PROBABILITY = 1e-3
+"""The lowest probability that a hypothesis gives to an outcome, so that no single visit decides."""
+_MIN_GAP = 60.0 / DAY
+_MAX_CHANGES = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class HintTrust:
-    """What was learned of one kind on one site."""
+    """What was learned about one kind of hint on one site."""
 
     site: int
     kind: str
     recall: float
-    """The share of changes that it tells of."""
+    """The share of changes that it signals."""
     alarms: float
-    """False signals a day and page."""
+    """False signals per day and page."""
     heeded: float
-    """The chance that it is worth anything."""
+    """The probability that its signals are informative."""
     precision: float
     """The share of signalled visits that found a change."""
     signalled: float
+    """Visits after a signal; older ones decay."""
     silent: float
-    """Visits after signals, and visits in silence; older ones faded."""
+    """Visits without a signal; older ones decay."""
 
 
 class Signals:
-    """Signals and silence since the pages' last visits, and what they are worth."""
+    """Signals and silence since the pages' last visits, and the trust in their sources."""
 
     def __init__(
-        self, hints: Hints | None, site: NDArray[np.int32], gap: Floats, memory: Mapping[str, NDArray[Any]], now: float
+        self, hints: Hints | None, site: Int32s, gap: Floats, memory: Mapping[str, NDArray[Any]], now: float
     ) -> None:
         self._hints = hints
         self._site = site
-        self._gap = np.maximum(gap / DAY, _SHORTEST)
+        self._gap = np.maximum(gap / DAY, _MIN_GAP)
         self._now = now
-        self._asked = np.zeros(len(gap), np.float32)
-        """One per page: changes to be expected without hints, as `chance` was last told."""
+        self._expected = np.zeros(len(gap), np.float32)
+        """One per page: expected changes without hints, from the last `predict`."""
         sites = int(site.max(initial=-1)) + 1
         kinds = hints.kinds if hints else ()
-        fade = (1 - FORGET) ** max(0.0, (now - float(memory.get("hints.now", np.array(now)))) / DAY)
-        self._logs = {kind: fade * _tall(memory.get(f"hints.{kind}.logs"), sites, len(_GRID)) for kind in kinds}
-        self._counts = {kind: fade * _tall(memory.get(f"hints.{kind}.counts"), sites, 4) for kind in kinds}
-        self._said = {kind: fade * _tall(memory.get(f"hints.{kind}.said"), sites, 2) for kind in kinds}
-        """By site: signals, and the days in which they came."""
+        decay = (1 - FORGET) ** max(0.0, (now - float(memory.get("hints.now", np.array(now)))) / DAY)
+        self._logs = {kind: decay * _resized(memory.get(f"hints.{kind}.logs"), sites, len(_GRID)) for kind in kinds}
+        """Kind to site by hypothesis: log-likelihoods."""
+        self._counts = {kind: decay * _resized(memory.get(f"hints.{kind}.counts"), sites, 4) for kind in kinds}
+        """Kind to site by four: signalled visits, those that found a change, silent visits, those that found one."""
+        self._totals = {kind: decay * _resized(memory.get(f"hints.{kind}.said"), sites, 2) for kind in kinds}
+        """Kind to site by two: signals, and the page-days in which they came."""
         self._recall: dict[str, Floats] = {}
         self._alarm: dict[str, Floats] = {}
         self._doubt: dict[str, Floats] = {}
+        """Kind to one per site: the probability that the source is uninformative."""
         for row, kind in enumerate(kinds):
-            self._said[kind] += self._says(row, sites)
-            self._settle(kind)
+            self._totals[kind] += self._new_totals(row, sites)
+            self._update_trust(kind)
 
     @classmethod
     def of(cls, book: Book) -> Signals:
-        """What a book's memory holds, and the hints that wait in it."""
-        gap = np.zeros(0)  # where there are no hints, nobody asks for it
+        """Return the state in a book's memory, with the book's current hints."""
+        gap = np.zeros(0)  # unused without hints
         if book.hints is not None:
             gap = np.where(np.isfinite(book.last_visit), book.now - book.last_visit, 0.0)
         return cls(book.hints, book.site, gap, book.memory, book.now)
 
     def keep(self, book: Book) -> None:
-        """Save what was learned in the book's memory."""
+        """Store the state in the book's memory."""
         if self._hints is None:
             return
         book.memory["hints.now"] = np.array(max(self._now, float(book.memory.get("hints.now", np.array(-np.inf)))))
         for kind in self._hints.kinds:
             book.memory[f"hints.{kind}.logs"] = self._logs[kind].astype(np.float32)
             book.memory[f"hints.{kind}.counts"] = self._counts[kind].astype(np.float32)
-            book.memory[f"hints.{kind}.said"] = self._said[kind].astype(np.float32)
+            book.memory[f"hints.{kind}.said"] = self._totals[kind].astype(np.float32)
 
-    def chance(self, pages: NDArray[np.int64], chance: AnyFloats) -> AnyFloats:
-        """The chances of pages of having changed, given those that all else gives them."""
+    def predict(self, pages: Pages, probability: AnyFloats) -> AnyFloats:
+        """Return the change probabilities of pages given their signals, from those without hints."""
         if self._hints is None:
-            return chance
-        u = _expected(chance)
-        self._asked[pages] = u
-        missed, alarm = self._heard(pages, u)
-        moved: Floats = -np.expm1(np.sum(alarm, axis=0) - u * np.prod(missed, axis=0))
-        return moved
+            return probability
+        u = _expected_changes(probability)
+        self._expected[pages] = u
+        missed, alarm = self._factors(pages, u)
+        given: Floats = -np.expm1(np.sum(alarm, axis=0) - u * np.prod(missed, axis=0))
+        return given
 
-    def observe(self, pages: NDArray[np.int64], changed: NDArray[np.bool_]) -> None:
-        """What visits have found, of pages that `chance` was asked for."""
+    def observe(self, pages: Pages, changed: Flags) -> None:
+        """Learn from visits to pages for which `predict` was called."""
         if self._hints is None or not len(pages):
             return
-        u = self._asked[pages].astype(np.float64)
-        missed, alarm = self._heard(pages, u)
+        u = self._expected[pages].astype(np.float64)
+        missed, alarm = self._factors(pages, u)
         for row, kind in enumerate(self._hints.kinds):
-            heard = np.flatnonzero(self._covered(row, pages) + self._hints.signals[row, pages])
-            if len(heard):
-                # What the other kinds say is taken as said: a source earns nothing by what another has told.
+            covered = np.flatnonzero(self._covered(row, pages) + self._hints.signals[row, pages])
+            if len(covered):
+                # The other kinds' signals are taken into account: a source gets no credit for what another signalled.
                 others = np.arange(len(missed)) != row
-                rest = np.prod(missed[others], axis=0)[heard] * u[heard]
-                said = np.sum(alarm[others], axis=0)[heard]
-                self._weigh(row, pages[heard], changed[heard], u[heard], rest, said)
-                self._settle(kind)
+                rest = np.prod(missed[others], axis=0)[covered] * u[covered]
+                other_alarm = np.sum(alarm[others], axis=0)[covered]
+                self._add_evidence(row, pages[covered], changed[covered], u[covered], rest, other_alarm)
+                self._update_trust(kind)
 
     def trust(self) -> list[HintTrust]:
-        """What is believed of every source that was heard of."""
+        """Return what was learned about every source that sent hints."""
         found = []
         for kind, counts in self._counts.items():
             heeded = 1 - self._doubt[kind]
@@ -167,18 +171,18 @@ class Signals:
                 )
         return found
 
-    def sources(self, pages: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Of the sources that speak of a page: the share of changes that none tells, all their false signals a day."""
+    def sources(self, pages: Pages) -> tuple[Floats, Floats]:
+        """Return, per page, the share of changes that no source signals, and the sources' false signals per day."""
         missed, false = np.ones(len(pages)), np.zeros(len(pages))
         site = self._site[pages]
         for row, kind in enumerate(self._hints.kinds if self._hints else ()):
-            heard = (self._covered(row, pages) > 0).astype(np.float64)
-            missed *= 1 - heard * (1 - self._doubt[kind][site]) * self._recall[kind][site]
-            false += heard * self._alarm[kind][site]
+            covered = (self._covered(row, pages) > 0).astype(np.float64)
+            missed *= 1 - covered * (1 - self._doubt[kind][site]) * self._recall[kind][site]
+            false += covered * self._alarm[kind][site]
         return missed, false
 
-    def _heard(self, pages: NDArray[np.int64], u: Floats) -> tuple[Floats, Floats]:
-        """Kind by page: the share of changes that its silence leaves possible, and the log of P(no signal is true)."""
+    def _factors(self, pages: Pages, u: Floats) -> tuple[Floats, Floats]:
+        """Return, kind by page, the share of changes that silence leaves possible and log P(all signals are false)."""
         assert self._hints is not None
         site, gap = self._site[pages], self._gap[pages]
         missed = np.ones((len(self._hints.kinds), len(pages)))
@@ -186,84 +190,85 @@ class Signals:
         for row, kind in enumerate(self._hints.kinds):
             recall, doubt = self._recall[kind][site], self._doubt[kind][site]
             missed[row] = 1 - (1 - doubt) * recall * self._covered(row, pages)
-            told = np.flatnonzero(self._hints.signals[row, pages])
-            if len(told):
-                false = self._alarm[kind][site[told]] * gap[told]
-                log = np.log(false / (false + recall[told] * u[told])) * self._hints.signals[row, pages[told]]
-                alarm[row, told] = np.log(doubt[told] + (1 - doubt[told]) * np.exp(log))
+            rows = np.flatnonzero(self._hints.signals[row, pages])
+            if len(rows):
+                false = self._alarm[kind][site[rows]] * gap[rows]
+                log = np.log(false / (false + recall[rows] * u[rows])) * self._hints.signals[row, pages[rows]]
+                alarm[row, rows] = np.log(doubt[rows] + (1 - doubt[rows]) * np.exp(log))
         return missed, alarm
 
-    def _covered(self, row: int, pages: NDArray[np.int64]) -> Floats:
-        """The share of the time since the last visit for which the source's silence means something."""
+    def _covered(self, row: int, pages: Pages) -> Floats:
+        """Return the share of the time since the last visit that the source covers, so that its silence counts."""
         assert self._hints is not None
-        unheard = (self._now - self._hints.until[row, pages]) / DAY
-        share: Floats = np.clip(1 - unheard / self._gap[pages], 0.0, 1.0)
+        uncovered = (self._now - self._hints.until[row, pages]) / DAY
+        share: Floats = np.clip(1 - uncovered / self._gap[pages], 0.0, 1.0)
         return share
 
-    def _says(self, row: int, sites: int) -> Floats:
-        """Site by two: all signals since the last visits of its pages, and the days since then."""
+    def _new_totals(self, row: int, sites: int) -> Floats:
+        """Return, site by two, all signals since the last visits of its pages, and the days since then."""
         assert self._hints is not None
-        told = self._hints.signals[row]  # of the pages that were known when it was read; more may have been found since
-        site, gap = self._site[: len(told)], self._gap[: len(told)]
-        heard = (self._hints.until[row] > -np.inf) & (gap > _SHORTEST)
-        return np.stack([np.bincount(site, column * heard, sites) for column in (told, gap)], axis=1)
+        signals = self._hints.signals[row]  # may be shorter than the book, if pages were found since it was read
+        site, gap = self._site[: len(signals)], self._gap[: len(signals)]
+        covered = (self._hints.until[row] > -np.inf) & (gap > _MIN_GAP)
+        return np.stack([np.bincount(site, column * covered, sites) for column in (signals, gap)], axis=1)
 
-    def _weigh(
-        self, row: int, pages: NDArray[np.int64], changed: NDArray[np.bool_], u: Floats, rest: Floats, said: Floats
+    def _add_evidence(
+        self, row: int, pages: Pages, changed: Flags, u: Floats, rest: Floats, other_alarm: Floats
     ) -> None:
-        """Add to the evidence how well each pair has foretold the visits; `rest` and `said` is by other kinds."""
+        """Add the log-likelihood of visits under each hypothesis; `rest` and `other_alarm` are of the other kinds."""
         assert self._hints is not None
         kind, site = self._hints.kinds[row], self._site[pages]
         signals, gap = self._hints.signals[row, pages].astype(np.float64), self._gap[pages]
-        usual = self._said[kind][:, 0] / np.maximum(self._said[kind][:, 1], _SHORTEST)
-        told = np.repeat(signals[:, None], len(_GRID), axis=1)
-        told[:, _ECHO] = (usual[site] * gap)[:, None]
+        mean_rate = self._totals[kind][:, 0] / np.maximum(self._totals[kind][:, 1], _MIN_GAP)
+        count = np.repeat(signals[:, None], len(_GRID), axis=1)
+        count[:, _ECHO] = (mean_rate[site] * gap)[:, None]
         false = gap[:, None] * _ALARM
         log = np.log(false / (false + np.outer(u, _RECALL)))
         missed = _SCALE * (1 - np.outer(self._covered(row, pages), _RECALL))
-        stays = said[:, None] + told * log - rest[:, None] * missed
-        unchanged = np.clip(np.exp(stays), _SURE, 1 - _SURE)
-        foretold = np.log(np.where(changed[:, None], 1 - unchanged, unchanged))
+        log_unchanged = other_alarm[:, None] + count * log - rest[:, None] * missed
+        unchanged = np.clip(np.exp(log_unchanged), _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)
+        likelihood = np.log(np.where(changed[:, None], 1 - unchanged, unchanged))
         order = np.argsort(site, kind="stable")
         sites, starts = np.unique(site[order], return_index=True)
-        self._logs[kind][sites] += np.add.reduceat(foretold[order], starts, axis=0)
+        self._logs[kind][sites] += np.add.reduceat(likelihood[order], starts, axis=0)
         signalled = signals > 0
         seen = np.stack((signalled, signalled & changed, ~signalled, ~signalled & changed), axis=1).astype(np.float64)
         self._counts[kind][sites] += np.add.reduceat(seen[order], starts, axis=0)
 
-    def _settle(self, kind: str) -> None:
-        """From evidence to belief: each site's leans on what is usual among the sites that were heard of."""
+    def _update_trust(self, kind: str) -> None:
+        """Compute recall, alarms and doubt per site; the prior is estimated from all sites with evidence."""
         logs, counts = self._logs[kind], self._counts[kind]
-        heard = counts[:, 0] + counts[:, 2] > 0
-        usual = _PRIOR
-        for _ in range(_ROUNDS if heard.any() else 0):
-            usual = (_PRIOR_WEIGHT * _PRIOR + _posterior(logs[heard], usual).sum(axis=0)) / (
-                _PRIOR_WEIGHT + np.count_nonzero(heard)
+        observed = counts[:, 0] + counts[:, 2] > 0
+        prior = _PRIOR
+        for _ in range(_ROUNDS if observed.any() else 0):
+            prior = (_PRIOR_WEIGHT * _PRIOR + _posterior(logs[observed], prior).sum(axis=0)) / (
+                _PRIOR_WEIGHT + np.count_nonzero(observed)
             )
-        belief = _posterior(logs, usual)
-        heeded = belief[:, _HEEDED]
-        weight = heeded / np.maximum(heeded.sum(axis=1, keepdims=True), 1e-300)
-        self._doubt[kind] = belief[:, : _HEEDED.start].sum(axis=1)
-        self._recall[kind] = weight @ _RECALL[_HEEDED]
-        self._alarm[kind] = np.exp(weight @ np.log(_ALARM[_HEEDED]))
+        posterior = _posterior(logs, prior)
+        informative = posterior[:, _SOURCE]
+        weight = informative / np.maximum(informative.sum(axis=1, keepdims=True), 1e-300)
+        self._doubt[kind] = posterior[:, : _SOURCE.start].sum(axis=1)
+        self._recall[kind] = weight @ _RECALL[_SOURCE]
+        self._alarm[kind] = np.exp(weight @ np.log(_ALARM[_SOURCE]))
 
 
 def _posterior(logs: Floats, prior: Floats) -> Floats:
-    """Site by pair: the chances of the pairs."""
+    """Return, site by hypothesis, the posterior probabilities."""
     odds = logs - logs.max(axis=1, keepdims=True)
     weights: Floats = np.exp(odds) * prior
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
 
-def _expected(chance: AnyFloats) -> Floats:
-    """The changes to be expected where the chance of any is this: at least next to none."""
-    expected: Floats = np.clip(-np.log1p(-np.minimum(chance.astype(np.float64), 1 - 1e-13)), 1e-9, _MOST_CHANGES)
+def _expected_changes(probability: AnyFloats) -> Floats:
+    """Return the expected number of changes for a change probability, at least 1e-9."""
+    safe = np.minimum(probability.astype(np.float64), 1 - 1e-13)
+    expected: Floats = np.clip(-np.log1p(-safe), 1e-9, _MAX_CHANGES)
     return expected
 
 
-def _tall(kept: NDArray[Any] | None, rows: int, columns: int) -> Floats:
-    """A table of memory, with rows for sites that came since."""
+def _resized(kept: NDArray[Any] | None, rows: int, columns: int) -> Floats:
+    """Return a stored table with rows added for new sites."""
     table = np.zeros((rows, columns))
     if kept is not None and kept.ndim == 2 and kept.shape[1] == columns:
         table[: len(kept)] = kept[:rows]

@@ -115,9 +115,9 @@ class GapSums:
 
         >>> book = Book.blank(2, now=3 * DAY)
         >>> book.visits[:], book.last_visit[:] = 1, [0.0, DAY]
-        >>> tally = Tally.kept(book, "mine")
-        >>> tally.add(book, Outcomes(np.array([0, 1]), np.array([2, 0], np.int8)), np.full(2, 3 * DAY))
-        >>> tally.changed.tolist(), tally.changed_days.tolist(), tally.same_days.tolist()
+        >>> sums = GapSums.kept(book, "mine")
+        >>> sums.add(book, Outcomes(np.array([0, 1]), np.array([2, 0], np.int8)), np.full(2, 3 * DAY))
+        >>> sums.changed.tolist(), sums.changed_days.tolist(), sums.same_days.tolist()
         ([1.0, 0.0], [3.0, 0.0], [0.0, 2.0])
         """
         told = seen.answered & (book.visits[seen.pages] > 0)

@@ -1,1 +1,13 @@
-"""shocks."""
+"""The change model of the default policy: pages of one group change together, in shocks.
+
+A *group* is the pages of a site whose URLs have the same template. A *shock* is a time at which far more pages of a
+group changed than usual: a rebuild, a new edition.
+
+- `url_templates`: the template of a URL
+- `time_bins`: time divided into bins at cycles
+- `group_tallies`: groups of pages, and counts of visits and changes by group and bin
+- `model`: change rates and shocks with nested Gamma priors
+- `change_model`: change probabilities: the shock model, corrected by a fitted network (`change_model.json`)
+- `poisson`: change probabilities from a page's own visits
+- `mixture`: the average of the two, weighted per site by how well they predicted visits
+"""

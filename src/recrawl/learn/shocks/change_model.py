@@ -1,9 +1,9 @@
-"""The chance that a page has changed: what is believed of shocks and rates, corrected by how visits really went.
+"""The probability that a page has changed: the shock model, averaged with a fitted network.
 
-The belief of `shocks` is a model, and models are wrong in ways that repeat. A small network looks at the belief and at
-what was counted: how visits to pages of the same form, directory and site have gone today, of late and since the
-page's own last visit, beside the page's own record. What the groupings are worth against one another, it has learnt.
-Its weights were fitted once, on replays of many sites, and are the same for all; nothing in it names a site.
+The shock model (`model`) has systematic errors. A small network corrects them from its prediction and from counts: the
+share of visits that found a change among pages of the same URL template, directory and site, today, recently and since
+the page's own last visit, and the page's own history. Its weights were fitted once, on replays of many sites, and are
+the same for all sites.
 
 `python -m benchmarks.opinion ARCHIVE...` fits the weights again.
 """
@@ -16,192 +16,191 @@ from functools import cache
 from importlib.resources import files
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.learn.chunks import AnyFloats, Column, Pages, by_parts, sums
+from recrawl.columns import DAY, Flags, Float32s, Floats, Ints
+from recrawl.learn.chunks import AnyFloats, AnyPages, group_sums, map_chunks
 from recrawl.learn.shocks.group_tallies import FIRST_SHARE, Groups, GroupTally
-from recrawl.learn.shocks.model import DAY, FIRST_RATE, PAGE_WEIGHT, Shocks, gamma
-from recrawl.learn.shocks.time_bins import Floats
+from recrawl.learn.shocks.model import FIRST_RATE, PAGE_WEIGHT, Shocks, gamma_probability
 
 LEVELS = ("form", "folder", "site")
-_KEPT = ("shock.form", "shock.folder", "shock.by_site")
-"""Under which their counts are kept."""
-_PARTS = ("lately", "today", "finds_today", "misses_today", "since", "visits_since", "recent", "fortnight")
-_PER_GROUP = len(_PARTS)
-NAMES = (
-    *("belief", "exposure", "rate", "form_rate", "site_rate", "form_now", "form_week"),
+"""The groupings whose counts the network uses: URL template, directory, site."""
+_MEMORY = ("shock.form", "shock.folder", "shock.by_site")
+"""Memory keys of their counts."""
+_GROUP_FEATURES = ("lately", "today", "finds_today", "misses_today", "since", "visits_since", "recent", "fortnight")
+FEATURES = (
+    *("shocks", "exposure", "rate", "form_rate", "site_rate", "form_now", "form_week"),
     *("alone", "gap", "own", "visits", "lately", "age", "form_size", "site_size"),
-    *(f"{level}_{part}" for level in LEVELS for part in _PARTS),
+    *(f"{level}_{feature}" for level in LEVELS for feature in _GROUP_FEATURES),
 )
-"""What the network looks at."""
-_BACK = np.array([[3], [14]])
-"""So many bins are `recent`, and a `fortnight`."""
+"""The inputs of the network."""
+_BINS_BACK = np.array([[3], [14]])
+"""Bins that count as `recent` and as a `fortnight`."""
 _PAGE_FADE = 0.15
-"""How much of a page's own share stays when one more visit is taken in."""
+"""The factor by which a page's share of changed visits decays with each visit."""
 
 
 @dataclass(slots=True)
 class ChangeModel:
-    """All that chances rest on; `of` makes it, `observe` changes it, `keep` saves it."""
+    """The state from which change probabilities are computed: `of` loads it, `observe` updates it, `keep` stores it."""
 
     book: Book
-    belief: Shocks
+    shocks: Shocks
     tally: GroupTally
-    """Its groupings are those of `LEVELS`."""
-    lately: Column
-    """One per page: the share of its visits that found a change, all but the last few forgotten."""
-    groups: GroupViews | None = None
-    """What is seen of groups, once somebody has looked."""
+    """Counts for the groupings of `LEVELS`."""
+    lately: Float32s
+    """One per page: the share of its last few visits that found a change."""
+    groups: GroupFeatures | None = None
+    """Features of groups, computed on first use."""
 
     @classmethod
     def of(cls, book: Book) -> ChangeModel:
-        """What the book's memory holds, up to now."""
-        belief = Shocks.of(book, "shock", book.form)
-        folders, sites = Groups.by(book, _KEPT[1], book.folder), Groups.by(book, _KEPT[2], None)
-        tally = GroupTally.of(book, _KEPT, (belief.groups, folders, sites), belief.step, len(belief.bins))
-        return cls(book, belief, tally, book.kept("shock.lately", FIRST_SHARE, np.float32))
+        """Load the state from the book's memory and extend it to now."""
+        shocks = Shocks.of(book, "shock", book.form)
+        folders, sites = Groups.by(book, _MEMORY[1], book.folder), Groups.by(book, _MEMORY[2], None)
+        tally = GroupTally.of(book, _MEMORY, (shocks.groups, folders, sites), shocks.step, len(shocks.bins))
+        return cls(book, shocks, tally, book.kept("shock.lately", FIRST_SHARE, np.float32))
 
     def keep(self, book: Book) -> None:
-        """Save it in the book's memory."""
-        self.belief.keep(book)
-        self.tally.keep(book, _KEPT)
+        """Store the state in the book's memory."""
+        self.shocks.keep(book)
+        self.tally.keep(book, _MEMORY)
         book.memory["shock.lately"] = self.lately
 
-    def place(self, pages: Pages) -> Floats:
-        """The last visits of pages among the bins."""
-        return self.belief.bins.place(self.book.last_visit[pages] / DAY)
+    def place(self, pages: AnyPages) -> Floats:
+        """Return the positions of the pages' last visits among the bins."""
+        return self.shocks.bins.place(self.book.last_visit[pages] / DAY)
 
-    def observe(self, pages: Pages, changed: NDArray[np.bool_]) -> None:
-        """Take in visits made now."""
-        groups = self.belief.observe(pages, self.place(pages), changed)
+    def observe(self, pages: AnyPages, changed: Flags) -> None:
+        """Update with visits at the current time."""
+        groups = self.shocks.observe(pages, self.place(pages), changed)
         rows = self.tally.observe(pages, changed)
         self.lately[pages] = _PAGE_FADE * self.lately[pages] + (1 - _PAGE_FADE) * changed
         if self.groups is not None:
-            self.groups.renew(self, groups, rows)
+            self.groups.update(self, groups, rows)
 
-    def exposure(self, pages: Pages) -> Floats:
-        """What has happened to the pages' groups since their last visits, in days of ordinary time."""
-        return self.belief.exposure(pages, self.place(pages))
+    def exposure(self, pages: AnyPages) -> Floats:
+        """Return the activity of the pages' groups since their last visits, in days of usual activity."""
+        return self.shocks.exposure(pages, self.place(pages))
 
-    def believed(self, pages: Pages) -> Column:
-        """The chances by the belief alone."""
-        return by_parts(lambda part: self.belief.chance(part, self.place(part)), pages)
+    def predict_by_shocks(self, pages: AnyPages) -> Float32s:
+        """Return change probabilities from the shock model alone, which is faster than `predict`."""
+        return map_chunks(lambda chunk: self.shocks.predict(chunk, self.place(chunk)), pages)
 
-    def chance(self, pages: Pages) -> Column:
-        """The chances of pages of having changed since their last visits."""
-        return by_parts(self._chance, pages)
+    def predict(self, pages: AnyPages) -> Float32s:
+        """Return the probability that each page has changed since its last visit."""
+        return map_chunks(self._predict, pages)
 
-    def _chance(self, pages: Pages) -> Floats:
-        seen = self.evidence(pages)
-        believed = 1 / (1 + np.exp(-seen[:, 0].astype(np.float64)))
-        chance: Floats = (believed + chances(seen)) / 2
-        return chance
+    def _predict(self, pages: AnyPages) -> Floats:
+        features = self.features(pages)
+        by_shocks = 1 / (1 + np.exp(-features[:, 0].astype(np.float64)))
+        probability: Floats = (by_shocks + predict_by_network(features)) / 2
+        return probability
 
-    def evidence(self, pages: Pages) -> Column:
-        """What the network looks at, page by `NAMES`."""
+    def features(self, pages: AnyPages) -> Float32s:
+        """Return the inputs of the network, page by `FEATURES`."""
         if self.groups is None:
-            self.groups = GroupViews.of(self)
+            self.groups = GroupFeatures.of(self)
         place = self.place(pages)
         rows = self.tally.rows(pages)
-        seen = np.empty((len(pages), len(NAMES)), np.float32)
-        self._look_at_belief(pages, place, seen[:, :3])
-        seen[:, 3:7] = self.groups.belief[rows[:, 0]]
-        self._look_at_page(pages, seen[:, 7:13])
-        seen[:, 13] = self.groups.size[rows[:, 0]]
-        seen[:, 14] = self.groups.size[rows[:, -1]]
-        seen[:, 15:] = self._look_at_groups(rows, place.astype(np.int64)[:, None])
-        return seen
+        features = np.empty((len(pages), len(FEATURES)), np.float32)
+        self._fill_shocks(pages, place, features[:, :3])
+        features[:, 3:7] = self.groups.shocks[rows[:, 0]]
+        self._fill_page(pages, features[:, 7:13])
+        features[:, 13] = self.groups.size[rows[:, 0]]
+        features[:, 14] = self.groups.size[rows[:, -1]]
+        features[:, 15:] = self._group_features(rows, place.astype(np.int64)[:, None])
+        return features
 
-    def _look_at_belief(self, pages: Pages, place: Floats, seen: Column) -> None:
-        a, b = self.belief.rate(pages)
-        passed = self.belief.exposure(pages, place)
-        seen[:, 0] = log_odds(gamma(a, b, passed))
-        seen[:, 1] = np.log(passed + 1e-3)
-        seen[:, 2] = np.log(a / b)
+    def _fill_shocks(self, pages: AnyPages, place: Floats, features: Float32s) -> None:
+        a, b = self.shocks.rate(pages)
+        exposure = self.shocks.exposure(pages, place)
+        features[:, 0] = log_odds(gamma_probability(a, b, exposure))
+        features[:, 1] = np.log(exposure + 1e-3)
+        features[:, 2] = np.log(a / b)
 
-    def _look_at_page(self, pages: Pages, seen: Column) -> None:
+    def _fill_page(self, pages: AnyPages, features: Float32s) -> None:
         book = self.book
         gap = np.maximum(book.now - book.last_visit[pages], 1.0) / DAY
         age = np.maximum(book.now - book.found[pages], 0.0) / DAY
-        again = np.maximum(book.visits[pages] - 1, 0)
+        compared = np.maximum(book.visits[pages] - 1, 0)
         changes = np.maximum(book.changes[pages] - 1, 0)
-        alone = (changes + PAGE_WEIGHT) / (np.maximum(age - gap, 0.0) + PAGE_WEIGHT / FIRST_RATE)
-        seen[:, 0] = log_odds(-np.expm1(-alone * gap))
-        seen[:, 1] = np.log(gap)
-        seen[:, 2] = log_odds((changes + 0.5) / (again + 1.5))
-        seen[:, 3] = np.log1p(again)
-        seen[:, 4] = self.lately[pages]
-        seen[:, 5] = np.log1p(age)
+        own_rate = (changes + PAGE_WEIGHT) / (np.maximum(age - gap, 0.0) + PAGE_WEIGHT / FIRST_RATE)
+        features[:, 0] = log_odds(-np.expm1(-own_rate * gap))
+        features[:, 1] = np.log(gap)
+        features[:, 2] = log_odds((changes + 0.5) / (compared + 1.5))
+        features[:, 3] = np.log1p(compared)
+        features[:, 4] = self.lately[pages]
+        features[:, 5] = np.log1p(age)
 
-    def _look_at_groups(self, rows: NDArray[np.int64], bin_: NDArray[np.int64]) -> Column:
+    def _group_features(self, rows: Ints, bin_: Ints) -> Float32s:
         assert self.groups is not None
-        seen = self.groups.tally[rows]
+        features = self.groups.tally[rows]
         since = self.tally.since(rows, bin_)
-        seen[:, :, 4] = _leaning(since, self.tally.lately[rows])
-        seen[:, :, 5] = np.log1p(since[0])
-        return seen.reshape(len(rows), -1)
+        features[:, :, 4] = _smoothed_log_odds(since, self.tally.lately[rows])
+        features[:, :, 5] = np.log1p(since[0])
+        return features.reshape(len(rows), -1)
 
 
 @dataclass(slots=True)
-class GroupViews:
-    """What the network sees of groups, one row a group; after visits only the rows that they have moved are renewed."""
+class GroupFeatures:
+    """The network's inputs that depend on groups only, one row per group; visits update only the rows they affect."""
 
-    belief: Column
-    """Form by what is believed of it: its rate, the site's, what happened to it just now and some weeks ago."""
-    tally: Column
-    """Row of the tally by what was counted; what depends on the page as well is left open."""
-    size: Column
-    """One per row of the tally: how many pages the group has that were downloaded."""
+    shocks: Float32s
+    """URL template by four: its rate, its site's rate, its latest shock, and its shock one and two weeks ago."""
+    tally: Float32s
+    """Row of the tally by group feature; the features that also depend on the page are filled in later."""
+    size: Float32s
+    """One per row of the tally: the logarithm of the number of downloaded pages."""
 
     @classmethod
-    def of(cls, opinion: ChangeModel) -> GroupViews:
-        """All groups."""
-        belief, tally = opinion.belief, opinion.tally
-        there = opinion.book.visits > 0
-        size = np.concatenate([sums(groups.of, there, len(groups)) for groups in tally.groupings])
-        rates = (belief.group_rate, belief.site_rate[belief.groups.site], belief.a_week_ago() + 1e-3)
-        views = cls(
-            belief=np.zeros((len(belief.groups), 4), np.float32),
-            tally=np.zeros((len(tally.lately), _PER_GROUP), np.float32),
+    def of(cls, model: ChangeModel) -> GroupFeatures:
+        """Compute the features of all groups."""
+        shocks, tally = model.shocks, model.tally
+        downloaded = model.book.visits > 0
+        size = np.concatenate([group_sums(groups.of, downloaded, len(groups)) for groups in tally.groupings])
+        rates = (shocks.group_rate, shocks.site_rate[shocks.groups.site], shocks.weeks_ago() + 1e-3)
+        features = cls(
+            shocks=np.zeros((len(shocks.groups), 4), np.float32),
+            tally=np.zeros((len(tally.lately), len(_GROUP_FEATURES)), np.float32),
             size=np.log1p(size).astype(np.float32),
         )
-        views.belief[:, [0, 1, 3]] = np.log(np.stack(rates, axis=1))
-        views.renew(opinion, np.arange(len(belief.groups)), np.arange(len(tally.lately)))
-        return views
+        features.shocks[:, [0, 1, 3]] = np.log(np.stack(rates, axis=1))
+        features.update(model, np.arange(len(shocks.groups)), np.arange(len(tally.lately)))
+        return features
 
-    def renew(self, opinion: ChangeModel, groups: Pages, rows: NDArray[np.int64]) -> None:
-        """Look again at groups of the belief, and at rows of the tally."""
-        self.belief[groups, 2] = np.log(opinion.belief.latest(groups) + 1e-3)
-        tally = opinion.tally
-        usual, today = tally.lately[rows], tally.today[:, rows]
-        of_late = tally.since(np.stack((rows, rows)), np.maximum(tally.bins - 1 - _BACK, 0))
-        seen = np.zeros((len(rows), _PER_GROUP), np.float32)
-        seen[:, 0] = log_odds(usual)
-        seen[:, [1, 6, 7]] = _leaning(np.concatenate((today[:, None], of_late), axis=1), usual).T
-        seen[:, 2] = np.log1p(today[1])
-        seen[:, 3] = np.log1p(today[0] - today[1])
-        self.tally[rows] = seen
+    def update(self, model: ChangeModel, groups: AnyPages, rows: Ints) -> None:
+        """Compute again the features of groups of the shock model, and of rows of the tally."""
+        self.shocks[groups, 2] = np.log(model.shocks.latest(groups) + 1e-3)
+        tally = model.tally
+        lately, today = tally.lately[rows], tally.today[:, rows]
+        recent = tally.since(np.stack((rows, rows)), np.maximum(tally.bins - 1 - _BINS_BACK, 0))
+        features = np.zeros((len(rows), len(_GROUP_FEATURES)), np.float32)
+        features[:, 0] = log_odds(lately)
+        features[:, [1, 6, 7]] = _smoothed_log_odds(np.concatenate((today[:, None], recent), axis=1), lately).T
+        features[:, 2] = np.log1p(today[1])
+        features[:, 3] = np.log1p(today[0] - today[1])
+        self.tally[rows] = features
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One hidden layer; the inputs are standardised first.
+    """A network with one hidden layer and standardised inputs.
 
     Products are summed in double precision and rounded to single precision afterwards: sums in single precision differ
     in their last bits from processor to processor, which can change the order of pages and so what a cycle visits.
     """
 
-    middle: Column
-    spread: Column
+    middle: Float32s
+    spread: Float32s
     hidden: Floats
     hidden_bias: Floats
     out: Floats
     out_bias: float
 
-    def __call__(self, seen: Column) -> Floats:
-        """Chances, one a row."""
-        scaled = seen - self.middle
+    def __call__(self, features: Float32s) -> Floats:
+        """Return one probability per row."""
+        scaled = features - self.middle
         scaled /= self.spread
         np.maximum(scaled, -4, out=scaled)
         np.minimum(scaled, 4, out=scaled)
@@ -209,13 +208,13 @@ class Network:
         layer += self.hidden_bias
         np.maximum(layer, 0, out=layer)
         odds = np.exp(-(layer @ self.out + self.out_bias).astype(np.float32).astype(np.float64))
-        chance: Floats = 1 / (1 + odds)
-        return chance
+        probability: Floats = 1 / (1 + odds)
+        return probability
 
 
 @cache
 def network() -> Network:
-    """The network as it was fitted."""
+    """Load the fitted network."""
     kept = json.loads(files("recrawl.learn.shocks").joinpath("change_model.json").read_text(encoding="utf-8"))
     return Network(
         middle=np.array(kept["middle"], np.float32),
@@ -227,22 +226,23 @@ def network() -> Network:
     )
 
 
-def chances(seen: Column) -> Floats:
-    """The network's chances, from `evidence`."""
-    return network()(seen)
+def predict_by_network(features: Float32s) -> Floats:
+    """Return the fitted network's probabilities."""
+    return network()(features)
 
 
-def log_odds(chance: AnyFloats) -> Floats:
-    """
+def log_odds(probability: AnyFloats) -> Floats:
+    """Return log odds, with probabilities limited to 0.0001 to 0.9999.
+
     >>> log_odds(np.array([0.5, 0.0])).round(2).tolist()
     [0.0, -9.21]
     """
-    odds: Floats = np.minimum(np.maximum(chance.astype(np.float64), 1e-4), 1 - 1e-4)
+    odds: Floats = np.minimum(np.maximum(probability.astype(np.float64), 1e-4), 1 - 1e-4)
     odds /= 1 - odds
     return np.log(odds, out=odds)
 
 
-def _leaning(counts: Column, usual: Floats) -> Floats:
-    """The log odds of finds among visits, leaning on what is usual by two visits."""
-    tries, hits = counts
-    return log_odds((hits + 2 * usual) / (tries + 2))
+def _smoothed_log_odds(counts: Float32s, prior: Floats) -> Floats:
+    """Return the log odds of changed visits, smoothed by two visits at the prior share."""
+    visits, changes = counts
+    return log_odds((changes + 2 * prior) / (visits + 2))

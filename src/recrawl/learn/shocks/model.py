@@ -1,18 +1,18 @@
-"""What is believed of change when pages change together: a rate for every page, a common shock for every group.
+"""The shock model: a change rate for every page, and a common shock for every group of pages.
 
-Page i of group g changes at the rate λ_i · m_g(t): its own rate, times what happens to the group at the time, which is
-mostly next to nothing and now and then very much (a rebuild, a new edition). Time is cut into bins at the moments of
-cycles. Both factors have Gamma priors, nested: all sites → site → group → page for rates, 1 → site → group for shocks.
+Page i of group g changes at the rate λ_i · m_g(t): its own rate, times the activity of its group, which is low most of
+the time and very high now and then (a rebuild, a new edition). Time is divided into bins at cycles. Both factors have
+nested Gamma priors: all sites → site → group → page for rates, 1 → site → group for shocks.
 
-A visit says whether the page has changed since the visit before it, so when it has, the change is spread over the bins
-in between by what is believed of them (one step of expectation maximisation); the belief of each bin of the group, and
-of the page's rate, moves with it. All of it is sums: an update costs what was visited, not what there is.
+A visit shows whether the page has changed since its previous visit. A change is distributed over the bins in between in
+proportion to their expected activity (one step of expectation maximisation), which updates the group's bins and the
+page's rate. All of it is sums: the cost of an update depends on the pages visited, not on all pages.
 
-    belief = Shocks.of(book, name, label)      a copy of the policy's memory, with a bin up to now
-    place = belief.bins.place(days)            the pages' last visits among the bins
-    belief.exposure(pages, place)              how much has happened to their groups since then
-    belief.observe(pages, place, changed)
-    belief.keep(book)                          into the memory again
+    shocks = Shocks.of(book, name, label)      a copy of the policy's memory, with a bin up to now
+    place = shocks.bins.place(days)            the positions of the pages' last visits among the bins
+    shocks.exposure(pages, place)              the activity of their groups since then
+    shocks.observe(pages, place, changed)
+    shocks.keep(book)                          store the state in the memory
 """
 
 from __future__ import annotations
@@ -20,78 +20,74 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.columns import unique
-from recrawl.learn.chunks import AnyFloats, Pages, sums
+from recrawl.columns import DAY, Flags, Float32s, Floats, Ints, unique
+from recrawl.learn.chunks import AnyFloats, AnyPages, group_sums
 from recrawl.learn.shocks.group_tallies import Groups
-from recrawl.learn.shocks.time_bins import Bins, BinStep, Floats
+from recrawl.learn.shocks.time_bins import Bins, BinStep
 
-DAY = 86400.0
 FIRST_RATE = 0.02
-"""Changes a day of a page of which nothing is known."""
+"""The prior change rate, in changes per day."""
 PAGE_WEIGHT = 0.25
-"""How much a group's rate counts against a page's own changes: a quarter of a change."""
+"""The weight of a group's rate against a page's own, in changes."""
 SHOCK_WEIGHT = 3.0
-"""How much the site's shock counts against the group's own visits: as much as three pages."""
+"""The weight of the site's shock against the group's own visits, in pages."""
 FORGET = 0.02
-"""The share of what is known of rates that is forgotten in a day."""
-_SITES = 1 << 9
-_GROUPS = 1 << 12
-"""So many sites, or groups, are summed up at once; the room that it takes does not grow with the repository."""
+"""The share of the evidence on rates that decays per day."""
+_SITES_AT_ONCE = 1 << 9
+_GROUPS_AT_ONCE = 1 << 12
+"""Sites and groups that are summed at once, so that temporary memory does not grow with the repository."""
 
 
 @dataclass(slots=True)
 class Shocks:
-    """The belief at one time; `of` makes it, `observe` changes it, `keep` saves it."""
+    """The state of the model at one time: `of` loads it, `observe` updates it, `keep` stores it."""
 
     name: str
-    """Under which it is kept."""
+    """Prefix of its memory keys."""
     groups: Groups
     bins: Bins
     step: BinStep
-    """What has become of tables since the belief was kept."""
-    changes: NDArray[np.float32]
-    """One per page: changes seen, older ones faded."""
-    watched: NDArray[np.float32]
-    """One per page: for how long it was watched, counted by what happened to its group."""
-    events: NDArray[np.float32]
-    """Group by bin: changes thought to have fallen there."""
-    expected: NDArray[np.float32]
-    """Group by bin: changes that would have been expected of the pages watched there, had nothing happened."""
+    """Converts stored tables to the current bins."""
+    changes: Float32s
+    """One per page: changes observed, decayed."""
+    watched: Float32s
+    """One per page: its observation time, in days of usual activity, decayed."""
+    events: Float32s
+    """Group by bin: changes attributed to the bin."""
+    expected: Float32s
+    """Group by bin: changes expected of the pages observed in it at usual activity."""
     group_rate: Floats = field(init=False)
-    """One per group, changes a day."""
+    """One per group: changes per day and page."""
     site_rate: Floats = field(init=False)
-    _since: NDArray[np.float32] = field(init=False)
-    """Group by moment: what has happened to the group from then to now, in days of ordinary time."""
-    _by_site: NDArray[np.int64] = field(init=False)
-    """The groups of site after site."""
-    _begins: NDArray[np.int64] = field(init=False)
+    """One per site: changes per day and page."""
+    _since: Float32s = field(init=False)
+    """Group by bin boundary: the group's activity from then to now, in days of usual activity."""
+    _by_site: Ints = field(init=False)
+    """The groups, ordered by site."""
+    _first: Ints = field(init=False)
     """One per site, and one more: where its groups begin in `_by_site`."""
 
     def __post_init__(self) -> None:
         self._by_site = np.argsort(self.groups.site, kind="stable")
         sites = int(self.groups.site.max(initial=-1)) + 1
-        self._begins = np.searchsorted(self.groups.site[self._by_site], np.arange(sites + 1))
-        self._settle()
+        self._first = np.searchsorted(self.groups.site[self._by_site], np.arange(sites + 1))
+        self._update_rates()
         self._since = np.zeros((len(self.groups), len(self.bins.times)), np.float32)
-        for start in range(0, sites, _SITES):
-            self._follow(np.arange(start, min(start + _SITES, sites)))
+        for start in range(0, sites, _SITES_AT_ONCE):
+            self._update_shocks(np.arange(start, min(start + _SITES_AT_ONCE, sites)))
 
     @classmethod
-    def of(cls, book: Book, name: str, label: NDArray[np.int64] | None) -> Shocks:
-        """The belief that a book's memory holds under a name, with a bin from the last moment in it to now.
-
-        Pages with the same label are a group.
-        """
+    def of(cls, book: Book, name: str, label: Ints | None) -> Shocks:
+        """Load the state under a name from the book's memory and add a bin up to now; equal labels make a group."""
         groups = Groups.by(book, name, label)
-        before = Bins(book.memory.get(f"{name}.times", np.array([_beginning(book) / DAY])))
+        before = Bins(book.memory.get(f"{name}.times", np.array([_first_visit(book) / DAY])))
         bins, step = before.up_to(book.now / DAY)
-        faded = (1 - FORGET) ** (bins.times[-1] - before.times[-1])
+        decay = (1 - FORGET) ** (bins.times[-1] - before.times[-1])
         changes, watched = (book.kept(f"{name}.{part}", 0.0, np.float32) for part in ("changes", "watched"))
-        changes *= faded
-        watched *= faded
+        changes *= decay
+        watched *= decay
         return cls(
             name=name,
             groups=groups,
@@ -104,7 +100,7 @@ class Shocks:
         )
 
     def keep(self, book: Book) -> None:
-        """Save the belief in the book's memory."""
+        """Store the state in the book's memory."""
         self.groups.keep(book, self.name)
         kept: dict[str, AnyFloats] = {
             "times": self.bins.times,
@@ -115,119 +111,120 @@ class Shocks:
         }
         book.memory |= {f"{self.name}.{part}": column for part, column in kept.items()}
 
-    def chance(self, pages: Pages, place: Floats) -> Floats:
-        """The chances of pages of having changed since places in time."""
+    def predict(self, pages: AnyPages, place: Floats) -> Floats:
+        """Return the probability that each page has changed since a position in time."""
         a, b = self.rate(pages)
-        return gamma(a, b, self.exposure(pages, place))
+        return gamma_probability(a, b, self.exposure(pages, place))
 
-    def rate(self, pages: Pages) -> tuple[Floats, Floats]:
-        """The pages' rates are thought to be Gamma(a, b), changes a day."""
+    def rate(self, pages: AnyPages) -> tuple[Floats, Floats]:
+        """Return the parameters a and b of the pages' Gamma distributed rates, in changes per day."""
         a = self.changes[pages] + np.float64(PAGE_WEIGHT)
         b = self.watched[pages] + PAGE_WEIGHT / self.group_rate[self.groups.of[pages]]
         return a, b
 
-    def latest(self, groups: Pages) -> Floats:
-        """How much happened to groups in the last bin; 1 is what is usual."""
+    def latest(self, groups: AnyPages) -> Floats:
+        """Return the activity of groups in the last bin; 1 is usual."""
         if not len(self.bins):
             return np.ones(len(groups))
         last: Floats = self._since[groups, -2] / (self.bins.times[-1] - self.bins.times[-2])
         return last
 
-    def a_week_ago(self) -> Floats:
-        """One per group: how much happened to it in the bins that hold this moment one and two weeks ago."""
-        moments = self.bins.times
-        bins = np.searchsorted(moments, moments[-1] - np.array([7.0, 14.0]), side="left")
-        bins = bins[(bins > 0) & (bins < len(moments) - 1)]
+    def weeks_ago(self) -> Floats:
+        """Return the mean activity of each group in the bins one and two weeks before now."""
+        times = self.bins.times
+        bins = np.searchsorted(times, times[-1] - np.array([7.0, 14.0]), side="left")
+        bins = bins[(bins > 0) & (bins < len(times) - 1)]
         if not len(bins):
             return np.ones(len(self.groups))
-        shock = (self._since[:, bins - 1] - self._since[:, bins]) / (moments[bins] - moments[bins - 1])
+        shock = (self._since[:, bins - 1] - self._since[:, bins]) / (times[bins] - times[bins - 1])
         return np.asarray(shock.mean(axis=1))
 
-    def exposure(self, pages: Pages, place: Floats) -> Floats:
-        """What has happened to the pages' groups since a place in time, in days of ordinary time."""
+    def exposure(self, pages: AnyPages, place: Floats) -> Floats:
+        """Return the activity of the pages' groups since a position in time, in days of usual activity."""
         group = self.groups.of[pages]
         low = place.astype(np.int64)
         before = self._since[group, low]
         after = self._since[group, np.minimum(low + 1, self._since.shape[1] - 1)]
-        passed: Floats = before - (place - low) * (before - after)
-        return passed
+        exposure: Floats = before - (place - low) * (before - after)
+        return exposure
 
-    def observe(self, pages: Pages, place: Floats, changed: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Visits now: whether pages have changed since the places in time of the visits before. Each page once.
+    def observe(self, pages: AnyPages, place: Floats, changed: Flags) -> Ints:
+        """Update with visits now, each page once; `place` is the position of each page's previous visit.
 
-        Gives the groups of which something else is believed now.
+        Returns the groups whose shocks have changed.
         """
         if not len(pages) or not len(self.bins):
             return np.zeros(0, np.int64)
         a, b = self.rate(pages)
         rate = a / b
-        passed = np.maximum(self.exposure(pages, place), 1e-9)
-        # The expected number of changes, given that there was one at least.
-        per_day = np.where(changed, rate / -np.expm1(-np.maximum(rate * passed, 1e-12)), 0.0)
-        self.watched[pages] += passed
-        self.changes[pages] += per_day * passed
+        exposure = np.maximum(self.exposure(pages, place), 1e-9)
+        # The expected number of changes, given that there was at least one.
+        per_day = np.where(changed, rate / -np.expm1(-np.maximum(rate * exposure, 1e-12)), 0.0)
+        self.watched[pages] += exposure
+        self.changes[pages] += per_day * exposure
         touched = unique(self.groups.of[pages])
         row = np.searchsorted(touched, self.groups.of[pages])
-        for start in range(0, len(touched), _GROUPS):
-            here = slice(None) if len(touched) <= _GROUPS else (row >= start) & (row < start + _GROUPS)
-            self._spread(touched[start : start + _GROUPS], row[here] - start, place[here], rate[here], per_day[here])
+        for start in range(0, len(touched), _GROUPS_AT_ONCE):
+            end = start + _GROUPS_AT_ONCE
+            here = slice(None) if len(touched) <= _GROUPS_AT_ONCE else (row >= start) & (row < end)
+            self._distribute(touched[start:end], row[here] - start, place[here], rate[here], per_day[here])
         sites = unique(self.groups.site[touched]).astype(np.int64)
-        return np.concatenate([self._follow(sites[i : i + _SITES]) for i in range(0, len(sites), _SITES)])
+        batches = range(0, len(sites), _SITES_AT_ONCE)
+        return np.concatenate([self._update_shocks(sites[i : i + _SITES_AT_ONCE]) for i in batches])
 
-    def _spread(self, touched: Pages, row: Pages, place: Floats, rate: Floats, per_day: Floats) -> None:
-        """Spread what visits say of some groups over the bins; `row` is where among them each visit's group is."""
-        moments = self._since.shape[1]
+    def _distribute(self, touched: AnyPages, row: AnyPages, place: Floats, rate: Floats, per_day: Floats) -> None:
+        """Distribute the visits of groups over the bins; `row` is the position of each visit's group in `touched`."""
+        times = self._since.shape[1]
         low = place.astype(np.int64)
-        rest = 1 - (place - low)  # of the bin in which the last visit lies
-        cells = np.concatenate((row * moments + low, row * moments + np.minimum(low + 1, moments - 1)))
-        spread = np.empty((2, len(touched), moments))
+        rest = 1 - (place - low)  # the share of the bin after the previous visit
+        cells = np.concatenate((row * times + low, row * times + np.minimum(low + 1, times - 1)))
+        spread = np.empty((2, len(touched), times))
         for layer, amount in enumerate((rate, per_day)):
-            begun = np.bincount(cells, np.concatenate((amount * rest, amount * (1 - rest))), len(touched) * moments)
-            begun.reshape(len(touched), moments).cumsum(axis=1, out=spread[layer])
+            begun = np.bincount(cells, np.concatenate((amount * rest, amount * (1 - rest))), len(touched) * times)
+            begun.reshape(len(touched), times).cumsum(axis=1, out=spread[layer])
         spread = spread[:, :, :-1]
-        happened = self._since[touched]
+        since = self._since[touched]
         self.expected[touched] += spread[0] * self.bins.days
-        self.events[touched] += spread[1] * (happened[:, :-1] - happened[:, 1:])
+        self.events[touched] += spread[1] * (since[:, :-1] - since[:, 1:])
 
-    def _settle(self) -> None:
-        """Rates from what was seen: each level leans on the one above it as far as it has seen little itself."""
-        of_site = self.groups.site
-        changes, watched = (sums(self.groups.of, column, len(self.groups)) for column in (self.changes, self.watched))
-        sites = len(self._begins) - 1
-        self.site_rate = (np.bincount(of_site, changes, sites) + 1) / (
-            np.bincount(of_site, watched, sites) + 1 / FIRST_RATE
-        )
-        self.group_rate = (changes + 1) / (watched + 1 / self.site_rate[of_site])
+    def _update_rates(self) -> None:
+        """Compute the rates of sites and groups; the rate of the level above is the prior mean."""
+        site = self.groups.site
+        columns = (self.changes, self.watched)
+        changes, watched = (group_sums(self.groups.of, column, len(self.groups)) for column in columns)
+        sites = len(self._first) - 1
+        self.site_rate = (np.bincount(site, changes, sites) + 1) / (np.bincount(site, watched, sites) + 1 / FIRST_RATE)
+        self.group_rate = (changes + 1) / (watched + 1 / self.site_rate[site])
 
-    def _follow(self, sites: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What has happened to the groups of sites, from the sums; gives the groups."""
-        first, many = self._begins[sites], self._begins[sites + 1] - self._begins[sites]
-        sites, first, many = sites[many > 0], first[many > 0], many[many > 0]
-        begins = np.cumsum(many) - many
-        groups: NDArray[np.int64] = self._by_site[np.repeat(first - begins, many) + np.arange(many.sum())]
+    def _update_shocks(self, sites: Ints) -> Ints:
+        """Compute the activity of the groups of sites from the sums; return the groups."""
+        first, count = self._first[sites], self._first[sites + 1] - self._first[sites]
+        sites, first, count = sites[count > 0], first[count > 0], count[count > 0]
+        starts = np.cumsum(count) - count
+        groups: Ints = self._by_site[np.repeat(first - starts, count) + np.arange(count.sum())]
         days = self.bins.days
         if not len(groups) or not len(days):
             return groups
         events, expected = self.events[groups], self.expected[groups]
-        ours = (SHOCK_WEIGHT * self.site_rate[sites])[:, None] * days
-        of_site = (ours + np.add.reduceat(events, begins)) / (ours + np.add.reduceat(expected, begins))
-        own = (SHOCK_WEIGHT * self.group_rate[groups])[:, None] * days
-        shock = (own * np.repeat(of_site, many, axis=0) + events) / (own + expected)
+        site_prior = (SHOCK_WEIGHT * self.site_rate[sites])[:, None] * days
+        site_shock = (site_prior + np.add.reduceat(events, starts)) / (site_prior + np.add.reduceat(expected, starts))
+        prior = (SHOCK_WEIGHT * self.group_rate[groups])[:, None] * days
+        shock = (prior * np.repeat(site_shock, count, axis=0) + events) / (prior + expected)
         self._since[groups, :-1] = np.cumsum((shock * days)[:, ::-1], axis=1)[:, ::-1]
         return groups
 
 
-def gamma(a: Floats, b: Floats, passed: Floats) -> Floats:
-    """The chance of any change in so much time, if the rate is Gamma(a, b) distributed.
+def gamma_probability(a: Floats, b: Floats, time: Floats) -> Floats:
+    """Return the probability of at least one change within a time if the rate is Gamma(a, b) distributed.
 
-    >>> gamma(np.array([1.0]), np.array([2.0]), np.array([2.0])).tolist()
+    >>> gamma_probability(np.array([1.0]), np.array([2.0]), np.array([2.0])).tolist()
     [0.5]
     """
-    chance: Floats = 1 - (b / (b + passed)) ** a
-    return chance
+    probability: Floats = 1 - (b / (b + time)) ** a
+    return probability
 
 
-def _beginning(book: Book) -> float:
-    """Where the first bin begins: at the first visit that is known."""
-    seen = book.last_visit[np.isfinite(book.last_visit)]
-    return float(seen.min()) if len(seen) else book.now
+def _first_visit(book: Book) -> float:
+    """Return the earliest last visit of any page, where the first bin begins; now without visits."""
+    visited = book.last_visit[np.isfinite(book.last_visit)]
+    return float(visited.min()) if len(visited) else book.now

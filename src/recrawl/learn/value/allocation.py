@@ -1,15 +1,15 @@
-"""How often each page should be visited, when all rates of change are known: visits shared out by one price.
+"""Visit frequencies that are optimal for an objective when the change rates are known.
 
-At the best allocation one more visit is worth the same on every page that gets any, for what it costs. So each aim
-gives a frequency for every price, and the price is raised or lowered until the visits are as many as there may be:
+At the optimum, one more visit has the same value per cost on every page that gets any. So each objective gives a
+frequency for every price of a visit, and bisection finds the price at which the visits add up to the budget:
 
-    changes     changed visits; evenly spaced               proportional to the rates where weights are equal
+    changes     changed visits; evenly spaced               proportional to the rates if weights are equal
     freshness   time up to date; evenly spaced              (Cho and Garcia-Molina) pages that change too fast get none
     age         time out of date, squared; evenly spaced    (Cho and Garcia-Molina)
     harmonic    unseen changes at 1, 1/2, 1/3 ...; random   (Kolobov et al., LambdaCrawl)
     binary      time up to date; random                     (Azar et al.)
 
-"Random" are visits at random times, for which the last two have closed forms.
+"Random" means visits at random times, for which the last two have closed forms.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from recrawl.learn.value.objectives import aged
+from recrawl.columns import Floats
+from recrawl.learn.value.objectives import age_gain
 
-Floats = NDArray[np.float64]
-
-_STEPS = 200
-"""Halvings at most; 60 are made before the price moves no more."""
-_ENOUGH = 1e-12
-_NEWTON = 6
-"""Steps of Newton's method, from starts so near that four would do."""
+_MAX_STEPS = 200
+"""Maximum halvings; usually 60 suffice."""
+_TOLERANCE = 1e-12
+_NEWTON_STEPS = 6
+"""Four suffice from the starting points used here."""
 
 
 def allocate(
-    aim: str,
+    objective: str,
     rate: Floats,
     budget: float,
     *,
@@ -39,10 +37,9 @@ def allocate(
     cost: Floats | float = 1.0,
     floor: float = 0.0,
 ) -> Floats:
-    """Visits a unit of time for every page: Σ cost · visits is the budget, and none gets less than `floor`.
+    """Return visits per unit of time for every page: Σ cost · visits is the budget, and no page gets less than `floor`.
 
-    A floor that the budget cannot pay is lowered until it can. A page that never changes, or does not matter, gets the
-    floor.
+    A floor that exceeds the budget is lowered to it. A page that never changes, or has weight 0, gets the floor.
 
     >>> five = np.arange(1.0, 6.0)
     >>> allocate("freshness", five, 5.0).round(2).tolist()
@@ -55,45 +52,45 @@ def allocate(
     open_ = (rate > 0) & (weight > 0)
     if not open_.any() or budget <= float(least @ cost) * (1 + 1e-9):
         return least
-    lam, worth, mine, base = rate[open_], (weight / cost)[open_], cost[open_], least[open_]
+    lam, value, unit_cost, base = rate[open_], (weight / cost)[open_], cost[open_], least[open_]
     left = budget - float(least[~open_] @ cost[~open_])
-    at = FREQUENCIES[aim]
+    frequency = FREQUENCIES[objective]
 
     def visits(price: float) -> Floats:
-        found: Floats = np.maximum(at(lam, price / worth), base)
+        found: Floats = np.maximum(frequency(lam, price / value), base)
         return found
 
-    low = high = float(np.log((worth / lam).max()))
-    while visits(np.exp(low)) @ mine < left:
+    low = high = float(np.log((value / lam).max()))
+    while visits(np.exp(low)) @ unit_cost < left:
         low -= 4.0
-    while visits(np.exp(high)) @ mine > left:
+    while visits(np.exp(high)) @ unit_cost > left:
         high += 4.0
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         middle = (low + high) / 2
-        if high - low < _ENOUGH:
+        if high - low < _TOLERANCE:
             break
-        low, high = (middle, high) if visits(np.exp(middle)) @ mine > left else (low, middle)
-    many, few = visits(np.exp(low)), visits(np.exp(high))
-    # Where all but everything is due, the last bit of the price still moves many visits: meet in the middle.
-    apart = float((many - few) @ mine)
-    least[open_] = few + (many - few) * ((left - float(few @ mine)) / apart if apart > 0 else 0.0)
+        low, high = (middle, high) if visits(np.exp(middle)) @ unit_cost > left else (low, middle)
+    upper, lower = visits(np.exp(low)), visits(np.exp(high))
+    # If nearly all pages are due, the last bit of the price still moves many visits: interpolate.
+    apart = float((upper - lower) @ unit_cost)
+    least[open_] = lower + (upper - lower) * ((left - float(lower @ unit_cost)) / apart if apart > 0 else 0.0)
     return least
 
 
 def _changes(rate: Floats, price: Floats) -> Floats:
-    return _over(rate, _ripe(price))
+    return rate / _inverse_freshness_gain(price)
 
 
 def _freshness(rate: Floats, price: Floats) -> Floats:
-    return _over(rate, _ripe(price * rate))
+    return rate / _inverse_freshness_gain(price * rate)
 
 
 def _age(rate: Floats, price: Floats) -> Floats:
-    return _over(rate, _aged(price * rate**2))
+    return rate / _inverse_age_gain(price * rate**2)
 
 
 def _harmonic(rate: Floats, price: Floats) -> Floats:
-    # The root of f² + rate·f = rate/price, in the form that loses no digits.
+    # The root of f² + rate·f = rate/price, in a form without cancellation.
     visits: Floats = 2 * rate / price / (rate + np.sqrt(rate**2 + 4 * rate / price))
     return visits
 
@@ -109,31 +106,25 @@ FREQUENCIES: dict[str, Callable[[Floats, Floats], Floats]] = {
     "harmonic": _harmonic,
     "binary": _binary,
 }
-"""Aim to visits, given rates and prices: the price of a visit over the page's weight and cost."""
+"""Objective to visit frequencies, given rates and prices (the price of a visit over the page's weight and cost)."""
 
 
-def _over(rate: Floats, due: Floats) -> Floats:
-    """Visits such that so many changes are due between two of them; none for infinitely many."""
-    visits: Floats = rate / due
-    return visits
+def _inverse_freshness_gain(gain: Floats) -> Floats:
+    """Return u with 1 - (1 + u) e^-u = gain; inf for a gain of 1 or more.
 
-
-def _ripe(worth: Floats) -> Floats:
-    """u with 1 - (1 + u) e^-u = worth; inf from 1 up.
-
-    As u - ln(1 + u) = -ln(1 - worth), it is at most that plus the root of twice that: Newton's method comes down to it.
+    As u - ln(1 + u) = -ln(1 - gain) =: c, u is at most c + √(2c), from where Newton's method decreases to it.
     """
-    some = worth < 1
-    least = -np.log1p(-np.where(some, worth, 0.5))
+    reachable = gain < 1
+    least = -np.log1p(-np.where(reachable, gain, 0.5))
     u = least + np.sqrt(2 * least)
-    for _ in range(_NEWTON):
+    for _ in range(_NEWTON_STEPS):
         u -= (u - np.log1p(u) - least) * (1 + u) / np.maximum(u, 1e-300)
-    return np.where(some, u, np.inf)
+    return np.where(reachable, u, np.inf)
 
 
-def _aged(worth: Floats) -> Floats:
-    """u with u²/2 - 1 + (1 + u) e^-u = worth; at least √(2 worth) and ∛(3 worth)."""
-    u = np.maximum(np.sqrt(2 * worth), np.cbrt(3 * worth))
-    for _ in range(_NEWTON):
-        u -= (aged(u) - worth) / np.maximum(u * -np.expm1(-u), 1e-300)
+def _inverse_age_gain(gain: Floats) -> Floats:
+    """Return u with u²/2 - 1 + (1 + u) e^-u = gain; it is at least √(2 gain) and ∛(3 gain)."""
+    u = np.maximum(np.sqrt(2 * gain), np.cbrt(3 * gain))
+    for _ in range(_NEWTON_STEPS):
+        u -= (age_gain(u) - gain) / np.maximum(u * -np.expm1(-u), 1e-300)
     return u

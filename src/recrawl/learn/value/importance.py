@@ -1,11 +1,10 @@
-"""How much pages matter, and what visits cost: whatever people say becomes columns that no policy can be hurt by.
+"""Page weights and visit costs, normalised so that no input can harm a policy.
 
-Importance is `even` (all alike), `pagerank` (by the links between pages), `file:PATH` (weights that somebody chose) or
-`clicks:PATH` (how often pages were asked for; one is added to every page, so that what was never clicked still counts).
-Weights are not negative, finite, at most a thousand times the median, and 1 on average; what is not is put right, and
-`Ignored` says how much of it there was.
+Importance is `even` (all weights equal), `pagerank` (by the links between pages), `file:PATH` (given weights) or
+`clicks:PATH` (number of requests per page, plus one). Weights are finite, not negative, at most 1,000 times the median,
+and 1 on average; invalid ones are replaced, and `IgnoredWeights` counts them.
 
-Cost is `visit` (all alike) or `bytes` (what a visit is expected to transfer), over zero and 1 on average.
+Cost is `visit` (all visits equal) or `bytes` (expected transfer); costs are above 0 and 1 on average.
 """
 
 from __future__ import annotations
@@ -15,23 +14,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
-
-Floats = NDArray[np.float64]
 
 KINDS = ("even", "pagerank", "file:PATH", "clicks:PATH")
 COSTS = ("visit", "bytes")
-MOST = 1000.0
-"""No page matters or costs more than so many times the median page."""
-_LEAST = 1e-100
-"""Weights below count as this, and those above its inverse as that."""
+MAX_RATIO = 1000.0
+"""The highest weight or cost, in multiples of the median."""
+_MIN_WEIGHT = 1e-100
+"""The lowest positive weight; the highest is its inverse."""
 OVERHEAD = 1000.0
-"""Bytes of a visit beyond the page: what is asked, and the head of the answer; also what a 304 costs."""
+"""Bytes of a visit beyond the page: the request and the response headers; also the cost of a 304."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
-    """How many weights could not be used as they were."""
+class IgnoredWeights:
+    """Numbers of weights that were replaced or cut, by reason."""
 
     unreadable: int = 0
     negative: int = 0
@@ -41,22 +39,22 @@ class Ignored:
 
     def __str__(self) -> str:
         """
-        >>> str(Ignored(negative=2, cut=1))
-        '2 are negative, 1 is over 1,000 times the median and cut to that'
+        >>> str(IgnoredWeights(negative=2, cut=1))
+        '2 are negative, 1 is above 1,000 times the median and cut to it'
         """
         words = {
-            "unreadable": "no number or no address",
+            "unreadable": "not a number or not a URL",
             "negative": "negative",
             "infinite": "infinite",
-            "unknown": "of addresses that are not known here",
-            "cut": f"over {MOST:,.0f} times the median and cut to that",
+            "unknown": "for an unknown URL",
+            "cut": f"above {MAX_RATIO:,.0f} times the median and cut to it",
         }
         counts = ((getattr(self, name), text) for name, text in words.items())
-        return ", ".join(f"{many:,} {'is' if many == 1 else 'are'} {text}" for many, text in counts if many)
+        return ", ".join(f"{count:,} {'is' if count == 1 else 'are'} {text}" for count, text in counts if count)
 
 
 def kind_of(text: str) -> tuple[str, str]:
-    """Kind and path of an importance as people write it.
+    """Parse the setting `importance` into kind and path.
 
     >>> kind_of("pagerank"), kind_of("clicks:log.csv")
     (('pagerank', ''), ('clicks', 'log.csv'))
@@ -64,17 +62,16 @@ def kind_of(text: str) -> tuple[str, str]:
     kind, colon, path = text.strip().partition(":")
     if (kind in ("even", "pagerank") and not colon) or (kind in ("file", "clicks") and path.strip()):
         return kind, path.strip()
-    raise UsageError(f"importance is {', '.join(KINDS[:-1])} or {KINDS[-1]}, not '{text}'")
+    raise UsageError(f"importance must be {', '.join(KINDS[:-1])} or {KINDS[-1]}, not '{text}'")
 
 
-def matched(
-    pages: NDArray[np.int64], keys: NDArray[np.int64], weight: Floats, *, add: bool, missing: float
-) -> tuple[Floats, int]:
-    """Weights of pages, which are found by key, and how many keys mean none. `add` adds up what is said of one page.
+def match_weights(pages: Ints, keys: Ints, weight: Floats, *, add: bool, missing: float) -> tuple[Floats, int]:
+    """Assign weights to pages by key; return the weights of the pages and the number of keys without a page.
 
-    A page of which nothing is said has the weight `missing`, to which is added when there is something.
+    A page without a weight gets `missing`. With `add`, all weights of a page are added to `missing`.
 
-    >>> weight, unknown = matched(np.array([5, 3, 9]), np.array([3, 9, 3, 4]), np.arange(4.0), add=True, missing=1.0)
+    >>> pages, keys = np.array([5, 3, 9]), np.array([3, 9, 3, 4])
+    >>> weight, unknown = match_weights(pages, keys, np.arange(4.0), add=True, missing=1.0)
     >>> weight.tolist(), unknown
     ([1.0, 3.0, 2.0], 1)
     """
@@ -83,57 +80,58 @@ def matched(
     hit = place < len(pages)
     hit[hit] = pages[order[place[hit]]] == keys[hit]
     found = order[place[hit]]
-    told = np.full(len(pages), missing)
+    weights = np.full(len(pages), missing)
     if add:
-        told += np.bincount(found, weight[hit], len(pages))
+        weights += np.bincount(found, weight[hit], len(pages))
     else:
-        told[found] = weight[hit]  # of several, the last one counts
-    return told, int(np.count_nonzero(~hit))
+        weights[found] = weight[hit]  # the last weight of a page counts
+    return weights, int(np.count_nonzero(~hit))
 
 
-def tempered(raw: Floats, missing: float = 1.0) -> tuple[Floats, Ignored]:
-    """Weights that do no harm: what is no weight is as if nothing had been said.
+def normalise(raw: Floats, missing: float = 1.0) -> tuple[Floats, IgnoredWeights]:
+    """Return weights that are 1 on average, with invalid ones replaced by `missing`, and how many were changed.
 
-    >>> weight, ignored = tempered(np.array([1.0, 3.0, -2.0, np.nan, np.inf, 1e9]))
-    >>> weight.round(3).tolist(), str(ignored)
-    ([0.006, 0.018, 0.006, 0.006, 0.006, 5.958], '1 is no number or no address, 1 is negative, 1 is infinite, \
-1 is over 1,000 times the median and cut to that')
+    >>> weight, ignored = normalise(np.array([1.0, 3.0, -2.0, np.nan, np.inf, 1e9]))
+    >>> weight.round(3).tolist()
+    [0.006, 0.018, 0.006, 0.006, 0.006, 5.958]
+    >>> str(ignored)
+    '1 is not a number or not a URL, 1 is negative, 1 is infinite, 1 is above 1,000 times the median and cut to it'
     """
-    lost, below, beyond = np.isnan(raw), raw < 0, np.isinf(raw) & (raw > 0)
-    weight = np.where(lost | below | beyond, missing, raw)
-    weight = np.where(weight > 0, np.clip(weight, _LEAST, 1 / _LEAST), 0.0)  # or quotients and sums would be infinite
-    usual = float(np.median(weight[weight > 0])) if (weight > 0).any() else 1.0
-    weight = weight / usual
-    cut = weight > MOST
-    weight = np.minimum(weight, MOST)
+    unreadable, negative, infinite = np.isnan(raw), raw < 0, np.isinf(raw) & (raw > 0)
+    weight = np.where(unreadable | negative | infinite, missing, raw)
+    # Without these bounds quotients and sums could be infinite.
+    weight = np.where(weight > 0, np.clip(weight, _MIN_WEIGHT, 1 / _MIN_WEIGHT), 0.0)
+    median = float(np.median(weight[weight > 0])) if (weight > 0).any() else 1.0
+    weight = weight / median
+    cut = weight > MAX_RATIO
+    weight = np.minimum(weight, MAX_RATIO)
     mean = float(weight.mean()) if len(weight) else 0.0
-    counts = (int(np.count_nonzero(some)) for some in (lost, below, beyond, cut))
-    unreadable, negative, infinite, over = counts
-    even = weight / mean if mean > 0 else np.ones(len(weight))
-    return even, Ignored(unreadable=unreadable, negative=negative, infinite=infinite, cut=over)
+    flags = {"unreadable": unreadable, "negative": negative, "infinite": infinite, "cut": cut}
+    ignored = IgnoredWeights(**{name: int(np.count_nonzero(flag)) for name, flag in flags.items()})
+    return weight / mean if mean > 0 else np.ones(len(weight)), ignored
 
 
 def arrivals(links: Floats, changes: Floats, site: NDArray[np.integer]) -> Floats:
-    """New links that a change of each page brings; a page that was seen to change little goes by its site.
+    """Return the new links per change of each page; a page with few changes uses the mean of its site.
 
     >>> arrivals(np.array([9.0, 0.0, 0.0]), np.array([3.0, 3.0, 0.0]), np.zeros(3, int)).round(2).tolist()
     [2.61, 0.36, 1.43]
     """
-    many = int(site.max(initial=-1)) + 1
-    usual = (np.bincount(site, links, many) + 1.0) / (np.bincount(site, changes, many) + 1.0)
-    brings: Floats = (links + usual[site]) / (changes + 1.0)
-    return brings
+    sites = int(site.max(initial=-1)) + 1
+    mean = (np.bincount(site, links, sites) + 1.0) / (np.bincount(site, changes, sites) + 1.0)
+    per_change: Floats = (links + mean[site]) / (changes + 1.0)
+    return per_change
 
 
-def costs(size: NDArray[np.integer], cheap: Floats | float = 0.0) -> Floats:
-    """What visits cost in bytes, 1 on average; `cheap` is the chance of an answer without a page (a 304).
+def costs(size: NDArray[np.integer], not_modified: Floats | float = 0.0) -> Floats:
+    """Return visit costs in bytes, scaled to 1 on average; `not_modified` is the probability of a 304 response.
 
-    A page of which no size is known is taken to have the median's.
+    A page of unknown size has the median size.
 
     >>> costs(np.array([1000, 3000, 0])).tolist()
     [0.6666666666666666, 1.3333333333333333, 1.0]
     """
     known = size > 0
     bytes_ = np.where(known, size, np.median(size[known]) if known.any() else 0).astype(np.float64)
-    cost, _ = tempered(OVERHEAD + bytes_ * (1.0 - np.clip(cheap, 0.0, 1.0)))
+    cost, _ = normalise(OVERHEAD + bytes_ * (1.0 - np.clip(not_modified, 0.0, 1.0)))
     return cost

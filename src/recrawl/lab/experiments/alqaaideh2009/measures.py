@@ -15,7 +15,7 @@ import numpy as np
 from recrawl.choose import make_policy
 from recrawl.choose.papers.frequency_greedy import first_sample, sample_sizes
 from recrawl.choose.papers.sample_size import root_sample
-from recrawl.choose.papers.site_sampling import expected_finds, in_order, quotas
+from recrawl.choose.papers.site_sampling import expected_finds, fill_in_order, quotas
 from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.lab.experiments.alqaaideh2009 import published as q
 from recrawl.lab.histories.history import History, assemble
@@ -37,7 +37,7 @@ def example_2_5_4() -> dict[str, int]:
     left = q.EXAMPLE_DOWNLOADS - int(sampled.sum())
     shares = {
         "proportional": quotas(changed, sampled, left, room),
-        "greedy": in_order(np.argsort(-changed / sampled), left, room),
+        "greedy": fill_in_order(np.argsort(-changed / sampled), left, room),
     }
     return {policy: int(expected_finds(share, changed, sampled).sum()) for policy, share in shares.items()}
 

@@ -15,8 +15,8 @@ from recrawl.choose import make_policy
 from recrawl.choose.crawlers.heritrix1 import Heritrix1
 from recrawl.choose.crawlers.interval_base import IntervalRule
 from recrawl.choose.crawlers.manifoldcf import ManifoldCF
-from recrawl.choose.crawlers.marginalia import Marginalia, queue, skip_chance
-from recrawl.choose.crawlers.norconex import PERIODS, passes
+from recrawl.choose.crawlers.marginalia import Marginalia, queue, skip_probability
+from recrawl.choose.crawlers.norconex import PERIODS, pass_times
 from recrawl.choose.crawlers.nutch import Nutch
 from recrawl.choose.crawlers.stormcrawler import StormCrawler
 from recrawl.choose.protocol import Learner
@@ -212,7 +212,7 @@ def test_norconex_heeds_sitemaps_where_the_book_has_what_they_say() -> None:
 def test_norconex_gate_never_speaks_of_nothing(rows: list[tuple[float, float, float]]) -> None:
     table = np.array(rows, float).reshape(-1, 3)
     processed = np.where(np.isnan(table[:, 0]), -np.inf, table[:, 0])
-    due = passes(processed, table[:, 1], np.abs(table[:, 2]), 5.0)
+    due = pass_times(processed, table[:, 1], np.abs(table[:, 2]), 5.0)
     assert not np.isnan(due).any()
     assert (due[processed == -np.inf] == -np.inf).all()
 
@@ -222,7 +222,7 @@ def test_norconex_gate_never_speaks_of_nothing(rows: list[tuple[float, float, fl
 
 def test_marginalia_bounds_of_the_chance() -> None:
     def one(visited: int, same: int, gone_through: int) -> float:
-        return float(skip_chance(*(np.array([value]) for value in (visited, same, gone_through)))[0])
+        return float(skip_probability(*(np.array([value]) for value in (visited, same, gone_through)))[0])
 
     assert one(0, 0, 0) == 0.0
     assert one(25, 25, 25) == 0.0
@@ -323,7 +323,7 @@ def test_only_due_pages_are_visited_unless_the_budget_is_filled(
     world = AlwaysChanged(seed, failed=0.2)
     for _ in range(cycles):
         book.now += step * DAY
-        due = lean.when(lean.remembered(book), book.now)
+        due = lean.due_times(lean.load(book), book.now)
         chosen = np.concatenate([np.zeros(0, int), *(s.pages for s in drive(lean, NeverChanged(), book, budget, seed))])
         assert len(chosen) == min(budget, int((book.known & (due <= book.now)).sum()))
         assert (due[chosen] <= book.now).all()

@@ -1,0 +1,75 @@
+"""Selection of the pages with the highest value, without sorting all pages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recrawl.choose.top_k import rank_within
+from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
+from recrawl.learn.chunks import where
+from recrawl.learn.shocks.group_tallies import Groups
+
+CLOSED = np.iinfo(np.int32).max
+"""The rank of a page that is not to be visited."""
+_EVERY = 16
+"""One page in this many is sampled to estimate a lower bound for the highest values."""
+_SORTED_AT_ONCE = 1 << 20
+"""Pages ranked at once, so that temporary memory does not grow with the repository."""
+_LEVELS = 1000
+"""Resolution of probabilities in `level_at`."""
+
+
+def group_ranks(probability: Float32s, groups: Groups, size: Floats, open_: Flags) -> Int32s:
+    """Return, per page, the number of open pages of its group with a higher probability; `CLOSED` if not open."""
+    of = groups.of
+    rank = np.full(len(of), CLOSED, np.int32)
+    part_of_group = (np.cumsum(size) // _SORTED_AT_ONCE).astype(np.int16)
+    part = part_of_group[of]
+    part[~open_] = -1
+    for number in range(int(part_of_group.max(initial=-1)) + 1):
+        pages = np.flatnonzero(part == number)
+        ordered = pages[np.argsort(-probability[pages], kind="stable")]
+        rank[ordered] = rank_within(of[ordered])
+    return rank
+
+
+def level_at(probability: Float32s, open_: Flags, rank: int) -> float:
+    """Return, to 1/1000, the probability of the open page at a rank by probability; 0 if there are fewer pages.
+
+    >>> level_at(np.array([0.2, 0.6, 1.0, 0.8], np.float32), np.array([True, True, False, True]), 2)
+    0.6
+    """
+    levels = np.zeros(_LEVELS + 1)
+    for pages in where(open_):
+        levels += np.bincount((probability[pages] * _LEVELS).astype(np.int64), minlength=len(levels))
+    above = np.cumsum(levels[::-1])
+    return max(0, _LEVELS - int(np.searchsorted(above, rank))) / _LEVELS
+
+
+def highest(value: Float32s, count: int) -> Ints:
+    """Return the pages with the highest values, highest first; of equal values at the end, some that lie apart.
+
+    A sample of one page in 16 gives a bound that about four times `count` pages exceed. If at least `count` pages
+    exceed it, only those are searched, which is fast.
+
+    >>> highest(np.array([1, 2, 1, 1, 1, 3], np.float32), 4).tolist()
+    [5, 1, 0, 4]
+    """
+    sample = value[::_EVERY]
+    rank = 4 + 4 * count // _EVERY
+    if rank < len(sample) // 4:
+        above = np.flatnonzero(value > np.partition(sample, len(sample) - rank)[len(sample) - rank])
+        if len(above) >= count:
+            return above[highest_of(value[above], count)]
+    return highest_of(value, count)
+
+
+def highest_of(value: Float32s, count: int) -> Ints:
+    """Return the positions of the highest values, as `highest`, by partition."""
+    if count >= len(value):
+        return np.argsort(-value, kind="stable")
+    last = np.partition(value, len(value) - count)[len(value) - count]
+    more, equal = np.flatnonzero(value > last), np.flatnonzero(value == last)
+    left = count - len(more)
+    apart = equal if left == len(equal) else equal[np.linspace(0, len(equal) - 1, left).astype(np.int64)]
+    return np.concatenate((more[np.argsort(-value[more], kind="stable")], apart))
