@@ -27,6 +27,7 @@ from recrawl.errors import UnknownName, UsageError
 from recrawl.lab.replays.small_worlds import AlwaysChanged, NeverChanged
 from recrawl.loop import Resumed, drive, note
 from recrawl.model import Outcomes, Picks
+from recrawl.testing import check_policy
 
 VARIANTS = (
     "round-robin(order=shuffled)",
@@ -204,6 +205,11 @@ def columns(book: Book) -> dict[str, Any]:
 
 
 # -- every policy, any book --------------------------------------------------------------------------------
+
+
+@every_policy
+def test_every_policy_passes_the_checks_for_users_own_policies(text: str) -> None:
+    check_policy(make_policy(text), books=6)
 
 
 @every_policy

@@ -1,0 +1,354 @@
+"""Contract checks for policies: `recrawl.testing.check_policy(MyPolicy())`.
+
+    def test_my_policy():
+        recrawl.testing.check_policy(MyPolicy(alpha=0.2))
+
+The checks drive the policy over random books, which hold whatever it may need, and raise `PolicyError` with the
+violated rule. All policies of recrawl pass them. `RULES` lists the rules.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from recrawl.book import Book, Clusters, Directories, Hints, LinkGraph
+from recrawl.choose import Policy, describe, make_policy
+from recrawl.choose.custom import check_policy_object
+from recrawl.choose.protocol import Learner
+from recrawl.columns import DAY
+from recrawl.errors import PolicyError, UsageError
+from recrawl.loop import Resumed, drive, note
+from recrawl.model import Outcome, Outcomes, Picks
+
+RULES = {
+    "protocol": "a policy has a name, a source, needs and cycle(book, budget, rng)",
+    "text": "a policy can be built again from its text, module:Class(param=value), to resume an interrupted cycle",
+    "picks": "a policy yields Picks: integer page numbers, one score per page that is not NaN, and a reason",
+    "known": "a policy chooses pages with book.known only",
+    "once": "a policy chooses a page at most once per cycle",
+    "budget": "a policy chooses at most `budget` pages per cycle",
+    "end": "a policy ends its cycle when it has nothing left to choose",
+    "new pages": "a policy visits pages that were never visited when the budget allows it",
+    "seed": "the same book, budget and seed give the same choices: use rng, and neither a clock nor other randomness",
+    "state": "a policy object keeps nothing from cycle to cycle; what it learns goes into book.memory",
+    "read-only": "cycle() does not change the book",
+    "resume": "a policy that is sent the same outcomes makes the same choices, so that a cycle can be resumed",
+    "no I/O": "a policy opens no file, socket, database or process",
+    "learn": "learn() changes book.memory only, and keeps numpy arrays of numbers there",
+}
+"""Rule to sentence; the message of a `PolicyError` begins with the rule."""
+
+_FOLDERS_PER_SITE = 4
+_MAX_EMPTY = 1000
+_FORBIDDEN = ("open", "socket.", "sqlite3.connect", "subprocess.Popen", "os.system", "os.posix_spawn", "urllib.Request")
+_CODE = (".py", ".pyc", ".so", ".pyd", ".dll")
+
+
+def check_policy(policy: Policy, *, books: int = 12, seed: int = 0) -> None:
+    """Raise `PolicyError` for the first rule that a policy breaks; `books` random books are tried from this seed."""
+    _check_outside(policy)
+    _check_small_books(policy)
+    for number in range(books):
+        rng = np.random.default_rng([seed, number])
+        book = random_book(rng)
+        budget = int(rng.integers(1, 60))
+        _check_cycle(policy, book, budget, number)
+        _check_resume(policy, book, budget, number)
+        _check_learning(policy, book, budget, number)
+
+
+def random_book(rng: np.random.Generator, *, most: int = 40) -> Book:
+    """A book of any state: pages never visited, failing, gone; with directories, links, clusters, forms and hints."""
+    pages, sites = int(rng.integers(1, most)), int(rng.integers(1, 6))
+    book = Book.blank(pages, now=float(rng.choice([0.0, 1e3, 1.7e9])))
+    book.site[:] = rng.integers(0, sites, pages)
+    book.folder[:] = book.site * _FOLDERS_PER_SITE + rng.integers(0, _FOLDERS_PER_SITE, pages)
+    book.depth[:] = rng.integers(0, 6, pages)
+    book.found[:] = book.now - rng.integers(0, 100, pages) * DAY
+    book.size[:] = rng.integers(0, 10**6, pages)
+    book.known[:] = rng.random(pages) < rng.choice([0.7, 1.0])
+    if rng.random() < 0.5:
+        book.weight = rng.gamma(0.5, 2.0, pages) * (rng.random(pages) < 0.8)
+        book.cost = rng.uniform(0.1, 9, pages)
+    _equip(book, rng, sites)
+    for _ in range(int(rng.integers(0, 6))):
+        visited = np.flatnonzero(rng.random(pages) < 0.5)
+        at = book.now - rng.integers(0, 30, len(visited)) * DAY / 2
+        found = rng.choice(5, len(visited), p=[0.4, 0.3, 0.1, 0.05, 0.15]).astype(np.int8)
+        book.note(Outcomes(visited, found), at)
+    return book
+
+
+class RandomWorld:
+    """A world where a visit finds a change or fails with fixed probabilities; it keeps its answers."""
+
+    def __init__(self, seed: int, *, changed: float = 0.3, failed: float = 0.05) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._shares = [1 - changed - failed, changed, failed]
+        self.picks: list[Picks] = []
+        self.answers: dict[int, int] = {}
+
+    @property
+    def pages(self) -> list[int]:
+        """All pages visited, in order."""
+        return [page for picks in self.picks for page in picks.pages.tolist()]
+
+    def visit(self, picks: Picks) -> Outcomes:
+        """Draw an outcome for each page."""
+        kinds = np.array([Outcome.UNCHANGED, Outcome.CHANGED, Outcome.FAILED], np.int8)
+        seen = Outcomes(picks.pages, self._rng.choice(kinds, len(picks), p=self._shares))
+        self.picks.append(picks)
+        self.answers.update(zip(seen.pages.tolist(), seen.what.tolist(), strict=True))
+        return seen
+
+
+class _Replayed:
+    """A world that repeats the answers of another one."""
+
+    def __init__(self, answers: dict[int, int]) -> None:
+        self.answers = answers
+        self.pages: list[int] = []
+
+    def visit(self, picks: Picks) -> Outcomes:
+        self.pages += picks.pages.tolist()
+        return Outcomes(picks.pages, np.array([self.answers.get(page, 0) for page in picks.pages.tolist()], np.int8))
+
+
+def _fail(rule: str, detail: str) -> PolicyError:
+    return PolicyError(f"{rule}: {RULES[rule]}; {detail}")
+
+
+# -- the rules ---------------------------------------------------------------------------------------------------
+
+
+def _check_outside(policy: Policy) -> None:
+    try:
+        check_policy_object(policy, type(policy).__name__)
+    except UsageError as error:
+        raise _fail("protocol", str(error)) from error
+    try:
+        text = describe(policy)
+        again = describe(make_policy(text))
+    except UsageError as error:
+        raise _fail("text", str(error)) from error
+    if again != text:
+        raise _fail("text", f"'{text}' builds a policy that is described as '{again}'")
+
+
+def _check_small_books(policy: Policy) -> None:
+    rng = np.random.default_rng(0)
+    for pages in (0, 9):
+        book = Book.blank(pages, now=1e9)
+        _equip(book, rng, 1)
+        book.known[:] = False
+        _choices(policy, book, 5, 1)
+    book = Book.blank(9, now=1e9)
+    _equip(book, rng, 1)
+    world = _choices(policy, book, 1000, 1)
+    missed = set(range(9)) - set(world.pages)
+    if missed:
+        raise _fail("new pages", f"of 9 new pages and a budget of 1,000 it left out {sorted(missed)}")
+
+
+def _check_cycle(policy: Policy, book: Book, budget: int, seed: int) -> None:
+    before = _columns(book)
+    first = _choices(policy, book, budget, seed)
+    for name, column in _columns(book).items():
+        if not _equal(column, before[name]):
+            raise _fail("read-only", f"it changed book.{name}")
+    _compare(first, _choices(policy, book, budget, seed), "seed")
+    same = copy.deepcopy(policy)
+    worlds = [RandomWorld(seed), RandomWorld(seed)]
+    for world in worlds:
+        for _ in drive(same, world, book, budget, seed):
+            pass
+    _compare(worlds[0], worlds[1], "state")
+    with _watching_io() as events:
+        _choices(policy, book, budget, seed)
+    if events:
+        raise _fail("no I/O", f"cycle() did: {events[0]}")
+
+
+def _check_resume(policy: Policy, book: Book, budget: int, seed: int) -> None:
+    """Visits end in any order: any part of a cycle may have been recorded before a crash."""
+    whole = _choices(policy, book, budget, seed)
+    kept = np.random.default_rng(seed).random(len(whole.pages)) < 0.5
+    recorded = {page: whole.answers[page] for page, keep in zip(whole.pages, kept.tolist(), strict=True) if keep}
+    rest = _Replayed(whole.answers)
+    chosen: list[int] = []
+    for seen in drive(copy.deepcopy(policy), Resumed(rest, recorded), book, budget, seed):
+        chosen += seen.pages.tolist()
+    if chosen != whole.pages or set(rest.pages) != set(whole.pages) - set(recorded):
+        raise _fail("resume", f"it chose pages {_first(whole.pages)} at first and {_first(chosen)} when resumed")
+
+
+def _check_learning(policy: Policy, book: Book, budget: int, seed: int) -> None:
+    """Three cycles in a row, each learned from; every one of them must keep the rules."""
+    book, learner = copy.deepcopy(book), copy.deepcopy(policy)
+    for day in range(3):
+        world = _choices(learner, book, budget, seed + day)
+        pages = np.array(world.pages, np.int64)
+        seen = Outcomes(pages, np.array([world.answers[page] for page in world.pages], np.int8))
+        at = book.now + 0.001 * np.arange(len(pages), dtype=np.float64)
+        if isinstance(learner, Learner):
+            before = _columns(book)
+            with _watching_io() as events:
+                learner.learn(book, seen, at)
+            _check_memory(book, before, events)
+            book.known[seen.pages] = True
+            book.note(seen, at)
+        else:
+            note(learner, book, seen, at)
+        book.now += DAY
+
+
+def _check_memory(book: Book, before: dict[str, Any], events: list[str]) -> None:
+    changed = [
+        name
+        for name, column in _columns(book).items()
+        if not name.startswith("memory.") and not _equal(column, before[name])
+    ]
+    if changed:
+        raise _fail("learn", f"it changed book.{changed[0]}")
+    odd = [name for name, column in book.memory.items() if getattr(column, "dtype", np.dtype(object)).kind == "O"]
+    if odd:
+        raise _fail("learn", f"book.memory['{odd[0]}'] is not a numpy array of numbers")
+    if events:
+        raise _fail("no I/O", f"learn() did: {events[0]}")
+
+
+# -- a cycle, checked --------------------------------------------------------------------------------------------
+
+
+def _choices(policy: Policy, book: Book, budget: int, seed: int) -> RandomWorld:
+    """Drive a copy of the policy through one cycle and check every batch."""
+    world, taken, empty, left = RandomWorld(seed), set[int](), 0, budget
+    choice = copy.deepcopy(policy).cycle(book, budget, np.random.default_rng(seed))
+    if not hasattr(choice, "send"):
+        raise _fail("protocol", "cycle() must be a generator: yield Picks")
+    seen: Outcomes | None = None
+    try:
+        while left > 0:
+            picks = _checked(next(choice) if seen is None else choice.send(seen), book, taken)
+            if len(picks) > left:
+                raise _fail("budget", f"it chose {len(picks)} pages with {left} visits left of {budget}")
+            empty = 0 if len(picks) else empty + 1
+            if empty > _MAX_EMPTY:
+                raise _fail("end", f"it yielded more than {_MAX_EMPTY} empty batches in a row")
+            taken.update(picks.pages.tolist())
+            seen = world.visit(picks)
+            left -= len(picks)
+    except StopIteration:
+        pass
+    finally:
+        choice.close()
+    return world
+
+
+def _checked(picks: Any, book: Book, taken: set[int]) -> Picks:
+    if not isinstance(picks, Picks):
+        raise _fail("picks", f"it yielded a {type(picks).__name__}")
+    pages, score = np.asarray(picks.pages), np.asarray(picks.score)
+    if pages.ndim != 1 or (pages.dtype.kind not in "iu"):
+        raise _fail("picks", f"its pages are an array of {pages.dtype} with {pages.ndim} dimensions")
+    if score.shape != pages.shape or score.dtype.kind not in "fiu" or np.isnan(score).any():
+        raise _fail("picks", f"it gave {len(pages)} pages the scores {_first(score.tolist())}")
+    reason: Any = picks.reason
+    if not isinstance(reason, str) or not reason or reason != reason.strip():
+        raise _fail("picks", f"its reason is {picks.reason!r}")
+    if len(pages) and (pages.min() < 0 or pages.max() >= len(book) or not book.known[pages].all()):
+        raise _fail("known", f"it chose {_first(pages.tolist())}")
+    again = taken & set(pages.tolist())
+    if again or len(set(pages.tolist())) < len(pages):
+        raise _fail("once", f"it chose {_first(sorted(again) or pages.tolist())} again")
+    return picks
+
+
+def _compare(one: RandomWorld, other: RandomWorld, rule: str) -> None:
+    if one.pages != other.pages:
+        raise _fail(rule, f"it chose {_first(one.pages)}, then {_first(other.pages)}")
+    scores = [[picks.score.tolist() for picks in world.picks] for world in (one, other)]
+    if scores[0] != scores[1]:
+        raise _fail(rule, "it gave the same pages other scores")
+
+
+def _first(values: list[Any]) -> str:
+    return f"{values[:5]}{' ...' if len(values) > 5 else ''}"
+
+
+# -- books -------------------------------------------------------------------------------------------------------
+
+
+def _equip(book: Book, rng: np.random.Generator, sites: int) -> None:
+    """Give a book directories, links, clusters, forms of URLs and hints."""
+    pages = len(book)
+    parent = np.full(sites * _FOLDERS_PER_SITE, -1, np.int64)
+    level = np.zeros(sites * _FOLDERS_PER_SITE, np.int32)
+    for folder in range(sites * _FOLDERS_PER_SITE):
+        if folder % _FOLDERS_PER_SITE and rng.random() < 0.8:
+            parent[folder] = rng.integers(folder - folder % _FOLDERS_PER_SITE, folder)
+            level[folder] = level[parent[folder]] + 1
+    degree = rng.integers(0, 5, pages) * (rng.random(pages) < 0.8)
+    target = rng.integers(0, max(pages, 1), degree.sum()).astype(np.int32)
+    groups = int(rng.integers(1, 6))
+    nearest = [[own, *rng.permutation(np.delete(np.arange(groups), own))] for own in range(groups)]
+    shape = (2, pages)
+    claimed = book.now - rng.choice([-1e9, 0.0, 1e6, np.inf], shape)
+    signals = rng.choice([0, 0, 1, 7], shape).astype(np.int16)
+    book.folders = Directories(parent, level)
+    book.links = LinkGraph(np.concatenate(([0], np.cumsum(degree))).astype(np.int64), target)
+    book.clusters = Clusters(rng.integers(-1, groups, pages).astype(np.int32), np.array(nearest, np.int32))
+    book.form = rng.integers(0, 5, pages)
+    book.hints = Hints(("lastmod", "feed"), signals, claimed, book.now - rng.choice([0.0, 1e5, np.inf], shape))
+
+
+def _columns(book: Book) -> dict[str, Any]:
+    """A copy of every array of a book, by name."""
+    parts = {item.name: getattr(book, item.name) for item in dataclasses.fields(book)}
+    memory = {f"memory.{name}": column for name, column in parts.pop("memory").items()}
+    for name in ("folders", "links", "clusters", "hints"):
+        part = parts.pop(name)
+        parts |= {f"{name}.{item.name}": getattr(part, item.name) for item in dataclasses.fields(part)} if part else {}
+    return copy.deepcopy(parts | memory)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return np.array_equal(one, other, equal_nan=np.asarray(one).dtype.kind == "f")
+
+
+# -- input and output --------------------------------------------------------------------------------------------
+
+
+class _Auditor:
+    """Collects forbidden events while it has a list; Python cannot remove an audit hook, so one is installed once."""
+
+    installed = False
+    events: list[str] | None = None
+
+    @classmethod
+    def hear(cls, event: str, arguments: tuple[Any, ...]) -> None:
+        if cls.events is None or not event.startswith(_FORBIDDEN):
+            return
+        if event == "open" and str(arguments[0]).endswith(_CODE):
+            return  # an import
+        cls.events.append(f"{event} {arguments[0] if arguments else ''}".strip())
+
+
+@contextmanager
+def _watching_io() -> Iterator[list[str]]:
+    if not _Auditor.installed:
+        sys.addaudithook(_Auditor.hear)
+        _Auditor.installed = True
+    events: list[str] = []
+    _Auditor.events = events
+    try:
+        yield events
+    finally:
+        _Auditor.events = None
