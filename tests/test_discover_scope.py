@@ -95,12 +95,12 @@ def test_the_seed_is_always_admitted():
 @pytest.mark.parametrize(
     ("wanted", "sentence"),
     [
-        ({"include": ("re:[",)}, "not a regular expression"),
-        ({"include": ("re:[[a]",)}, "not a regular expression"),
-        ({"exclude": ("re:(a",)}, "not a regular expression"),
-        ({"include": ("docs",)}, "can never match: start it with '/'"),
+        ({"include": ("re:[",)}, "invalid regular expression"),
+        ({"include": ("re:[[a]",)}, "invalid regular expression"),
+        ({"exclude": ("re:(a",)}, "invalid regular expression"),
+        ({"include": ("docs",)}, "can never match; start it with '/'"),
         ({"include": ("",)}, "can never match"),
-        ({"depth": -1}, "depth of https://a.example/docs/ is -1"),
+        ({"depth": -1}, "invalid depth -1 of https://a.example/docs/"),
         ({"limit": -5}, "limit"),
     ],
 )
@@ -111,7 +111,7 @@ def test_what_cannot_be_meant_is_said_at_once(wanted, sentence):
 
 @pytest.mark.parametrize("seed", ["", "a.example", "ftp://a.example/", "mailto:a@b.example"])
 def test_a_seed_is_an_address(seed):
-    with pytest.raises(UsageError, match="is not an address"):
+    with pytest.raises(UsageError, match="is not a valid URL"):
         Scope(seed)
 
 

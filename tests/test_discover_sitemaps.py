@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.discover.sitemaps import Entry, parse, when
+from recrawl.discover.dates import parse_date
+from recrawl.discover.sitemaps import Entry, parse
 
 URL = "https://www.example.org/maps/sitemap.xml"
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -203,7 +204,7 @@ def test_limits() -> None:
     ],
 )
 def test_dates(text: str, expected: str) -> None:
-    assert when(text) == datetime.fromisoformat(expected).timestamp()
+    assert parse_date(text) == datetime.fromisoformat(expected).timestamp()
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ def test_dates(text: str, expected: str) -> None:
      "2024-03-01T12:30:15Z or so", "24-03-01", "٢٠٢٤", "2024-" * 100],
 )  # fmt: skip
 def test_nonsense_dates_are_none(text: str) -> None:
-    assert when(text) is None
+    assert parse_date(text) is None
 
 
 @given(st.integers(86400, 4_102_000_000), st.integers(-14 * 60, 14 * 60))
@@ -221,7 +222,7 @@ def test_every_date_comes_back(seconds: int, offset: int) -> None:
     date = datetime.fromtimestamp(seconds, UTC)
     sign, minutes = "-" if offset < 0 else "+", abs(offset)
     text = f"{date:%Y-%m-%dT%H:%M:%S}{sign}{minutes // 60:02}:{minutes % 60:02}"
-    assert when(text) == datetime.fromisoformat(text).timestamp()
+    assert parse_date(text) == datetime.fromisoformat(text).timestamp()
 
 
 @pytest.mark.parametrize(

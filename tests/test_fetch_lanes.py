@@ -271,7 +271,7 @@ def test_abandon_takes_what_waits_and_leaves_what_flies() -> None:
     assert lanes.abandon(7) == []
     assert (len(lanes), lanes.in_flight, lanes.wait(0.0)) == (0, 1, None)
     lanes.done(0, 1.0, status=200)
-    with pytest.raises(ValueError, match="nothing was asked"):
+    with pytest.raises(ValueError, match="no request under way"):
         lanes.done(0, 1.0)
 
 

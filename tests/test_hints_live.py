@@ -18,7 +18,7 @@ from recrawl.crawl.hints import pushes
 from recrawl.crawl.hints.hint_codec import KINDS, packed, unpacked
 from recrawl.crawl.state.array_files import read_arrays
 from recrawl.crawl.state.policy_memory import file_of
-from recrawl.discover import meta_updates
+from recrawl.discover.links import updates_days
 from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
 from tests.world import Reply, Repo, Site, page
@@ -229,4 +229,4 @@ def test_visits_carry_what_was_said(seed: int) -> None:
 
 @given(st.text(max_size=200))
 def test_any_tag_gives_days(content: str) -> None:
-    assert 0 <= meta_updates.days(content) <= 3650
+    assert 0 <= updates_days(content) <= 3650

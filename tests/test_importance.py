@@ -18,7 +18,7 @@ from recrawl.crawl.reports.anchors import load
 from recrawl.crawl.state.book_columns import add_arrivals
 from recrawl.crawl.state.weights import Weights, weigh
 from recrawl.discover.urls import UrlRules, keys
-from recrawl.discover.weight_files import parsed, read_weights
+from recrawl.discover.weight_files import parse_line, read_weights
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
@@ -107,7 +107,7 @@ def test_what_is_no_importance_is_refused(text: str) -> None:
     ],
 )
 def test_lines_of_a_file(line: str, clicks: bool, told: tuple[str, float] | None) -> None:
-    assert parsed(line, UrlRules(), clicks=clicks) == told
+    assert parse_line(line, UrlRules(), clicks=clicks) == told
 
 
 def test_a_file_is_read_with_its_heading_and_its_faults(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
-"""Which pages exist: addresses and where they are found.
+"""Which pages exist: URLs and where they are found.
 
-    urls.py       one canonical spelling for each address (spec K4), its origin, directory and key
-    links.py      the links, feeds and robots words of a parsed page
-    sitemaps.py   sitemaps and feeds, and what they say about change (spec H2, H3)
-    known.py      address key -> page number, for millions of pages, in arrays
-    traps.py      calendars, growing paths and other endless address spaces (spec K3)
-    scope.py      what the user asked for: sites, depth, include and exclude patterns (spec K1)
+    urls              the canonical form of a URL (spec K4), its origin, directory and key
+    links             links, feeds and robots directives of a parsed page
+    sitemaps          sitemaps and feeds, with their hints about change (spec H2, H3)
+    dates             dates in sitemaps, feeds and HTTP headers
+    known_urls        URL key to page number, for millions of pages, in arrays
+    redirect_habits   trailing slashes and index files, learned from a server's redirects (spec K4)
+    traps             calendars, growing paths and other endless URL spaces (spec K3)
+    scope             what the user asked for: sites, depth, include and exclude patterns (spec K1)
+    weight_files      files of page weights and click logs
 
-An address goes through them in that order: spelled, looked up, guarded, and only then made a page. Nothing
-here opens a connection or reads a clock.
+A URL is canonicalised, looked up, checked against scopes and traps, and only then becomes a page. Nothing here opens
+a connection or reads a clock.
 """

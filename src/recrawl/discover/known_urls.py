@@ -1,24 +1,22 @@
-"""Which addresses are known: from an address's key to its page number, for millions of pages.
+"""Page numbers of known URLs by their keys, for millions of pages.
 
-A Python dict would take 150 bytes a page; two sorted arrays take 16. New pages go into a small dict that is
-merged into the arrays when it has grown to an eighth of them, so each page is moved a few times at most while
-the repository doubles. Keys are hashes (`recrawl.discover.urls.key`), and a batch of them is found by one
-binary search in C.
+A Python dict would take 150 bytes per page; two sorted arrays take 16. New pages go into a small dict, which is merged
+into the arrays when it reaches an eighth of their size, so each page moves only a few times while the repository
+doubles. Keys are hashes (`recrawl.discover.urls.key`); one binary search in C finds a batch of them.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-_SMALLEST = 4096  # below this a merge costs more than it saves
+from recrawl.columns import Ints
+
+_MIN_MERGE = 4096  # a smaller merge costs more than it saves
 _SHARE = 8
-
-Ints = NDArray[np.int64]
 
 
 class KnownUrls:
-    """Address key -> page number. Of two entries with one key the later counts, as in a dict.
+    """URL key to page number. The later of two entries with the same key counts, as in a dict.
 
     >>> known = KnownUrls(np.array([30, -10]), np.array([0, 1]))
     >>> known.add(20, 2)
@@ -41,14 +39,14 @@ class KnownUrls:
             self._keys, self._pages = self._keys[last], self._pages[last]
 
     def find(self, keys: Ints) -> Ints:
-        """The page of each key, -1 where there is none."""
+        """The page of each key, -1 for unknown keys."""
         pages = np.full(len(keys), -1, dtype=np.int64)
         if len(self._keys):
-            order = keys.argsort()  # sorted questions walk the arrays once, which halves the cache misses
-            wanted = keys[order]
-            at = self._keys.searchsorted(wanted)
+            order = keys.argsort()  # sorted queries walk the arrays once, which halves the cache misses
+            queries = keys[order]
+            at = self._keys.searchsorted(queries)
             np.minimum(at, len(self._keys) - 1, out=at)
-            pages[order] = np.where(self._keys[at] == wanted, self._pages[at], -1)
+            pages[order] = np.where(self._keys[at] == queries, self._pages[at], -1)
         if self._recent:
             missing = np.flatnonzero(pages < 0)
             if len(missing):
@@ -57,7 +55,7 @@ class KnownUrls:
         return pages
 
     def get(self, key: int) -> int:
-        """The page of one key, -1 when there is none."""
+        """The page of one key, -1 if it is unknown."""
         page = self._recent.get(key)
         if page is not None:
             return page
@@ -65,13 +63,13 @@ class KnownUrls:
         return -1 if at < 0 else int(self._pages[at])
 
     def add(self, key: int, page: int) -> None:
-        """Say that this key is this page from now on."""
+        """Set the page of a key."""
         at = self._at(key)
         if at >= 0:
             self._pages[at] = page
             return
         self._recent[key] = page
-        if len(self._recent) > max(_SMALLEST, len(self._keys) // _SHARE):
+        if len(self._recent) > max(_MIN_MERGE, len(self._keys) // _SHARE):
             self._merge()
 
     def _at(self, key: int) -> int:

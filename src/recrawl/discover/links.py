@@ -1,11 +1,11 @@
-"""What a parsed page points to: links, feeds, its own canonical address, and what it asks of robots.
+"""The links of a parsed page: links, feeds, its canonical URL and its robots directives.
 
-A page has some sixty links, and most of them are the menu that was on the page before. So a link is resolved
-once per origin (or per directory, when it is relative) and looked up after that; the cache is emptied when it
-is full, which costs one slow page.
+A page has about sixty links, most of them in a menu that was on the page before. So a link is resolved once per origin
+(or per directory, if it is relative) and then taken from a cache, which is emptied when it is full.
 
-`rel=canonical` is reported, not obeyed: pages lie about it. Robots words (`nofollow`, `noindex`) are reported
-too; what to do about them is for the caller to say.
+`rel=canonical` is reported but not obeyed, since it is often wrong. Robots directives (`nofollow`, `noindex`) are
+reported too; the caller decides about them. So is the meta-updates tag (spec H1; Q §1.3.1), by which a page says how
+often it changes: `<meta name="change-frequency-based" content="PERIODIC=7">`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from typing import cast
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from recrawl.discover import meta_updates
 from recrawl.discover.urls import DEFAULT_RULES, Base, UrlRules, join, prepare
 
-# What ends like this is surely no page: pictures, sound, film, fonts, style, code, archives, documents.
+# Never pages: images, audio, video, fonts, style sheets, code, archives, documents.
 _SUFFIXES = """
     png jpg jpeg jpe gif svg svgz webp avif bmp ico tif tiff psd eps heic apng
     mp3 m4a ogg oga opus wav flac aac mid mp4 m4v webm ogv avi mov mkv wmv flv mpg mpeg m3u8
@@ -34,8 +33,8 @@ SKIP_SUFFIXES = frozenset(_SUFFIXES.split())
 MAX_LINKS = 5000
 _MAX_FEEDS = 50
 _CACHE_ENTRIES = 50_000
-_CACHED_LENGTH = 300  # longer links are rare and would let one page fill the memory
-_MAX_ELEMENTS = 2 * MAX_LINKS  # a page of a million links is read no further
+_CACHED_LENGTH = 300  # longer links are rare, and one page could fill the memory with them
+_MAX_ELEMENTS = 2 * MAX_LINKS  # links beyond that are not read
 _BODY_HEAD = 16
 
 _NO_PAGE = ("javascript:", "mailto:", "tel:", "data:", "#")
@@ -44,27 +43,34 @@ _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/
 _REFRESH = re.compile(r"[\d.]*[;,\s]\s*(?:url\s*=\s*)?+(?:\"([^\"]*)|'([^']*)|([^\"'].*))", re.IGNORECASE | re.DOTALL)
 _ROBOTS = frozenset({"robots", "recrawl"})
 
+META_UPDATES = "change-frequency-based"
+_STATIC_DAYS = 90.0
+_MAX_DAYS = 3650.0
+_UPDATES = re.compile(
+    r"(static)|(?:periodic|variable)\s*[=:]\s*[\"']?\s*(\d{1,6}(?:\.\d{1,6})?)\s*(?:days?)?", re.IGNORECASE
+)
+
 _Seen = dict[str | None, str]
-"""What a link, as written, was resolved to; None, an absent attribute, is never in it."""
+"""From a link as written to its resolved URL; never contains None, the value of an absent attribute."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
-    """What one page points to: canonical addresses, each once, in document order, never the page itself."""
+    """The links of one page: canonical URLs, each once, in document order, without the page itself."""
 
     urls: list[str]
     feeds: list[str]
     canonical: str | None
-    """What the page says its address is."""
+    """The URL that the page claims as its own."""
     follow: bool
     index: bool
     updates: float = 0.0
-    """Every how many days it says that it changes, 0 where it does not say."""
+    """The interval of change, in days, that the page claims; 0 if it claims none."""
 
 
 @dataclass(slots=True)
 class _Head:
-    """What `meta`, `link` and `base` elements said, not yet joined to anything."""
+    """The contents of `meta`, `link` and `base` elements, not resolved yet."""
 
     base: str | None = None
     canonical: str = ""
@@ -76,7 +82,7 @@ class _Head:
 
 
 class LinkReader:
-    """Reads the links of pages; keep one for many pages, since it remembers menus.
+    """Reads the links of pages; use one for many pages, since it caches resolved links.
 
     >>> page = LexborHTMLParser("<a href='b#x'>b</a> <a href='/c.png'>c</a> <a href='mailto:d'>d</a>")
     >>> LinkReader().read(page, "https://a.example/x/").urls
@@ -90,7 +96,7 @@ class LinkReader:
         self._room = _CACHE_ENTRIES
 
     def read(self, tree: LexborHTMLParser, url: str) -> PageLinks:
-        """The links of the page at `url`. An address that cannot be crawled has none."""
+        """The links of the page at `url`; none if that URL cannot be crawled."""
         head = _read_head(tree)
         page = prepare(url, self._rules)
         if page is None:
@@ -101,17 +107,17 @@ class LinkReader:
         targets = [self._resolve(target, base) for target in head.targets]
         targets += self._body(tree, base, page)
         found = dict.fromkeys(targets)
-        for nothing in ("", page.href):
-            found.pop(nothing, None)
+        for ignored in ("", page.href):
+            found.pop(ignored, None)
         feeds = filter(None, (join(href, base, self._rules) for href in head.feeds))
-        said = join(head.canonical, base, self._rules) if head.canonical else None
+        claimed = join(head.canonical, base, self._rules) if head.canonical else None
         unique = list(dict.fromkeys(feeds))
-        return PageLinks(list(found)[:MAX_LINKS], unique, said, head.follow, head.index, head.updates)
+        return PageLinks(list(found)[:MAX_LINKS], unique, claimed, head.follow, head.index, head.updates)
 
     def _body(self, tree: LexborHTMLParser, base: Base, page: Base) -> list[str]:
-        """What `a`, `area` and frames point to, empty strings for what is no page.
+        """The targets of `a`, `area` and frame elements; an empty string for a target that is not a page.
 
-        The hot path: most pages are answered by the cache alone, without a line of Python for each link.
+        The hot path: for most pages the cache answers alone, without Python code for each link.
         """
         if self._room < 0:
             self._cache.clear()
@@ -151,13 +157,13 @@ class LinkReader:
         return target
 
     def _frame(self, node: LexborNode, base: Base, page: Base) -> str:
-        """A frame of the same origin is part of the site; others are advertisements and players."""
+        """The target of a frame of the same origin; other frames are advertisements and players."""
         src = node.attributes.get("src") if node.tag in {"frame", "iframe"} else None
         target = self._resolve(src, base) if src else ""
         return target if target.startswith(page.origin + "/") else ""
 
     def _resolve(self, href: str, base: Base) -> str:
-        """The canonical address, or an empty string for what is no page."""
+        """The canonical URL; an empty string if the target is not a page."""
         if href[:11].lower().startswith(_NO_PAGE):
             return ""
         target = join(href, base, self._rules)
@@ -166,14 +172,14 @@ class LinkReader:
     def _skips(self, url: str) -> bool:
         path = url.partition("?")[0]
         name = path[path.rfind("/") + 1 :]
-        # Wikis have pages about files: /wiki/File:Crawler.png is one.
+        # Wikis have pages about files, such as /wiki/File:Crawler.png.
         return "." in name and ":" not in name and name[name.rfind(".") + 1 :].lower() in self._skip
 
 
 def _link_nodes(tree: LexborHTMLParser) -> list[LexborNode]:
     """The elements that may hold a link, in document order.
 
-    Three walks by tag take half the time of one by selector, which is for the few pages that mix them.
+    Three walks by tag take half the time of one by selector; the selector is for pages that mix these elements.
     """
     nodes = tree.tags("a")
     if tree.tags("iframe") or tree.tags("area") or tree.body is None:  # a frameset stands in place of a body
@@ -182,7 +188,7 @@ def _link_nodes(tree: LexborHTMLParser) -> list[LexborNode]:
 
 
 def _read_head(tree: LexborHTMLParser) -> _Head:
-    """What the head's elements say; also the body's first: a stray element ends a head early."""
+    """Read the elements of the head and the first ones of the body: a stray element ends the head early."""
     head = _Head()
     nodes: list[LexborNode] = []
     if tree.head is not None:
@@ -209,8 +215,8 @@ def _read_meta(attributes: dict[str, str | None], head: _Head) -> None:
         words = set(content.lower().replace(",", " ").split())
         head.follow = head.follow and not words & {"nofollow", "none"}
         head.index = head.index and not words & {"noindex", "none"}
-    elif name == meta_updates.NAME:
-        head.updates = head.updates or meta_updates.days(content)
+    elif name == META_UPDATES:
+        head.updates = head.updates or updates_days(content)
     elif (attributes.get("http-equiv") or "").strip().lower() == "refresh":
         match = _REFRESH.match(content.strip())
         if match:
@@ -230,3 +236,15 @@ def _read_link(attributes: dict[str, str | None], head: _Head) -> None:
         head.canonical = head.canonical or href
     elif "next" in rels or "prev" in rels:
         head.targets.append(href)
+
+
+def updates_days(content: str) -> float:
+    """The interval of change, in days, in the content of a meta-updates tag; 0 if it is invalid.
+
+    >>> [updates_days(text) for text in ("PERIODIC=7", " static ", "Variable = 0.5 days", "sometimes", "PERIODIC=0")]
+    [7.0, 90.0, 0.5, 0.0, 0.0]
+    """
+    found = _UPDATES.fullmatch(content[:100].strip().strip("\"'"))
+    if found is None:
+        return 0.0
+    return _STATIC_DAYS if found[1] else min(float(found[2]), _MAX_DAYS)

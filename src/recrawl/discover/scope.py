@@ -1,13 +1,13 @@
-"""What the user asked for: a site, so deep, so many pages, these paths and not those (spec K1).
+"""The user's scopes: which sites, to what depth, how many pages, which paths (spec K1).
 
-A site is a host and port. http and https of one host are the same site; `www.` is another host until a
-redirect says otherwise, and following redirects is not done here. Patterns are of three kinds:
+A site is a host and port. http and https of one host are the same site; `www.` is another host unless a redirect of the
+seed says otherwise (`Scopes.adopt`). There are three kinds of patterns:
 
     /docs/*                     a glob on the path, with or without its query
-    https://a.example/docs/*    a glob on the whole address
-    re:/[0-9]+$                 a regular expression, searched for in the whole address
+    https://a.example/docs/*    a glob on the whole URL
+    re:/[0-9]+$                 a regular expression, searched for in the whole URL
 
-`*` crosses slashes. The seed's own page is always admitted: without it there is nothing to start from.
+`*` matches slashes too. The seed's own page is always accepted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 
 def site(url: str) -> str:
-    """Host and port of a canonical address.
+    """Host and port of a canonical URL.
 
     >>> site("http://a.example:8080/x") == site("https://a.example:8080/")
     True
@@ -36,7 +36,7 @@ def site(url: str) -> str:
 
 
 class Patterns:
-    """Compiled patterns, those on the whole address apart from those on its path."""
+    """Compiled patterns: those on the whole URL, and those on its path."""
 
     __slots__ = ("_path", "_whole")
 
@@ -53,7 +53,7 @@ class Patterns:
         self._path = re.compile("|".join(globs)) if globs else None
 
     def match(self, url: str) -> bool:
-        """Whether any of them does."""
+        """Whether any pattern matches."""
         if self._path is not None:
             target = url[url.find("/", 8) :]
             if self._path.match(target) or self._path.match(target.partition("?")[0]):
@@ -65,22 +65,22 @@ def _regular(pattern: str) -> Pattern:
     try:
         return compiled(pattern[3:])
     except UsageError as error:
-        raise UsageError(f"the pattern '{pattern}' is not a regular expression: {error}") from error
+        raise UsageError(f"invalid regular expression '{pattern}': {error}") from error
 
 
 def _glob(pattern: str) -> str:
     if "://" not in pattern and not pattern.startswith(("/", "*", "?", "[")):
         raise UsageError(
-            f"the pattern '{pattern}' can never match: start it with '/' for a path, '*' for anything, "
-            "'https://' for a whole address or 're:' for a regular expression"
+            f"the pattern '{pattern}' can never match; start it with '/' for a path, '*' for anything, "
+            "'https://' for a whole URL or 're:' for a regular expression"
         )
-    # Addresses are written in ASCII, so /straße/* has to become what it is there.
+    # Canonical URLs are ASCII: /straße/* has to be percent-encoded.
     return rf"\A{fnmatch.translate(quote(pattern, safe=_ASCII))}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One site and what is wanted of it. `limit` is the most pages; whoever adds the pages keeps to it.
+    """One seed and the part of its site to crawl. `limit`, the maximum number of pages, is enforced by the crawler.
 
     >>> docs = Scope("https://a.example/docs/", depth=3, exclude=("*/print/*",))
     >>> docs.refuses("https://a.example/docs/print/x", 1)
@@ -103,17 +103,17 @@ class Scope:
     def __post_init__(self) -> None:
         start = canonical(self.seed)
         if start is None:
-            raise UsageError(f"'{self.seed}' is not an address: give one such as https://example.com/")
+            raise UsageError(f"'{self.seed}' is not a valid URL; use https://host/path")
         for name, number in (("depth", self.depth), ("limit", self.limit)):
             if number is not None and number < 0:
-                raise UsageError(f"the {name} of {self.seed} is {number}: it cannot be less than 0")
+                raise UsageError(f"invalid {name} {number} of {self.seed}; use 0 or more")
         object.__setattr__(self, "site", site(start))
         object.__setattr__(self, "_start", start.partition("//")[2])
         object.__setattr__(self, "_include", Patterns(self.include))
         object.__setattr__(self, "_exclude", Patterns(self.exclude))
 
     def refuses(self, url: str, depth: int) -> str | None:
-        """Why a canonical address, so many links from the seed, is not wanted; None when it is."""
+        """Why a canonical URL at this link depth is out of scope; None if it is in scope."""
         start = url.find("//") + 2
         if url[start : url.find("/", start)] != self.site:
             return "other-site"
@@ -129,10 +129,10 @@ class Scope:
 
 
 class Scopes:
-    """Many scopes; an address is wanted when any of them wants it.
+    """All scopes; a URL is in scope if it is in any of them.
 
-    A seed that redirects for good to another host takes its scope along: `adopt` makes the new host another name of
-    the old one. `aliases` (new site to old) is what has to be kept of that.
+    When a seed redirects permanently to another host, its scope moves along: `adopt` makes the new host an alias of the
+    old one. `aliases` (new site to old) has to be stored.
 
     >>> scopes = Scopes([Scope("https://a.example/", exclude=("/x/*",))])
     >>> scopes.adopt("https://a.example/", "https://www.a.example")
@@ -147,33 +147,33 @@ class Scopes:
         self.aliases: dict[str, str] = {}
 
     def describe(self) -> list[list[object]]:
-        """What the scopes say, as plain values; equal scopes give equal ones."""
+        """The scopes as plain values; equal scopes give equal values."""
         scopes = [scope for group in self._by_site.values() for scope in group]
         return sorted(([s.seed, s.depth, sorted(s.include), sorted(s.exclude)] for s in scopes), key=str)
 
     def of(self, url: str) -> list[Scope]:
-        """The scopes of an address's site; none when nobody asked for it."""
+        """The scopes of the URL's site."""
         name = site(url)
         return self._by_site.get(self.aliases.get(name, name), [])
 
     def knows(self, origin: str) -> bool:
-        """Whether anybody asked for anything there."""
+        """Whether the site has a scope."""
         return bool(self.of(origin + "/"))
 
     def wants_sitemaps(self, origin: str) -> bool:
-        """Whether more than single pages are wanted there."""
+        """Whether a scope of the site covers more than its seed."""
         return any(scope.depth is None or scope.depth > 0 for scope in self.of(origin + "/"))
 
     def is_seed(self, url: str) -> bool:
-        """Whether a scope begins with this page."""
+        """Whether this is the URL of a seed."""
         return any(scope.seed == url for scope in self.of(url))
 
     def adopt(self, seed: str, origin: str) -> None:
-        """Take another host for the one of this seed."""
+        """Make the host of `origin` an alias of the seed's host."""
         self.aliases[site(origin + "/")] = site(seed)
 
     def refuses(self, url: str, depth: int) -> str | None:
-        """None when a scope wants the address, else what the last one asked had against it."""
+        """None if a scope accepts the URL, else the reason of the last scope that refused it."""
         name = site(url)
         if name in self.aliases:
             url = url.replace(f"//{name}/", f"//{self.aliases[name]}/", 1)

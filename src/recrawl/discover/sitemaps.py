@@ -1,13 +1,12 @@
-"""Sitemaps: the addresses that a site lists itself, and what it says of their changes (spec H2).
+"""Sitemaps and feeds: the URLs that a site lists, and its hints about their changes (spec H2, H3).
 
-`parse` takes whatever the server sent: XML (with wrong namespaces or none, junk in front, cut off, broken),
-gzip, plain text with one address a line, RSS and Atom used as sitemaps. It never raises; `problem` says what
-was wrong, and `entries` is what could be read all the same.
+`parse` accepts whatever the server sent: XML (with wrong namespaces or none, leading junk, truncated, broken), gzip,
+plain text with one URL per line, RSS and Atom. It never raises; `problem` names what was wrong, and `entries` holds
+what could be read.
 
-The bytes are hostile until shown otherwise. So: gzip is inflated under a limit and only once; what stands
-before the root element is dropped, and every `&` that is not one of XML's own references is escaped, so that
-no DTD and no entity ever reaches the XML parser; elements are counted as they stream by, and no tree is
-built.
+The input is untrusted. gzip is inflated once, under a size limit; everything before the root element is dropped, and
+every `&` that is not one of XML's own references is escaped, so that no DTD and no entity reaches the XML parser;
+elements are counted as they stream by, and no tree is built.
 """
 
 from __future__ import annotations
@@ -16,9 +15,6 @@ import codecs
 import re
 import zlib
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
-from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 from urllib.parse import urljoin
@@ -26,48 +22,46 @@ from urllib.parse import urljoin
 import webencodings
 from lxml import etree
 
+from recrawl.columns import DAY, HOUR, WEEK
+from recrawl.discover.dates import parse_date
+
 _CHUNK = 1 << 16
 _MAX_MEMBERS = 1024  # gzip members: some writers start one every 64 KiB, but a million empty ones are an attack
-_MAX_ELEMENTS = 64  # a wanted entry; with more the document is mostly something else
-_MAX_TEXT = 8192  # no address is longer
-_MAX_AMPERSANDS = 1_000_000  # looked at; an entity beyond is dropped by the parser, as there is no DTD
+_MAX_ELEMENTS = 64  # per entry; a document with more is mostly something else
+_MAX_TEXT = 8192  # longer than any URL
+_MAX_AMPERSANDS = 1_000_000  # checked; the parser drops entities beyond that, as there is no DTD
 
-_DAY = 86400.0
 PERIODS = {
-    "always": 3600.0,
-    "hourly": 3600.0,
-    "daily": _DAY,
-    "weekly": 7 * _DAY,
-    "monthly": 30 * _DAY,
-    "yearly": 365 * _DAY,
-    "never": 3650 * _DAY,
+    "always": HOUR,
+    "hourly": HOUR,
+    "daily": DAY,
+    "weekly": WEEK,
+    "monthly": 30 * DAY,
+    "yearly": 365 * DAY,
+    "never": 3650 * DAY,
 }
-"""What the words of `changefreq` promise, in seconds."""
+"""The intervals that the values of `changefreq` stand for, in seconds."""
 _ROOT = re.compile(rb"(?i)<(?:[\w.-]{1,32}:)?(urlset|sitemapindex|rss|feed|rdf|html|!doctype\s+html)\b")
 _DECLARED = re.compile(rb"""(?i)<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})["']""")
-# CDATA is taken whole (to the end if it is never closed), so that an ampersand inside it stays as it is.
+# CDATA is matched as a whole (to the end if it is not closed), so that ampersands inside it stay.
 _AMPERSANDS = re.compile(
     rb"(?s)(<!\[CDATA\[.*?(?:\]\]>|\Z))|&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});)"
 )
 _CONTROLS = bytes(b for b in range(32) if b not in b"\t\n\r")
-# Looks at each line once, however long, and never holds all of them.
+# Linear in the length of a line, and holds one line at a time.
 _LINE = re.compile(rb"(?i)(?<![^\r\n])[ \t]*+(https?://[^\s/]\S{0,8192}+)[ \t]*+(?![^\r\n])")
-_WEB = re.compile(r"(?i)https?://[^\s/]")
-_W3C = re.compile(
-    r"(?ia)(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:[T\s]\s*(\d\d?):(\d\d)(?::(\d\d)(?:[.,]\d{1,12})?)?"
-    r"\s*(?:Z|UTC|GMT|([+-])(\d\d):?(\d\d)?)?)?)?)?"
-)
+_HTTP_URL = re.compile(r"(?i)https?://[^\s/]")
 
 _SITEMAP = {"url": "url", "sitemap": "sitemap"}
-# By root: the elements that hold an entry. RSS has `url` elements too, which hold pictures.
+# By root: the elements that contain an entry. The `url` elements of RSS contain images.
 _HOLDERS = {b"rss": {"item": "url"}, b"rdf": {"item": "url"}, b"feed": {"entry": "url"}}
-_PLACES = ("loc", "link", "guid")
+_URL_FIELDS = ("loc", "link", "guid")
 _DATES = ("lastmod", "updated", "pubDate", "date", "published")
-_FIELDS = frozenset((*_PLACES, *_DATES, "changefreq", "priority"))
+_FIELDS = frozenset((*_URL_FIELDS, *_DATES, "changefreq", "priority"))
 
 
 class Entry(NamedTuple):
-    """One address and what the site says of it."""
+    """One URL with the site's hints about it."""
 
     url: str
     lastmod: float | None  # seconds since 1970, UTC
@@ -77,17 +71,17 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """What one file holds: pages, or further sitemaps. `problem` is empty when nothing was wrong."""
+    """The contents of one file: pages, or further sitemaps. `problem` is empty if there was none."""
 
     kind: Literal["index", "urls"]
     entries: tuple[Entry, ...]
     problem: str
     bad_dates: int = 0
-    """Entries whose date could not be read."""
+    """Number of entries with an invalid date."""
 
 
 def parse(body: bytes, url: str, *, max_bytes: int = 52_428_800, max_entries: int = 50_000) -> Sitemap:
-    """Read a sitemap in any of its forms. Never raises.
+    """Parse a sitemap in any of its formats. Never raises.
 
     >>> parse(b"<urlset><url><loc>/a</loc></url></urlset>", "http://x.example/s.xml").entries
     (Entry(url='http://x.example/a', lastmod=None, changefreq='', priority=None),)
@@ -106,7 +100,7 @@ def parse(body: bytes, url: str, *, max_bytes: int = 52_428_800, max_entries: in
     xml = _AMPERSANDS.sub(lambda m: m[1] or b"&amp;", body[root.start() :], count=_MAX_AMPERSANDS)
     problem = reader.read(xml) or problem
     urls, indexes = reader.found["url"], reader.found["sitemap"]
-    # The root decides, unless all that was found is of the other sort.
+    # The root decides, unless all entries are of the other kind.
     index = bool(indexes) if bool(indexes) != bool(urls) else name == b"sitemapindex"
     entries = tuple(indexes if index else urls)
     return Sitemap(
@@ -115,7 +109,7 @@ def parse(body: bytes, url: str, *, max_bytes: int = 52_428_800, max_entries: in
 
 
 def _unpack(body: bytes, max_bytes: int) -> tuple[bytes, str]:
-    """The body without gzip, at most `max_bytes` of it, and what was wrong."""
+    """The uncompressed body, at most `max_bytes` of it, and the problem, if any."""
     if body[:2] != b"\x1f\x8b":
         return body[:max_bytes], "" if len(body) <= max_bytes else f"cut at {max_bytes} bytes"
     plain, problem = _inflate(body, max_bytes)
@@ -132,7 +126,7 @@ def _inflate(body: bytes, max_bytes: int) -> tuple[bytes, str]:
             try:
                 out += stream.decompress(data, max_bytes - len(out) + 1)
             except zlib.error:
-                # Padding or junk behind a complete member is common and harms nothing.
+                # Padding or junk after a complete member is common and harmless.
                 return bytes(out), "" if members else "broken gzip"
             if len(out) > max_bytes:
                 return bytes(out[:max_bytes]), f"cut at {max_bytes} bytes"
@@ -156,7 +150,7 @@ def _as_utf8(body: bytes) -> bytes:
         try:
             body.decode()
         except UnicodeDecodeError:
-            # Only now the declaration counts: documents that are UTF-8 often declare something else.
+            # The declaration counts only now: UTF-8 documents often declare another encoding.
             declared = _DECLARED.search(body, 0, 1024)
             label = webencodings.lookup(declared[1].decode("ascii", "replace")) if declared else None
             decode = label.codec_info.decode if label else codecs.utf_8_decode
@@ -165,7 +159,7 @@ def _as_utf8(body: bytes) -> bytes:
 
 
 def _parse_text(body: bytes, max_entries: int, problem: str) -> Sitemap:
-    """One address a line; a line that is no address is passed over."""
+    """One URL per line; other lines are ignored."""
     found = islice(_LINE.finditer(body), max_entries + 1)
     entries = [Entry(line[1].decode("utf-8", "replace"), None, "", None) for line in found]
     if len(entries) > max_entries:
@@ -176,7 +170,7 @@ def _parse_text(body: bytes, max_entries: int, problem: str) -> Sitemap:
 
 
 class _Reader:
-    """Takes the XML parser's events and keeps the entries; those of `url` and of `sitemap` apart."""
+    """Collects entries from the events of the XML parser, by kind: `url` or `sitemap`."""
 
     def __init__(self, url: str, max_entries: int, holders: dict[str, str]) -> None:
         self.found: dict[str, list[Entry]] = {"url": [], "sitemap": []}
@@ -189,7 +183,7 @@ class _Reader:
         self._fields: dict[str, str] = {}
 
     def read(self, xml: bytes) -> str:
-        """Feed the document; gives what was wrong with it."""
+        """Parse the document; returns the problem, if any."""
         safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
         parser = etree.XMLParser(target=self, encoding="utf-8", recover=True, **safe)
         try:
@@ -210,12 +204,12 @@ class _Reader:
         return "broken XML" if parser.feed_error_log.filter_from_fatals() else ""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """An element opens."""
+        """Called for a start tag."""
         self._elements += 1
         self._depth += 1
         name = tag.rpartition("}")[2]
         if name in self._holders:
-            # If this is inside an entry, then that one's end tag was missing.
+            # Inside an entry: the end tag of that entry is missing.
             self._finish()
             self._entry, self._entry_depth = self._holders[name], self._depth
         elif self._entry and self._depth == self._entry_depth + 1 and name in _FIELDS:
@@ -227,13 +221,13 @@ class _Reader:
                 self._field = ""
 
     def data(self, text: str) -> None:
-        """Text inside the current element."""
+        """Called for text in the current element."""
         if self._field and self._length <= _MAX_TEXT:
             self._text.append(text)
             self._length += len(text)
 
     def end(self, _tag: str) -> None:
-        """An element closes. Its name is not needed: in broken XML it would mislead."""
+        """Called for an end tag, whose name is ignored: it can be wrong in broken XML."""
         if self._field:
             if 0 < self._length <= _MAX_TEXT:
                 self._fields.setdefault(self._field, "".join(self._text))
@@ -243,38 +237,38 @@ class _Reader:
         self._depth -= 1
 
     def close(self) -> None:
-        """The parser wants this method; `read` does the rest."""
+        """Required by the parser; `read` does the rest."""
 
     def _finish(self) -> None:
-        """Keep the current entry, if there is one with an address."""
+        """Keep the current entry if it has a valid URL."""
         kind, fields = self._entry, self._fields
         self._entry = self._field = ""
         if not kind or not fields:
             return
         self._fields = {}
-        place = next((fields[name] for name in _PLACES if name in fields), "")
-        address = _address("".join(place.split()), self._base)
-        if not address:
+        text = next((fields[name] for name in _URL_FIELDS if name in fields), "")
+        url = _absolute("".join(text.split()), self._base)
+        if not url:
             return
         self._entries += 1
         if self._entries <= self._max_entries:
-            said = next((fields[name] for name in _DATES if name in fields), "")
-            date = when(said)
-            self.bad_dates += date is None and bool(said.strip())
+            text = next((fields[name] for name in _DATES if name in fields), "")
+            date = parse_date(text)
+            self.bad_dates += date is None and bool(text.strip())
             word = fields.get("changefreq", "").strip().lower()
             frequency = word if word in PERIODS else ""
-            self.found[kind].append(Entry(address, date, frequency, _priority(fields.get("priority", ""))))
+            self.found[kind].append(Entry(url, date, frequency, _priority(fields.get("priority", ""))))
 
 
-def _address(text: str, base: str) -> str:
-    """The absolute address, or nothing if it is not one that can be visited."""
-    if not text or _WEB.match(text):
+def _absolute(text: str, base: str) -> str:
+    """The absolute URL; empty if it is not http or https."""
+    if not text or _HTTP_URL.match(text):
         return text
     try:
         joined = urljoin(base, text)
     except ValueError:
         return ""
-    return joined if _WEB.match(joined) else ""
+    return joined if _HTTP_URL.match(joined) else ""
 
 
 def _priority(text: str) -> float | None:
@@ -283,34 +277,3 @@ def _priority(text: str) -> float | None:
     except ValueError:
         return None
     return value if 0.0 <= value <= 1.0 else None
-
-
-def when(text: str) -> float | None:
-    """A W3C date of any precision, or an RFC 822 one, as seconds since 1970 UTC; no time zone means UTC.
-
-    >>> when("1970-01-01T01:00+01:00"), when("1971"), when("Thu, 01 Jan 1970 00:01:00 GMT"), when("yesterday")
-    (0.0, 31536000.0, 60.0, None)
-    """
-    text = text.strip()
-    return _seconds(text) if 4 <= len(text) <= 64 else None
-
-
-@lru_cache(maxsize=4096)
-def _seconds(text: str) -> float | None:
-    found = _W3C.fullmatch(text)
-    try:
-        if found:
-            year, month, day = int(found[1]), int(found[2] or 1), int(found[3] or 1)
-            # Second 60 is a leap second.
-            hour, minute, second = int(found[4] or 0), int(found[5] or 0), min(int(found[6] or 0), 59)
-            away = timedelta(hours=int(found[8] or 0), minutes=int(found[9] or 0))
-            if away > timedelta(hours=14):  # no place on earth is so far from Greenwich
-                return None
-            zone = timezone(-away if found[7] == "-" else away)
-            parsed = datetime(year, month, day, hour, minute, second, tzinfo=zone)
-        else:
-            parsed = parsedate_to_datetime(text)
-        seconds = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return seconds if 0.0 <= seconds < 4_102_444_800.0 else None  # up to the year 2100

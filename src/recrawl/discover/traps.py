@@ -1,15 +1,13 @@
-"""Address spaces without end, and how to keep out of them (spec K3).
+"""Endless URL spaces, and how the crawler avoids them (spec K3).
 
-Some servers make a new address for every link one follows: a calendar with a "next month" for ever, a
-relative link that makes the path longer each time, a session id in the path, a shop's filters in every
-combination. Two kinds of check stop that. One looks at an address alone: segments that repeat, too many of
-them, years that no page is about. The other counts: children of a directory, queries of a path, dates under a
-prefix, addresses that differ by a random token only. Past its limit a place gets no new pages; the pages that
-are known stay.
+Some servers create a new URL for every link that a crawler follows: a calendar with an endless "next month", a relative
+link that lengthens the path each time, a session id in the path, every combination of a shop's filters. Two kinds of
+check stop that. One examines the URL alone: repeated segments, too many segments, implausible years. The other counts:
+children of a directory, queries of a path, dates under a prefix, URLs that differ only in a random token. Beyond its
+limit a place gets no new pages; known pages stay.
 
-Counting takes the same memory for ten pages and for a hundred million: a count-min sketch, two rows of
-counters addressed by a hash of the place. It never counts too little, and too much only by what else fell on
-both cells.
+The counts are kept in a count-min sketch of constant size: two rows of counters, indexed by a hash of the place. It
+never undercounts, and overcounts only by collisions in both rows.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from datetime import UTC, datetime
 _BITS = 20
 _MASK = (1 << _BITS) - 1
 
-_YEAR = re.compile(r"/\d{4}(?!\d)")  # most paths have none, and are spared the rest
+_YEAR = re.compile(r"/\d{4}(?!\d)")  # a cheap test that most paths fail
 # /2031/05/12 and /2031-05-12, where a path segment starts.
 _DATE = re.compile(r"/(\d{4})([-/])(?:0[1-9]|1[0-2])\2(?:0[1-9]|[12]\d|3[01])(?=[/?.-]|$)")
 # A year or a month alone is a date only where the path says so: /calendar/2031, /month/2031-5.
@@ -37,35 +35,35 @@ _QUERY_DATE = re.compile(
     r"|[^=&]{0,60}=(\d{4})-\d\d(?:-\d\d)?(?=[&T]|$))",
     re.IGNORECASE,
 )
-# An address that is a date and nothing more: /archive/2024/05/, /day/2024-05-12.html.
+# A URL that is only a date: /archive/2024/05/, /day/2024-05-12.html.
 _ONLY_DATE = re.compile(r"/(?:19|20)\d\d(?:[-/]\d\d?){1,2}(?:/(?:index\.html?)?|\.html?)?$")
-# A segment that may be drawn by lot, with something behind it: long, or a UUID.
+# A segment that may be random, long or a UUID, and not the last one.
 _TOKEN = re.compile(r"/[0-9A-Za-z]{8}(?:[0-9A-Za-z]{12,}|(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(?=/.)")
 
 
 @dataclass(frozen=True, slots=True)
 class TrapLimits:
-    """Where a place stops looking like a site and starts looking like a trap."""
+    """Limits beyond which a place counts as a trap."""
 
     repeats: int = 3
-    """A path segment that occurs this often is a loop."""
+    """Occurrences of one path segment that count as a loop."""
     segments: int = 25
-    """The most segments of a path."""
+    """Maximum number of path segments."""
     first_year: int = 1990
     years_ahead: int = 1
-    """Dates before the first year, or more years ahead than this, are a calendar's."""
+    """Dates before `first_year`, or more years ahead than this, belong to a calendar."""
     dates: int = 4000
-    """The most addresses under one prefix that are a date and nothing more."""
+    """Maximum number of URLs under one prefix that are only a date."""
     tokens: int = 100
-    """The most addresses that differ by a random path segment only."""
+    """Maximum number of URLs that differ only in a random path segment."""
     children: int = 50_000
-    """The most addresses in one directory."""
+    """Maximum number of URLs in one directory."""
     queries: int = 5000
-    """The most queries of one path."""
+    """Maximum number of queries of one path."""
 
 
 class TrapGuard:
-    """Says whether a new address may become a page. Ask once for each; note those that were known before.
+    """Decides whether a new URL may become a page. Call `admits` once per new URL, `note` for known ones.
 
     >>> guard = TrapGuard(TrapLimits(queries=2), now=1_700_000_000)
     >>> [guard.admits(f"https://a.example/shop?sort={i}") for i in range(3)]
@@ -80,7 +78,7 @@ class TrapGuard:
         self._rows = array("I", bytes(4 << _BITS)), array("I", bytes(4 << _BITS))
 
     def admits(self, url: str) -> str | None:
-        """None when the canonical address is fine, and then it is counted; else a word for what is wrong."""
+        """None if the canonical URL is accepted, which counts it; otherwise the reason."""
         path, _, query = url.partition("?")
         places = _places(url)
         reason = (
@@ -94,9 +92,9 @@ class TrapGuard:
         return reason
 
     def note(self, url: str, times: int = 1) -> None:
-        """Count an address that is a page already, so that a restart goes on where it stopped.
+        """Count the URL of a known page, so that the counts go on after a restart.
 
-        Of very many pages a sample is enough, each counted as often as the sample is smaller than the whole.
+        For a sample of the pages, `times` is the inverse of its share.
         """
         for place in _places(url):
             self._add(place, times)
@@ -135,7 +133,7 @@ class TrapGuard:
         return min(self._rows[0][spot & _MASK], self._rows[1][(spot >> _BITS) & _MASK])
 
     def _add(self, place: str, times: int = 1) -> None:
-        """A cell grows only as far as the smaller one says: the larger one already counts something else as well."""
+        """Conservative update: raise only the cells below the new estimate, since larger ones contain collisions."""
         first, second = self._rows
         spot = hash(place)
         one, two = spot & _MASK, (spot >> _BITS) & _MASK
@@ -145,12 +143,12 @@ class TrapGuard:
 
 
 def _places(url: str) -> list[str]:
-    """Where an address is counted. The last character says what kind of place it is."""
+    """The places where a URL is counted. The last character is the kind of the place."""
     mark = url.find("?")
     if mark >= 0:
         places = [url[: mark + 1]]
     else:
-        slash = url.rfind("/", 0, len(url) - 1)  # a directory is its parent's child, not its own
+        slash = url.rfind("/", 0, len(url) - 1)  # a directory counts as a child of its parent
         places = [url[: slash + 1]] if slash > 7 else []
         if "/20" in url or "/19" in url:
             date = _ONLY_DATE.search(url)
@@ -164,15 +162,15 @@ def _places(url: str) -> list[str]:
 
 
 def _without_token(segment: re.Match[str]) -> str:
-    """Long words and long numbers are names of something; a token has letters and digits."""
+    """Only tokens are removed: they mix letters and digits, unlike long words and numbers."""
     text = segment[0]
     return text if text[1:].isalpha() or text[1:].isdigit() else "/"
 
 
-def _repeats(segments: list[str], most: int) -> bool:
-    """Whether a segment occurs too often, or a run of two or more follows itself. Numbers may: dates do."""
+def _repeats(segments: list[str], limit: int) -> bool:
+    """Whether a segment occurs `limit` times, or a run of two or more repeats itself. Numbers may, as in dates."""
     words = [segment for segment in segments if segment and not segment.isdigit()]
-    if any(words.count(word) >= most for word in set(words)):
+    if any(words.count(word) >= limit for word in set(words)):
         return True
     for size in range(2, len(segments) // 2 + 1):
         for i in range(len(segments) - 2 * size + 1):

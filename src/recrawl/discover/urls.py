@@ -1,12 +1,11 @@
-"""One canonical spelling for each address, so that a page has one row and not twenty (spec K4).
+"""The canonical form of a URL, so that a page has one row and not twenty (spec K4).
 
-The reading is WHATWG's, by `ada_url`: what a browser makes of a link is what we make of it. On top of that
-come rules that make equal pages equal: no fragment, no user name, percent-encoding in one spelling, no
-tracking or session parameters, parameters sorted by name. A trailing slash or an `index.html` is left alone,
-because only a redirect can tell that the two are one page.
+URLs are parsed as WHATWG specifies, by `ada_url`, as browsers do. Further rules make the URLs of equal pages equal: no
+fragment, no user name, one form of percent-encoding, no tracking or session parameters, parameters sorted by name. A
+trailing slash or an `index.html` stays, because only a redirect can show that the two are one page.
 
-This is called for every link of every page. Most links are plain paths, and a plain path needs no parser: one
-regular expression says so, and the rest is joining two strings.
+This runs for every link of every page. Most links are plain paths that need no parser: one regular expression
+recognises them, and two strings are joined.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 from ada_url import join_url, normalize_url
-from numpy.typing import NDArray
 
-# Parameters that say where the reader came from and never what the page is.
+from recrawl.columns import Ints
+
+# Parameters that identify where the reader came from, never the page.
 _TRACKING = """
     utm_* fbclid gclid gclsrc dclid gbraid wbraid msclkid yclid ysclid twclid ttclid li_fat_id igshid igsh
     mc_cid mc_eid mkt_tok vero_id vero_conv _openstat _ga _gl _hsenc _hsmi __hstc __hssc __hsfp hsctatracking
@@ -35,7 +35,7 @@ DEFAULT_TRACKING = tuple(_TRACKING.split())
 _SESSION = re.compile(
     r"j?sessionid|session_id|phpsessid|aspsessionid[a-z]*|sessid|oscsid|zenid|cfid|cftoken|jsessionidsso"
 )
-# These names are also used for things that are pages (a story's id), so the value has to look drawn by lot.
+# These names also identify pages (the id of a story), so the value must look random.
 _MAYBE_SESSION = frozenset({"sid", "s", "session", "sess"})
 _TOKEN = re.compile(r"(?=[^0-9]*[0-9])[0-9A-Za-z,-]{20,}")
 
@@ -47,13 +47,13 @@ _SPECIAL = re.compile(r"[?%#@;(]").search
 _PERCENT = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
-# An input this many times longer than the limit cannot be a page's address, whatever is cut from it.
 _SLACK = 8
+"""An input this many times longer than the limit is rejected unparsed: removing parameters could not make it fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class UrlRules:
-    """What to cut from an address, and how long it may be. `tracking` holds glob patterns of parameter names.
+    """What to remove from a URL, and its maximum length. `tracking` holds glob patterns of parameter names.
 
     >>> canonical("https://a.example/?id=1&from=mail", rules=UrlRules(tracking=("from",)))
     'https://a.example/?id=1'
@@ -73,13 +73,13 @@ class UrlRules:
         object.__setattr__(self, "_hash", hash((self.tracking, self.max_length)))
 
     def __hash__(self) -> int:
-        return self._hash  # rules are part of a cache's key for every link, and the tuple is long
+        return self._hash  # part of a cache key for every link, and the tuple is long
 
     def __reduce__(self) -> tuple[type[UrlRules], tuple[tuple[str, ...], int]]:
-        return UrlRules, (self.tracking, self.max_length)  # a hash means nothing in another process
+        return UrlRules, (self.tracking, self.max_length)  # hashes differ between processes
 
     def drops(self, name: str, value: str) -> bool:
-        """Whether a query parameter says nothing about the page."""
+        """Whether a query parameter is removed: it does not identify the page."""
         name = name.lower()
         if name in self._names or _SESSION.fullmatch(name) or self._globs.match(name):
             return True
@@ -90,7 +90,7 @@ DEFAULT_RULES = UrlRules()
 
 
 class Base(NamedTuple):
-    """A canonical address that links are joined to, cut up once for all of them."""
+    """A canonical base URL, split once for all links that are joined to it."""
 
     href: str
     origin: str
@@ -98,7 +98,7 @@ class Base(NamedTuple):
 
 
 def canonical(url: str, base: str = "", rules: UrlRules = DEFAULT_RULES) -> str | None:
-    """The one spelling of an address, or None when it is not one that can be crawled. Never raises.
+    """The canonical form of a URL, or None if it cannot be crawled. Never raises.
 
     >>> canonical("../b/./c?z=1&a=2&utm_source=x#top", "HTTP://Example.com:80/d/e/f")
     'http://example.com/d/b/c?a=2&z=1'
@@ -119,13 +119,13 @@ def canonical(url: str, base: str = "", rules: UrlRules = DEFAULT_RULES) -> str 
 
 @lru_cache(maxsize=512)
 def prepare(base: str, rules: UrlRules = DEFAULT_RULES) -> Base | None:
-    """What `join` needs to know of a page's address; None when that is no address."""
+    """The base for `join`, from the URL of a page; None if the URL is invalid."""
     href = canonical(base, "", rules)
     return None if href is None else Base(href, origin(href), directory(href))
 
 
 def join(url: str, base: Base, rules: UrlRules = DEFAULT_RULES) -> str | None:
-    """`canonical` for a link found on a page whose address is prepared."""
+    """`canonical` for a link on a page, with its prepared base."""
     if "#" in url:
         url = url[: url.index("#")]
     start = base.origin
@@ -142,7 +142,7 @@ def join(url: str, base: Base, rules: UrlRules = DEFAULT_RULES) -> str | None:
 
 
 def _clean(href: str, rules: UrlRules) -> str | None:
-    """Our own rules on top of what the WHATWG parser made of it."""
+    """Apply our rules to the output of the WHATWG parser."""
     if not href.startswith(("https://", "http://")):
         return None
     if _SPECIAL(href, 8):
@@ -151,17 +151,17 @@ def _clean(href: str, rules: UrlRules) -> str | None:
 
 
 def _cut(href: str, rules: UrlRules) -> str:
-    address, _, query = href.partition("#")[0].partition("?")
-    slash = address.index("/", 8)
-    authority, path = address[:slash], address[slash:]
+    rest, _, query = href.partition("#")[0].partition("?")
+    slash = rest.index("/", 8)
+    authority, path = rest[:slash], rest[slash:]
     if "@" in authority:
         scheme, _, rest = authority.partition("//")
         authority = f"{scheme}//{rest.rpartition('@')[2]}"
     if "%" in path:
-        path = _PERCENT.sub(_one_spelling, path)
+        path = _PERCENT.sub(_normal_escape, path)
     if ";" in path or "(" in path:
         stripped = _COOKIELESS.sub("", _PATH_PARAMETER.sub("", path)) or "/"
-        if stripped != path:  # `/..;jsessionid=1` has become `/..`, so it is read again
+        if stripped != path:  # `/..;jsessionid=1` has become `/..`: parse it again
             path = normalize_url(authority + stripped)[len(authority) :]
     if query:
         query = _sorted(query, rules)
@@ -169,9 +169,9 @@ def _cut(href: str, rules: UrlRules) -> str:
 
 
 def _sorted(query: str, rules: UrlRules) -> str:
-    """The parameters that matter, by name; equal names keep their order, which servers do look at."""
+    """The parameters that stay, sorted by name; equal names keep their order, which can matter to servers."""
     if "%" in query:
-        query = _PERCENT.sub(_one_spelling, query)
+        query = _PERCENT.sub(_normal_escape, query)
     kept = []
     for piece in query.split("&"):
         name, _, value = piece.partition("=")
@@ -181,8 +181,8 @@ def _sorted(query: str, rules: UrlRules) -> str:
     return "&".join(piece for _, piece in kept)
 
 
-def _one_spelling(escape: re.Match[str]) -> str:
-    """`%7e` is `~`, `%c3` is `%C3`. A stray `%` is escaped, lest its neighbours give it a meaning."""
+def _normal_escape(escape: re.Match[str]) -> str:
+    """`%7e` becomes `~`, `%c3` becomes `%C3`; a stray `%` is escaped, so that no escape arises from its neighbours."""
     text = escape[0]
     if len(text) == 1:
         return "%25"
@@ -191,7 +191,7 @@ def _one_spelling(escape: re.Match[str]) -> str:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of a canonical address.
+    """Scheme, host and port of a canonical URL.
 
     >>> origin("https://a.example:8443/b/c?d=/e")
     'https://a.example:8443'
@@ -200,7 +200,7 @@ def origin(url: str) -> str:
 
 
 def directory(url: str) -> str:
-    """A canonical address up to its last slash, the query left out.
+    """A canonical URL up to its last slash, without the query.
 
     >>> directory("https://a.example/b/c?d=/e")
     'https://a.example/b/'
@@ -210,7 +210,7 @@ def directory(url: str) -> str:
 
 
 def key(url: str) -> int:
-    """64 bits that stand for an address; equal on every machine and in every run.
+    """A 64-bit hash of a URL, the same on every machine and in every run.
 
     >>> key("https://a.example/") == key("https://a.example/")
     True
@@ -218,7 +218,7 @@ def key(url: str) -> int:
     return int.from_bytes(blake2b(url.encode(), digest_size=8).digest(), "little", signed=True)
 
 
-def keys(urls: Sequence[str]) -> NDArray[np.int64]:
-    """`key` of each."""
+def keys(urls: Sequence[str]) -> Ints:
+    """The `key` of each URL."""
     digests = b"".join([blake2b(url.encode(), digest_size=8).digest() for url in urls])
     return np.frombuffer(digests, dtype="<i8").astype(np.int64, copy=False)

@@ -1,6 +1,11 @@
-"""Getting the bytes, politely and safely (spec K2, K5, A3).
+"""Download pages, politely and safely (spec K2, K5, A3).
 
-`http` asks servers, `robots` says what may be asked, `lanes` says when, and `address` says which machines are
-never to be connected to. Only `http` touches the network and the clock; the other three are plain functions
-of what they are given, so that every rule of politeness can be tested without waiting.
+    http        many downloads at once through libcurl
+    transfer    one download: its limits, its socket, its headers
+    lanes       when each server may get its next request
+    robots      what robots.txt allows
+    ip_filter   IP addresses that are never connected to
+
+Only `http` and `transfer` touch the network and the clock; the others are functions of their arguments, so that every
+rule of politeness can be tested without waiting.
 """

@@ -1,166 +1,48 @@
-"""Get the bytes: many downloads at once through libcurl, each with hard limits, none able to raise.
+"""Many downloads at once through libcurl, in one thread, each with hard limits. A failed download is an answer too.
 
-    client.start(ticket, request)          begins a download
-    client.wait(seconds) -> answers        whatever finished, as (ticket, Answer)
+    client.start(ticket, request)          starts a download
+    client.wait(seconds) -> answers        finished downloads, as (ticket, Answer)
 
-Redirects are not followed here (each hop has to pass robots.txt and pacing first), cookies are not kept, the
-environment's proxies are not used. The address is checked when the socket is opened, after name resolution, so
-neither a redirect nor a changing DNS answer gets round it. Bodies arrive decompressed and are counted while
-they are, so a small file that inflates without end is cut at the limit.
+The client does not follow redirects (each hop has to pass robots.txt and pacing first), keeps no cookies and ignores
+proxy settings of the environment. The IP address is checked when the socket is opened, after name resolution, so
+neither a redirect nor a changing DNS answer evades the check. Bodies are counted while they are decompressed, so a
+decompression bomb is cut at the limit.
 
-`examples/download_cost.py` measures what a download costs; libcurl takes a fraction of what clients in Python do.
+`examples/download_cost.py` measures the cost of a download; libcurl takes a fraction of what Python clients take.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import select
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import certifi
 import pycurl
 
-from recrawl.fetch.address import refuses
+from recrawl.fetch.transfer import Request, Transfer, failure_of, parse_head
 from recrawl.model import Answer, Failure, Validators
 
 ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
 
 _ACCEPT_LINE = f"Accept: {ACCEPT}"
-_USUAL_LINE = 200
-"""Longer header lines are seldom sent twice."""
-Head = tuple[int, tuple[tuple[str, str], ...], dict[str, str]]
-"""Status, headers as sent, and by name in lower case."""
-
-_FAILURES: dict[int, Failure] = {
-    pycurl.E_URL_MALFORMAT: Failure.BAD_URL,
-    pycurl.E_UNSUPPORTED_PROTOCOL: Failure.BAD_RESPONSE,
-    pycurl.E_COULDNT_RESOLVE_HOST: Failure.DNS,
-    pycurl.E_COULDNT_CONNECT: Failure.CONNECT,
-    pycurl.E_OPERATION_TIMEDOUT: Failure.TIMEOUT,
-    pycurl.E_PARTIAL_FILE: Failure.CUT_OFF,
-    pycurl.E_GOT_NOTHING: Failure.CUT_OFF,
-    pycurl.E_RECV_ERROR: Failure.CUT_OFF,
-    pycurl.E_SEND_ERROR: Failure.CUT_OFF,
-    pycurl.E_BAD_CONTENT_ENCODING: Failure.BAD_ENCODING,
-    pycurl.E_WRITE_ERROR: Failure.BAD_ENCODING,  # after our own reasons to stop were ruled out
-    pycurl.E_FILESIZE_EXCEEDED: Failure.TOO_LARGE,
-    pycurl.E_SSL_CONNECT_ERROR: Failure.TLS,
-    pycurl.E_PEER_FAILED_VERIFICATION: Failure.TLS,
-    pycurl.E_SSL_CACERT_BADFILE: Failure.TLS,
-    pycurl.E_SSL_CIPHER: Failure.TLS,
-    pycurl.E_SSL_ISSUER_ERROR: Failure.TLS,
-    pycurl.E_SSL_INVALIDCERTSTATUS: Failure.TLS,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """How much one download may cost."""
+    """Limits of one download."""
 
     max_bytes: int = 10_000_000
     connect_seconds: float = 10.0
     total_seconds: float = 60.0
     stall_seconds: float = 20.0
-    """Longest time at under a byte a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One download to be made."""
-
-    url: str
-    validators: Validators | None = None
-    allow_private: bool = False
-    max_bytes: int = 0
-    """Another limit than the client's; 0 keeps that one."""
-    cut: bool = False
-    """Keep what fits into the limit instead of failing."""
-    accepts: Callable[[str], bool] | None = None
-    """Is asked about the content type before the body is taken; None takes everything."""
-
-
-class _Opened:
-    """A socket for libcurl, which takes a copy of the descriptor; ours is closed when this object goes."""
-
-    __slots__ = ("_fd",)
-
-    def __init__(self, family: int, kind: int, protocol: int) -> None:
-        self._fd = socket.socket(family, kind, protocol).detach()
-
-    def fileno(self) -> int:
-        return self._fd
-
-    def __del__(self) -> None:
-        os.close(self._fd)
-
-
-class _Transfer:
-    """One libcurl handle and the download that it is busy with; handles are used again and again."""
-
-    __slots__ = (
-        "_parsed",
-        "at",
-        "chunks",
-        "handle",
-        "head",
-        "limit",
-        "refused",
-        "request",
-        "size",
-        "ticket",
-        "unwanted",
-    )
-
-    def __init__(self) -> None:
-        self.handle = pycurl.Curl()
-        self.head: list[bytes] = []
-        self.ticket = -1
-
-    def begin(self, ticket: int, request: Request, limit: int, at: float) -> None:
-        self.ticket, self.request, self.limit, self.at = ticket, request, limit, at
-        self.chunks: list[bytes] = []
-        self.head.clear()  # it stays the same list, whose `append` libcurl calls
-        self.size = 0
-        self.refused = ""
-        self.unwanted = ""
-        self._parsed: Head | None = None
-
-    def parsed(self) -> Head:
-        """Status and headers so far; the work is done once."""
-        if self._parsed is None:
-            self._parsed = _parse_head(self.head)
-        return self._parsed
-
-    def write(self, chunk: bytes) -> int | None:
-        if not self.chunks and self.request.accepts is not None:
-            kind = self.parsed()[2].get("content-type", "")
-            if not self.request.accepts(kind):
-                self.unwanted = kind or "unknown"
-                return -1
-        self.size += len(chunk)
-        if self.size > self.limit:
-            if self.request.cut:
-                self.chunks.append(chunk[: len(chunk) - (self.size - self.limit)])
-            return -1  # libcurl stops the transfer
-        self.chunks.append(chunk)
-        return None
-
-    def open_socket(self, _purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> _Opened | int:
-        family, kind, protocol, where = address
-        reason = None if self.request.allow_private else refuses(str(where[0]))
-        if reason:
-            self.refused = f"{where[0]} is {reason}"
-            return int(pycurl.SOCKET_BAD)
-        return _Opened(family, kind, protocol)
+    """Maximum time at less than 1 byte per second."""
 
 
 class Client:
-    """Downloads side by side, all in one thread."""
+    """Runs downloads concurrently in one thread."""
 
     def __init__(
         self,
@@ -173,7 +55,7 @@ class Client:
         self.limits = limits or FetchLimits()
         self.clock = clock
         self._agent = agent
-        # Plain poll(2): sockets come and go with every download, and here that is two entries in a table.
+        # poll(2): each download adds and removes sockets, which is cheap with poll.
         self._poll = select.poll()
         self._watched: set[int] = set()
         self._deadline: float | None = None
@@ -182,23 +64,21 @@ class Client:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
         self._multi.setopt(pycurl.M_MAXCONNECTS, room)
         self._free = [self._new_transfer() for _ in range(room)]
-        self._busy: dict[pycurl.Curl, _Transfer] = {}
+        self._busy: dict[pycurl.Curl, Transfer] = {}
         self._head = f"User-Agent: {agent}\r\nAccept: {ACCEPT}\r\nAccept-Encoding: gzip, deflate, br\r\n"
-
-    # -- what the engine calls ------------------------------------------------------------------
 
     @property
     def room(self) -> int:
-        """How many more downloads may be started now."""
+        """Number of downloads that may still be started now."""
         return len(self._free)
 
     @property
     def busy(self) -> int:
-        """How many downloads are under way."""
+        """Number of downloads under way."""
         return len(self._busy)
 
     def start(self, ticket: int, request: Request) -> None:
-        """Begin a download; its answer comes out of `wait` under the same ticket."""
+        """Start a download; `wait` returns its answer with the same ticket."""
         transfer = self._free.pop()
         transfer.begin(ticket, request, request.max_bytes or self.limits.max_bytes, self.clock())
         handle = transfer.handle
@@ -208,7 +88,7 @@ class Client:
         self._multi.add_handle(handle)
 
     def watch(self, fd: int) -> None:
-        """Let `wait` return early when this descriptor becomes readable."""
+        """Make `wait` return early when this descriptor becomes readable."""
         self._poll.register(fd, select.POLLIN)
 
     def unwatch(self, fd: int) -> None:
@@ -216,7 +96,7 @@ class Client:
         self._poll.unregister(fd)
 
     def wait(self, seconds: float) -> list[tuple[int, Answer]]:
-        """Let the downloads proceed for up to that long; return as soon as something happened."""
+        """Run the downloads for up to this time; returns as soon as something happens."""
         if self._deadline is not None:
             seconds = min(seconds, max(0.0, self._deadline - time.monotonic()))
         for fd, events in self._poll.poll(math.ceil(seconds * 1000)):
@@ -228,7 +108,7 @@ class Client:
         return self._finished()
 
     def close(self) -> None:
-        """Drop everything under way."""
+        """Abort all downloads."""
         for handle in list(self._busy):
             self._multi.remove_handle(handle)
         for transfer in [*self._free, *self._busy.values()]:
@@ -237,10 +117,10 @@ class Client:
         self._free.clear()
         self._multi.close()
 
-    # -- libcurl's side --------------------------------------------------------------------------
+    # -- callbacks for libcurl -------------------------------------------------------------------
 
-    def _new_transfer(self) -> _Transfer:
-        transfer = _Transfer()
+    def _new_transfer(self) -> Transfer:
+        transfer = Transfer()
         handle, limits = transfer.handle, self.limits
         handle.setopt(pycurl.NOSIGNAL, 1)
         handle.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
@@ -260,7 +140,7 @@ class Client:
         return transfer
 
     def _on_socket(self, what: int, fd: int, _multi: object, _data: object) -> None:
-        """libcurl's wish to watch a socket, or no longer."""
+        """libcurl wants a socket watched, or no longer."""
         if what == pycurl.POLL_REMOVE:
             if fd in self._watched:
                 self._watched.discard(fd)
@@ -268,7 +148,7 @@ class Client:
             return
         events = (select.POLLIN if what & pycurl.POLL_IN else 0) | (select.POLLOUT if what & pycurl.POLL_OUT else 0)
         self._watched.add(fd)
-        self._poll.register(fd, events)  # again for one that is watched already: then it is changed
+        self._poll.register(fd, events)  # for a registered one, this changes the events
 
     def _on_timer(self, milliseconds: int) -> None:
         self._deadline = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
@@ -285,11 +165,11 @@ class Client:
     def _end(self, handle: pycurl.Curl, number: int, message: str) -> tuple[int, Answer]:
         transfer = self._busy.pop(handle)
         self._multi.remove_handle(handle)
-        status, headers, fields = transfer.parsed() if transfer.chunks else _parse_head(transfer.head)
+        status, headers, fields = transfer.parsed() if transfer.chunks else parse_head(transfer.head)
         was_cut = transfer.request.cut and transfer.size > transfer.limit
-        failure = _failure(transfer, number) if number and not was_cut else None
+        failure = failure_of(transfer, number) if number and not was_cut else None
         if failure is None and transfer.head[-1:] != [b"\r\n"] and transfer.head[-1:] != [b"\n"]:
-            failure, message = Failure.CUT_OFF, "the answer ended within its headers"  # libcurl lets this pass
+            failure, message = Failure.CUT_OFF, "the answer ended within its headers"  # libcurl accepts this
         answer = Answer(
             url=transfer.request.url,
             status=status,
@@ -307,7 +187,7 @@ class Client:
         return transfer.ticket, answer
 
     def request_head(self, url: str, validators: Validators | None) -> bytes:
-        """What was sent to ask for this address; libcurl may order the lines differently."""
+        """The head of the request for this URL, for the archive; libcurl may order the lines differently."""
         _, _, rest = url.partition("://")
         host, _, target = rest.partition("/")
         conditions = "".join(f"{line}\r\n" for line in _conditions(validators))
@@ -315,7 +195,7 @@ class Client:
 
 
 def _curl_events(events: int) -> int:
-    """What poll saw, in libcurl's words; errors and hang-ups are found by reading."""
+    """The events of poll as libcurl's; errors and hang-ups show up as readable."""
     found = 0
     if events & (select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL):
         found |= pycurl.CSELECT_IN
@@ -331,41 +211,3 @@ def _conditions(validators: Validators | None) -> list[str]:
     if validators is not None and validators.last_modified:
         lines.append(f"If-Modified-Since: {validators.last_modified}")
     return lines
-
-
-def _failure(transfer: _Transfer, number: int) -> Failure:
-    if transfer.refused:
-        return Failure.ADDRESS
-    if transfer.unwanted:
-        return Failure.CONTENT_TYPE
-    if transfer.size > transfer.limit:
-        return Failure.TOO_LARGE
-    return _FAILURES.get(number, Failure.BAD_RESPONSE)
-
-
-def _parse_head(lines: list[bytes]) -> Head:
-    """The last header block: interim answers (100, 103) come before it."""
-    status = 0
-    headers: list[tuple[str, str]] = []
-    fields: dict[str, str] = {}
-    for line in lines:
-        if line[:5] == b"HTTP/":
-            headers, fields = [], {}
-            words = line.split(None, 2)
-            status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
-            continue
-        field = _usual_field(line) if len(line) <= _USUAL_LINE else _field(line)
-        if field is not None:
-            headers.append(field[0])
-            fields[field[1]] = field[0][1]
-    return status, tuple(headers), fields
-
-
-def _field(line: bytes) -> tuple[tuple[str, str], str] | None:
-    """Name and value of a header line, and the name in lower case; None for a line that is no header."""
-    name, colon, value = line.decode("latin-1").partition(":")
-    return ((name.strip(), value.strip()), name.strip().lower()) if colon else None
-
-
-_usual_field = lru_cache(maxsize=2048)(_field)
-"""A server says most of its lines again and again."""

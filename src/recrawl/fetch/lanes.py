@@ -1,20 +1,20 @@
-"""Lanes: work waiting for each server, and when that server may be asked again (spec K2, A3).
+"""Lanes: the queue of each server, and when that server may get its next request (spec K2, A3).
 
-Pure bookkeeping: the time (seconds since 1970) comes in with every call; nothing is asked or awaited here.
+Pure bookkeeping: the time (seconds since 1970) is an argument of every call.
 
-    lanes.push(server, item)         there is work
-    lanes.pop(now)                   whom to ask now, and what for
-    lanes.done(server, now, ...)     how it went
-    lanes.wait(now)                  how long until `pop` gives something again
+    lanes.push(server, item)         add an item
+    lanes.pop(now)                   the next server and item, if a request may start now
+    lanes.done(server, now, ...)     a request has ended
+    lanes.wait(now)                  seconds until `pop` returns an item again
 
-The rules: at most `per_server` requests to a server at a time; the next one begins no sooner than `delay`
-seconds after the last one began or ended, and after a slow answer no sooner than that answer took. Told to go
-away (429, 503), or not answered at all, we stay away as long as the server says, else for 5 s, doubling to
-10 minutes. Among the servers that may be asked, the one asked longest ago comes first.
+Rules: at most `per_server` concurrent requests per server; the next one starts no sooner than `delay` seconds after
+the last one started or ended and, after a slow answer, no sooner than that answer took. After a 429 or 503, or without
+any answer, the server gets no request for as long as it asks, else for 5 s, doubling up to 10 minutes. Among the
+servers that are ready, the one whose last request is oldest comes first.
 
-A lane is in one of two heaps, or in none when it has no work or no room. `_later` is ordered by the time from
-which the server may be asked; when that has come the lane moves to `_ready`, which is ordered by when it was
-last asked. A heap entry that no longer agrees with its lane is stale and thrown away when it surfaces.
+A lane is in one of two heaps, or in none if it is empty or busy. `_later` is ordered by the time at which the server
+becomes ready; then the lane moves to `_ready`, ordered by its last request. A heap entry that does not agree with its
+lane is stale and dropped when it surfaces.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Literal
 
+from recrawl.columns import DAY
 from recrawl.model import SILENT, Answer
 
 FIRST_BACK_OFF = 5.0
-LONGEST_BACK_OFF = 600.0
-LONGEST_RETRY_AFTER = 86400.0
+MAX_BACK_OFF = 600.0
+MAX_RETRY_AFTER = DAY
 _NOWHERE = math.inf
 _READY = -math.inf
 _CATCH_UP = 0.1
-"""Seconds' worth of the overall rate that late calls may make up for, when it is above 10 a second."""
+"""Seconds of the overall rate that late calls may catch up on, if it is above 10 per second."""
 
 
 class _Lane:
-    """One server. `place` is where the heaps should have it: the time in `_later`, or one of the two marks.
+    """One server. `place` is its heap position: the time in `_later`, or `_READY` or `_NOWHERE`.
 
-    Every call that changes what decides the place must end with `Lanes._place`.
+    Every call that changes the position must end with `Lanes._place`.
     """
 
     __slots__ = (
@@ -50,9 +51,9 @@ class _Lane:
     def __init__(self, delay: float, turn: int) -> None:
         self.waiting: deque[int] = deque()
         self.delay = delay
-        self.free = _READY  # not to be asked before, because of the delay
-        self.hold = 0.0  # ... because the caller said so
-        self.back_off = 0.0  # ... because the server said so or was silent
+        self.free = _READY  # no request before: the delay
+        self.hold = 0.0  # ... the caller's hold
+        self.back_off = 0.0  # ... the server's Retry-After, or our back-off
         self.place = _NOWHERE
         self.turn = turn
         self.in_flight = 0
@@ -61,7 +62,7 @@ class _Lane:
 
 
 class Lanes:
-    """Who may be asked for what, and when.
+    """The queues of all servers.
 
     >>> lanes = Lanes(delay=1.0)
     >>> lanes.push(7, 100), lanes.push(7, 101), lanes.pop(0.0), lanes.pop(0.0)
@@ -89,7 +90,7 @@ class Lanes:
         self._ready: list[tuple[int, int]] = []
         self._later: list[tuple[float, int]] = []
         self._turn = 0
-        self._open = _READY  # when the overall rate lets the next one through
+        self._open = _READY  # earliest next request by the overall rate
         self._waiting = 0
         self._in_flight = 0
 
@@ -98,11 +99,11 @@ class Lanes:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are under way."""
+        """Number of requests under way."""
         return self._in_flight
 
     def push(self, server: int, item: int) -> None:
-        """Put work at the end of a server's line (at its top when going depth first)."""
+        """Add an item at the end of a server's queue (depth first: at its top)."""
         lane = self._lanes.get(server) or self._lane(server)
         lane.waiting.append(item)
         self._waiting += 1
@@ -110,7 +111,7 @@ class Lanes:
             self._place(server, lane)
 
     def push_front(self, server: int, item: int) -> None:
-        """Put work where it is the next to be taken: for a retry."""
+        """Add an item as the next one, for a retry."""
         lane = self._lanes.get(server) or self._lane(server)
         if self._depth:
             lane.waiting.append(item)
@@ -121,7 +122,7 @@ class Lanes:
             self._place(server, lane)
 
     def pop(self, now: float) -> tuple[int, int] | None:
-        """A server that may be asked now, and what for; None when there is none."""
+        """The next server and item if a request may start now, else None."""
         if now < self._open:
             return None
         lane, server = self._next(now)
@@ -143,7 +144,7 @@ class Lanes:
         return server, item
 
     def wait(self, now: float) -> float | None:
-        """Seconds until `pop` gives something; None when it gives nothing before a `done` or a `push`."""
+        """Seconds until `pop` returns an item; None if it needs a `done` or a `push` first."""
         lane, _ = self._next(now)
         if lane is not None:
             return max(0.0, self._open - now)
@@ -162,13 +163,13 @@ class Lanes:
         retry_after: str = "",
         seconds: float = 0.0,
     ) -> None:
-        """A request has ended: with a status, or `failed` when the server was not reached or fell silent."""
+        """A request has ended: with a status, or `failed` if the server could not be reached or stopped answering."""
         lane = self._lanes[server]
         if not lane.in_flight:
-            raise ValueError(f"nothing was asked of server {server}")
+            raise ValueError(f"server {server} has no request under way")
         lane.in_flight -= 1
         self._in_flight -= 1
-        # Without a delay (our own machine, say) a slow answer makes no pause either.
+        # Without a delay (as for localhost), a slow answer causes no pause either.
         lane.free = now + max(lane.delay, min(seconds, self._max_delay)) if lane.delay else now
         if failed or status in (429, 503):
             self._strike(lane, now, retry_after)
@@ -189,7 +190,7 @@ class Lanes:
         )
 
     def skip(self, server: int, now: float) -> None:
-        """What was popped is not asked for after all: the next one may go at once."""
+        """The popped item is not requested after all: the next one may start at once."""
         lane = self._lanes[server]
         lane.in_flight -= 1
         self._in_flight -= 1
@@ -198,47 +199,44 @@ class Lanes:
         self._place(server, lane)
 
     def set_delay(self, server: int, seconds: float, *, ours: float | None = None) -> None:
-        """What the site asks for (Crawl-delay): counts if it is more than ours, but not above `max_delay`.
-
-        `ours` is another delay of our own, for this server alone.
-        """
+        """Set the site's Crawl-delay: counts if it is above ours, at most `max_delay`. `ours` overrides our delay."""
         lane = self._lanes.get(server) or self._lane(server)
         before = lane.delay
-        # In this order a nan gives our own delay.
+        # In this order NaN gives our own delay.
         lane.delay = max(self._delay if ours is None else ours, min(seconds, self._max_delay))
         lane.free += lane.delay - before
         self._place(server, lane)
 
     def hold(self, server: int, until: float) -> None:
-        """Ask nothing of this server before then. A later call replaces this one; 0 lifts it."""
+        """No requests to this server before `until`. A later call replaces this one; 0 ends the hold."""
         lane = self._lanes.get(server) or self._lane(server)
         lane.hold = until
         self._place(server, lane)
 
     def held(self, server: int) -> float:
-        """Until when the server is not asked, because of `hold` or of back-off; 0 when it never was so."""
+        """The end of the server's hold or back-off, whichever is later; 0 if it never had one."""
         lane = self._lanes.get(server)
         return max(lane.hold, lane.back_off) if lane else 0.0
 
     def backed_off(self, server: int) -> float:
-        """Until when the server wants us to stay away; 0 when it never did."""
+        """The end of the server's back-off; 0 if it never had one."""
         lane = self._lanes.get(server)
         return lane.back_off if lane else 0.0
 
     def silent(self, server: int) -> int:
-        """How often in a row the server could not be reached."""
+        """Failed connections to the server in a row."""
         lane = self._lanes.get(server)
         return lane.silent if lane else 0
 
     def upcoming(self, server: int, n: int) -> list[int]:
-        """What would be asked of this server next, up to n of it; nothing is taken out."""
+        """The next n items of this server, which stay in the queue."""
         lane = self._lanes.get(server)
         if lane is None:
             return []
         return list(islice(reversed(lane.waiting) if self._depth else lane.waiting, n))
 
     def abandon(self, server: int) -> list[int]:
-        """Take out all that waits for this server."""
+        """Empty the server's queue; returns its items."""
         lane = self._lanes.get(server)
         if lane is None:
             return []
@@ -249,12 +247,12 @@ class Lanes:
         return items
 
     def _lane(self, server: int) -> _Lane:
-        # A new server stands at the end of the line, so that ever new ones cannot push the old ones aside.
+        # A new server queues behind the others, so that a stream of new servers cannot starve the old ones.
         lane = self._lanes[server] = _Lane(self._delay, self._turn)
         return lane
 
     def _place(self, server: int, lane: _Lane) -> None:
-        """Put the lane where it belongs; nowhere, if it is held for ever."""
+        """Put the lane into the right heap; into none if it is on hold without end."""
         if not lane.waiting or lane.in_flight >= self._per_server:
             lane.place = _NOWHERE
             return
@@ -265,7 +263,7 @@ class Lanes:
                 heappush(self._later, (when, server))
 
     def _next(self, now: float) -> tuple[_Lane | None, int]:
-        """The lane whose turn it is; its entry is then the first in `_ready`."""
+        """The next lane, whose entry is then the first in `_ready`."""
         later, ready, lanes = self._later, self._ready, self._lanes
         while later and later[0][0] <= now:
             when, server = heappop(later)
@@ -282,17 +280,16 @@ class Lanes:
         return None, -1
 
     def _strike(self, lane: _Lane, now: float, retry_after: str) -> None:
-        """Stay away from a server that cannot or will not answer."""
-        # Several answers of the same bad moment count once.
+        """Back off from a server that cannot or will not answer."""
+        # Several failures of concurrent requests count once.
         if lane.back_off <= now or not lane.strikes:
             lane.strikes += 1
-        asked = parse_retry_after(retry_after, now)
-        wait = asked or min(FIRST_BACK_OFF * 2.0 ** min(lane.strikes - 1, 30), LONGEST_BACK_OFF)
-        lane.back_off = max(lane.back_off, now + wait)
+        back_off = min(FIRST_BACK_OFF * 2.0 ** min(lane.strikes - 1, 30), MAX_BACK_OFF)
+        lane.back_off = max(lane.back_off, now + (parse_retry_after(retry_after, now) or back_off))
 
 
 def parse_retry_after(text: str, now: float) -> float | None:
-    """The seconds that a Retry-After header asks for, at most a day; None when it makes no sense (spec K2).
+    """The seconds that a Retry-After header asks for, at most a day; None if it is invalid (spec K2).
 
     >>> parse_retry_after("120", 0.0), parse_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 0.0)
     (120.0, 60.0)
@@ -302,10 +299,10 @@ def parse_retry_after(text: str, now: float) -> float | None:
     if not 0 < len(text) <= 64 or not text.isascii():
         return None
     if text.isdigit():
-        return min(float(text), LONGEST_RETRY_AFTER)
+        return min(float(text), MAX_RETRY_AFTER)
     try:
         date = parsedate_to_datetime(text)
         seconds = date.timestamp() - now if date.tzinfo else None
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    return None if seconds is None else min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
+    return None if seconds is None else min(max(seconds, 0.0), MAX_RETRY_AFTER)

@@ -1,1 +1,9 @@
-"""hints."""
+"""What servers offer besides pages: robots.txt, and hints about which pages have changed (spec H1 to H5).
+
+site_resources   fetches robots.txt, sitemaps and feeds, in the lanes of their servers
+feeds            the feeds of sites, and the dates in them
+claims           from the dates of a source to rows of the store
+pushes           the queue of pushed URLs (IndexNow, WebSub)
+push_sources     how reliable each source of pushes is
+hint_codec       hints as rows, as arrays of the book, and packed into the record of a visit
+"""

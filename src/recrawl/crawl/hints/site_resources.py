@@ -18,9 +18,10 @@ from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.discover import sitemaps
 from recrawl.discover.sitemaps import PERIODS
 from recrawl.discover.urls import canonical, origin
-from recrawl.fetch.http import Client, Request
+from recrawl.fetch.http import Client
 from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.robots import Robots
+from recrawl.fetch.transfer import Request
 from recrawl.model import Answer, Failure, Validators
 
 _ROBOTS_BYTES = 512_000  # RFC 9309: a crawler need not read more

@@ -1,1 +1,11 @@
-"""reports."""
+"""Questions about a repository; all but `summaries` only read.
+
+summaries     sums by cycle and site, written when a cycle ends
+next_plan     what the next cycle would visit
+predictions   the probability that a page has changed
+rates         change rates of pages, by several estimators
+relatives     pages whose changes go with those of a page
+anchors       anchors and depths of sites
+hint_trust    precision and recall of each site's hints
+search        full-text search
+"""

@@ -1,1 +1,12 @@
-"""state."""
+"""The state of a cycle: the book, the policy's memory and the limits, loaded from and saved to the repository.
+
+load_book       the book as it was when the cycle began
+policy_memory   what a policy has learned, folded over recorded visits
+book_columns    directories, links, clusters and hints, for policies that need them
+clusters        clusters of similar pages
+weights         importance of pages and cost of visits
+limits          what a cycle may spend: visits and bytes, by site
+rescope         drops and adds pages after the user has changed the scopes
+reindex         brings the full-text index up to date
+array_files     files of named arrays, written atomically
+"""

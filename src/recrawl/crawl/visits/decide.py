@@ -21,7 +21,7 @@ from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.redirects import Redirect
 from recrawl.crawl.visits.results import Done, RowNumbers
 from recrawl.crawl.visits.servers import Server
-from recrawl.discover.sitemaps import when
+from recrawl.discover.dates import parse_date
 from recrawl.model import Answer, Failure, State, Validators
 from recrawl.record.rows import HintRow
 
@@ -160,7 +160,7 @@ def page_hints(visit: PendingVisit, reading: Reading) -> list[HintRow]:
         hints.append(HintRow(visit.page, "updates", answer.at, reading.updates * DAY, 0))
     modified = answer.header("last-modified")
     if modified and modified != visit.state.modified:
-        date = when(modified)
+        date = parse_date(modified)
         if date is not None and date < answer.at - _GENERATED_SECONDS:
             hints.append(HintRow(visit.page, "modified", answer.at, date, 0))
     return hints

@@ -30,8 +30,9 @@ from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import REDIRECTS, Redirects, recall_aliases
 from recrawl.crawl.visits.results import Done, policy_outcome
 from recrawl.crawl.visits.servers import Server, Servers, noise_table
-from recrawl.fetch.http import Client, Request
+from recrawl.fetch.http import Client
 from recrawl.fetch.lanes import Lanes
+from recrawl.fetch.transfer import Request
 from recrawl.model import Answer, Failure, Outcome, Unvisited
 from recrawl.record.rows import CycleRow, unvisited
 from recrawl.record.storage import Storage

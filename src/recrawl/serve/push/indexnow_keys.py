@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from recrawl.columns import DAY, HOUR
 from recrawl.crawl.options import CrawlOptions
 from recrawl.discover.urls import canonical, origin
-from recrawl.fetch.http import Client, FetchLimits, Request
+from recrawl.fetch.http import Client, FetchLimits
+from recrawl.fetch.transfer import Request
 from recrawl.model import Answer
 from recrawl.record.questions import ask
 from recrawl.serve.problems import Problem

@@ -22,7 +22,7 @@ def array(values) -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def merge_early(monkeypatch):
-    monkeypatch.setattr(known_module, "_SMALLEST", 3)
+    monkeypatch.setattr(known_module, "_MIN_MERGE", 3)
 
 
 class AsDict(RuleBasedStateMachine):
@@ -87,6 +87,6 @@ def test_a_page_takes_sixteen_bytes_once_merged():
     known = KnownUrls(array([]), array([]))
     for i in range(20_000):
         known.add(i * 7919, i)
-    assert len(known._recent) <= max(known_module._SMALLEST, len(known._keys) // 8)
+    assert len(known._recent) <= max(known_module._MIN_MERGE, len(known._keys) // 8)
     assert known._keys.nbytes + known._pages.nbytes <= 16 * len(known)
     assert known.find(array([7919 * 12_345])).tolist() == [12_345]

@@ -1,10 +1,10 @@
-"""Which addresses the crawler must not connect to, whatever a link, a redirect or a name server says.
+"""IP addresses that the crawler must not connect to, whatever a link, a redirect or a name server says.
 
-A crawler that follows any link is a way into the network it runs in: a page may link to a router, to a
-database's port or to the service that hands out a cloud machine's keys, and a public name may resolve to a
-private address. The client asks here with the address it is about to connect to, after the name was resolved.
+A crawler that follows any link is a way into its own network: a page may link to a router, a database port or a cloud
+metadata service, and a public name may resolve to a private address. The client checks the address it is about to
+connect to, after name resolution.
 
-The list is our own and not `ipaddress.is_global`, whose answers differ between Python versions.
+The list is our own, because the results of `ipaddress.is_global` differ between Python versions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 _METADATA = frozenset(
     map(ip_address, ("169.254.169.254", "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254"))
 )
-"""Where clouds tell a machine its secrets. The second is public in form, but answered inside Azure only."""
+"""Metadata services of clouds, which serve credentials. The second is a public address, used only inside Azure."""
 
 _NETWORKS_4 = tuple(
     (ip_network(net), why)
@@ -57,7 +57,7 @@ _NAT64 = ip_network("64:ff9b::/96")
 
 @lru_cache(maxsize=4096)
 def refuses(ip: str) -> str | None:
-    """Why this address must not be connected to; None when it may be.
+    """Why connections to this IP address are refused; None if they are allowed.
 
     >>> refuses("10.1.2.3"), refuses("::ffff:127.0.0.1"), refuses("2606:4700::1111")
     ('private', 'IPv4-mapped loopback', None)
@@ -82,18 +82,18 @@ def _refuses_6(address: IPv6Address) -> str | None:
         return "link-local"
     if address in _METADATA:
         return "cloud metadata"
-    wrapped = _wrapped(address)
-    if wrapped:
-        form, inner = wrapped
+    embedded = _embedded(address)
+    if embedded:
+        form, inner = embedded
         why = next((why for why in map(_refuses_4, inner) if why), None)
         return f"{form} {why}" if why else None
     found = next((why for network, why in _NETWORKS_6 if address in network), None)
-    # All outside the part that is given out is reserved, IPv4-compatible and -translated forms included.
+    # Everything outside 2000::/3 is reserved, including IPv4-compatible and IPv4-translated addresses.
     return found or (None if address in _GLOBAL_6 else "reserved")
 
 
-def _wrapped(address: IPv6Address) -> tuple[str, tuple[IPv4Address, ...]] | None:
-    """The IPv4 addresses that an IPv6 one leads to, and the name of the form."""
+def _embedded(address: IPv6Address) -> tuple[str, tuple[IPv4Address, ...]] | None:
+    """The IPv4 addresses embedded in an IPv6 address, and the name of the embedding."""
     if address.ipv4_mapped:
         return "IPv4-mapped", (address.ipv4_mapped,)
     if address.sixtofour:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.fetch.address import refuses
+from recrawl.fetch.ip_filter import refuses
 
 REFUSED = {
     "127.0.0.1": "loopback",

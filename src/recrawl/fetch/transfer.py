@@ -1,0 +1,168 @@
+"""One download: its request, its limits, its socket and its headers. `recrawl.fetch.http` runs many of them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pycurl
+
+from recrawl.fetch.ip_filter import refuses
+from recrawl.model import Failure, Validators
+
+_MAX_CACHED = 200
+"""Length of header lines that are cached; longer ones are rarely sent twice."""
+Head = tuple[int, tuple[tuple[str, str], ...], dict[str, str]]
+"""Status, headers as sent, and headers by lower-case name."""
+
+_FAILURES: dict[int, Failure] = {
+    pycurl.E_URL_MALFORMAT: Failure.BAD_URL,
+    pycurl.E_UNSUPPORTED_PROTOCOL: Failure.BAD_RESPONSE,
+    pycurl.E_COULDNT_RESOLVE_HOST: Failure.DNS,
+    pycurl.E_COULDNT_CONNECT: Failure.CONNECT,
+    pycurl.E_OPERATION_TIMEDOUT: Failure.TIMEOUT,
+    pycurl.E_PARTIAL_FILE: Failure.CUT_OFF,
+    pycurl.E_GOT_NOTHING: Failure.CUT_OFF,
+    pycurl.E_RECV_ERROR: Failure.CUT_OFF,
+    pycurl.E_SEND_ERROR: Failure.CUT_OFF,
+    pycurl.E_BAD_CONTENT_ENCODING: Failure.BAD_ENCODING,
+    pycurl.E_WRITE_ERROR: Failure.BAD_ENCODING,  # unless we stopped the transfer ourselves
+    pycurl.E_FILESIZE_EXCEEDED: Failure.TOO_LARGE,
+    pycurl.E_SSL_CONNECT_ERROR: Failure.TLS,
+    pycurl.E_PEER_FAILED_VERIFICATION: Failure.TLS,
+    pycurl.E_SSL_CACERT_BADFILE: Failure.TLS,
+    pycurl.E_SSL_CIPHER: Failure.TLS,
+    pycurl.E_SSL_ISSUER_ERROR: Failure.TLS,
+    pycurl.E_SSL_INVALIDCERTSTATUS: Failure.TLS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A download to be made."""
+
+    url: str
+    validators: Validators | None = None
+    allow_private: bool = False
+    max_bytes: int = 0
+    """Overrides the client's limit; 0 keeps it."""
+    cut: bool = False
+    """Truncate the body at the limit instead of failing."""
+    accepts: Callable[[str], bool] | None = None
+    """Whether to download a body of this content type; None accepts all."""
+
+
+class _Socket:
+    """A socket for libcurl, which duplicates the descriptor; ours is closed with this object."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, family: int, kind: int, protocol: int) -> None:
+        self._fd = socket.socket(family, kind, protocol).detach()
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+
+class Transfer:
+    """One libcurl handle and its current download; handles are reused."""
+
+    __slots__ = (
+        "_parsed",
+        "at",
+        "chunks",
+        "handle",
+        "head",
+        "limit",
+        "refused",
+        "request",
+        "size",
+        "ticket",
+        "unwanted",
+    )
+
+    def __init__(self) -> None:
+        self.handle = pycurl.Curl()
+        self.head: list[bytes] = []
+        self.ticket = -1
+
+    def begin(self, ticket: int, request: Request, limit: int, at: float) -> None:
+        self.ticket, self.request, self.limit, self.at = ticket, request, limit, at
+        self.chunks: list[bytes] = []
+        self.head.clear()  # the same list: libcurl calls its `append`
+        self.size = 0
+        self.refused = ""
+        self.unwanted = ""
+        self._parsed: Head | None = None
+
+    def parsed(self) -> Head:
+        """Status and headers so far, parsed once."""
+        if self._parsed is None:
+            self._parsed = parse_head(self.head)
+        return self._parsed
+
+    def write(self, chunk: bytes) -> int | None:
+        if not self.chunks and self.request.accepts is not None:
+            kind = self.parsed()[2].get("content-type", "")
+            if not self.request.accepts(kind):
+                self.unwanted = kind or "unknown"
+                return -1
+        self.size += len(chunk)
+        if self.size > self.limit:
+            if self.request.cut:
+                self.chunks.append(chunk[: len(chunk) - (self.size - self.limit)])
+            return -1  # libcurl stops the transfer
+        self.chunks.append(chunk)
+        return None
+
+    def open_socket(self, _purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> _Socket | int:
+        family, kind, protocol, where = address
+        reason = None if self.request.allow_private else refuses(str(where[0]))
+        if reason:
+            self.refused = f"{where[0]} is {reason}"
+            return int(pycurl.SOCKET_BAD)
+        return _Socket(family, kind, protocol)
+
+
+def failure_of(transfer: Transfer, number: int) -> Failure:
+    if transfer.refused:
+        return Failure.ADDRESS
+    if transfer.unwanted:
+        return Failure.CONTENT_TYPE
+    if transfer.size > transfer.limit:
+        return Failure.TOO_LARGE
+    return _FAILURES.get(number, Failure.BAD_RESPONSE)
+
+
+def parse_head(lines: list[bytes]) -> Head:
+    """Parse the last header block; interim answers (100, 103) precede it."""
+    status = 0
+    headers: list[tuple[str, str]] = []
+    fields: dict[str, str] = {}
+    for line in lines:
+        if line[:5] == b"HTTP/":
+            headers, fields = [], {}
+            words = line.split(None, 2)
+            status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+            continue
+        field = _cached_field(line) if len(line) <= _MAX_CACHED else _field(line)
+        if field is not None:
+            headers.append(field[0])
+            fields[field[1]] = field[0][1]
+    return status, tuple(headers), fields
+
+
+def _field(line: bytes) -> tuple[tuple[str, str], str] | None:
+    """Name and value of a header line, and the lower-case name; None for other lines."""
+    name, colon, value = line.decode("latin-1").partition(":")
+    return ((name.strip(), value.strip()), name.strip().lower()) if colon else None
+
+
+_cached_field = lru_cache(maxsize=2048)(_field)
+"""Servers repeat most of their header lines."""
