@@ -1,4 +1,4 @@
-"""Everything the engine may be told, as plain values; the command line fills it from the settings."""
+"""Everything a crawl or cycle can be configured with, as plain values made from the settings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 
+from recrawl.columns import DAY, HOUR
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.crawl.state.weights import EVEN, Weights
 from recrawl.discover.scope import Scopes
@@ -18,7 +19,7 @@ ACCEPTED = ("text/*", "application/xhtml+xml", "application/xml", "application/j
 
 @dataclass(frozen=True, slots=True)
 class SiteOptions:
-    """What the user said about one server."""
+    """Options for one server."""
 
     allow_private: bool = False
     delay: float | None = None
@@ -27,34 +28,34 @@ class SiteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What the user said about a cycle's budget beyond its size. Under 1 a share of the budget, else a number."""
+    """How a cycle's budget is divided. Values under 1 are shares of the budget, others numbers of visits."""
 
     bytes: float = 0.0
-    """To be received in a cycle; 0 is no limit."""
+    """Maximum number of bytes received in a cycle; 0 is no limit."""
     site_share: float = 1.0
-    """The most of the visits, and of the bytes, that one site may take."""
+    """Maximum share of the visits, and of the bytes, for one site."""
     least: Mapping[str, float] = field(default_factory=dict)
-    """Visits kept for a site, by origin."""
+    """Minimum visits for a site, by origin."""
     most: Mapping[str, float] = field(default_factory=dict)
-    """Visits that a site may get, by origin."""
+    """Maximum visits for a site, by origin."""
     reserve_new: float = 0.0
     reserve_pushed: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlOptions:
-    """Values for one run of the engine."""
+    """Options for one run."""
 
     clock: Callable[[], float]
-    """Stamps what is recorded; the demo's runs fast."""
+    """Time of recorded events; runs faster in the demo."""
     timer: Callable[[], float]
-    """Paces requests; always real."""
+    """Paces requests; always real time."""
     agent: str
     scopes: Scopes
     sites: Mapping[str, SiteOptions] = field(default_factory=dict)
     """By origin."""
     noises: Mapping[str, Noise] = field(default_factory=dict)
-    """By origin; '' for every other one."""
+    """By origin; '' for all others."""
     rules: UrlRules = DEFAULT_RULES
     limits: FetchLimits = field(default_factory=FetchLimits)
     traps: TrapLimits = field(default_factory=TrapLimits)
@@ -66,21 +67,21 @@ class CrawlOptions:
     spending: Spending = field(default_factory=Spending)
     depth_first: bool = False
     content_types: tuple[str, ...] = ACCEPTED
-    robots_age: float = 86400.0
+    robots_age: float = DAY
     sitemaps: bool = True
-    sitemap_age: float = 86400.0
-    feed_age: float = 3600.0
-    """How old what was read of a feed may be; 0 reads none."""
+    sitemap_age: float = DAY
+    feed_age: float = HOUR
+    """Seconds after which a feed is read again; 0 reads none."""
     redirects: int = 5
     retries: int = 2
     patience: float = 120.0
-    """Longest wait for a server that asks us to hold off; after that its pages are left for another time."""
-    confirm_seconds: float = 2 * 86400.0
-    """How long pages that vanish together must stay away before they count as gone (spec C5)."""
+    """Longest wait, in seconds, for a server that asks for a pause; beyond that, its pages are left for another run."""
+    confirm_seconds: float = 2 * DAY
+    """How long pages that vanish together must be missing before they count as gone (spec C5)."""
     anchors: tuple[str, ...] = ()
-    """Pages that the user named as anchors of their sites (spec A2)."""
+    """URLs that the user named as anchors of their sites (spec A2)."""
     weights: Weights = EVEN
-    """How much pages matter, and what visits cost."""
+    """Importance of pages and cost of visits."""
     readers: int = 1
     parse_seconds: float = 5.0
     index: bool = True
@@ -89,7 +90,7 @@ class CrawlOptions:
     index_seconds: float = 3.0
 
     def accepts(self, content_type: str) -> bool:
-        """Whether a body of this type is wanted; an unknown type is looked at."""
+        """Whether a body of this content type is downloaded; an empty type is."""
         mime = content_type.partition(";")[0].strip().lower()
         return not mime or any(fnmatch(mime, pattern) for pattern in self.content_types)
 

@@ -1,4 +1,4 @@
-"""What a run has done so far, for progress and for the summary."""
+"""Counts of a run, for progress and for its summary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recrawl.model import Outcome
 
 @dataclass(slots=True)
 class RunCounts:
-    """Counts of one crawl or one cycle."""
+    """Counts of one crawl or cycle."""
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
@@ -18,9 +18,9 @@ class RunCounts:
     found: int = 0
     waiting: int = 0
     warnings: list[str] = field(default_factory=list)
-    """What was ignored of what servers volunteer, in sentences."""
+    """Problems with sitemaps, feeds and pushes, in sentences."""
 
     @property
     def visits(self) -> int:
-        """All visits, whatever came of them."""
+        """All visits, with any outcome."""
         return sum(self.outcomes.values())

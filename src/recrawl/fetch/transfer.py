@@ -93,6 +93,7 @@ class Transfer:
         self.ticket = -1
 
     def begin(self, ticket: int, request: Request, limit: int, at: float) -> None:
+        """Reset the state for a new download."""
         self.ticket, self.request, self.limit, self.at = ticket, request, limit, at
         self.chunks: list[bytes] = []
         self.head.clear()  # the same list: libcurl calls its `append`
@@ -108,6 +109,7 @@ class Transfer:
         return self._parsed
 
     def write(self, chunk: bytes) -> int | None:
+        """Take a chunk of the body; -1 aborts the transfer."""
         if not self.chunks and self.request.accepts is not None:
             kind = self.parsed()[2].get("content-type", "")
             if not self.request.accepts(kind):
@@ -117,11 +119,12 @@ class Transfer:
         if self.size > self.limit:
             if self.request.cut:
                 self.chunks.append(chunk[: len(chunk) - (self.size - self.limit)])
-            return -1  # libcurl stops the transfer
+            return -1
         self.chunks.append(chunk)
         return None
 
     def open_socket(self, _purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> _Socket | int:
+        """Open a socket, unless the IP address is refused."""
         family, kind, protocol, where = address
         reason = None if self.request.allow_private else refuses(str(where[0]))
         if reason:
@@ -131,6 +134,7 @@ class Transfer:
 
 
 def failure_of(transfer: Transfer, number: int) -> Failure:
+    """The failure for libcurl's error number; our own reasons to abort come first."""
     if transfer.refused:
         return Failure.ADDRESS
     if transfer.unwanted:

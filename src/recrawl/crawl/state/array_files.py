@@ -1,4 +1,4 @@
-"""Files of named arrays that can always be made again: written whole or not at all, and never believed when damaged."""
+"""Files of named arrays that can be recomputed: written atomically, ignored when damaged."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 Arrays = dict[str, NDArray[Any]]
 
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile)
-"""What reading a file can raise that is not what it should be."""
+"""What reading a damaged file can raise."""
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a file (.npz), in place of the one that may be there; a crash leaves the one or the other."""
+    """Write a file (.npz) atomically: after a crash, the old or the new one is there."""
     path.parent.mkdir(exist_ok=True)
     part = path.with_suffix(".part")
     with part.open("wb") as file:
@@ -30,7 +30,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_part(path: Path, prefix: str) -> Arrays | None:
-    """What a file holds under names that begin so, without reading the rest; None when that is damaged."""
+    """The arrays whose names begin with `prefix`, without reading the others; None if they are damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files if name.startswith(prefix)}
@@ -39,7 +39,7 @@ def read_part(path: Path, prefix: str) -> Arrays | None:
 
 
 def read_arrays(path: Path) -> Arrays | None:
-    """What a file holds; None when there is none, or when it is damaged."""
+    """The arrays of a file; None if it is missing or damaged."""
     try:
         with zipfile.ZipFile(path) as parts:
             if parts.testzip() is not None:

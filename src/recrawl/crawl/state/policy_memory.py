@@ -1,21 +1,20 @@
 """What a policy remembers from cycle to cycle, live (see `recrawl.choose.protocol.Learner`).
 
-A policy's memory is a fold over the recorded visits, in the order of their numbers. The file in `models/` saves the
-trouble of folding all of them again: it says up to which visit it has come, and what was learned by then. Where it is
-missing, damaged, of another policy or program, or not of this store, the fold begins at the first visit; where it is
-behind, because a crawl or a cycle of another policy came in between, the fold goes on from there.
+A policy's memory is a fold over the recorded visits, in the order of their numbers. The file in `models/` is a
+checkpoint: the last visit folded, and what was learned until then. If the file is missing, damaged, from another
+policy, program version or store, the fold starts at the first visit; if it is behind, because a crawl or a cycle of
+another policy came in between, the fold goes on from there.
 
     cycle begins      fold up to the cycle's first visit; the policy chooses by that
-    cycle crashes     nothing was saved: who resumes it folds up to the same visit
+    cycle crashes     nothing was saved: the resumed cycle folds up to the same visit
     cycle finished    fold up to the cycle's last visit, save
 
-`learn` is told of one *run* of visits at a time: those of one cycle or crawl that follow one another. It sees the book
-as it was before the run, cut to the pages that had been found by then; what is known of a page is only whether it is
-gone, since what else barred pages in the past is not recorded. So the same visits make the same memory, whenever and
-in how many steps they are folded.
+`learn` gets one *run* of visits at a time: consecutive visits of one cycle or crawl. It sees the book as it was before
+the run, without pages found later; `known` excludes only pages that are gone, since other past reasons are not
+recorded. So the same visits give the same memory, whenever and in however many steps they are folded.
 
-What the user told the policy, such as the anchors that were named, is put into its memory before it learns: it counts
-from the next cycle on, whatever was saved.
+Arrays that the user gives to the policy, such as named anchors, enter its memory before it learns: they count from the
+next cycle on, whatever was saved.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ from recrawl.record.store import Columns, Store
 from recrawl.version import __version__
 
 _KEPT = "kept "
-"""Before the names of the policy's own arrays in the file."""
+"""Prefix of the policy's own arrays in the file."""
 _WHOLE = ("now", "folders", "links", "clusters", "form", "hints", "memory")
 _PER_PAGE = tuple(item.name for item in fields(Book) if item.name not in _WHOLE)
 
 
 @dataclass(slots=True)
 class Past:
-    """The book as it was before visit `upto`, with the policy's memory of that time. Of `pages` pages at most."""
+    """The book before visit `upto`, with the policy's memory at that time; only its first `pages` pages existed."""
 
     book: Book
     upto: int
@@ -71,9 +70,9 @@ def ready_book(
     begin: bool,
     given: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> tuple[Book, Past | None]:
-    """The book for a cycle with all that the policy asks for, and the past to go on from when the cycle is over.
+    """The book for a cycle with all that the policy needs, and the past to go on from when the cycle is over.
 
-    Without `begin` nothing is written: for questions about a cycle that is not to be run. `given` are arrays from
+    Without `begin` nothing is written, for a cycle that is only planned. `given` are arrays from
     the user, by their name in the memory of policies; each policy gets its own.
     """
     book = load_book(repository.store, cycle, limits)
@@ -95,7 +94,7 @@ def recorded_visits(repository: Storage, policy: Policy, cycle: CycleRow, past: 
     if past is None:
         return
     store = repository.store
-    # Not beyond its own last visit: what comes after it may be part of a crawl that goes on later.
+    # Not beyond its own last visit: later visits may belong to a crawl that is still open.
     sql = "SELECT ifnull(max(id) + 1, 0) FROM visits WHERE id >= ? AND cycle = ?"
     (end,) = store.db.execute(sql, (cycle.first_visit, cycle.id)).fetchone()
     yield from _visits_until(store, policy, past, int(end))
@@ -117,24 +116,24 @@ def save_memory(repository: Storage, policy: Policy, past: Past | None) -> None:
 
 
 def file_of(repository: Storage, policy: Policy) -> Path:
-    """Where a policy's memory is saved; with other parameters it is another policy."""
+    """The file of a policy's memory; other parameters make another policy."""
     mark = hashlib.blake2b(describe(policy).encode(), digest_size=6).hexdigest()
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", policy.name)[:60]  # a user's own policy may have any name
     return repository.folder / "models" / f"{name}-{mark}.npz"
 
 
-# -- where the fold begins --------------------------------------------------------------------------------------
+# -- start of the fold --------------------------------------------------------------------------------------
 
 
 def _nothing(book: Book) -> Past:
-    """Before the first visit."""
+    """The past before the first visit."""
     past = Past(_copied(book), 0, 0)
     past.book.forget(np.arange(len(book)))
     return past
 
 
 def _saved(repository: Storage, policy: Policy, cycle: CycleRow, book: Book) -> Past | None:
-    """As far as the file has come; None when it cannot be used."""
+    """The past as saved; None if the file cannot be used."""
     file = read_arrays(file_of(repository, policy))
     if file is None or not _fits(file, repository.store, policy, cycle, len(book)):
         return None
@@ -148,7 +147,7 @@ def _saved(repository: Storage, policy: Policy, cycle: CycleRow, book: Book) -> 
 
 
 def _fits(file: Arrays, store: Store, policy: Policy, cycle: CycleRow, pages: int) -> bool:
-    """Whether a file is this policy's, of this store, and not ahead of the cycle."""
+    """Whether the file belongs to this policy and store, and is not ahead of the cycle."""
     return (
         {"policy", "version", "upto", "last", "known"} <= file.keys()
         and str(file["policy"]) == describe(policy)
@@ -160,7 +159,7 @@ def _fits(file: Arrays, store: Store, policy: Policy, cycle: CycleRow, pages: in
 
 
 def _copied(book: Book) -> Book:
-    """The book with columns of its own, where visits change them."""
+    """A copy of the book with its own columns and an empty memory."""
     return replace(book, memory={}, **{name: getattr(book, name).copy() for name in _PER_PAGE})
 
 
@@ -186,10 +185,10 @@ def _visits_until(store: Store, policy: Policy, past: Past, end: int) -> Iterato
 
 
 def _runs(store: Store, begin: int, end: int, firsts: list[int]) -> Iterator[Columns]:
-    """Visits in runs: cut where a cycle began, and where one went on that had been stopped.
+    """Visits in runs: cut where a cycle began, and where an interrupted one was resumed.
 
-    A fold ends where a cycle begins, or behind the last visit of one that is finished. Both are such places, so the
-    runs are the same ones in however many steps they are taken.
+    A fold ends where a cycle begins, or after the last visit of a finished one. Both are cuts, so the runs are the same
+    in however many steps the visits are folded.
     """
     cuts = [begin, *(first for first in firsts if begin < first < end), end]
     for first, last in pairwise(cuts):
@@ -201,7 +200,7 @@ def _runs(store: Store, begin: int, end: int, firsts: list[int]) -> Iterator[Col
 
 
 def _first_pages(book: Book, pages: int, now: float) -> Book:
-    """The book of the first so many pages, on the same columns and the same memory."""
+    """A view of the book with its first `pages` pages, on the same columns and memory."""
     columns = {name: getattr(book, name)[:pages] for name in _PER_PAGE}
     view = replace(book, now=now, **columns)
     if book.links is not None:
@@ -210,12 +209,12 @@ def _first_pages(book: Book, pages: int, now: float) -> Book:
         view.clusters = Clusters(book.clusters.of[:pages], book.clusters.nearest)
     if book.form is not None:
         view.form = book.form[:pages]
-    view.hints = None  # a visit's record has those that it took with it
+    view.hints = None  # each recorded visit carries its own
     return view
 
 
 def _links_among(links: LinkGraph, pages: int) -> LinkGraph:
-    """The links between the first so many pages. They are those of today: what they were is not recorded."""
+    """The links between the first `pages` pages. They are the current links: past links are not recorded."""
     if pages >= len(links):
         return fitted(links, pages)
     start = links.start[: pages + 1]

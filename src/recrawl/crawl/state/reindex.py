@@ -1,4 +1,4 @@
-"""Bring the index up to date: after a crash between store and index, or when it was switched on late or removed."""
+"""Bring the full-text index up to date: after a crash between store and index, or if it was enabled late or removed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNSEARCHED = (State.GONE, State.MOVED, State.DROPPED)
 def reindex(
     repository: Storage, options: CrawlOptions, progress: Callable[[int, int], None] = lambda _done, _all: None
 ) -> int:
-    """Index what the index lacks; returns how many pages that were."""
+    """Index the missing pages; returns their number."""
     pages = repository.unindexed() if options.index else []
     index_pages(repository, options, pages, progress)
     return len(pages)
@@ -28,7 +28,7 @@ def index_pages(
     pages: Sequence[int],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> None:
-    """Make the index say of these pages what the store does."""
+    """Bring the index up to date for these pages."""
     if not options.index or not pages:
         return
     origins = {row.id: row.origin for row in repository.store.sites()}

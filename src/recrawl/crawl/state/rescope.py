@@ -1,8 +1,8 @@
-"""What the user wants has changed: pages come into scope or leave it, before the next crawl or cycle begins.
+"""After the user has changed the scopes: pages come into scope or leave it, before the next crawl or cycle begins.
 
-Pages that are no longer wanted are dropped (their versions stay), dropped ones that are wanted again come back, and
-where a scope has become wider the stored pages are read again for links that were refused before. Pages that the user
-named, by a seed or by an import, are not judged by patterns.
+Pages out of scope are dropped (their versions stay), dropped pages that are in scope again come back, and where a scope
+has become wider the stored pages are read again for links that were refused before. Pages that the user gave, by a seed
+or by an import, are exempt from patterns.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from recrawl.record.rows import Batch
 from recrawl.record.storage import Storage
 
 _META = "scopes"
-_AT_ONCE = 500
+_BATCH = 500
 
 
 def scopes_changed(repository: Storage, scopes: Scopes) -> bool:
-    """Whether the scopes are others than at the last crawl or cycle."""
+    """Whether the scopes have changed since the last crawl or cycle."""
     return bool(repository.store.meta(_META, "") != _fingerprint(scopes))
 
 
 def forget_scopes(repository: Storage) -> None:
-    """Have the next crawl or cycle look at everything again."""
+    """Make the next crawl or cycle check all pages again."""
     repository.store.set_meta(_META, "forgotten")
 
 
-def rescope(repository: Storage, options: CrawlOptions, discovery: Discovery, take: Callable[[Batch], None]) -> None:
-    """Bring the pages in line with the scopes; new ones go to `take`, in batches."""
+def rescope(repository: Storage, options: CrawlOptions, discovery: Discovery, record: Callable[[Batch], None]) -> None:
+    """Apply the scopes to all pages; batches of new pages go to `record`."""
     store = repository.store
     before = store.meta(_META, "")
     _drop_and_recall(repository, options)
     if before:
-        _read_again(repository, options, discovery, take)
+        _reread_links(repository, options, discovery, record)
     store.set_meta(_META, _fingerprint(options.scopes))
 
 
@@ -69,8 +69,8 @@ def _drop_and_recall(repository: Storage, options: CrawlOptions) -> None:
     index_pages(repository, options, drop + recall)
 
 
-def _read_again(
-    repository: Storage, options: CrawlOptions, discovery: Discovery, take: Callable[[Batch], None]
+def _reread_links(
+    repository: Storage, options: CrawlOptions, discovery: Discovery, record: Callable[[Batch], None]
 ) -> None:
     reader = PageReader(ReaderConfig(options.rules, want_text=False))
     batch = Batch()
@@ -88,7 +88,7 @@ def _read_again(
         if reading.follow:
             known = discovery.look_up(np.frombuffer(reading.keys, np.int64))
             discovery.links(known, reading, parent=page, depth=depth + 1, at=options.clock(), batch=batch)
-        if len(batch.pages) >= _AT_ONCE:
-            take(batch)
+        if len(batch.pages) >= _BATCH:
+            record(batch)
             batch = Batch()
-    take(batch)
+    record(batch)

@@ -1,4 +1,4 @@
-"""What the crawler hands to a reader process, and what it gets back."""
+"""What the crawler sends to a reader process, and what it gets back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recrawl.discover.urls import UrlRules
 
 
 class Task(NamedTuple):
-    """A page to be read."""
+    """A downloaded page to be parsed and compared."""
 
     ticket: int
     url: str
@@ -23,17 +23,17 @@ class Task(NamedTuple):
     payload: bytes
     """SHA-1 of the body."""
     noise: int
-    """Which noise filter applies, by its place in `ReaderConfig.noises`."""
+    """The noise filter, as an index into `ReaderConfig.noises`."""
     digest: bytes | None
-    """The text digest of the version before, None when this is the first."""
+    """The text digest of the stored version, None if there is none."""
     before: tuple[str, int, int] | None
-    """File, start and length of the version before in the archive."""
+    """File, start and length of the stored version in the archive."""
     same_noise: bool
-    """Whether that digest was made with the noise filter of today."""
+    """Whether that digest was made with the current noise filter."""
 
 
 class Reading(NamedTuple):
-    """A page that was read, or why it could not be."""
+    """A parsed page, or the reason why it could not be parsed."""
 
     ticket: int
     failure: str = ""
@@ -47,22 +47,22 @@ class Reading(NamedTuple):
     divergence: float | None = None
     significant: bool | None = None
     urls: str = ""
-    """Addresses that it links to, one a line."""
+    """URLs it links to, one per line."""
     keys: bytes = b""
-    """Their keys, as int64."""
+    """The keys of `urls`, as int64."""
     follow: bool = True
     searchable: bool = True
     feeds: str = ""
-    """Feeds that it names, one a line."""
+    """URLs of its feeds, one per line."""
     updates: float = 0.0
-    """Every how many days it says that it changes, 0 where it does not say."""
+    """The interval of change, in days, that it claims; 0 for none."""
     record: bytes = b""
     """The WARC records of the visit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderConfig:
-    """What a reader process must know from the start."""
+    """The configuration of a reader process."""
 
     rules: UrlRules
     noises: tuple[Noise, ...] = (NO_NOISE,)

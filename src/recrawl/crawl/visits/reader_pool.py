@@ -1,9 +1,8 @@
-"""Processes that read pages. A page that holds or kills its process costs itself only.
+"""A pool of reader processes. A page that blocks or kills its process costs only itself.
 
-Tasks travel in batches, since a message costs more than most pages. A process is given a batch only when it idles: it
-takes it off the pipe at once, so handing over never blocks on a page that holds the parser. When a batch is not back
-in time its process is killed, a new one is started, and its pages are tried again one by one: the guilty one is found
-and gives a failure.
+Tasks are sent in batches, since a message costs more than parsing most pages. A process gets a batch only when it is
+idle and then reads it from the pipe at once, so sending never blocks. When a batch misses its deadline the process is
+killed and replaced, and its pages are tried again one by one: the page at fault is found and recorded as a failure.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
 from recrawl.model import Failure
 
 BATCH = 32
-"""Most pages in a message."""
+"""Maximum number of pages per message."""
 BATCH_BYTES = 2_000_000
 START_SECONDS = 30.0
-"""How much longer the first batch of a process may take: it has to start."""
+"""Extra time for the first batch of a process, which has to start."""
 
 _DETAIL = {
-    Failure.PARSE_TIMEOUT: "reading this page took too long",
-    Failure.PARSE_CRASH: "the reader process died of this page",
+    Failure.PARSE_TIMEOUT: "parsing this page took too long",
+    Failure.PARSE_CRASH: "the reader process crashed on this page",
 }
 
 
 class _Process:
-    """One reader process and the batch that it is busy with."""
+    """One reader process and its current batch."""
 
     def __init__(self, config: ReaderConfig) -> None:
         self.connection, theirs = Pipe()
@@ -40,8 +39,8 @@ class _Process:
             [sys.executable, "-m", "recrawl.crawl.visits.reader_process", str(fd)],
             pass_fds=[fd],
             stdin=subprocess.DEVNULL,
-            process_group=0,  # Ctrl-C is ours to handle; a reader ends when its pipe does
-            env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # numpy's threads would cost more than its import
+            process_group=0,  # the parent handles Ctrl-C; a reader ends when its pipe closes
+            env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # starting numpy's threads would cost more than its import
         )
         theirs.close()
         self.connection.send(config)
@@ -49,17 +48,17 @@ class _Process:
         self._deadline = 0.0
         self._fresh = True
 
-    def give(self, batch: list[Task], now: float, seconds: float) -> None:
+    def send(self, batch: list[Task], now: float, seconds: float) -> None:
         self.batch = batch
         self._deadline = now + seconds + (START_SECONDS if self._fresh else 0.0)
         self.connection.send(batch)
 
-    def take(self) -> list[Reading]:
+    def receive(self) -> list[Reading]:
         readings: list[Reading] = self.connection.recv()
         self.batch, self._fresh = [], False
         return readings
 
-    def left(self, now: float) -> float:
+    def seconds_left(self, now: float) -> float:
         return self._deadline - now
 
     def stop(self) -> None:
@@ -69,7 +68,7 @@ class _Process:
 
 
 class Readers:
-    """A pool of reader processes, started when first needed."""
+    """The pool; processes start with the first page."""
 
     def __init__(self, config: ReaderConfig, *, processes: int, seconds: float) -> None:
         self._config = config
@@ -83,29 +82,29 @@ class Readers:
 
     @property
     def connections(self) -> list[Connection]:
-        """What becomes readable when a batch is back."""
+        """Become readable when a batch is back."""
         return [process.connection for process in self._processes]
 
     def submit(self, task: Task) -> None:
-        """Hand in a page."""
+        """Add a page to the queue."""
         self._waiting.append(task)
         self.pending += 1
         self.pending_bytes += len(task.body)
 
     def pump(self, now: float) -> None:
-        """Give what waits to processes that idle."""
+        """Send queued pages to idle processes."""
         if self.pending and not self._processes:
             self._processes = [_Process(self._config) for _ in range(self._count)]
         for process in self._processes:
             if process.batch:
                 continue
             if self._suspects:
-                process.give([self._suspects.popleft()], now, self._seconds)
+                process.send([self._suspects.popleft()], now, self._seconds)
             elif self._waiting:
-                process.give(self._next_batch(), now, self._seconds)
+                process.send(self._next_batch(), now, self._seconds)
 
     def collect(self, now: float) -> list[Reading]:
-        """Readings that are back, and failures of pages whose time is up."""
+        """The readings that are back, and failures for pages that missed their deadline."""
         readings: list[Reading] = []
         for place, process in enumerate(self._processes):
             if not process.batch:
@@ -113,8 +112,8 @@ class Readers:
             try:
                 if process.connection.poll():
                     self.pending_bytes -= sum(len(task.body) for task in process.batch)
-                    readings += process.take()
-                elif process.left(now) <= 0:
+                    readings += process.receive()
+                elif process.seconds_left(now) <= 0:
                     self._processes[place] = self._replace(process, Failure.PARSE_TIMEOUT, readings)
             except (EOFError, OSError):
                 self._processes[place] = self._replace(process, Failure.PARSE_CRASH, readings)
@@ -122,12 +121,12 @@ class Readers:
         return readings
 
     def deadline(self, now: float) -> float | None:
-        """Seconds until a process must be looked after, None when all idle."""
-        left = [process.left(now) for process in self._processes if process.batch]
+        """Seconds until the next deadline, None if all processes are idle."""
+        left = [process.seconds_left(now) for process in self._processes if process.batch]
         return max(0.0, min(left)) if left else None
 
     def close(self) -> None:
-        """Stop all processes; what they had is lost."""
+        """Stop all processes and drop their pages."""
         for process in self._processes:
             process.stop()
         self._processes = []
@@ -141,7 +140,7 @@ class Readers:
         return batch
 
     def _replace(self, process: _Process, failure: Failure, readings: list[Reading]) -> _Process:
-        """Kill a process; a page that was alone is guilty, others get another try one by one."""
+        """Kill a process: a page alone in its batch has failed, several are tried again one by one."""
         process.stop()
         if len(process.batch) == 1:
             task = process.batch[0]

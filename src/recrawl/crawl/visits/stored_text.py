@@ -1,4 +1,4 @@
-"""The text of a stored page: what its digest is made of, and what people read."""
+"""The text of stored pages: for digests, for the index and for readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TEXTUAL = ("text/", "application/json", "application/xml", "application/javascr
 
 
 def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> str:
-    """The text of a stored page, as its digest is made of it."""
+    """The text of a stored page, as used for its digest."""
     content_type = header(headers, "content-type")
     mime = content_type.partition(";")[0].strip().lower() or sniff(body)
     if not mime.startswith(HTML):
@@ -21,7 +21,7 @@ def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -
 
 
 def read_page(body: bytes, headers: tuple[tuple[str, str], ...]) -> tuple[str, int]:
-    """The text of a stored page, with whatever noise there is, and its number of images."""
+    """The unfiltered text of a stored page, and its number of images."""
     content_type = header(headers, "content-type")
     mime = content_type.partition(";")[0].strip().lower() or sniff(body)
     if not mime.startswith(HTML):
@@ -31,7 +31,7 @@ def read_page(body: bytes, headers: tuple[tuple[str, str], ...]) -> tuple[str, i
 
 
 def read_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> list[str]:
-    """The text of a stored page by lines, for people."""
+    """The lines of a stored page, for display."""
     content_type = header(headers, "content-type")
     mime = content_type.partition(";")[0].strip().lower() or sniff(body)
     if not mime.startswith(HTML):
@@ -40,7 +40,7 @@ def read_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) 
 
 
 def plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str, str]:
-    """Text and encoding of what is not HTML; both empty when it is no text at all."""
+    """Text and encoding of a body that is not HTML; both empty if it is not text."""
     if not (mime.startswith(_TEXTUAL) or mime.endswith(("+xml", "+json"))):
         return "", ""
     decoded = decode(body, content_type)
@@ -48,12 +48,12 @@ def plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str,
 
 
 def header(headers: tuple[tuple[str, str], ...], name: str) -> str:
-    """The last header of that name, which is given in lower case; empty when there is none."""
+    """The value of the last header with this lower-case name; empty if there is none."""
     return next((value for key, value in reversed(headers) if key.lower() == name), "")
 
 
 def sniff(body: bytes) -> str:
-    """What a body without a content type most likely is."""
+    """The likely type of a body without a content type."""
     start = body[:512].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if start == b"<":
         return "text/html"
