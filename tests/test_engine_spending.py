@@ -234,8 +234,8 @@ def test_shares() -> None:
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [
-        ('[[share]]\nsite = "a.example"\nat_least = 0.5\nat_most = 0.2', "at least"),
-        ('[[share]]\nsite = "a.example"\n[[share]]\nsite = "https://a.example/b"', "more than one"),
+        ('[[share]]\nsite = "a.example"\nat_least = 0.5\nat_most = 0.2', "above at_most"),
+        ('[[share]]\nsite = "a.example"\n[[share]]\nsite = "https://a.example/b"', "two [[share]] parts"),
         ("[[share]]\nat_most = 0.2", "no site"),
         ('[[share]]\nsite = "a.example"\nat_most = -1', "at_most"),
         ('[[share]]\nsite = "a.example"\nat_least = 0.7\n[[share]]\nsite = "b.example"\nat_least = 0.7', "more than"),
