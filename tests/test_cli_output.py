@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from recrawl.cli.terminal.output import clean
 from recrawl.errors import UsageError
-from recrawl.repository.times import duration, iso, moment, span, stamp
+from recrawl.times import duration, iso, moment, span, stamp
 from tests.world import Reply, Repo, Site, page
 
 HOSTILE = "[red]bad[/red] [/] \x1b[2J\x1b]0;owned\x07 \x9b31m \u202etxet \x00 :warning: [link=x]y"

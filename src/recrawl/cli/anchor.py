@@ -12,7 +12,7 @@ from recrawl.cli.terminal.session import load, reading
 from recrawl.errors import UsageError
 from recrawl.repository.anchors import keep_named, surveyed
 from recrawl.repository.lookup import origin_of
-from recrawl.repository.times import duration, span
+from recrawl.times import duration, span
 
 EXAMPLE = "Example: recrawl anchor https://example.org --every 6h"
 

@@ -11,7 +11,7 @@ from recrawl.cli.terminal.output import AsJson, as_json, table
 from recrawl.cli.terminal.session import reading
 from recrawl.record import questions
 from recrawl.repository.lookup import origin_of
-from recrawl.repository.times import iso, moment, stamp
+from recrawl.times import iso, moment, stamp
 
 EXAMPLE = "Example: recrawl changes --since 2d"
 

@@ -11,8 +11,8 @@ from recrawl.cli.terminal.run_report import print_summary, watched
 from recrawl.cli.terminal.session import AllowPrivate, Delay, Stop, folder_of, load, options_of, reading, writing
 from recrawl.crawl import cycles
 from recrawl.errors import UsageError
-from recrawl.repository.times import duration
 from recrawl.repository.turns import summary_of
+from recrawl.times import duration
 
 EXAMPLE = "Example: recrawl crawl --for 10m"
 

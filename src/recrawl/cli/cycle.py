@@ -25,8 +25,8 @@ from recrawl.cli.terminal.session import (
 from recrawl.crawl import cycles
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
 from recrawl.record.storage import Storage
-from recrawl.repository.times import duration
 from recrawl.repository.turns import summary_of
+from recrawl.times import duration
 
 EXAMPLE = "Example: recrawl cycle --budget 500 --policy 'round-robin(order=shuffled)'"
 _MOST_ROWS = 20

@@ -32,9 +32,9 @@ from recrawl.lab.timelapse import Clock, TimeLapseServer
 from recrawl.lab.timelapse import app as timelapse
 from recrawl.record import questions, storage
 from recrawl.record.storage import Storage
-from recrawl.repository.times import iso, stamp
 from recrawl.repository.turns import summary_of
 from recrawl.settings import TEMPLATE, Seed, write_seeds
+from recrawl.times import iso, stamp
 
 EXAMPLE = "Example: recrawl demo --cycles 10 --budget 0.2"
 

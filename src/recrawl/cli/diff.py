@@ -17,7 +17,7 @@ from recrawl.compare.divergence import divergence
 from recrawl.crawl.visits.stored_text import read_lines, read_text
 from recrawl.discover.urls import origin
 from recrawl.repository.lookup import page_of, pick, versions_of
-from recrawl.repository.times import iso, stamp
+from recrawl.times import iso, stamp
 
 EXAMPLE = "Example: recrawl diff https://example.org/news -2 -1"
 _STYLES = {"in": "green", "out": "red", "same": "dim"}

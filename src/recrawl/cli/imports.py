@@ -22,7 +22,7 @@ from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.formats.source_kinds import Kind
 from recrawl.lab.formats.version_rows import Taken, Window
-from recrawl.repository.times import moment
+from recrawl.times import moment
 
 EXAMPLE = "Example: recrawl import git site --base-url https://example.org --out site.parquet"
 _FIRST, _LAST = -62135596800, 253402300799  # the years 1 and 9999

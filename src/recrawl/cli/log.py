@@ -10,7 +10,7 @@ from recrawl.cli.terminal.output import AsJson, as_json, table
 from recrawl.cli.terminal.session import reading
 from recrawl.record import questions
 from recrawl.repository.lookup import page_of
-from recrawl.repository.times import iso, stamp
+from recrawl.times import iso, stamp
 
 EXAMPLE = "Example: recrawl log https://example.org/news"
 

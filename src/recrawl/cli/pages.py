@@ -12,7 +12,7 @@ from recrawl.errors import UnknownName
 from recrawl.model import State
 from recrawl.record import questions
 from recrawl.repository.lookup import origin_of
-from recrawl.repository.times import iso, stamp
+from recrawl.times import iso, stamp
 
 EXAMPLE = "Example: recrawl pages --state live --limit 20"
 _TIMES = ("found", "last_visit", "last_change")

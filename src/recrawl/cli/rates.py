@@ -20,7 +20,7 @@ from recrawl.learn.rates.comparison import ESTIMATORS, estimate
 from recrawl.learn.rates.posteriors import nested
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of, page_of
-from recrawl.repository.times import iso, moment, span, stamp
+from recrawl.times import iso, moment, span, stamp
 
 EXAMPLE = "Example: recrawl rates --by directory --limit 10"
 

@@ -13,8 +13,8 @@ from recrawl.cli.terminal.run_report import print_summary, watched
 from recrawl.cli.terminal.session import AllowPrivate, Bytes, Delay, Stop, folder_of, load, patience, reading
 from recrawl.crawl import cycles
 from recrawl.errors import UsageError
-from recrawl.repository.times import stamp
 from recrawl.repository.turns import Turn, next_due, period_of, summary_of, take
+from recrawl.times import stamp
 
 EXAMPLE = "Example: recrawl run --every 6h --budget 500"
 

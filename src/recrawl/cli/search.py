@@ -15,7 +15,7 @@ from recrawl.cli.terminal.session import load, options_of, reading
 from recrawl.crawl.reports.search import search
 from recrawl.errors import UsageError
 from recrawl.repository.lookup import origin_of
-from recrawl.repository.times import iso, stamp
+from recrawl.times import iso, stamp
 
 EXAMPLE = "Example: recrawl search 'title:election +recount -poll'"
 

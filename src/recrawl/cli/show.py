@@ -13,7 +13,7 @@ from recrawl.cli.terminal.session import load, options_of, reading
 from recrawl.crawl.visits.stored_text import read_lines
 from recrawl.discover.urls import origin
 from recrawl.repository.lookup import page_of, pick, versions_of
-from recrawl.repository.times import iso, stamp
+from recrawl.times import iso, stamp
 
 EXAMPLE = "Example: recrawl show https://example.org/news --at 2026-03-01"
 

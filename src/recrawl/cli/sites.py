@@ -11,7 +11,7 @@ from recrawl.cli.terminal.session import load, reading
 from recrawl.crawl.reports.hint_trust import trust
 from recrawl.discover.urls import origin
 from recrawl.record import questions
-from recrawl.repository.times import iso, stamp
+from recrawl.times import iso, stamp
 
 EXAMPLE = "Example: recrawl sites --json"
 

@@ -12,7 +12,7 @@ from recrawl.choose.budget.allowance import Allowance
 from recrawl.cli.terminal.output import AsJson, as_json, count, say, table
 from recrawl.cli.terminal.session import reading
 from recrawl.record import questions
-from recrawl.repository.times import iso, span, stamp
+from recrawl.times import iso, span, stamp
 
 EXAMPLE = "Example: recrawl status"
 _MOST_SITES = 5

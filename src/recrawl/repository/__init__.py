@@ -20,6 +20,5 @@ rates.py       change rates
 anchors.py     anchors of sites, and change by depth
 noise.py       proposals for noise filters, and previews
 exchange.py    import and export
-times.py       times and durations as people write them
 words.py       counted nouns
 """

@@ -12,7 +12,7 @@ from recrawl.record import questions
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository.opening import load, seed_url
-from recrawl.repository.times import moment
+from recrawl.times import moment
 
 When = str | float | datetime
 """A point in time: `2026-03-01`, `2d` (ago), seconds since 1970, or a datetime."""

@@ -26,8 +26,8 @@ from recrawl.errors import UsageError
 from recrawl.fetch.http import FetchLimits
 from recrawl.record import storage
 from recrawl.record.storage import Storage
-from recrawl.repository.times import duration
 from recrawl.settings import Seed, Settings
+from recrawl.times import duration
 from recrawl.version import __version__
 
 _LONGEST_DELAY = 86400.0

@@ -12,9 +12,9 @@ import numpy as np
 from recrawl.record import questions
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
-from recrawl.repository.times import iso, moment, span, stamp
 from recrawl.repository.values import Row, at
 from recrawl.repository.words import count
+from recrawl.times import iso, moment, span, stamp
 
 _VISITED = ("live", "missing", "gone")
 

@@ -19,9 +19,9 @@ from recrawl.repository.lookup import When, key_of, origin_of, seconds
 from recrawl.repository.opening import load, options_of, system_clock
 from recrawl.repository.pages import Page, Version
 from recrawl.repository.rows import Rows
-from recrawl.repository.times import duration
 from recrawl.repository.values import Change, Explanation, SearchHit, Site, Status, Visit, at
 from recrawl.settings import Settings
+from recrawl.times import duration
 
 if TYPE_CHECKING:
     from recrawl.repository.anchors import SiteAnchor

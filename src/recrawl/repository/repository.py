@@ -17,9 +17,9 @@ from recrawl.repository import opening
 from recrawl.repository.lookup import When, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, seed_url, silent, with_bytes
 from recrawl.repository.reader import Reader
-from recrawl.repository.times import stamp
 from recrawl.repository.values import Import, Plan, Progress, Removal, Report
 from recrawl.settings import TEMPLATE, Seed, Settings, checked, write_seeds, write_values
+from recrawl.times import stamp
 
 if TYPE_CHECKING:
     from recrawl.choose import Policy

@@ -24,9 +24,9 @@ from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
 from recrawl.repository.opening import Notify, held, load, options_of, silent, with_bytes
-from recrawl.repository.times import duration
 from recrawl.repository.values import Report, counts
 from recrawl.settings import Settings
+from recrawl.times import duration
 
 CountsCallback = Callable[[RunCounts], None]
 Watch = Callable[[str, int | None], AbstractContextManager[CountsCallback]]

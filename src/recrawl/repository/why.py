@@ -20,10 +20,10 @@ from recrawl.record import questions
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of, seed_url
-from recrawl.repository.times import span, stamp
 from recrawl.repository.turns import period_of
 from recrawl.repository.values import Explanation
 from recrawl.settings import Settings
+from recrawl.times import span, stamp
 
 _STATES = {
     "found": "It was found but never downloaded.",

@@ -38,8 +38,8 @@ from recrawl.lab.histories.weights import told_weights
 from recrawl.lab.replays.replay import Setup
 from recrawl.lab.replays.runner import Trial, name_of, needs_of, over_seeds, run_all
 from recrawl.learn.value.importance import kind_of
-from recrawl.repository.times import duration
 from recrawl.settings import size
+from recrawl.times import duration
 
 COLUMNS = {
     "policy": "policy",

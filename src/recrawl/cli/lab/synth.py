@@ -13,7 +13,7 @@ from recrawl.cli.terminal.output import AsJson, as_json, say
 from recrawl.cli.terminal.progress import progress
 from recrawl.errors import UsageError
 from recrawl.lab.synth import KINDS, PARAMETERS, SyntheticWorld, hosts, write
-from recrawl.repository.times import iso, stamp
+from recrawl.times import iso, stamp
 
 _DEFAULT = SyntheticWorld()
 _SET = "Set any parameter; repeatable. --parameters lists them."

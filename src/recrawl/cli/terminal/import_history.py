@@ -18,7 +18,7 @@ from recrawl.lab.formats import git_history, warc_files
 from recrawl.lab.formats.source_kinds import CARRIES, Kind, guess
 from recrawl.lab.formats.version_rows import Progress as Report
 from recrawl.lab.formats.version_rows import Taken, Window
-from recrawl.repository.times import iso, stamp
+from recrawl.times import iso, stamp
 
 _EVERY = 0.2
 

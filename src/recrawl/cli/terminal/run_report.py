@@ -10,7 +10,7 @@ from recrawl.cli.terminal.output import count, note, say
 from recrawl.crawl.cycles import Summary
 from recrawl.crawl.tally import RunCounts
 from recrawl.model import Outcome
-from recrawl.repository.times import span
+from recrawl.times import span
 
 _MOST_WARNINGS = 10
 _MOST_FAILURES = 5

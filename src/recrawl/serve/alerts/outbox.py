@@ -14,9 +14,9 @@ from typing import Any
 from recrawl.columns import HOUR
 from recrawl.record.questions import ask
 from recrawl.record.store import Transaction
-from recrawl.repository.times import duration
 from recrawl.serve.alerts.rules import Update
 from recrawl.settings import Alert
+from recrawl.times import duration
 
 WAITING, SENT, GIVEN_UP, HELD, DROPPED = range(5)
 STATES = ("waiting", "sent", "given up", "held", "reverted")

@@ -18,8 +18,8 @@ from recrawl.patterns import Pattern, compiled
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository.opening import seed_url
-from recrawl.repository.times import duration
 from recrawl.settings import Alert
+from recrawl.times import duration
 
 OUTCOMES = ("changed", "new", "gone")
 _MAX_TEXT = 200_000

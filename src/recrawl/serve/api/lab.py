@@ -9,7 +9,6 @@ from recrawl.errors import UsageError
 from recrawl.lab.replays.clairvoyant import Clairvoyant
 from recrawl.learn.rates.comparison import ESTIMATORS
 from recrawl.repository.lookup import origin_of, page_of
-from recrawl.repository.times import duration
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import LIMIT, Arguments, Operation, rows
 from recrawl.serve.api.queries import SITE
@@ -19,6 +18,7 @@ from recrawl.serve.jobs.job_specs import COMPARISON
 from recrawl.serve.jobs.job_specs import comparison as comparison_job
 from recrawl.serve.jobs.queue import JOB_RUNNING
 from recrawl.serve.problems import Problem
+from recrawl.times import duration
 
 _MAX_CHOICES = 8
 

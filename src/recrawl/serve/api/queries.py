@@ -18,12 +18,12 @@ from recrawl.record.questions import ask
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of
 from recrawl.repository.opening import options_of
-from recrawl.repository.times import moment
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, bad_cursor, rows
 from recrawl.serve.context import Context
 from recrawl.serve.queries.changes import Cursor, Filters, changes
 from recrawl.serve.queries.overview import troubles
+from recrawl.times import moment
 
 SITE = Field("site", "string", "Only this site; the URL of the site or of any of its pages.", default="")
 _STATES = {state.name.lower(): int(state) for state in State}

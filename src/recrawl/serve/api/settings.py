@@ -15,7 +15,6 @@ from recrawl.repository.lookup import origin_of, page_of
 from recrawl.repository.noise import restless, sources
 from recrawl.repository.opening import options_of, seed_url
 from recrawl.repository.seeds import with_seeds, without_seeds
-from recrawl.repository.times import duration
 from recrawl.repository.turns import period_of
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import Arguments, Operation, rows
@@ -24,6 +23,7 @@ from recrawl.serve.context import Context
 from recrawl.serve.jobs import filter_preview
 from recrawl.serve.jobs.job_specs import check_inside
 from recrawl.settings import SETTINGS, Filter, Seed, Settings, checked, write_filters, write_seeds, write_values
+from recrawl.times import duration
 
 _NAME = Field(
     "name", "string", "Name of the setting.", required=True, choices=tuple(setting.name for setting in SETTINGS)

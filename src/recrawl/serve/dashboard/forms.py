@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from recrawl.errors import UsageError
-from recrawl.repository.times import moment
+from recrawl.times import moment
 
 _MAX_LENGTH = 20_000
 """Characters per field."""

@@ -12,7 +12,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from recrawl.choose import POLICIES, make_policy
 from recrawl.errors import UsageError
-from recrawl.repository.times import duration
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form
@@ -20,6 +19,7 @@ from recrawl.serve.dashboard.render import percent
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.job_specs import COMPARISON, comparison
 from recrawl.serve.jobs.queue import Job
+from recrawl.times import duration
 
 _UPPER_BOUND = "clairvoyant"
 """Not a usable policy, but the upper bound for all policies."""

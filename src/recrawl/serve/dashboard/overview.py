@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from recrawl.errors import UsageError
-from recrawl.repository.times import span, stamp
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import number, percent, size
@@ -19,6 +18,7 @@ from recrawl.serve.queries import overview as reading
 from recrawl.serve.queries.changes import Filters, changes
 from recrawl.serve.queries.overview import Figures
 from recrawl.serve.scheduler import SchedulerStatus
+from recrawl.times import span, stamp
 
 _CYCLES = 40
 _SITES = 8

@@ -13,7 +13,6 @@ from recrawl.record import questions
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository.prediction import about_relative, sentences
-from recrawl.repository.times import span, stamp
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form
@@ -21,6 +20,7 @@ from recrawl.serve.dashboard.render import percent, size
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
 from recrawl.serve.queries import pages as reading
+from recrawl.times import span, stamp
 
 _VISITS = 30
 _BARS = 60

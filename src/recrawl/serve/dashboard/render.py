@@ -8,8 +8,8 @@ import jinja2
 
 from recrawl.columns import DAY
 from recrawl.record.index import Hit
-from recrawl.repository.times import iso, span, stamp
 from recrawl.serve.queries.pages import side_by_side, stretches
+from recrawl.times import iso, span, stamp
 
 _HEAT = (0.02, 0.1, 0.25, 0.5)
 """Shares of changed visits at which the colour becomes one step darker."""

@@ -16,7 +16,6 @@ from recrawl.record.rows import SiteRow
 from recrawl.record.storage import Storage
 from recrawl.repository.anchors import surveyed
 from recrawl.repository.opening import options_of
-from recrawl.repository.times import span, stamp
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import percent
@@ -26,6 +25,7 @@ from recrawl.serve.queries import sites as reading
 from recrawl.serve.queries.pages import LARGEST
 from recrawl.serve.queries.shocks import memory_of, shocks
 from recrawl.settings import Settings
+from recrawl.times import span, stamp
 
 _SHOWN = 200
 _MAX_ANCHOR_PAGES = 50_000

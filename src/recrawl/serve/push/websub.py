@@ -23,9 +23,9 @@ from recrawl.discover.urls import canonical
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record.questions import ask
 from recrawl.record.storage import Storage
-from recrawl.repository.times import stamp
 from recrawl.serve.problems import Problem
 from recrawl.serve.push.webhooks import NoAnswer, post
+from recrawl.times import stamp
 
 LEASE = 10 * 86400
 """Requested lease, in seconds."""
