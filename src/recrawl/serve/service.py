@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import signal
-import socket
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,10 +16,9 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
-import uvicorn
-
 from recrawl.crawl.reports.summaries import catch_up
 from recrawl.errors import RecrawlError, UsageError
+from recrawl.http_server import HttpServer, listen
 from recrawl.record.lock import Lock
 from recrawl.record.store import Store
 from recrawl.serve.alerts.dispatcher import Alerts
@@ -36,7 +33,6 @@ from recrawl.serve.scheduler import Scheduler
 from recrawl.serve.sessions import is_strong, signing_key
 from recrawl.serve.turn_process import ProcessRunner, TurnRunner
 
-_START_SECONDS = 30.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HEAD_BYTES = 262_144
 """Most bytes of a request line and headers; above `ServiceLimits.url_bytes`, so that over-long URLs get a 414."""
@@ -83,7 +79,7 @@ class Service:
         self._lock = Lock(folder / "serve.lock", "serve", lambda _: False)
         try:
             _upgrade(folder, config.clock())
-            self._socket = _listen(config.host, config.port)
+            self._socket = listen(config.port, config.host)
         except RecrawlError:
             self._lock.release()
             raise
@@ -92,8 +88,15 @@ class Service:
         self.alerts = Alerts(folder, config.clock, self.context.events.publish)
         self._renewals = Renewals(folder, config.clock)
         self._watcher = Watcher(self.context.pool, self.context.events, on_visits=self.alerts.wake)
-        self._server = _Uvicorn(build(self.context), self.context.events)
-        self._thread = threading.Thread(target=self._run, name="web", daemon=True)
+        self._server = HttpServer(
+            build(self.context),
+            self._socket,
+            on_shutdown=self.context.events.close,  # an open event stream would hold up the shutdown
+            proxy_headers=False,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=3,
+            h11_max_incomplete_event_size=_HEAD_BYTES,
+        )
         host = f"[{config.host}]" if ":" in config.host else config.host
         self.url = f"http://{host}:{self.port}/"
 
@@ -106,15 +109,12 @@ class Service:
         signal.signal(signal.SIGTERM, interrupt)  # uvicorn re-raises captured signals with the previous handler
         try:
             self._begin()
-            self._server.announce = ready  # after uvicorn installed its handlers: a signal may follow immediately
-            self._run()
+            self._server.on_start = ready  # after uvicorn installed its handlers: a signal may follow immediately
+            self._server.foreground()
         except KeyboardInterrupt:
             pass
         finally:
             self._end()
-
-    def _run(self) -> None:
-        self._server.run(sockets=[self._socket])
 
     def _begin(self) -> None:
         self.alerts.start()
@@ -135,16 +135,13 @@ class Service:
 
     def __enter__(self) -> Self:
         self._begin()
-        self._thread.start()
-        if not self._server.ready.wait(_START_SECONDS):
-            raise RecrawlError("the service did not start")
+        self._server.start("web")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.should_exit = True
-        self._thread.join(_START_SECONDS)
+        self._server.stop()
         self._end()
 
 
@@ -179,48 +176,3 @@ def _context(folder: Path, config: ServiceConfig) -> Context:
         limits=replace(config.limits),
         clock=config.clock,
     )
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio disables Nagle's algorithm only for sockets with an explicit protocol.
-    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
-        bound.listen(1024)
-    except OSError as error:
-        bound.close()
-        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-    return bound
-
-
-class _Uvicorn(uvicorn.Server):
-    """uvicorn that signals when it is ready, and ends event streams when it shuts down."""
-
-    def __init__(self, app: object, events: EventBus) -> None:
-        config = uvicorn.Config(
-            app,  # type: ignore[arg-type]
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=3,
-            h11_max_incomplete_event_size=_HEAD_BYTES,
-        )
-        super().__init__(config)
-        self.ready = threading.Event()
-        self.announce: Callable[[], None] = lambda: None
-        self._events = events
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
-        self.announce()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._events.close()
-        await super().shutdown(sockets)

@@ -15,7 +15,7 @@ from recrawl.lab.formats.archive import Archive
 from recrawl.lab.replays.simulated_hints import HOWS
 from recrawl.lab.timelapse import Clock, ServerOptions, serve
 from recrawl.lab.timelapse import app as timelapse
-from recrawl.lab.timelapse.server import listen
+from recrawl.http_server import listen
 from recrawl.times import iso, moment, stamp
 
 _MOST_SITES = 20
