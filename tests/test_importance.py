@@ -22,7 +22,7 @@ from recrawl.discover.weight_files import parse_line, read_weights
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
-from recrawl.lab.histories.weights import told_weights
+from recrawl.lab.histories.weights import with_importance
 from recrawl.lab.replays.replay import Setup, Web, check, replay
 from recrawl.lab.synth import SyntheticWorld as Made
 from recrawl.lab.synth import write
@@ -165,13 +165,13 @@ def test_policies_that_know_the_cost_transfer_less(history: History) -> None:
 def test_weights_of_a_file_are_measured_by(history: History, tmp_path: Path) -> None:
     path = tmp_path / "clicks.txt"
     path.write_text(f"{history.urls[3]}\n{history.urls[3]}\n{history.urls[4]},4\nhttps://elsewhere.example/\n")
-    told, ignored = told_weights(history, f"clicks:{path}")
+    told, ignored = with_importance(history, f"clicks:{path}")
     assert told.weight is not None
     assert (told.weight / told.weight[0])[:5].tolist() == pytest.approx([1, 1, 1, 3, 5])
     assert ignored == "1 is for an unknown URL"
-    assert told_weights(history, "pagerank")[0] is history
+    assert with_importance(history, "pagerank")[0] is history
     with pytest.raises(UsageError, match="no links"):
-        told_weights(replace(history, weight=None), "pagerank")
+        with_importance(replace(history, weight=None), "pagerank")
 
 
 def test_the_lab_takes_importance_on_the_command_line(archive: Path, tmp_path: Path) -> None:

@@ -675,7 +675,7 @@ def test_a_setup_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_a_policy_that_needs_more_than_there_is_is_refused() -> None:
     bare = replace(history_of(still(2)), links=None, carries=frozenset({"folders", "digests"}))
-    with pytest.raises(UsageError, match=r"sampling needs links.*carries digests, folders"):
+    with pytest.raises(UsageError, match=r"sampling needs links.*carries only digests, folders"):
         replay(bare, make_policy("sampling(neighbours=links)"), Setup(budget=1, cycle=1.0, cycles=1))
     with pytest.raises(UsageError, match="needs links"):
         replay(bare, make_policy("random"), Setup(budget=1, cycle=1.0, cycles=1, discover="links"))

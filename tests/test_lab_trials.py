@@ -29,6 +29,7 @@ from tests.test_lab_replay import LIVELY
 from tests.world import Result
 
 DAY = 86400.0
+CACHE = Path("cache")
 SETUP = Setup(budget=4, cycle=DAY, cycles=5)
 FIELDS = [
     "policy", "pages", "sites", "cycles", "visits", "found", "change_ratio", "change_ratio_by_cycle",
@@ -118,7 +119,7 @@ def other(history: History, **columns: Any) -> History:
     ids=["change", "version", "time", "size", "weight", "clusters", "links", "folders"],
 )
 def test_another_history_has_other_results(change: Callable[[History], History]) -> None:
-    assert module._seal(change(LIVELY)) != module._seal(LIVELY)
+    assert module._history_digest(change(LIVELY)) != module._history_digest(LIVELY)
 
 
 @pytest.mark.parametrize(
@@ -143,41 +144,41 @@ def test_another_history_has_other_results(change: Callable[[History], History])
     ids=lambda trial: str(trial)[-150:],
 )
 def test_another_trial_has_another_result(trial: Trial) -> None:
-    assert module._key("history", trial) != module._key("history", Trial("random", SETUP))
+    assert module._cache_path(CACHE, "history", trial) != module._cache_path(CACHE, "history", Trial("random", SETUP))
 
 
 def test_a_policy_written_otherwise_is_the_same() -> None:
     one, again = (Trial(text, SETUP) for text in ("fixed-interval(days=3)", " fixed-interval( days = 3 )"))
-    assert module._key("history", one) == module._key("history", again)
+    assert module._cache_path(CACHE, "history", one) == module._cache_path(CACHE, "history", again)
 
 
 @pytest.fixture
 def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A package that stands in for ours, to be changed."""
-    for part in module._PARTS:
+    for part in module._SOURCES:
         path = tmp_path / part if part.endswith(".py") else tmp_path / part / "one.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text("x = 1\n")
     monkeypatch.setattr(module, "files", lambda _: tmp_path)
-    module._sources.cache_clear()
+    module._source_digest.cache_clear()
     yield tmp_path
-    module._sources.cache_clear()
+    module._source_digest.cache_clear()
 
 
-@pytest.mark.parametrize("part", module._PARTS)
+@pytest.mark.parametrize("part", module._SOURCES)
 def test_other_code_has_other_results(code: Path, part: str) -> None:
-    before = module._key("history", Trial("random", SETUP))
+    before = module._cache_path(CACHE, "history", Trial("random", SETUP))
     path = code / part if part.endswith(".py") else code / part / "deep" / "two.py"
     path.parent.mkdir(exist_ok=True)
     path.write_text("x = 2\n")
-    module._sources.cache_clear()
-    assert module._key("history", Trial("random", SETUP)) != before
+    module._source_digest.cache_clear()
+    assert module._cache_path(CACHE, "history", Trial("random", SETUP)) != before
 
 
 def test_all_code_that_a_result_rests_on_counts() -> None:
     """Every part is there, under the name that it is asked for."""
     home = Path(module.__file__).parents[2]
-    assert all((home / part).exists() for part in module._PARTS)
+    assert all((home / part).exists() for part in module._SOURCES)
 
 
 def test_several_workers_come_to_the_same(tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_names_and_needs() -> None:
 
 
 def result(seed: int, **figures: Any) -> dict[str, Any]:
-    plain = dict.fromkeys(module._MEANS, 1.0) | {"change_ratio_by_cycle": [0.0, None]}
+    plain = dict.fromkeys(module._AVERAGED, 1.0) | {"change_ratio_by_cycle": [0.0, None]}
     place = {"policy": "random", "budget": 4, "cycle_days": 1.0, "cycles": 2, "change": "text", "pages": 9, "sites": 1}
     return {**place, **plain, "seed": seed, **figures}
 
@@ -453,7 +454,7 @@ def test_a_chart_of_figures_that_nobody_has(tmp_path: Path) -> None:
     [
         (["--policy", "round-robbin"], ["did you mean 'round-robin'"]),
         (["--policy", "random(x=1)"], ["random"]),
-        (["--policy", ""], ["no policy"]),
+        (["--policy", ""], ["invalid policy"]),
         (["--policy", "clairvoyant(x=1)"], ["clairvoyant"]),
         (["--policy", "random", "--cycle", "soon"], ["'soon'"]),
         (["--policy", "random", "--cycle", "0d"], ["longer than 0 s"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +30,10 @@ from recrawl.cli.lab.options import (
 from recrawl.cli.terminal.output import AsJson, as_json, note, table
 from recrawl.cli.terminal.progress import detailed
 from recrawl.errors import UsageError
-from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.histories.slicing import later
-from recrawl.lab.histories.weights import told_weights
-from recrawl.lab.replays.replay import Setup
-from recrawl.lab.replays.runner import Trial, name_of, needs_of, over_seeds, run_all
+from recrawl.lab.histories.weights import with_importance
+from recrawl.lab.replays.runner import Trial, needs_of, over_seeds, run_all, trials_of
 from recrawl.learn.value.importance import kind_of
 from recrawl.settings import size
 from recrawl.times import duration
@@ -145,8 +142,9 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
         facts = cache / "facts" if cache else None
         history = open_history(grid.archives, grid.change, facts, on_read, clusters="clusters" in needs)
         history = later(history, skipped) if skipped else history
-        history, ignored = told_weights(history, grid.importance)
-        trials = _trials(history, grid, seconds, weighted)
+        history, ignored = with_importance(history, grid.importance)
+        settings = {**grid.settings, "weighted": weighted}
+        trials = trials_of(history, grid.policies, grid.budgets, seconds, grid.cycles, grid.seeds, **settings)
         running = bars.add_task("replaying", total=len(trials), detail="")
 
         def on_replayed(trial: Trial) -> None:
@@ -157,28 +155,3 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
     if ignored:
         note(f"of the weights in {grid.importance}, {ignored}")
     return over_seeds(results)
-
-
-def _trials(history: History, grid: Grid, seconds: list[float], weighted: bool) -> list[Trial]:
-    """Every combination once: shares of few pages can round to the same number of visits."""
-    trials = (
-        Trial(name_of(policy), _setup(history, grid, budget, length, seed, weighted))
-        for length in seconds
-        for budget in grid.budgets
-        for policy in grid.policies
-        for seed in grid.seeds
-    )
-    return list(dict.fromkeys(trials))
-
-
-def _setup(history: History, grid: Grid, budget: float, cycle: float, seed: int, weighted: bool) -> Setup:
-    if not 0 <= budget < float("inf"):
-        raise UsageError(f"invalid budget {budget:g}: must be 0 or more")
-    return Setup(
-        budget=max(1, round(budget * len(history))) if 0 < budget < 1 else int(budget),
-        cycle=cycle,
-        cycles=grid.cycles or max(1, math.ceil(history.span / cycle)),
-        seed=seed,
-        weighted=weighted,
-        **grid.settings,
-    )

@@ -11,7 +11,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from multiprocessing import get_context
 from pathlib import Path
@@ -86,8 +86,19 @@ class Read:
     links: tuple[int, ...]
 
 
+def pool_of(workers: int | None) -> Executor:
+    """Return worker processes, one per core by default; for one worker, a thread of this process."""
+    if workers == 1:
+        return ThreadPoolExecutor(1)
+    return ProcessPoolExecutor(workers or os.cpu_count() or 1, get_context("spawn"))
+
+
 def facts_of(
-    paths: Iterable[Path], cache: Path | None, progress: Callable[[int, int], None] = lambda *_: None
+    paths: Iterable[Path],
+    cache: Path | None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+    *,
+    workers: int | None = None,
 ) -> list[Facts]:
     """The facts of every file; `progress` is told how many rows of how many are done."""
     files = [file for path in paths for file in files_of(path)]
@@ -95,7 +106,7 @@ def facts_of(
     total = sum(_rows(file) for file in files)
     done = 0
     found: list[Facts] = []
-    with ProcessPoolExecutor(os.cpu_count() or 1, get_context("spawn")) as pool:
+    with pool_of(workers) as pool:
         for file, name in zip(files, names, strict=True):
             kept = from_cache(name)
             if kept is not None:

@@ -6,10 +6,7 @@ looked at, and the verdicts are kept beside the facts.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +20,7 @@ from recrawl.compare.encoding import decode
 from recrawl.compare.significance import significant_many
 from recrawl.compare.terms import Vocabulary, counts
 from recrawl.errors import Unreadable, UsageError
-from recrawl.lab.formats.page_facts import Facts, file_name, from_cache, to_cache
+from recrawl.lab.formats.page_facts import Facts, file_name, from_cache, pool_of, to_cache
 
 _FORM = "steps 2"
 _AT_ONCE = 1000
@@ -50,13 +47,19 @@ def least(change: str) -> float | None:
 
 
 def steps_of(
-    files: Sequence[Path], facts: Sequence[Facts], change: str, cache: Path | None, progress: Callable[[int, int], None]
+    files: Sequence[Path],
+    facts: Sequence[Facts],
+    change: str,
+    cache: Path | None,
+    progress: Callable[[int, int], None],
+    *,
+    workers: int | None = None,
 ) -> list[NDArray[np.bool_]]:
     """For each row of each file: does it differ enough from the version before it on the same page?"""
     limit = least(change)
     total, done = sum(map(len, facts)), 0
     found = []
-    with ProcessPoolExecutor(os.cpu_count() or 1, get_context("spawn")) as pool:
+    with pool_of(workers) as pool:
         names = [cache / f"{file_name(file, f'{_FORM} {change}')}.npz" if cache else None for file in files]
         kept = [from_cache(name) for name in names]
         waiting = [

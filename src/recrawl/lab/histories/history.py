@@ -10,8 +10,9 @@ Each site runs on its own clock: `time` is seconds since the site's first row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,38 @@ class History:
     """One per page: how much it matters, where somebody said so."""
     facts: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     """Further columns over pages that an experiment knows, by name."""
+
+    @classmethod
+    def read(
+        cls,
+        paths: str | Path | Iterable[str | Path],
+        change: str = "text",
+        *,
+        cache: str | Path | None = None,
+        clusters: bool = False,
+        workers: int | None = 1,
+    ) -> History:
+        """Read archives: Parquet files, folders of them, or CDX listings.
+
+        Parameters
+        ----------
+        paths
+            One path or several.
+        change
+            What counts as change: `text`, `raw`, `significant`, or `divergence:X` (share of words).
+        cache
+            Folder in which the facts read from an archive are kept; the next read of the same archive is fast.
+        clusters
+            Whether to cluster similar pages, which the policy `sampling(neighbours=clusters)` needs.
+        workers
+            Processes, None for one per core. A script that asks for more than one needs the guard
+            `if __name__ == "__main__":`.
+        """
+        from recrawl.lab.histories.opening import open_history  # lazy: that module imports this one
+
+        given = [paths] if isinstance(paths, str | Path) else paths
+        folder = None if cache is None else Path(cache)
+        return open_history([Path(path) for path in given], change, folder, clusters=clusters, workers=workers)
 
     def __len__(self) -> int:
         """How many pages there are."""

@@ -50,6 +50,7 @@ def open_history(
     progress: Progress = lambda *_: None,
     *,
     clusters: bool = False,
+    workers: int | None = None,
 ) -> History:
     """Read archives into one history: Parquet files or folders of them, or listings of digests."""
     kinds = {kind_of(path) for path in paths}
@@ -66,8 +67,8 @@ def open_history(
     if change not in ("text", "raw"):
         least(change)  # a word that means nothing is refused before the long work
     files = [file for path in paths for file in files_of(path)]
-    facts = facts_of(files, cache, progress)
-    steps = None if change in ("text", "raw") else steps_of(files, facts, change, cache, progress)
+    facts = facts_of(files, cache, progress, workers=workers)
+    steps = None if change in ("text", "raw") else steps_of(files, facts, change, cache, progress, workers=workers)
     return history_of(facts, change, steps, clusters=clusters)
 
 

@@ -12,7 +12,7 @@ from recrawl.lab.histories.history import History
 from recrawl.learn.value.importance import kind_of, match_weights, normalise
 
 
-def told_weights(history: History, importance: str) -> tuple[History, str]:
+def with_importance(history: History, importance: str) -> tuple[History, str]:
     """The history with these weights, and what of them was ignored.
 
     `even` and `pagerank` leave a history its own weights, which come from its links.

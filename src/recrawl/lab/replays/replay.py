@@ -113,16 +113,17 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
 
 
 def check(history: History, policy: Policy, setup: Setup) -> None:
-    """Refuse what cannot be replayed, and say why."""
-    wanted = (needs_of(policy) - {"hints"}) | (
-        {"links"} if setup.discover == "links" else set()
-    )  # hints are the setup's
-    lacking = sorted(wanted - history.carries)
+    """Raise a UsageError if the history lacks something that the policy or the setup needs."""
+    # The setup provides the hints, not the history.
+    needed = (needs_of(policy) - {"hints"}) | ({"links"} if setup.discover == "links" else set())
+    lacking = sorted(needed - history.carries)
     if lacking:
         raise UsageError(
-            f"{policy.name} needs {' and '.join(lacking)}, and this archive has none: "
-            f"it carries {', '.join(sorted(history.carries))}"
+            f"{policy.name} needs {' and '.join(lacking)}, but this archive carries only "
+            f"{', '.join(sorted(history.carries))}"
         )
+    if "clusters" in needed and history.clusters is None:
+        raise UsageError(f"{policy.name} needs clusters; read the history with clusters=True")
 
 
 class Web:

@@ -1,16 +1,19 @@
-"""Many replays in one go: every policy with every budget, cycle and seed, on all cores; each result is kept.
+"""Run many replays: every policy with every budget, cycle length and seed, in parallel, with a cache of the results.
 
-A result is a file in the cache, named by all that it depends on: the rows of the history, the setup, the policy's text
-and the source of every module that takes part. What was measured once with the same code is not measured again.
+A cached result is a file named by a digest of everything it depends on: the rows of the history, the setup, the
+policy's text, and the source of every module that takes part, including that of a policy given as `module:Class`.
+Changing any of them replays again. Results of a policy object from outside recrawl are not cached.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import json
 import math
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -22,16 +25,18 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from recrawl.choose import Policy, describe, make_policy
+from recrawl.choose import POLICIES, Policy, describe, make_policy
 from recrawl.choose.custom import is_custom, source_of
+from recrawl.columns import DAY
+from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.clairvoyant import Clairvoyant
 from recrawl.lab.replays.clairvoyant_bound import most
 from recrawl.lab.replays.replay import Setup, check, replay
 
-_PARTS = ("choose", "learn", "lab", "book.py", "columns.py", "loop.py", "model.py")
-"""The sources that a result depends on."""
-_MEANS = (
+_SOURCES = ("choose", "learn", "lab", "book.py", "columns.py", "loop.py", "model.py")
+"""The modules that a result depends on."""
+_AVERAGED = (
     "found",
     "visits",
     "change_ratio",
@@ -51,28 +56,97 @@ _MEANS = (
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One replay to be made."""
+    """One replay to run."""
 
-    policy: str
+    policy: str | Policy
+    """The text of a policy, or a policy object; each replay of an object works on a copy of it."""
     setup: Setup
 
 
-def policy_for(text: str, history: History, setup: Setup) -> Policy:
-    """The policy that a text names; the clairvoyant is told what will happen."""
-    if text.strip() == Clairvoyant.name:
+def policy_for(policy: str | Policy, history: History, setup: Setup) -> Policy:
+    """Return a fresh policy; only the clairvoyant gets the history and the setup."""
+    if not isinstance(policy, str):
+        return copy.deepcopy(policy)
+    if _is_clairvoyant(policy):
         return Clairvoyant(history, setup.budget, setup.cycle, setup.cycles)
-    return make_policy(text)
+    return make_policy(policy)
 
 
-def needs_of(texts: Iterable[str]) -> frozenset[str]:
-    """What policies need of an archive, all together."""
-    plain = (text for text in texts if text.strip() != Clairvoyant.name)
-    return frozenset[str]().union(*(make_policy(text).needs for text in plain))
+def needs_of(policies: Iterable[str | Policy]) -> frozenset[str]:
+    """Return what the policies together need from an archive."""
+    return frozenset[str]().union(*(_made(policy).needs for policy in policies if not _is_clairvoyant(policy)))
 
 
-def name_of(text: str) -> str:
-    """The text as we write it, or a clear error."""
-    return text.strip() if text.strip() == Clairvoyant.name else describe(make_policy(text))
+def name_of(policy: str | Policy) -> str:
+    """Return the policy's text in its canonical form; raise a UsageError for an invalid text."""
+    if _is_clairvoyant(policy):
+        return Clairvoyant.name
+    try:
+        return describe(_made(policy))
+    except UsageError:
+        if isinstance(policy, str):
+            raise
+        return policy.name  # an object that has no text, such as one of a local class
+
+
+def _made(policy: str | Policy) -> Policy:
+    return make_policy(policy) if isinstance(policy, str) else policy
+
+
+def _is_clairvoyant(policy: str | Policy) -> bool:
+    return isinstance(policy, str) and policy.strip() == Clairvoyant.name
+
+
+def setup_for(
+    history: History, budget: float, cycle: float, cycles: int | None = None, seed: int = 1, **options: Any
+) -> Setup:
+    """Return the setup of a replay; further options are fields of `Setup`.
+
+    Parameters
+    ----------
+    budget
+        Visits per cycle; a number between 0 and 1 is a share of the history's pages, at least one visit.
+    cycle
+        Length of a cycle in seconds.
+    cycles
+        Number of cycles; by default as many as the history lasts.
+    """
+    if not 0 <= budget < float("inf"):
+        raise UsageError(f"invalid budget {budget:g}; use a number of visits per cycle, or a share below 1")
+    if not 0 < cycle < float("inf"):
+        raise UsageError(f"invalid cycle length {cycle:g} s; it must be more than 0")
+    return Setup(
+        budget=max(1, round(budget * len(history))) if 0 < budget < 1 else int(budget),
+        cycle=cycle,
+        cycles=cycles or max(1, math.ceil(history.span / cycle)),
+        seed=seed,
+        **options,
+    )
+
+
+def trials_of(
+    history: History,
+    policies: Iterable[str | Policy],
+    budgets: Sequence[float],
+    lengths: Sequence[float],
+    cycles: int | None,
+    seeds: Sequence[int],
+    **options: Any,
+) -> list[Trial]:
+    """Return one trial for each cycle length, budget, policy and seed, without duplicates.
+
+    Several shares of a small history can round to the same number of visits.
+    """
+    policies = [name_of(policy) if isinstance(policy, str) else policy for policy in policies]
+    return list(
+        dict.fromkeys(
+            Trial(policy, setup_for(history, budget, length, cycles, seed, **options))
+            for length in lengths
+            for budget in budgets
+            for policy in policies
+            for seed in seeds
+        )
+    )
 
 
 def run_all(
@@ -84,34 +158,35 @@ def run_all(
     workers: int | None = None,
     progress: Callable[[Trial], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """The result of every trial, in their order."""
+    """Run the trials and return their results in the same order; `progress` gets each trial when it is done."""
     for trial in trials:
-        if name_of(trial.policy) != Clairvoyant.name:
-            check(history, make_policy(trial.policy), trial.setup)
-    seal = _seal(history) if cache else ""
-    names = [cache / f"{_key(seal, trial)}.json" if cache else None for trial in trials]
-    results = {place: kept for place, name in enumerate(names) if (kept := _kept(name)) is not None}
+        if not _is_clairvoyant(trial.policy):
+            check(history, _made(trial.policy), trial.setup)
+    digest = _history_digest(history) if cache else ""
+    paths = [_cache_path(cache, digest, trial) for trial in trials]
+    results = {place: cached for place, path in enumerate(paths) if (cached := _from_cache(path)) is not None}
     for place in results:
         progress(trials[place])
     todo = [place for place in range(len(trials)) if place not in results]
-    for place, result in _made(history, trials, todo, timer, workers or os.cpu_count() or 1):
+    for place, result in _run(history, trials, todo, timer, workers or os.cpu_count() or 1):
         results[place] = result
-        _keep(names[place], result)
+        _to_cache(paths[place], result)
         progress(trials[place])
     return [results[place] for place in range(len(trials))]
 
 
-def _made(
+def _run(
     history: History, trials: Sequence[Trial], todo: list[int], timer: Callable[[], float], workers: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    if workers == 1 or len(todo) <= 1:
-        yield from ((place, run_one(history, trials[place], timer)) for place in todo)
+    remote = [place for place in todo if _can_pickle(trials[place])] if workers > 1 and len(todo) > 1 else []
+    yield from ((place, run_one(history, trials[place], timer)) for place in todo if place not in remote)
+    if not remote:
         return
-    # The history is handed over when a worker starts, not with every task. Forking would save that, but is not safe
-    # once libraries have started threads.
+    # A worker gets the history once, when it starts, not with every task. Forking would avoid even that, but is not
+    # safe once libraries have started threads.
     context = get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(todo)), context, _Worker.start, (history, timer)) as pool:
-        pending = {pool.submit(_Worker.run, trials[place]): place for place in todo}
+    with ProcessPoolExecutor(min(workers, len(remote)), context, _Worker.start, (history, timer)) as pool:
+        pending = {pool.submit(_Worker.run, trials[place]): place for place in remote}
         try:
             for done in as_completed(pending):
                 yield pending[done], done.result()
@@ -119,8 +194,19 @@ def _made(
             pool.shutdown(cancel_futures=True)
 
 
+def _can_pickle(trial: Trial) -> bool:
+    """Whether a worker process can get the trial; a policy of a local class, for example, cannot be pickled."""
+    if isinstance(trial.policy, str):
+        return True
+    try:
+        pickle.dumps(trial)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return False
+    return True
+
+
 class _Worker:
-    """What a worker process keeps from task to task."""
+    """The state of a worker process between tasks."""
 
     history: History
     timer: Callable[[], float]
@@ -135,7 +221,7 @@ class _Worker:
 
 
 def run_one(history: History, trial: Trial, timer: Callable[[], float]) -> dict[str, Any]:
-    """One replay and its figures."""
+    """Run one replay and return its figures."""
     setup = trial.setup
     policy = policy_for(trial.policy, history, setup)
     begun = timer()
@@ -148,7 +234,7 @@ def run_one(history: History, trial: Trial, timer: Callable[[], float]) -> dict[
         "sites": len(history.sites),
         "change": history.change,
         "budget": setup.budget,
-        "cycle_days": setup.cycle / 86400.0,
+        "cycle_days": setup.cycle / DAY,
         "cycles": setup.cycles,
         "seed": setup.seed,
         **{key: _number(value) for key, value in figures.items()},
@@ -159,20 +245,20 @@ def run_one(history: History, trial: Trial, timer: Callable[[], float]) -> dict[
 
 
 def over_seeds(results: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Results that differ by their seed only, as one: means, and the spread (standard deviation) over seeds."""
+    """Merge results that differ only in their seed into one: means, and the standard deviation (`spread`)."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for result in results:
-        same = tuple(result[key] for key in ("policy", "budget", "cycle_days", "cycles", "change"))
-        groups.setdefault(same, []).append(result)
-    return [_one(group) for group in groups.values()]
+        key = tuple(result[name] for name in ("policy", "budget", "cycle_days", "cycles", "change"))
+        groups.setdefault(key, []).append(result)
+    return [_merged(group) for group in groups.values()]
 
 
-def _one(group: list[dict[str, Any]]) -> dict[str, Any]:
+def _merged(group: list[dict[str, Any]]) -> dict[str, Any]:
     if len(group) == 1:
         return group[0]
     whole = {key: value for key, value in group[0].items() if key != "seed"}
     spread = {}
-    for key in _MEANS:
+    for key in _AVERAGED:
         values = [result[key] for result in group if result[key] is not None]
         whole[key] = fmean(values) if values else None
         spread[key] = stdev(values) if len(values) > 1 else None
@@ -185,9 +271,9 @@ def _number(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _seal(history: History) -> str:
-    """A name for the history's content."""
-    seal = hashlib.blake2b(digest_size=16)
+def _history_digest(history: History) -> str:
+    """Return a digest of the history's content."""
+    digest = hashlib.blake2b(digest_size=16)
     columns: list[NDArray[Any]] = [
         history.site,
         history.folder,
@@ -202,40 +288,44 @@ def _seal(history: History) -> str:
     columns += [clusters.of, clusters.nearest] if clusters else []
     columns += [history.weight] if history.weight is not None else []
     for column in columns:
-        seal.update(column.tobytes())
-    return seal.hexdigest() + history.change
+        digest.update(column.tobytes())
+    return digest.hexdigest() + history.change
 
 
 @functools.cache
-def _sources() -> bytes:
-    """A digest of the code that results come from."""
-    seal = hashlib.blake2b(digest_size=16)
+def _source_digest() -> bytes:
+    """Return a digest of the code that results depend on."""
+    digest = hashlib.blake2b(digest_size=16)
     home = Path(str(files("recrawl")))
-    for part in _PARTS:
+    for part in _SOURCES:
         path = home / part
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            seal.update(file.read_bytes())
-    return seal.digest()
+            digest.update(file.read_bytes())
+    return digest.digest()
 
 
-def _key(history: str, trial: Trial) -> str:
-    said = json.dumps([history, name_of(trial.policy), asdict(trial.setup)], sort_keys=True)
-    own = source_of(trial.policy) if is_custom(trial.policy) else b""
-    return hashlib.blake2b(said.encode() + _sources() + own, digest_size=16).hexdigest()
+def _cache_path(cache: Path | None, history: str, trial: Trial) -> Path | None:
+    """Return the file of a trial's result; None for a result that is not cached."""
+    policy = trial.policy
+    if cache is None or not (isinstance(policy, str) or POLICIES.get(policy.name) is type(policy)):
+        return None
+    inputs = json.dumps([history, name_of(policy), asdict(trial.setup)], sort_keys=True).encode() + _source_digest()
+    own = source_of(policy) if isinstance(policy, str) and is_custom(policy) else b""
+    return cache / f"{hashlib.blake2b(inputs + own, digest_size=16).hexdigest()}.json"
 
 
-def _kept(name: Path | None) -> dict[str, Any] | None:
+def _from_cache(path: Path | None) -> dict[str, Any] | None:
     try:
-        kept: dict[str, Any] | None = json.loads(name.read_text()) if name else None
+        result: dict[str, Any] | None = json.loads(path.read_text()) if path else None
     except (OSError, ValueError):
         return None
-    return kept
+    return result
 
 
-def _keep(name: Path | None, result: dict[str, Any]) -> None:
-    if name is None:
+def _to_cache(path: Path | None, result: dict[str, Any]) -> None:
+    if path is None:
         return
-    name.parent.mkdir(parents=True, exist_ok=True)
-    part = name.with_name(f"{name.stem}.{os.getpid()}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.stem}.{os.getpid()}.part")
     part.write_text(json.dumps(result))
-    part.replace(name)
+    part.replace(path)
