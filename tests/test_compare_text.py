@@ -10,7 +10,7 @@ from recrawl.compare import digest
 from recrawl.compare.document import parse
 from recrawl.compare.noise.filters import PATTERN_CHARACTERS
 from recrawl.compare.noise.proposals import NO_NOISE, Noise
-from recrawl.compare.text import lines, plain, plain_lines, title, visible
+from recrawl.compare.text import lines, plain, title, visible
 from recrawl.errors import UsageError
 
 PAGE = """<!doctype html><head><title> A
@@ -120,7 +120,6 @@ def test_fingerprint_is_stable_and_tells_filters_apart():
 
 def test_plain_text():
     assert plain('{"a":\n  1}') == '{"a": 1}'
-    assert plain_lines("a  b\n\n c\r\nd 1", Noise(patterns=(r"\d",))) == ["a b", "c", "d"]
 
 
 def test_digests():

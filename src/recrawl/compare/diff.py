@@ -1,4 +1,4 @@
-"""What changed, for people (spec C7): a unified diff of lines, with the changed words marked within them.
+"""A unified diff of lines for people (spec C7), with the changed words marked.
 
 @@ -1 +1 @@
  Opening hours
@@ -16,8 +16,8 @@ from typing import Literal
 
 from recrawl.compare.edits import matches
 
-_MOST_LINES = 20_000
-_MOST_WORDS = 2_000
+_MAX_LINES = 20_000
+_MAX_WORDS = 2_000
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 _SIGNS = {"same": " ", "out": "-", "in": "+"}
 
@@ -26,7 +26,7 @@ Marks = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """A line, and where in it the changed words are. A changed line without marks changed as a whole."""
+    """A line and the ranges of its changed words. A changed line without marks changed as a whole."""
 
     kind: Literal["same", "out", "in"]
     text: str
@@ -35,7 +35,7 @@ class DiffRow:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Changed lines with a few unchanged ones around them, and the numbers of the first, counted from 1."""
+    """Changed lines with unchanged context, and the old and new line numbers of its first line, from 1."""
 
     old_start: int
     new_start: int
@@ -43,11 +43,11 @@ class Hunk:
 
 
 def diff(old: Sequence[str], new: Sequence[str], context: int = 2) -> list[Hunk]:
-    """The hunks that lead from the old lines to the new; none when they are the same.
+    """Return the hunks from the old lines to the new ones; none if they are equal.
 
-    Of very long texts only the first 20,000 lines are compared; the rest counts as the same.
+    Only the first 20,000 lines are compared; later lines count as equal.
     """
-    old, new = old[:_MOST_LINES], new[:_MOST_LINES]
+    old, new = old[:_MAX_LINES], new[:_MAX_LINES]
     hunks: list[Hunk] = []
     rows: list[DiffRow] = []
     start = (0, 0)
@@ -71,7 +71,7 @@ def diff(old: Sequence[str], new: Sequence[str], context: int = 2) -> list[Hunk]
 
 
 def unified(hunks: Sequence[Hunk]) -> str:
-    """The diff as plain text; `[-` and `-]`, `{+` and `+}` stand around changed words.
+    """Return the diff as plain text; `[-` `-]` and `{+` `+}` enclose changed words.
 
     >>> print(unified(diff(["a", "one two"], ["a", "one 2"])))
     @@ -1 +1 @@
@@ -87,30 +87,30 @@ def unified(hunks: Sequence[Hunk]) -> str:
 
 
 def _trimmed(rows: list[DiffRow], context: int) -> tuple[DiffRow, ...]:
-    """The rows without more unchanged ones at the end than wanted."""
+    """Cut the unchanged rows at the end to `context`."""
     last = max(i for i, row in enumerate(rows) if row.kind != "same")
     return tuple(rows[: last + 1 + context])
 
 
-def _changed(out: Sequence[str], into: Sequence[str]) -> list[DiffRow]:
-    """The rows of one replaced stretch: what went, then what came, words marked line against line."""
-    gone: list[DiffRow] = []
-    came: list[DiffRow] = []
-    for before, after in zip_longest(out, into):
+def _changed(old: Sequence[str], new: Sequence[str]) -> list[DiffRow]:
+    """Return the rows of one replaced stretch: removed lines, then added ones, words marked line against line."""
+    removed: list[DiffRow] = []
+    added: list[DiffRow] = []
+    for before, after in zip_longest(old, new):
         marks = _word_marks(before, after) if before is not None and after is not None else ((), ())
         if before is not None:
-            gone.append(DiffRow("out", before, marks[0]))
+            removed.append(DiffRow("out", before, marks[0]))
         if after is not None:
-            came.append(DiffRow("in", after, marks[1]))
-    return gone + came
+            added.append(DiffRow("in", after, marks[1]))
+    return removed + added
 
 
 def _word_marks(old: str, new: str) -> tuple[Marks, Marks]:
-    """Where the two lines differ, word by word; nothing for very long lines and very different ones."""
+    """Return the ranges in which two lines differ; none for very long or very different lines."""
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
-    if max(len(before), len(after)) > _MOST_WORDS:
+    if max(len(before), len(after)) > _MAX_WORDS:
         return (), ()
-    runs = matches(before, after, most_edits=60)
+    runs = matches(before, after, max_edits=60)
     kept = sum(len(token) for x, _, n in runs for token in before[x : x + n])
     if 3 * kept < max(len(old), len(new)):
         return (), ()
@@ -118,7 +118,7 @@ def _word_marks(old: str, new: str) -> tuple[Marks, Marks]:
 
 
 def _gaps(tokens: list[str], kept: list[tuple[int, int]]) -> Marks:
-    """The character ranges of the tokens that were not kept."""
+    """Return the character ranges of the tokens that were not kept."""
     offsets = [0]
     for token in tokens:
         offsets.append(offsets[-1] + len(token))

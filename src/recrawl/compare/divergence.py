@@ -1,4 +1,4 @@
-"""How much two texts differ, as a number (spec C7): the share of their words that the other does not have."""
+"""Divergence of two texts (spec C7): the share of their words that the other text lacks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections import Counter
 from recrawl.compare.words import words
 
 _LONG_WORD = 12
-"""Texts whose words are longer than this on average are written without spaces."""
+"""A text with longer words on average is taken for a script without spaces."""
 
 
 def divergence(old: str, new: str) -> float:
-    """One minus twice the words in common over all words; words count as often as they occur.
+    """Return 1 - 2 · common words / all words, where words count as often as they occur.
 
-    A word is what stands between spaces; in scripts that have none, a character. Symmetric; 0 only for
-    the same bag of words, 1 only when no word is shared.
+    Words are separated by spaces; in scripts without spaces, each character is one. Symmetric; 0 only for equal bags
+    of words, 1 only if no word is shared.
 
     >>> divergence("the cat sat", "the cat ran")
     0.3333333333333333
@@ -26,22 +26,22 @@ def divergence(old: str, new: str) -> float:
 
 
 def distance(old: str, new: str) -> tuple[int, int]:
-    """How many words one has and the other lacks, and how many words there are in both together."""
+    """Return the number of words that only one text has, and the number of words in both together."""
     a, b = old.split(), new.split()
     if len(old) + len(new) > _LONG_WORD * (len(a) + len(b)):
         a, b = words(old), words(new)
     total = len(a) + len(b)
-    # Most versions differ in one place: only what lies between the equal ends is counted word by word.
-    start = _same(a, b)
+    # Most versions differ in one place: only the words between the equal ends are counted.
+    start = _common_prefix(a, b)
     a, b = a[start:][::-1], b[start:][::-1]
-    end = _same(a, b)
+    end = _common_prefix(a, b)
     before, after = Counter(a[end:]), Counter(b[end:])
     unequal = {word for word, _ in before.items() ^ after.items()}
     return sum(abs(before[word] - after[word]) for word in unequal), total
 
 
-def _same(a: list[str], b: list[str]) -> int:
-    """How many words at the start are the same, by halving."""
+def _common_prefix(a: list[str], b: list[str]) -> int:
+    """Return the number of equal words at the start, by bisection."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,9 +1,8 @@
-"""The shortest way from one sequence to another, with a bound on the work.
+"""The shortest edit script from one sequence to another, with a bound on the work.
 
-Myers' greedy algorithm finds the fewest insertions and deletions in time that grows with their square, so
-it is cut off at a number of edits. In front of it, equal ends are taken off, and lines that occur once on
-both sides are used as fixed points: between them the pieces are small. What is still too different is
-reported as replaced as a whole.
+Myers' greedy algorithm finds the fewest insertions and deletions in time quadratic in their number, so it stops at a
+maximum number of edits. Before that, equal ends are removed, and items that occur once on both sides become fixed
+points, between which the pieces are small. A piece that needs more edits is reported as replaced as a whole.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 Match = tuple[int, int, int]
-"""Where a run of equal items starts in the old sequence, where in the new, and its length."""
+"""A run of equal items: its start in the old sequence, its start in the new one, and its length."""
 
 
-def matches(old: Sequence[str], new: Sequence[str], most_edits: int = 100) -> list[Match]:
-    """Runs of equal items, in order, that do not overlap.
+def matches(old: Sequence[str], new: Sequence[str], max_edits: int = 100) -> list[Match]:
+    """Return runs of equal items, in order and without overlap.
 
     >>> matches("abcxd", "abyd")
     [(0, 0, 2), (4, 3, 1)]
@@ -27,7 +26,7 @@ def matches(old: Sequence[str], new: Sequence[str], most_edits: int = 100) -> li
         head = _common(old[a:a_end], new[b:b_end])
         tail = _common(old[a + head : a_end][::-1], new[b + head : b_end][::-1])
         _append(found, a, b, head)
-        for x, y, n in _myers(old[a + head : a_end - tail], new[b + head : b_end - tail], most_edits):
+        for x, y, n in _myers(old[a + head : a_end - tail], new[b + head : b_end - tail], max_edits):
             _append(found, a + head + x, b + head + y, n)
         _append(found, a_end - tail, b_end - tail, tail)
     return found
@@ -43,7 +42,7 @@ def _append(found: list[Match], a: int, b: int, n: int) -> None:
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many items at the start are the same."""
+    """Return the number of equal items at the start."""
     for n, (a, b) in enumerate(zip(old, new, strict=False)):
         if a != b:
             return n
@@ -51,18 +50,18 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _pieces(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int, int]]:
-    """Both sequences cut at the fixed points: items that occur once in each, as many as keep their order."""
-    often_old, often_new = Counter(old), Counter(new)
-    place = {item: j for j, item in enumerate(new) if often_new[item] == 1 and often_old[item] == 1}
+    """Cut both sequences at the fixed points: the longest ordered selection of items that occur once in each."""
+    old_counts, new_counts = Counter(old), Counter(new)
+    place = {item: j for j, item in enumerate(new) if new_counts[item] == 1 and old_counts[item] == 1}
     pairs = [(i, place[item]) for i, item in enumerate(old) if item in place]
-    points = _longest_rising(pairs)
+    points = _longest_increasing(pairs)
     starts = [(0, 0), *points]
     ends = [*points, (len(old), len(new))]
     return [(a, a_end, b, b_end) for (a, b), (a_end, b_end) in zip(starts, ends, strict=True)]
 
 
-def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest selection of pairs whose second numbers rise as their first do (patience sorting)."""
+def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest selection of pairs in which both numbers increase (patience sorting)."""
     tops: list[int] = []
     top_at: list[int] = []
     before: list[int] = []
@@ -79,14 +78,14 @@ def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return chosen[::-1]
 
 
-def _myers(old: Sequence[str], new: Sequence[str], most_edits: int) -> list[Match]:
-    """The runs kept by the shortest edit script; none when it needs more edits than allowed."""
+def _myers(old: Sequence[str], new: Sequence[str], max_edits: int) -> list[Match]:
+    """Return the equal runs of the shortest edit script; none if it needs more than `max_edits`."""
     n, m = len(old), len(new)
     if n == 0 or m == 0:
         return []
     furthest = {1: 0}
     history: list[dict[int, int]] = []
-    for edits in range(min(most_edits, n + m) + 1):
+    for edits in range(min(max_edits, n + m) + 1):
         history.append(dict(furthest))
         for k in range(-edits, edits + 1, 2):
             down = k == -edits or (k != edits and furthest[k - 1] < furthest[k + 1])
@@ -100,7 +99,7 @@ def _myers(old: Sequence[str], new: Sequence[str], most_edits: int) -> list[Matc
 
 
 def _trace(history: list[dict[int, int]], x: int, y: int) -> list[Match]:
-    """The equal runs along the path that reached the end."""
+    """Return the equal runs along the path that reached the end."""
     runs: list[Match] = []
     for edits in range(len(history) - 1, -1, -1):
         furthest, k = history[edits], x - y

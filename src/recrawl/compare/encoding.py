@@ -1,8 +1,8 @@
-"""From a body's bytes to its text. Never raises: a page in an unknown encoding still gives some text.
+"""Decode a body's bytes to text. Never raises: a page in an unknown encoding still gives some text.
 
-The order is that of browsers: byte order mark, charset in the Content-Type header, `<meta>` in the first
-1,024 bytes, then UTF-8 if it is valid, then a guess from a sample. Labels mean what the WHATWG Encoding
-Standard says (`latin1` is windows-1252). A label that the bytes contradict is passed over.
+The order is that of browsers: byte order mark, charset in the Content-Type header, `<meta>` in the first 1,024 bytes,
+then UTF-8 if it is valid, then a guess from a sample. Labels are those of the WHATWG Encoding Standard (`latin1` is
+windows-1252). A label that the bytes contradict is ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from charset_normalizer import from_bytes
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
 _HEADER = re.compile(r"""charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.ASCII | re.IGNORECASE)
-# Both <meta charset=x> and <meta http-equiv=content-type content="...; charset=x"> read like this.
+# Matches <meta charset=x> and <meta http-equiv=content-type content="...; charset=x">.
 _META = re.compile(rb"""<meta\s[^>]{0,500}?charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.IGNORECASE)
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _MARKUP = re.compile(rb"<[^<>]*>|[\x00-\x1f ]+")
@@ -24,7 +24,7 @@ _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _META_BYTES = 1024
 _SAMPLE_FROM = 65_536
 _SAMPLE = 4_096
-# What a guess may say, with its WHATWG name. The detector knows many more, nearly all wrong on web pages.
+# Encodings that a guess may return, with their WHATWG names. The detector's others are nearly always wrong for pages.
 _GUESSES = {
     "cp1252": "windows-1252", "cp1250": "windows-1250", "cp1251": "windows-1251", "koi8_r": "koi8-r",
     "cp1253": "windows-1253", "cp1254": "windows-1254", "cp1255": "windows-1255", "cp1256": "windows-1256",
@@ -36,14 +36,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A text and the WHATWG name of the encoding that it was in."""
+    """A text and the WHATWG name of its encoding."""
 
     text: str
     encoding: str
 
 
 def decode(body: bytes, content_type: str = "") -> Decoded:
-    r"""The text of a body. NUL characters are dropped and lone surrogates replaced.
+    r"""Return the text of a body. NUL characters are dropped and lone surrogates replaced.
 
     >>> decode("naïve".encode("cp1252"), "text/html; charset=iso-8859-1")
     Decoded(text='naïve', encoding='windows-1252')
@@ -61,7 +61,7 @@ def decode(body: bytes, content_type: str = "") -> Decoded:
     try:
         return _cleaned(body, body.decode(), "utf-8")
     except UnicodeDecodeError:
-        return _guess(body, said_utf8=label == "utf-8")
+        return _guess(body, labelled_utf8=label == "utf-8")
 
 
 @lru_cache(maxsize=1024)
@@ -76,12 +76,12 @@ def _meta_label(body: bytes) -> str:
     if not found:
         return ""
     name = _name(found[1].decode("ascii", "replace"))
-    # A page that could say so in ASCII letters is not in UTF-16 (HTML Standard, prescan).
+    # A page with a label in ASCII bytes is not in UTF-16 (HTML Standard, prescan).
     return "utf-8" if name.startswith("utf-16") else name
 
 
 def _name(label: str) -> str:
-    """The WHATWG name for a label; empty for one that names nothing a text can be in."""
+    """Return the WHATWG name of a label; empty if it names no text encoding."""
     known = webencodings.lookup(label) if label.isascii() else None
     if known is None or known.name == "replacement":
         return ""
@@ -89,7 +89,7 @@ def _name(label: str) -> str:
 
 
 def _strictly(body: bytes, name: str) -> str | None:
-    """The text if the bytes are what the label says, or nearly: a few bad bytes prove nothing."""
+    """Return the text if the bytes fit the label, except for a few bad ones; None otherwise."""
     codec = webencodings.lookup(name).codec_info
     try:
         return str(codec.decode(body, "strict")[0])
@@ -103,12 +103,12 @@ def _mostly_right(text: str) -> bool:
     return bad <= 2 or bad * 20 <= len(text) - len(text.encode("ascii", "ignore"))
 
 
-def _guess(body: bytes, *, said_utf8: bool) -> Decoded:
-    """Not UTF-8 and no usable label. UTF-8 with a few bad bytes is still UTF-8; else ask the detector."""
+def _guess(body: bytes, *, labelled_utf8: bool) -> Decoded:
+    """Guess the encoding of a body without usable label. UTF-8 with a few bad bytes is still UTF-8."""
     text = body.decode("utf-8", "replace")
     bad = text.count("\ufffd")
     other = len(text) - len(text.encode("ascii", "ignore"))
-    if bad * 20 <= other or (said_utf8 and bad * 3 <= other):
+    if bad * 20 <= other or (labelled_utf8 and bad * 3 <= other):
         return _cleaned(body, text, "utf-8")
     best = from_bytes(_sample(body), steps=3, chunk_size=512, cp_isolation=list(_GUESSES)).best()
     name = _GUESSES.get(best.encoding, "windows-1252") if best else "windows-1252"
@@ -116,14 +116,14 @@ def _guess(body: bytes, *, said_utf8: bool) -> Decoded:
 
 
 def _sample(body: bytes) -> bytes:
-    """A few kilobytes that hold the first unusual letters, without the markup around them."""
+    """Return a few kilobytes around the first non-ASCII characters, without markup."""
     first = _NOT_ASCII.search(body)
     start = max(0, first.start() - 200) if first else 0
     return _MARKUP.sub(b" ", body[start : start + _SAMPLE_FROM])[:_SAMPLE]
 
 
 def _cleaned(body: bytes, text: str, name: str) -> Decoded:
-    # No encoding makes a NUL without a zero byte, and bytes are searched faster than wide text.
+    # No encoding gives a NUL without a zero byte, and a search in bytes is faster than in wide text.
     if b"\0" in body:
         text = text.replace("\0", "")
     if name != "utf-8" and not text.isascii():

@@ -1,13 +1,13 @@
-"""When is a page gone? A state machine that cannot misfire (spec C5).
+"""When a page counts as gone: a state machine over HTTP responses (spec C5).
 
     LIVE ──404/410──▶ MISSING ──404/410 again──▶ GONE
       ▲                  │                         │
       └──── a page ──────┴────────── a page ───────┘
 
-Only the server's own 404 or 410 moves a page towards GONE. A timeout, a 5xx, a robots.txt that changed, a
-304 or a parent that fails is silence, and silence changes nothing. One 404 is enough when the sitemap has
-dropped the page too. When many pages of a site vanish together, a broken deployment is likelier than a
-clean-up: then it takes three answers over two days.
+Only a 404 or 410 from the server moves a page towards GONE. A timeout, a 5xx, a robots.txt that changed, a 304 or a
+parent that fails is no evidence and changes nothing. One 404 is enough if the sitemap has dropped the page as well. If
+many pages of a site vanish together, a broken deployment is more likely than a clean-up: then GONE takes three
+responses over two days.
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from recrawl.columns import DAY
 from recrawl.model import State
 
-CONFIRM_SECONDS = 2 * 86_400.0
+CONFIRM_SECONDS = 2 * DAY
 _CONFIRM_MISSES = 3
 _FEWEST_VANISHING = 5
 _VANISHING_SHARE = 0.2
 
 
 class Evidence(Enum):
-    """What a visit says about a page's being there."""
+    """What a visit shows about whether a page exists."""
 
     PRESENT = "present"
     MISSING = "missing"
-    """The server said 404 or 410."""
+    """The server responded with 404 or 410."""
     SILENT = "silent"
-    """Anything else."""
+    """Any other response, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is believed of a page, the 404s in a row, and the time of the first of them."""
+    """The state of a page, the number of consecutive 404s, and the time of the first of them."""
 
     state: State
     misses: int = 0
@@ -51,7 +52,7 @@ def step(
     vanishing: bool = False,
     confirm_seconds: float = CONFIRM_SECONDS,
 ) -> Standing:
-    """The standing after one more visit. What the user dropped stays dropped, whatever a late answer says.
+    """Return the standing after one more visit. A page that the user dropped stays dropped.
 
     >>> once = step(Standing(State.LIVE), Evidence.MISSING, 10.0)
     >>> once.state.name, step(once, Evidence.SILENT, 20.0) == once
@@ -75,7 +76,7 @@ def step(
 
 
 def vanishing(live: int, missing: int) -> bool:
-    """Whether a site's pages vanish together: five or more, and over a fifth of those that were there.
+    """Whether a site's pages vanish together: five or more, and over a fifth of those that existed.
 
     >>> vanishing(live=100, missing=4), vanishing(live=100, missing=20), vanishing(live=10, missing=5)
     (False, False, True)
@@ -84,7 +85,7 @@ def vanishing(live: int, missing: int) -> bool:
 
 
 def evidence(status: int, *, readable: bool = True) -> Evidence:
-    """What an HTTP status says: 2xx with a page is presence, 404 and 410 are absence, all else is silence.
+    """Return the evidence of an HTTP status: 2xx with a page is present, 404 and 410 are missing, others are silent.
 
     >>> [evidence(s).name for s in (200, 404, 410, 304, 500, 403, 0)]
     ['PRESENT', 'MISSING', 'MISSING', 'SILENT', 'SILENT', 'SILENT', 'SILENT']

@@ -1,13 +1,12 @@
-"""How much work a page would be for the HTML parser, told in linear time and without building a tree.
+"""Estimate of the HTML parser's work on a page, in linear time and without building a tree.
 
-The parser follows the HTML Standard, whose rules look back through the open elements: work grows with
-depth times tags, and formatting elements that are never closed (`<font size=1><p><font size=2><p>…`) are
-opened again in every block. A page of 100,000 nested elements holds the parser for 20 seconds. This walk
-keeps its own stack of open elements, by the main rules only: end tags that may be left out, scopes that
-tables and objects close off, and end tags that do not match. `effort` is in steps of about a nanosecond.
+The parser follows the HTML Standard, whose rules look back through the open elements: work grows with depth times
+tags, and formatting elements that are never closed (`<font size=1><p><font size=2><p>…`) are opened again in every
+block. A page of 100,000 nested elements takes the parser 20 s. This walk keeps its own stack of open elements, by the
+main rules only: optional end tags, scopes closed off by tables and objects, and end tags that do not match. `effort`
+counts steps of about 1 ns.
 
-It errs towards more work than there is. It gives up as soon as the limit is passed, so that its own time
-is bounded by the limit too.
+The estimate errs on the high side. It stops once it passes the limit, which also bounds its own time.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ def _names(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Possessive quantifiers (`++`) keep matching linear; every tag ends, at the latest with the page.
+# Possessive quantifiers (`++`) keep matching linear; a tag without an end runs to the end of the page.
 _VALUE = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^\s"'>][^\s>]*+)"""
 _ONE = rf"[^\s/>][^\s/>=]*+(?:\s*+=\s*+{_VALUE}?+)?+"
 _ATTRIBUTES = rf"(?:[\s/]++|{_ONE})*+"
@@ -29,7 +28,7 @@ _TAG = rf"<(/?+[A-Za-z][^\s/>]*+)({_ATTRIBUTES})(?:>|\Z)"
 _COMMENT = r"<!--(?:-?>|.*?(?:--!?>|\Z))"
 _RAW = "script|style|textarea|title|xmp|iframe|noembed|noframes"
 _RAW_ELEMENT = rf"<({_RAW})(?=[\s/>]){_ATTRIBUTES}(?:>|\Z)(?:.*?(?=</\3[\s/>])|.*)"
-# Inside <svg> and <math> script and style hold markup like anything else, so there they are not skipped.
+# Inside <svg> and <math>, script and style contain ordinary markup, so they are not skipped there.
 _TAGS = re.compile(rf"{_COMMENT}|{_TAG}", re.DOTALL)
 _TAGS_AND_RAW = re.compile(rf"{_COMMENT}|(?!<(?:{_RAW})[\s/>]){_TAG}|{_RAW_ELEMENT}", re.DOTALL | re.IGNORECASE)
 _FOREIGN = re.compile(r"<(?:svg|math)[\s/>]", re.IGNORECASE)
@@ -50,13 +49,13 @@ _TABLE_PARTS = _CELLS | {"tr", "tbody", "thead", "tfoot", "col", "colgroup"}
 _WALLS = _names("applet object marquee template foreignobject desc annotation-xml mi mo mn ms mtext")
 _ENDS_SIBLING = {"li": ("li",), "dd": ("dd", "dt"), "dt": ("dd", "dt")}
 _WALK = 30
-"""A step of this walk costs about as much as thirty of the parser's."""
+"""The parser steps that one step of this walk takes as long as."""
 _REOPENED = 400
-"""Opening a formatting element again makes a node."""
+"""Steps to open a formatting element again, which creates a node."""
 
 
 def attributes(html: str, at: int) -> int:
-    """How many attributes the tag has that starts there, in its first 64,000 characters.
+    """Count the attributes of the tag that starts at `at`, in its first 64,000 characters.
 
     >>> attributes("<p a b=1 c='d e'>x y", 0)
     3
@@ -66,7 +65,7 @@ def attributes(html: str, at: int) -> int:
 
 
 class _Scope:
-    """The open elements inside one table, cell or object; end tags inside do not reach out of it."""
+    """The open elements inside one table, cell or object; end tags inside it close nothing outside."""
 
     __slots__ = ("active", "kinds", "open", "stack", "waiting", "wall")
 
@@ -75,14 +74,14 @@ class _Scope:
         self.stack: list[str] = []
         self.open: defaultdict[str, int] = defaultdict(int)
         self.active: defaultdict[str, list[str]] = defaultdict(list)
-        """Formatting elements that nobody has closed, by name; at most three that are the same."""
+        """Unclosed formatting elements by name; at most three equal ones."""
         self.kinds: defaultdict[str, int] = defaultdict(int)
         self.waiting: dict[str, int] = {}
-        """How many of them something else closed: they are opened again before the next content."""
+        """Number of them that another end tag closed: the parser opens them again before the next content."""
 
 
 def effort(html: str, limit: int) -> tuple[int, int]:
-    """Steps the parser would take, and the depth reached; stops counting once over the limit.
+    """Return the parser's steps and the depth reached; stop counting above the limit.
 
     >>> effort("<div>" * 10_000, 10**9)
     (50005000, 10000)
@@ -117,13 +116,13 @@ class _Walk:
         elif tag in _TABLE_PARTS or tag == "table":
             self._table_part(tag)
         elif tag in ("html", "body"):
-            # Their attributes are merged into the first one's, compared one by one.
+            # The parser merges their attributes into those of the first, comparing one by one.
             self.merged += attributes.count("=") + attributes.count(" ")
             self.steps += self.merged
         elif tag not in _VOID:
             self._start(tag, attributes)
         self.steps += self.depth
-        # A tag's attributes are compared with one another.
+        # The parser compares a tag's attributes with one another.
         if len(attributes) > 2000:
             self.steps += 2 * len(_ATTRIBUTE.findall(attributes)) ** 2
 
@@ -143,7 +142,7 @@ class _Walk:
         if scope.waiting and not block:
             self._reopen()
         if tag in _FORMATTING:
-            self._remember(tag, attributes)
+            self._activate(tag, attributes)
         if tag in _WALLS:
             self._enter(tag)
         else:
@@ -170,7 +169,7 @@ class _Walk:
             self._end_ordinary(tag)
 
     def _end_ordinary(self, tag: str) -> None:
-        """An end tag that cannot close a block in between; a formatting one goes without it."""
+        """Handle an end tag that cannot close a block in between; a formatting element alone is removed."""
         scope = self.scope
         for back, name in enumerate(reversed(scope.stack), 1):
             self.steps += _WALK
@@ -186,7 +185,7 @@ class _Walk:
             self.depth -= 1
 
     def _end_sibling(self, names: tuple[str, ...]) -> None:
-        """`<li>` ends the `<li>` before it, unless a list was opened between them."""
+        """Close the previous sibling: `<li>` ends an open `<li>`, unless a list was opened in between."""
         for back, name in enumerate(reversed(self.scope.stack), 1):
             self.steps += _WALK
             if name in names:
@@ -207,7 +206,7 @@ class _Walk:
             self._enter(tag)
 
     def _end_scope(self, tag: str) -> None:
-        """`</table>` also ends the cell it stands in; nothing else reaches through a wall."""
+        """Leave a scope; `</table>` also ends the cell around it."""
         if self.scope.wall == tag or (self.scope.wall in _CELLS and tag in _TABLE_PARTS - _CELLS):
             self._leave(1)
         elif tag == "table" and self.scope.wall in _CELLS:
@@ -245,7 +244,7 @@ class _Walk:
                 scope.waiting[name] = scope.waiting.get(name, 0) + 1
         self.depth -= count
 
-    def _remember(self, tag: str, attributes: str) -> None:
+    def _activate(self, tag: str, attributes: str) -> None:
         kind = tag + attributes
         if self.scope.kinds[kind] < 3:
             self.scope.kinds[kind] += 1

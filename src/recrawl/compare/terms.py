@@ -1,8 +1,8 @@
-"""Word counts: those of many texts are kept as one sparse matrix, text by word.
+"""Word counts of many texts as a sparse matrix, one row per text and one column per word.
 
-Words have numbers of a vocabulary (`counts`), or hashes (`hashed`): a word's column is its CRC-32, cut to 18 bits.
-With hashes texts can be counted in any number of goes, on any machine, without a list of all words; that a few words
-share a column does no harm to clusters by tf·idf. They are kept in files, so the hash must never change.
+A word's column is its number in a vocabulary (`counts`), or its CRC-32 cut to 18 bits (`hashed`). Hashed counts need no
+list of all words, so texts can be counted in any number of batches and on any machine; a few collisions do not harm
+clusters by tf·idf. Files hold hashed counts, so the hash must never change.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from urllib.parse import unquote
 from zlib import crc32
 
 import numpy as np
-import scipy  # its parts load when first used: a crawl that sees no change never pays for them
+import scipy  # its parts load when first used: a crawl without changes does not load them
 from numpy.typing import NDArray
 
 from recrawl.compare.words import words
 
 BUCKETS = 2**18
-"""Columns for hashed words."""
-_TEXTS = 2_000
-"""Hashed at a time: enough for most words to be met again, so that each is hashed seldom."""
-_MOST = 2**16 - 1
-"""Hashed counts are kept in 16 bits: with hundreds of words a page, they are what takes the memory."""
+"""Columns of hashed counts."""
+_BATCH_TEXTS = 2_000
+"""Texts hashed at a time: enough for most words to recur, so that each is hashed rarely."""
+_MAX_COUNT = 2**16 - 1
+"""Hashed counts have 16 bits: with hundreds of words per page they dominate the memory."""
 
 
 class Vocabulary(defaultdict[str, int]):
-    """Numbers for words, handed out as they are met.
+    """Numbers of words, in order of first use.
 
     >>> known = Vocabulary()
     >>> known["b"], known["a"], known["b"]
@@ -41,7 +41,7 @@ class Vocabulary(defaultdict[str, int]):
 
 
 def counts(texts: Iterable[str], vocabulary: Vocabulary) -> scipy.sparse.csr_array:
-    """Word counts, one row for each text. Two matrices of one vocabulary may differ in width: see `aligned`.
+    """Return word counts, one row per text. Two matrices of one vocabulary may differ in width: see `aligned`.
 
     >>> counts(["a b a", ""], Vocabulary()).toarray().tolist()
     [[2, 1], [0, 0]]
@@ -59,7 +59,7 @@ def counts(texts: Iterable[str], vocabulary: Vocabulary) -> scipy.sparse.csr_arr
 def aligned(
     old: scipy.sparse.csr_array, new: scipy.sparse.csr_array
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
-    """Both matrices at the width of the wider one."""
+    """Return both matrices with the width of the wider one."""
     width = max(old.shape[1], new.shape[1])
     return tuple(
         m if m.shape[1] == width else scipy.sparse.csr_array((m.data, m.indices, m.indptr), shape=(m.shape[0], width))
@@ -68,17 +68,17 @@ def aligned(
 
 
 def hashed(texts: Iterable[str]) -> scipy.sparse.csr_array:
-    """Word counts, one row for each text, one column for each hash.
+    """Return word counts, one row per text and one column per hash.
 
     >>> hashed(["b a b", ""]).toarray()[:, [crc32(b"a") % BUCKETS, crc32(b"b") % BUCKETS]].tolist()
     [[1, 2], [0, 0]]
     """
     stream = iter(texts)
-    return stacked(map(_hashed, iter(lambda: list(islice(stream, _TEXTS)), [])))
+    return stacked(map(_hashed, iter(lambda: list(islice(stream, _BATCH_TEXTS)), [])))
 
 
 def hashed_addresses(urls: Iterable[str]) -> scipy.sparse.csr_array:
-    """The same of the words of addresses: without the scheme, `_` parting words too, `%41` as `A`.
+    """Return hashed counts of the words of URLs: without the scheme, `_` as a space, `%41` as `A`.
 
     >>> (hashed_addresses(["https://a.example/b_%62"]) != hashed(["a.example/b b"])).nnz
     0
@@ -87,7 +87,7 @@ def hashed_addresses(urls: Iterable[str]) -> scipy.sparse.csr_array:
 
 
 def stacked(parts: Iterable[scipy.sparse.csr_array]) -> scipy.sparse.csr_array:
-    """Hashed counts one below the other. Arrays grow in place, no part is kept: all counts twice would be too many."""
+    """Stack hashed counts. The arrays grow in place, so that memory never holds all counts twice."""
     data: NDArray[np.uint16] = np.empty(0, np.uint16)
     columns: NDArray[np.int32] = np.empty(0, np.int32)
     lengths = [np.zeros(1, np.int64)]
@@ -95,16 +95,16 @@ def stacked(parts: Iterable[scipy.sparse.csr_array]) -> scipy.sparse.csr_array:
         begin, end = len(data), len(data) + part.nnz
         data.resize(end, refcheck=False)
         columns.resize(end, refcheck=False)
-        data[begin:], columns[begin:] = np.minimum(part.data, _MOST), part.indices
+        data[begin:], columns[begin:] = np.minimum(part.data, _MAX_COUNT), part.indices
         lengths.append(np.diff(part.indptr))
     start = np.cumsum(np.concatenate(lengths))
-    if start[-1] < 2**31:  # or else the columns would be copied to the 64 bits of their starts
+    if start[-1] < 2**31:  # with 64-bit row starts scipy would copy the columns to 64 bits as well
         start = start.astype(np.int32)
     return scipy.sparse.csr_array((data, columns, start), shape=(len(start) - 1, BUCKETS))
 
 
 def _hashed(texts: list[str]) -> scipy.sparse.csr_array:
-    """Counted by number first, which hashes each word once and not at every place where it stands."""
+    """Count by vocabulary number first, which hashes each different word only once."""
     numbers = Vocabulary()
     numbered = counts(texts, numbers)
     bucket = np.fromiter((crc32(word.encode("utf-8", "replace")) % BUCKETS for word in numbers), np.int32, len(numbers))

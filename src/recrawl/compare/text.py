@@ -1,10 +1,10 @@
-"""The text of a page: what is left when the markup is stripped (spec C1).
+"""The text of a page without its markup (spec C1).
 
-`visible` is the hot path, one walk in C. It parts the text wherever an element begins or ends, so that
-`<li>a</li><li>b</li>` is two words; `a<b>b</b>` becomes two as well, in every version alike, which is
-cheap and harmless for a digest. `lines` is for people and takes the time to get both right.
+`visible` is the hot path, one walk in C. It puts a space wherever an element begins or ends, so that
+`<li>a</li><li>b</li>` is two words; `a<b>b</b>` becomes two words as well, in every version alike, which is harmless
+for a digest. `lines` is for people: slower, and right in both cases.
 
-All three functions may change the tree: read links first.
+`visible` and `lines` may change the tree: read links first.
 """
 
 from __future__ import annotations
@@ -13,69 +13,67 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from recrawl.compare.noise.filters import NO_NOISE, Noise, remove
 
-# What a <template> holds is not in the tree that is walked.
+# The content of a <template> is not part of the tree.
 _HIDDEN = ("script", "style", "noscript")
 _INLINE = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i",
     "ins", "kbd", "label", "mark", "nobr", "output", "q", "s", "samp", "small", "span", "strike", "strong",
     "sub", "sup", "time", "tt", "u", "var",
 ]  # fmt: skip
-_PART = "\x1e"
+_BREAK = "\x1e"
 _TITLE_CHARACTERS = 300
 
 
 def visible(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> str:
-    """The page's text on one line, white space folded, noise taken out.
+    """Return the page's text on one line, with white space folded and noise removed.
 
     >>> visible(LexborHTMLParser("<ul><li>one<li>two</ul><script>three()</script>"))
     'one two'
     """
-    root = _bared(tree, noise)
+    root = _visible_root(tree, noise)
     return _folded(root.text(separator=" "), noise) if root is not None else ""
 
 
 def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[str]:
-    """The same text, one line for each stretch that no block element or line break interrupts.
+    """Return the same text, one line for each stretch without a block element or line break.
 
     >>> lines(LexborHTMLParser("<p>one<b>self</b>, two<p>three<br>four"))
     ['oneself, two', 'three', 'four']
     """
-    root = _bared(tree, noise)
+    root = _visible_root(tree, noise)
     if root is None:
         return []
     root.unwrap_tags(_INLINE, delete_empty=True)
     root.merge_text_nodes()
     for block in root.css("pre,textarea,listing"):
-        block.replace_with(_PART + block.text(separator=_PART).replace("\n", _PART) + _PART)
-    parts = root.text(separator=_PART).split(_PART)
-    return _kept("\n".join(filter(None, map(_fold, parts))), noise)
+        block.replace_with(_BREAK + block.text(separator=_BREAK).replace("\n", _BREAK) + _BREAK)
+    parts = root.text(separator=_BREAK).split(_BREAK)
+    joined = "\n".join(filter(None, map(_fold, parts)))
+    if noise.patterns:
+        joined = noise.erase(joined)
+    return [line for line in map(_fold, joined.split("\n")) if line]
 
 
 def plain(text: str, noise: Noise = NO_NOISE) -> str:
-    """The text of what is not HTML (plain text, JSON, XML): folded, patterns taken out."""
+    """Return the text of a document that is not HTML (plain text, JSON, XML): folded, noise patterns removed."""
     return _folded(text, noise)
 
 
-def plain_lines(text: str, noise: Noise = NO_NOISE) -> list[str]:
-    """The lines of what is not HTML, each folded, empty ones left out."""
-    return _kept("\n".join(filter(None, map(_fold, text.splitlines()))), noise)
-
-
 def title(tree: LexborHTMLParser) -> str:
-    """The page's title, at most 300 characters; empty without one."""
-    # Most heads say it among their first elements; a selector would walk the whole page.
+    """Return the page's title, at most 300 characters; empty if it has none."""
+    # In most pages it is among the first elements of the head; a selector would walk the whole page.
     inside = tree.head.iter() if tree.head is not None else ()
     node = next((child for child in inside if child.tag == "title"), None) or tree.css_first("body > title")
     return _fold(node.text()[: 10 * _TITLE_CHARACTERS])[:_TITLE_CHARACTERS].rstrip() if node is not None else ""
 
 
-def _bared(tree: LexborHTMLParser, noise: Noise) -> LexborNode | None:
-    """The root of the visible text, rid of what is not shown and of what the user calls noise."""
+def _visible_root(tree: LexborHTMLParser, noise: Noise) -> LexborNode | None:
+    """Return the root of the visible text, after removing hidden elements and noise."""
     if noise.selectors:
         noise.prune(tree)
     root = tree.body or tree.css_first("frameset")
     if root is not None:
-        for tag in _HIDDEN:  # three walks by tag are half the price of one by selector
+        for tag in _HIDDEN:  # three walks by tag take half the time of one by selector
             remove(tree.tags(tag))
     return root
 
@@ -87,9 +85,3 @@ def _fold(text: str) -> str:
 def _folded(text: str, noise: Noise) -> str:
     text = _fold(text)
     return _fold(noise.erase(text)) if noise.patterns else text
-
-
-def _kept(joined: str, noise: Noise) -> list[str]:
-    if noise.patterns:
-        joined = noise.erase(joined)
-    return [line for line in map(_fold, joined.split("\n")) if line]

@@ -1,8 +1,7 @@
-"""Which servers' Last-Modified and ETag are believed (spec C6).
+"""Which servers' Last-Modified and ETag are trusted (spec C6).
 
-A 304 saves a download, and a server that says 304 wrongly hides changes for ever. So what each server says
-is checked against the text whenever there is one, and every tenth 304 in a row is followed by a visit
-without validators, which only an honest server survives.
+A 304 saves a download, but a server that sends it wrongly would hide changes forever. So validators are checked
+against the text of every 200, and after every tenth consecutive 304 a visit without validators audits the server.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from email.utils import parsedate_to_datetime
 from recrawl.model import Validators
 
 _AUDIT_EVERY = 10
-_LEAST_STRIKES = 2
-_MOST_WRONG = 0.1
-_SAME_TIME = 2.0
-_NOTHING = Validators("", "")
+_MIN_STRIKES = 2
+_MAX_WRONG_SHARE = 0.1
+_SAME_SECONDS = 2.0
+_NONE = Validators("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatorTrust:
-    """How often a server's Last-Modified and ETag agreed with the text, and how often they did not."""
+    """How often a server's Last-Modified and ETag agreed with the text, and how often they contradicted it."""
 
     lm_good: int = 0
     lm_bad: int = 0
@@ -31,17 +30,17 @@ class ValidatorTrust:
 
     @property
     def last_modified(self) -> bool:
-        """Whether Last-Modified is believed."""
-        return _believed(self.lm_good, self.lm_bad)
+        """Whether Last-Modified is trusted."""
+        return _trusted(self.lm_good, self.lm_bad)
 
     @property
     def etag(self) -> bool:
-        """Whether ETag is believed."""
-        return _believed(self.etag_good, self.etag_bad)
+        """Whether ETag is trusted."""
+        return _trusted(self.etag_good, self.etag_bad)
 
 
 def usable(validators: Validators, trust: ValidatorTrust, unchanged_in_a_row: int) -> Validators:
-    """Which validators to send: those believed, and none at all after every tenth 304 in a row.
+    """Return the validators to send: the trusted ones, and none after every tenth consecutive 304.
 
     >>> usable(Validators('"a"', ""), ValidatorTrust(), 3)
     Validators(etag='"a"', last_modified='')
@@ -51,7 +50,7 @@ def usable(validators: Validators, trust: ValidatorTrust, unchanged_in_a_row: in
     Validators(etag='', last_modified='')
     """
     if unchanged_in_a_row > 0 and unchanged_in_a_row % _AUDIT_EVERY == 0:
-        return _NOTHING
+        return _NONE
     return Validators(validators.etag if trust.etag else "", validators.last_modified if trust.last_modified else "")
 
 
@@ -65,11 +64,11 @@ def learn(
     text_changed: bool,
     status: int,
 ) -> ValidatorTrust:
-    """What one more answer adds to the trust in its server. Only an answer with a text can be judged.
+    """Return the trust in a server after one more response. Only a 200, which has a text, counts.
 
-    The same validator with another text is a strike; so is a Last-Modified that is simply the time of the
-    answer. A validator that stays with the text, or changes with it, is to its credit. One that changed
-    while the text did not says nothing: the markup may have changed.
+    A validator that is the same although the text changed counts against the server; so does a Last-Modified equal to
+    the time of the response. A validator that stays or changes with the text counts for it. A validator that changed
+    while the text did not counts neither way: the markup may have changed.
     """
     if status != 200:
         return trust
@@ -86,7 +85,7 @@ def learn(
 
 
 def http_time(date: str) -> float | None:
-    """Seconds since 1970 for an HTTP date in any of its spellings; None for anything else.
+    """Return the seconds since 1970 of an HTTP date in any of its formats; None for anything else.
 
     >>> http_time("Sun, 06 Nov 1994 08:49:37 GMT"), http_time("Sunday, 06-Nov-94 08:49:37 GMT")
     (784111777.0, 784111777.0)
@@ -96,18 +95,18 @@ def http_time(date: str) -> float | None:
         return None
     try:
         parsed = parsedate_to_datetime(date)
-        # An HTTP date is in GMT also when it forgets to say so.
+        # An HTTP date is in GMT even without a time zone.
         return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
 
 
-def _believed(good: int, bad: int) -> bool:
-    return bad < _LEAST_STRIKES or bad <= _MOST_WRONG * (good + bad)
+def _trusted(good: int, bad: int) -> bool:
+    return bad < _MIN_STRIKES or bad <= _MAX_WRONG_SHARE * (good + bad)
 
 
 def _verdict(before: str, after: str, text_changed: bool) -> int:
-    """+1 when validator and text agree, -1 when they contradict each other, 0 when nothing can be said."""
+    """Return +1 if validator and text agree, -1 if they contradict each other, 0 if neither."""
     if not before or not after:
         return 0
     if before == after:
@@ -116,9 +115,9 @@ def _verdict(before: str, after: str, text_changed: bool) -> int:
 
 
 def _is_now(last_modified: str, server_date: str, answered_at: float) -> bool:
-    """Whether Last-Modified is the time of the answer, by the server's own clock if it shows one."""
+    """Whether Last-Modified is the time of the response, by the server's own clock if it sends a Date."""
     modified = http_time(last_modified)
     answered = http_time(server_date) if server_date else None
     if modified is None:
         return False
-    return abs(modified - (answered_at if answered is None else answered)) <= _SAME_TIME
+    return abs(modified - (answered_at if answered is None else answered)) <= _SAME_SECONDS

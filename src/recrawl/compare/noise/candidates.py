@@ -1,7 +1,7 @@
-"""Filters that might hide what changes in a page at every visit (spec C8); `noise` chooses among them.
+"""Candidate filters for what changes in every version of a page (spec C8); `proposals` chooses among them.
 
-Patterns come from a fixed list, most particular first. Selectors come from the page: an element whose text
-differs from one version to the next, named by its id, or by its tag and classes under the nearest id.
+Patterns come from a fixed list, most specific first. Selectors come from the page: an element whose text differs from
+one version to the next, identified by its id, or by its tag and classes below the nearest id.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ PATTERNS = (
 )
 
 _NAME = re.compile(r"-?[A-Za-z_][\w-]{0,60}\Z")
-# An id or class with a long number or hexadecimal run in it is likely to be another one at the next visit.
+# An id or class that contains a long number or hexadecimal run likely differs at the next visit.
 _UNSTABLE = re.compile(r"\d{4}|[0-9a-f]{8}")
 _NEVER = frozenset(("html", "head", "body", "main", "script", "style", "noscript", "template"))
-_TELLING = frozenset(("time", "footer", "aside", "nav", "iframe", "small", "address", "form", "header", "figure"))
-_MOST_ELEMENTS = 5_000
-_MOST_SELECTORS = 24
+_DESCRIPTIVE = frozenset(("time", "footer", "aside", "nav", "iframe", "small", "address", "form", "header", "figure"))
+_MAX_ELEMENTS = 5_000
+_MAX_SELECTORS = 24
 
 
 def patterns(texts: Sequence[str]) -> list[str]:
-    """The patterns whose matches differ between consecutive texts."""
+    """Return the patterns whose matches differ between consecutive texts."""
     found = []
     for pattern in PATTERNS:
         compiled = re.compile(pattern)
@@ -60,7 +60,7 @@ def patterns(texts: Sequence[str]) -> list[str]:
 
 
 def selectors(versions: Sequence[str]) -> list[str]:
-    """The selectors whose elements' text differs between consecutive versions, most often first."""
+    """Return the selectors whose elements' text differs between consecutive versions, most frequent first."""
     differs: Counter[str] = Counter()
     size: Counter[str] = Counter()
     before: dict[str, str] | None = None
@@ -74,16 +74,16 @@ def selectors(versions: Sequence[str]) -> list[str]:
                     size[name] += len(a) + len(b)
         before = after
     ranked = sorted(differs, key=lambda name: (-differs[name], size[name] / differs[name], name))
-    return ranked[:_MOST_SELECTORS]
+    return ranked[:_MAX_SELECTORS]
 
 
 def _texts(tree: LexborHTMLParser) -> dict[str, str]:
-    """The text under each selector that the page's elements suggest."""
+    """Return the text under each selector of the page's elements."""
     texts: dict[str, str] = {}
     body = tree.body
     if body is None:
         return texts
-    for node in body.css("*")[:_MOST_ELEMENTS]:
+    for node in body.css("*")[:_MAX_ELEMENTS]:
         name = _selector(node)
         if name:
             texts[name] = texts.get(name, "") + " " + " ".join(node.text(separator=" ").split())
@@ -91,7 +91,7 @@ def _texts(tree: LexborHTMLParser) -> dict[str, str]:
 
 
 def _selector(node: LexborNode) -> str:
-    """A name for an element that its next version will likely have too; empty when there is none."""
+    """Return a selector that the element's next version likely matches too; empty if there is none."""
     tag = node.tag or ""
     if tag in _NEVER or not _NAME.match(tag):
         return ""
@@ -99,7 +99,7 @@ def _selector(node: LexborNode) -> str:
     if own:
         return own
     classes = [c for c in (node.attributes.get("class") or "").split() if _stable(c)][:2]
-    if not classes and tag not in _TELLING:
+    if not classes and tag not in _DESCRIPTIVE:
         return ""
     name = tag + "".join(f".{c}" for c in classes)
     above = node.parent
@@ -123,6 +123,6 @@ def _stable(name: str) -> bool:
 
 
 def first(pattern: str, text: str) -> str:
-    """The first match of a pattern; empty without one."""
+    """Return the first match of a pattern; empty if there is none."""
     found = re.search(pattern, text)
     return found[0] if found else ""

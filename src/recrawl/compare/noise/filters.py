@@ -1,7 +1,6 @@
-"""The filter value of spec C8: what the user says must not count as change.
+"""Noise filters (spec C8): elements and text that, by the user's choice, do not count as change.
 
-It lies apart from `noise`, which proposes such filters, because `text` needs the value and `noise` needs
-`text`.
+Separate from `proposals`, because `text` imports this module and `proposals` imports `text`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from recrawl.errors import UsageError
 from recrawl.patterns import Pattern, compiled
 
 PATTERN_CHARACTERS = 200_000
-"""Patterns see this much of a text; the rest is kept as it is."""
+"""Patterns apply to the first characters of a text only; the rest stays as it is."""
 _EMPTY = LexborHTMLParser("<html>")
 
 
@@ -24,8 +23,8 @@ _EMPTY = LexborHTMLParser("<html>")
 class Noise:
     """CSS selectors of elements, and regular expressions of text, that do not count as change.
 
-    A pattern comes from the user and may be catastrophic for Python's engine (`(a+)+$`); so another one is used, whose
-    cost is in proportion to the text (`patterns`). It is applied to the first `PATTERN_CHARACTERS` of a text only.
+    A pattern comes from the user and may take Python's engine exponential time (`(a+)+$`); `recrawl.patterns` takes
+    time proportional to the text. A pattern applies to the first `PATTERN_CHARACTERS` of a text only.
     """
 
     selectors: tuple[str, ...] = ()
@@ -35,23 +34,23 @@ class Noise:
         return bool(self.selectors or self.patterns)
 
     def check(self) -> None:
-        """Raise `UsageError` for the first selector or pattern that cannot be used."""
+        """Raise `UsageError` for the first invalid selector or pattern."""
         for selector in self.selectors:
             try:
                 _EMPTY.css(selector)
             except SelectolaxError:
                 raise UsageError(
-                    f"the noise selector {selector!r} is not a CSS selector; write '#clock' or 'div.ad'"
+                    f"invalid noise selector {selector!r}; use a CSS selector such as '#clock' or 'div.ad'"
                 ) from None
         for pattern in self.patterns:
             try:
                 compiled(pattern)
             except UsageError as error:
-                raise UsageError(f"the noise pattern {pattern!r} is not a regular expression: {error}") from None
+                raise UsageError(f"invalid noise pattern {pattern!r}: {error}") from None
 
     @property
     def fingerprint(self) -> bytes:
-        """Eight bytes that change when the filter does; a digest is only comparable under the same filter.
+        """Eight bytes that identify the filter; digests are comparable only under the same filter.
 
         >>> NO_NOISE.fingerprint != Noise(("#ad",)).fingerprint != Noise((), ("#ad",)).fingerprint
         True
@@ -60,7 +59,7 @@ class Noise:
         return hashlib.blake2b("".join(parts).encode("utf-8", "replace"), digest_size=8).digest()
 
     def prune(self, tree: LexborHTMLParser) -> None:
-        """Take the selected elements out of the tree; a selector that cannot be used selects nothing."""
+        """Remove the selected elements from the tree; an invalid selector selects nothing."""
         for selector in self.selectors:
             try:
                 remove(tree.css(selector))
@@ -68,9 +67,9 @@ class Noise:
                 continue
 
     def erase(self, text: str) -> str:
-        """The text with every match of the patterns replaced by a space."""
+        """Return the text with every match of the patterns replaced by a space."""
         head, tail = text[:PATTERN_CHARACTERS], text[PATTERN_CHARACTERS:]
-        for pattern in _usable(self.patterns):
+        for pattern in _valid(self.patterns):
             head = pattern.erase(head)
         return head + tail
 
@@ -79,14 +78,14 @@ NO_NOISE = Noise()
 
 
 def remove(nodes: list[LexborNode]) -> None:
-    """Take nodes out of their tree. They are only detached, not freed, so one inside another does no harm."""
+    """Remove nodes from their tree. They are detached, not freed, so nested nodes are safe."""
     for node in nodes:
         node.decompose()
 
 
 @lru_cache(maxsize=256)
-def _usable(patterns: tuple[str, ...]) -> tuple[Pattern, ...]:
-    """The usable ones among the patterns; `check` has told the user of the others."""
+def _valid(patterns: tuple[str, ...]) -> tuple[Pattern, ...]:
+    """Return the valid patterns; `check` has reported the others to the user."""
     good = []
     for pattern in patterns:
         try:

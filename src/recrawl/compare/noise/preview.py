@@ -1,4 +1,4 @@
-"""What a noise filter would have hidden (spec C8): the changes of a page, judged again with the filter in place."""
+"""Preview of a noise filter (spec C8): which of a page's past changes it would have hidden."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from recrawl.errors import Unreadable
 
 
 def hidden(versions: Sequence[str], before: Noise, extra: Noise) -> tuple[int, int, str]:
-    """How many of a page's changes the extra filter hides, of how many that show without it, and what it takes out.
+    """Return the number of changes that the extra filter hides, the number without it, and an example.
 
-    `versions` is HTML, oldest first; `before` are the filters that are there already.
+    `versions` is HTML, oldest first; `before` are the existing filters.
 
     >>> days = [f"<p>news</p><i id=d>{day}</i>" for day in range(3)]
     >>> hidden(days, Noise(), Noise(("#d",)))
@@ -27,11 +27,11 @@ def hidden(versions: Sequence[str], before: Noise, extra: Noise) -> tuple[int, i
     left = [visible(parse(html), both) for html in pages]
     changes = [k for k, (old, new) in enumerate(pairwise(shown)) if old != new]
     hides = sum(left[k] == left[k + 1] for k in changes)
-    return hides, len(changes), _taken(pages, shown, extra)
+    return hides, len(changes), _example(pages, shown, extra)
 
 
-def _taken(pages: Sequence[str], texts: Sequence[str], extra: Noise) -> str:
-    """The first thing that the filter takes out of the newest version, for people to see."""
+def _example(pages: Sequence[str], texts: Sequence[str], extra: Noise) -> str:
+    """Return the first text that the filter removes from the newest version."""
     for html, text in zip(reversed(pages), reversed(texts), strict=True):
         for selector in extra.selectors:
             node = parse(html).css_first(selector)

@@ -1,7 +1,7 @@
-"""What must not count as change, and proposals of such filters (spec C8).
+"""Suggest noise filters (spec C8) for a page that changes at every visit.
 
-`propose` looks at the versions of one page that changes at every visit and finds the smallest filters that
-make consecutive versions equal. The user decides: nothing is applied by itself.
+`propose` finds the smallest filters that make consecutive versions of the page equal. The user decides whether to apply
+them.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from recrawl.errors import Unreadable
 
 __all__ = ["NO_NOISE", "Noise", "Proposal", "propose"]
 
-_MOST_VERSIONS = 10
-_MOST_FILTERS = 6
-_MOST_HIDDEN = 0.3
-_LEAST_GAIN = 0.05
-_LEAST_SHARE = 0.2
-"""What hides fewer of the changes is likelier to be news than noise."""
-_MOST_CHARACTERS = 200_000
+_MAX_VERSIONS = 10
+_MAX_FILTERS = 6
+_MAX_HIDDEN = 0.3
+_MIN_GAIN = 0.05
+_MIN_SHARE = 0.2
+"""A filter that hides a smaller share of the changes likely hides news, not noise."""
+_MAX_CHARACTERS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A filter, and what it is good for: without it, `hides` of the `of` changes would show again."""
+    """A filter and its effect: without it, `hides` of the `of` changes would show again."""
 
     kind: Literal["selector", "pattern"]
     value: str
     hides: int
     of: int
     example: str
-    """What it takes out of the newest version that has any."""
+    """What it removes from the newest version that contains any."""
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The versions' texts under some filter, and what is left of each change, from 1 (all) to 0 (hidden)."""
+    """The versions' texts under a filter, and the remaining share of each change, from 1 (all) to 0 (hidden)."""
 
     noise: Noise
     texts: tuple[str, ...]
@@ -54,10 +54,10 @@ class _View:
 
 
 def propose(versions: Sequence[str]) -> list[Proposal]:
-    """Filters that together hide the most of a page's changes, given its versions' HTML, oldest first.
+    """Return filters that together hide most of a page's changes, given its versions' HTML, oldest first.
 
-    Greedy: the filter that leaves least of the changes comes first; of equals the one that hides less
-    text. None hides more than 30 % of the text, alone or with the others.
+    Greedy: the filter that leaves the least of the changes comes first, and of equals the one that hides less text.
+    All filters together hide at most 30 % of the text.
     """
     pages = _readable(versions)
     bare = _texts(pages, NO_NOISE)
@@ -67,20 +67,20 @@ def propose(versions: Sequence[str]) -> list[Proposal]:
     named = [p for p in candidates.patterns(bare) if p != candidates.ANY_NUMBER]
     options = [Noise(patterns=(p,)) for p in named] + [Noise(selectors=(s,)) for s in candidates.selectors(pages)]
     view = _View(NO_NOISE, bare, (1.0,) * len(changes))
-    # Any number at all is a coarse filter: it is tried only on what the others leave.
+    # The pattern for any number is coarse: it is tried only on what the others leave.
     for choice in (options, [*options, Noise(patterns=(candidates.ANY_NUMBER,))]):
         view = _greedy(pages, bare, changes, view, choice)
-    return _explained(pages, bare, changes, view)
+    return _proposals(pages, bare, changes, view)
 
 
 def _greedy(
     pages: Sequence[str], bare: tuple[str, ...], changes: Sequence[int], view: _View, options: Sequence[Noise]
 ) -> _View:
-    """Add the best filter again and again, until all is hidden or the next one gains too little."""
-    while view.hidden < len(changes) and len(_parts(view.noise)) < _MOST_FILTERS:
-        views = [_look(pages, bare, changes, _joined(view.noise, option)) for option in options]
+    """Add the best filter until all changes are hidden or the next filter gains too little."""
+    while view.hidden < len(changes) and len(_parts(view.noise)) < _MAX_FILTERS:
+        views = [_view(pages, bare, changes, _joined(view.noise, option)) for option in options]
         best = min((v for v in views if _modest(bare, v.texts)), key=_cost, default=view)
-        if sum(view.left) - sum(best.left) < _LEAST_GAIN * len(changes):
+        if sum(view.left) - sum(best.left) < _MIN_GAIN * len(changes):
             break
         view = best
     return view
@@ -88,12 +88,12 @@ def _greedy(
 
 def _readable(versions: Sequence[str]) -> list[str]:
     pages = []
-    for html in versions[-_MOST_VERSIONS:]:
+    for html in versions[-_MAX_VERSIONS:]:
         try:
-            parse(html[:_MOST_CHARACTERS])
+            parse(html[:_MAX_CHARACTERS])
         except Unreadable:
             continue
-        pages.append(html[:_MOST_CHARACTERS])
+        pages.append(html[:_MAX_CHARACTERS])
     return pages
 
 
@@ -109,7 +109,7 @@ def _parts(noise: Noise) -> list[Noise]:
     return [Noise(selectors=(s,)) for s in noise.selectors] + [Noise(patterns=(p,)) for p in noise.patterns]
 
 
-def _look(pages: Sequence[str], bare: tuple[str, ...], changes: Sequence[int], noise: Noise) -> _View:
+def _view(pages: Sequence[str], bare: tuple[str, ...], changes: Sequence[int], noise: Noise) -> _View:
     texts = bare
     if noise.selectors:
         texts = _texts(pages, noise)
@@ -119,28 +119,28 @@ def _look(pages: Sequence[str], bare: tuple[str, ...], changes: Sequence[int], n
     for i in changes:
         full = max(1, distance(bare[i], bare[i + 1])[0])
         now = distance(texts[i], texts[i + 1])[0]
-        # Punctuation or order alone may differ: then no word does, but the change still shows.
+        # If only punctuation or order differs, no word does, but the change still shows.
         left.append(0.0 if texts[i] == texts[i + 1] else min(1.0, max(now, 0.5) / full))
     return _View(noise, texts, tuple(left))
 
 
 def _modest(bare: tuple[str, ...], texts: tuple[str, ...]) -> bool:
-    return all(len(b) - len(t) <= _MOST_HIDDEN * len(b) for b, t in zip(bare, texts, strict=True))
+    return all(len(b) - len(t) <= _MAX_HIDDEN * len(b) for b, t in zip(bare, texts, strict=True))
 
 
 def _cost(view: _View) -> tuple[float, int]:
-    """What is left of the changes, in steps of a per cent, then how much text is kept."""
+    """Rank by the remaining changes, in steps of 1 %, then by the text kept."""
     return round(sum(view.left) / len(view.left), 2), -sum(map(len, view.texts))
 
 
-def _explained(pages: Sequence[str], bare: tuple[str, ...], changes: Sequence[int], view: _View) -> list[Proposal]:
-    """The filters that are needed, each with the changes that would show again without it."""
+def _proposals(pages: Sequence[str], bare: tuple[str, ...], changes: Sequence[int], view: _View) -> list[Proposal]:
+    """Return the filters that are needed, each with the number of changes that would show again without it."""
     while parts := _parts(view.noise):
         others = [_joined(*(p for p in parts if p != part)) for part in parts]
-        shown = [_look(pages, bare, changes, other) for other in others]
+        shown = [_view(pages, bare, changes, other) for other in others]
         hides = [sum(n == 0.0 < t for n, t in zip(view.left, s.left, strict=True)) for s in shown]
         weakest = hides.index(min(hides))
-        if hides[weakest] >= max(_LEAST_SHARE * len(changes), min(2, len(changes))):
+        if hides[weakest] >= max(_MIN_SHARE * len(changes), min(2, len(changes))):
             found = [_proposal(pages, bare, *pair, len(changes)) for pair in zip(parts, hides, strict=True)]
             return sorted(found, key=lambda p: (-p.hides, p.value))
         view = shown[weakest]
@@ -153,7 +153,7 @@ def _proposal(pages: Sequence[str], bare: tuple[str, ...], part: Noise, hides: i
 
 
 def _example(pages: Sequence[str], bare: tuple[str, ...], part: Noise) -> str:
-    """The first stretch that the filter takes out of the newest version in which there is any."""
+    """Return the first text that the filter removes from the newest version that contains any."""
     for html, text in zip(reversed(pages), reversed(bare), strict=True):
         if part.patterns:
             found = candidates.first(part.patterns[0], text)
