@@ -26,7 +26,7 @@ from recrawl.choose.shock import policy as shock
 from recrawl.choose.shock.policy import Shock
 from recrawl.lab.histories.history import History, assemble
 from recrawl.lab.histories.opening import open_history
-from recrawl.lab.histories.slicing import later
+from recrawl.lab.histories.slicing import without_start
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.learn.shocks import change_model, model
 
@@ -187,7 +187,7 @@ def main():
         {"poisson": poisson, "speed": speed}[asked.what](asked)
         return
     history = open_history(asked.archives, cache=asked.cache, clusters=asked.what == "parts")
-    history = later(history, asked.skip * DAY) if asked.skip else history
+    history = without_start(history, asked.skip * DAY) if asked.skip else history
     {"together": together, "alone": alone, "collections": collections, "parts": parts}[asked.what](history, asked)
 
 

@@ -29,8 +29,8 @@ from recrawl.choose.shock.policy import Shock
 from recrawl.choose.top_k import top_k
 from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
-from recrawl.lab.histories.slicing import excerpt
-from recrawl.lab.replays.clairvoyant_bound import jobs_of, most
+from recrawl.lab.histories.slicing import select_rows
+from recrawl.lab.replays.clairvoyant import unit_jobs, upper_bound
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.learn.shocks import change_model
 from recrawl.learn.shocks.change_model import Network
@@ -65,7 +65,7 @@ class Noting(Plan):
 
 class Notes:
     def __init__(self, history, cycles, rng):
-        jobs = jobs_of(history, np.arange(1, cycles + 1) * DAY)
+        jobs = unit_jobs(history, np.arange(1, cycles + 1) * DAY)
         self.when = np.sort(jobs.page * (cycles + 2) + jobs.release)
         self.cycles, self.rng, self.rows = cycles, rng, []
 
@@ -92,7 +92,7 @@ def part(history: History, sites) -> History:
     """The sites of a history that are named, without links and weights."""
     number = np.full(len(history.sites), -1, np.int32)
     number[sites] = np.arange(len(sites))
-    some = excerpt(replace(history, links=None, weight=None), number[history.site[history.page_of]] >= 0)
+    some = select_rows(replace(history, links=None, weight=None), number[history.site[history.page_of]] >= 0)
     names = [history.sites[site] for site in sites]
     return replace(some, sites=names, site=number[some.site], begins=history.begins[sites])
 
@@ -100,7 +100,7 @@ def part(history: History, sites) -> History:
 def clairvoyant(history: History, budget: float, cycles: int) -> tuple[int, int]:
     """The visits of a cycle that are this share of the pages, and the most that so many can find in all cycles."""
     visits = max(1, round(budget * len(history)))
-    bound, _ = most(history, np.arange(1, cycles + 1) * DAY, np.full(cycles, visits))
+    bound, _ = upper_bound(history, np.arange(1, cycles + 1) * DAY, np.full(cycles, visits))
     return visits, bound
 
 

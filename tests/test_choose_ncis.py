@@ -11,7 +11,7 @@ from recrawl.choose import make_policy
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.learn.hints.noisy_signals import signal_index
-from tests.test_lab_hinting import living
+from tests.test_lab_simulated_hints import living
 
 DAY = 86400.0
 

@@ -19,7 +19,7 @@ import pytest
 from recrawl.book import Clusters
 from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
-from recrawl.lab.replays.clairvoyant_bound import most
+from recrawl.lab.replays.clairvoyant import upper_bound
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.replays.runner import policy_for
 from recrawl.lab.synth import SyntheticWorld, write
@@ -58,7 +58,7 @@ def numbers(history: History, text: str) -> Numbers:
 
 def of_the_history(history: History) -> Numbers:
     """What no policy has a part in."""
-    bound, there = most(history, *setup_for(history).moments(len(history)))
+    bound, there = upper_bound(history, *setup_for(history).moments(len(history)))
     return {"pages": len(history), "rows": len(history.time), "bound": bound, "there": there}
 
 

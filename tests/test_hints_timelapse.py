@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.replays.simulated_hints import HOWS
+from recrawl.lab.replays.simulated_hints import SITEMAP_KINDS
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, app
 from recrawl.lab.timelapse import ServerOptions as Manners
@@ -57,7 +57,7 @@ def test_an_honest_sitemap_finds_more_and_a_lying_one_is_survived(archive: Archi
     assert lying >= alone - 4
 
 
-@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("how", SITEMAP_KINDS)
 def test_each_manner_can_be_served(archive: Archive, how: str) -> None:
     how = how.replace("DAYS", "2").replace("P,R", "0.5,0.8")
     clock = Clock(archive.start, 0.0, time.monotonic)

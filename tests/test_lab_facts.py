@@ -332,7 +332,7 @@ def test_steps_are_kept_beside_the_facts(tmp_path: Path, monkeypatch: pytest.Mon
     )
     first = open_history([file], "divergence:0.6", cache)
     assert len(list(cache.iterdir())) == 2
-    monkeypatch.setattr("recrawl.lab.histories.change_steps._judged", None)  # it is not asked again
+    monkeypatch.setattr("recrawl.lab.histories.change_steps._steps_of_file", None)  # it is not asked again
     assert open_history([file], "divergence:0.6", cache).version.tolist() == first.version.tolist()
     (steps,) = (kept for kept in cache.iterdir() if "steps" in (from_cache(kept) or {}))
     steps.write_bytes(b"")
@@ -381,7 +381,7 @@ def test_removals_and_returns_count_under_every_definition(opened: Callable[...,
 )
 def test_a_word_for_change_that_means_nothing(tmp_path: Path, counted: list[Path], change: str) -> None:
     file = written(tmp_path / "w.parquet", ROWS)
-    with pytest.raises(UsageError, match="change is text, raw, significant or divergence:X"):
+    with pytest.raises(UsageError, match="invalid change .*; use text, raw, significant or divergence:X"):
         open_history([file], change)
     assert counted == [], "it is refused before the long work"
 
@@ -397,7 +397,7 @@ def test_a_listing_of_digests_is_a_history_too(tmp_path: Path) -> None:
     assert "links" not in history.carries
     with pytest.raises(UsageError, match="digests only"):
         open_history([file], "significant")
-    with pytest.raises(UsageError, match="replayed by itself"):
+    with pytest.raises(UsageError, match="do not combine it"):
         open_history([file, written(tmp_path / "w.parquet", ROWS)])
 
 

@@ -22,8 +22,7 @@ from recrawl.choose import make_policy
 from recrawl.choose.protocol import Choice, Learner, Policy
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import ABSENT, History, LinkLists, assemble
-from recrawl.lab.replays.clairvoyant import Clairvoyant
-from recrawl.lab.replays.clairvoyant_bound import most
+from recrawl.lab.replays.clairvoyant import Clairvoyant, upper_bound
 from recrawl.lab.replays.metrics import Record
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.model import Outcome, Outcomes, Pages, Picks
@@ -300,7 +299,7 @@ def test_round_robin_is_as_in_the_slow_replay(plain: Plain, setup: Setup) -> Non
         waiting = sorted(known, key=lambda page: (max(tried[page], plain[page].rows[0].time - 1e9), counts[page], page))
         chosen = waiting[: setup.budget]
         slow.cycle(k, [(page, False) for page in chosen])
-        waits = setup.waits(0, len(chosen)).tolist()
+        waits = setup.offsets(0, len(chosen)).tolist()
         counts.update(chosen)
         tried.update({page: k * setup.cycle + wait for page, wait in zip(chosen, waits, strict=True)})
     slow.look(math.inf)
@@ -363,7 +362,7 @@ def matched(jobs: list[set[int]], room: list[int]) -> int:
 def test_the_bound_is_the_largest_matching(plain: Plain, setup: Setup) -> None:
     moments, room = setup.moments(len(plain))
     jobs = stretches(plain, moments.tolist())
-    assert most(history_of(plain), moments, room) == (matched(jobs, room.tolist()), len(jobs))
+    assert upper_bound(history_of(plain), moments, room) == (matched(jobs, room.tolist()), len(jobs))
 
 
 @settings(deadline=None)
@@ -372,7 +371,7 @@ def test_the_clairvoyant_reaches_the_bound_where_nothing_returns(plain: Plain, s
     setup = replace(setup, at_start=1.0, failures=0.0, discover="births")
     history = history_of(plain)
     record = replay(history, Clairvoyant(history, setup.budget, setup.cycle, setup.cycles), setup)
-    assert record.found.sum() == most(history, *setup.moments(len(history)))[0]
+    assert record.found.sum() == upper_bound(history, *setup.moments(len(history)))[0]
 
 
 def test_a_bound_worked_out_by_hand() -> None:
@@ -380,15 +379,15 @@ def test_a_bound_worked_out_by_hand() -> None:
     often = tuple(Row(10.0 * n, n) for n in range(4))
     plain = [Page(0, often), Page(0, often), Page(0, (Row(0, 1), Row(5, 2)))]
     setup = Setup(budget=1, cycle=10.0, cycles=3)
-    assert most(history_of(plain), *setup.moments(3)) == (3, 7)
-    assert most(history_of(plain), *replace(setup, budget=3).moments(3)) == (7, 7)
+    assert upper_bound(history_of(plain), *setup.moments(3)) == (3, 7)
+    assert upper_bound(history_of(plain), *replace(setup, budget=3).moments(3)) == (7, 7)
 
 
 def test_what_will_be_overtaken_comes_first() -> None:
     """All three have changed at the second cycle, the last of them again at the third: all four can be found."""
     once = Page(0, (Row(0, 1), Row(15, 2)))
     plain = [once, once, Page(0, (Row(0, 1), Row(15, 2), Row(25, 3)))]
-    assert most(history_of(plain), *Setup(budget=2, cycle=10.0, cycles=3).moments(3)) == (4, 4)
+    assert upper_bound(history_of(plain), *Setup(budget=2, cycle=10.0, cycles=3).moments(3)) == (4, 4)
 
 
 def lively(seed: int, pages: int = 40, days: int = 10) -> History:
@@ -424,7 +423,7 @@ def test_no_policy_finds_more_than_the_bound(text: str, at_start: float) -> None
     setup = Setup(budget=5, cycle=DAY, cycles=9, at_start=at_start, samples=1)
     policy = Clairvoyant(LIVELY, 5, DAY, 9) if text == "clairvoyant" else make_policy(text)
     record = replay(LIVELY, policy, setup)
-    bound, there = most(LIVELY, *setup.moments(len(LIVELY)))
+    bound, there = upper_bound(LIVELY, *setup.moments(len(LIVELY)))
     assert 0 <= record.found.sum() <= bound <= there
     assert (record.visits <= 5).all()
 
@@ -432,7 +431,7 @@ def test_no_policy_finds_more_than_the_bound(text: str, at_start: float) -> None
 def test_the_bound_is_worth_something() -> None:
     """It is neither out of reach nor trivial: the clairvoyant comes near it, chance does not."""
     setup = Setup(budget=5, cycle=DAY, cycles=9)
-    bound, there = most(LIVELY, *setup.moments(len(LIVELY)))
+    bound, there = upper_bound(LIVELY, *setup.moments(len(LIVELY)))
     best = replay(LIVELY, Clairvoyant(LIVELY, 5, DAY, 9), setup).found.sum()
     assert bound < there
     assert 0.9 * bound <= best <= bound
@@ -628,7 +627,7 @@ def test_measures_by_hand() -> None:
     assert record.site_bytes.tolist() == [20 + 30 + 50 + 50, 7]
     assert record.bytes.tolist() == [27, 80, 50]
     assert told["bytes"] == 157
-    bound, there = most(history, *setup.moments(4))
+    bound, there = upper_bound(history, *setup.moments(4))
     assert (bound, there) == (4, 4)  # M10 and M11: recall and share are 3/4
 
 

@@ -15,8 +15,8 @@ from scipy import sparse
 from recrawl.book import Clusters, LinkGraph
 from recrawl.compare.terms import BUCKETS, hashed, hashed_addresses, stacked
 from recrawl.errors import UsageError
-from recrawl.lab.histories.clustering import clusters_of
 from recrawl.lab.histories.history import ABSENT, assemble
+from recrawl.lab.histories.opening import clusters_of
 from recrawl.learn.structure.bisection import bisect, by_distance
 from recrawl.learn.structure.cluster_arrays import packed, unpacked
 from recrawl.learn.structure.clusters import PageClusters, cluster, how_many

@@ -17,6 +17,7 @@ import numpy as np
 import scipy  # its parts load when first used: a crawl without changes does not load them
 from numpy.typing import NDArray
 
+from recrawl.columns import Int32s
 from recrawl.compare.words import words
 
 BUCKETS = 2**18
@@ -50,7 +51,7 @@ def counts(texts: Iterable[str], vocabulary: Vocabulary) -> scipy.sparse.csr_arr
     rows = [np.fromiter(map(number, words(text)), np.int32) for text in texts]
     ends = np.cumsum([0] + [len(row) for row in rows])
     places = np.concatenate(rows) if rows else np.empty(0, np.int32)
-    ones: NDArray[np.int32] = np.ones(len(places), np.int32)
+    ones: Int32s = np.ones(len(places), np.int32)
     matrix = scipy.sparse.csr_array((ones, places, ends), shape=(len(rows), len(vocabulary)))
     matrix.sum_duplicates()
     return matrix
@@ -89,7 +90,7 @@ def hashed_addresses(urls: Iterable[str]) -> scipy.sparse.csr_array:
 def stacked(parts: Iterable[scipy.sparse.csr_array]) -> scipy.sparse.csr_array:
     """Stack hashed counts. The arrays grow in place, so that memory never holds all counts twice."""
     data: NDArray[np.uint16] = np.empty(0, np.uint16)
-    columns: NDArray[np.int32] = np.empty(0, np.int32)
+    columns: Int32s = np.empty(0, np.int32)
     lengths = [np.zeros(1, np.int64)]
     for part in parts:
         begin, end = len(data), len(data) + part.nnz

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recrawl.lab.replays.simulated_hints import HOWS
+from recrawl.lab.replays.simulated_hints import SITEMAP_KINDS
 
 Archives = Annotated[
     list[Path], typer.Argument(metavar="ARCHIVE...", help="Parquet files, folders of Parquet files, or CDX listings.")
@@ -42,7 +42,9 @@ Late = Annotated[float, typer.Option(min=0, max=1, help="Share of responses that
 HintsFrom = Annotated[
     str,
     typer.Option(
-        "--hints", metavar="SOURCE", help=f"Hints from the sites: sitemap:HOW, with HOW one of {', '.join(HOWS)}."
+        "--hints",
+        metavar="SOURCE",
+        help=f"Hints from the sites: sitemap:HOW, with HOW one of {', '.join(SITEMAP_KINDS)}.",
     ),
 ]
 Weights = Annotated[

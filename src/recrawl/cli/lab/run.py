@@ -31,7 +31,7 @@ from recrawl.cli.terminal.output import AsJson, as_json, note, table
 from recrawl.cli.terminal.progress import detailed
 from recrawl.errors import UsageError
 from recrawl.lab.histories.opening import open_history
-from recrawl.lab.histories.slicing import later
+from recrawl.lab.histories.slicing import without_start
 from recrawl.lab.histories.weights import with_importance
 from recrawl.lab.replays.runner import Trial, needs_of, over_seeds, run_all, trials_of
 from recrawl.learn.value.importance import kind_of
@@ -141,7 +141,7 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
 
         facts = cache / "facts" if cache else None
         history = open_history(grid.archives, grid.change, facts, on_read, clusters="clusters" in needs)
-        history = later(history, skipped) if skipped else history
+        history = without_start(history, skipped) if skipped else history
         history, ignored = with_importance(history, grid.importance)
         settings = {**grid.settings, "weighted": weighted}
         trials = trials_of(history, grid.policies, grid.budgets, seconds, grid.cycles, grid.seeds, **settings)

@@ -11,11 +11,11 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, note, say
 from recrawl.errors import UsageError
+from recrawl.http_server import listen
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.replays.simulated_hints import HOWS
+from recrawl.lab.replays.simulated_hints import SITEMAP_KINDS
 from recrawl.lab.timelapse import Clock, ServerOptions, serve
 from recrawl.lab.timelapse import app as timelapse
-from recrawl.http_server import listen
 from recrawl.times import iso, moment, stamp
 
 _MOST_SITES = 20
@@ -39,7 +39,7 @@ def serve_command(
         bool, typer.Option("--no-validators", help="Send neither ETag nor Last-Modified.")
     ] = False,
     sitemap: Annotated[
-        str, typer.Option(metavar="HOW", help=f"Accuracy of sitemap dates: {', '.join(HOWS)}.")
+        str, typer.Option(metavar="HOW", help=f"Accuracy of sitemap dates: {', '.join(SITEMAP_KINDS)}.")
     ] = "honest",
     json: AsJson = False,
 ) -> None:

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Int32s, Ints
 from recrawl.errors import BadArchive
 
 SCHEMA = pa.schema([("url", pa.string()), ("time", pa.int64()), ("html", pa.binary())])
@@ -46,19 +46,19 @@ class Archive:
 
     urls: list[str]
     """One per page, sorted."""
-    times: NDArray[np.int64]
+    times: Ints
     """One per row."""
-    first: NDArray[np.int64]
+    first: Ints
     """The first row of each page, and the number of rows at the end."""
-    removed: NDArray[np.bool_]
+    removed: Flags
     """One per row: the page is gone from this time on."""
     sites: list[str]
     """The hosts, sorted."""
-    site_of: NDArray[np.int32]
+    site_of: Int32s
     """One per page: its place in `sites`."""
     column: pa.ChunkedArray
     """The bodies, one per row, null where removed."""
-    _starts: NDArray[np.int64]
+    _starts: Ints
 
     @classmethod
     def open(cls, paths: Sequence[Path]) -> Archive:
@@ -104,7 +104,7 @@ class Archive:
         return int(self.times.max())
 
     @property
-    def page_of(self) -> NDArray[np.int64]:
+    def page_of(self) -> Ints:
         """One per row: its page."""
         return np.repeat(np.arange(len(self)), np.diff(self.first))
 
@@ -119,12 +119,12 @@ class Archive:
         row = int(low + np.searchsorted(self.times[low:high], t, side="right") - 1)
         return row if row >= low else None
 
-    def rows_at(self, t: float) -> NDArray[np.int64]:
+    def rows_at(self, t: float) -> Ints:
         """`row_at` for every page at once, -1 before its birth."""
         begun = np.add.reduceat(self.times <= t, self.first[:-1], dtype=np.int64)
         return np.where(begun > 0, self.first[:-1] + begun - 1, -1)
 
-    def pages_at(self, t: float) -> NDArray[np.int64]:
+    def pages_at(self, t: float) -> Ints:
         """The pages that are there at a time."""
         rows = self.rows_at(t)
         return np.flatnonzero((rows >= 0) & ~self.removed[rows])
@@ -231,7 +231,7 @@ def _fits(column: str, kind: pa.DataType) -> bool:
     return bool(text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_null(kind))
 
 
-def _ordered(table: pa.Table) -> tuple[pa.Table, NDArray[np.int64], pa.Array]:
+def _ordered(table: pa.Table) -> tuple[pa.Table, Ints, pa.Array]:
     """Sorted by url and time, the last of equal rows kept; also each row's page and the pages' addresses."""
     coded = table["url"].combine_chunks().dictionary_encode()
     by_name = pc.sort_indices(coded.dictionary).to_numpy()
@@ -248,7 +248,7 @@ def _ordered(table: pa.Table) -> tuple[pa.Table, NDArray[np.int64], pa.Array]:
     return table, pages, coded.dictionary.take(pa.array(by_name))
 
 
-def _sites(urls: list[str]) -> tuple[list[str], NDArray[np.int32]]:
+def _sites(urls: list[str]) -> tuple[list[str], Int32s]:
     hosts = []
     for url in urls:
         scheme, _, rest = url.partition("://")

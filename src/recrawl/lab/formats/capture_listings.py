@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Ints
 from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive
 from recrawl.lab.formats.cdx import Capture, captures
@@ -159,9 +159,7 @@ def _kind(capture: Capture) -> int:
     return _PAGE if capture.status in ("200", "") and capture.mime in ("", *_HTML) else _OTHER
 
 
-def _resolved(
-    page: NDArray[np.int64], kind: NDArray[np.int64], digest: NDArray[np.int64], digests: int
-) -> NDArray[np.int64]:
+def _resolved(page: Ints, kind: Ints, digest: Ints, digests: int) -> Ints:
     """The kinds, with each revisit given the kind of the capture that it repeats.
 
     Where that one is not listed, it is a version of the page, if the address is known to be one's at all.
@@ -178,9 +176,7 @@ def _resolved(
     return np.where(again, np.where(known[at] == code, meaning[at], np.where(is_html, _PAGE, _OTHER)), kind)
 
 
-def _rows(
-    page: NDArray[np.int64], time: NDArray[np.int64], kind: NDArray[np.int64], version: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _rows(page: Ints, time: Ints, kind: Ints, version: Ints) -> Ints:
     """The captures that are rows of the history, in its order."""
     rows = np.lexsort((kind, time, page))
     rows = rows[kind[rows] != _OTHER]
@@ -192,5 +188,5 @@ def _rows(
     begins = np.diff(page[rows], prepend=-1) != 0
     ends = np.append(begins[1:], True)[: len(rows)]
     news = np.diff(version[rows], prepend=ABSENT) != 0
-    kept: NDArray[np.int64] = rows[begins | news | ends]
+    kept: Ints = rows[begins | news | ends]
     return kept

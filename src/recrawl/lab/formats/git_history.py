@@ -20,6 +20,7 @@ from urllib.parse import quote_from_bytes
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.columns import Flags
 from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive, UnknownName, UsageError
 from recrawl.lab.formats.git_program import Git
@@ -197,7 +198,7 @@ def _rows(git: Git, pages: _Pages, window: Window, max_bytes: int, taken: Taken,
     names: NDArray[np.uint8] = np.frombuffer(bytes(pages.blobs), np.uint8).reshape(-1, pages.width)
     order = np.lexsort((time, page))
     page, time, names = page[order], time[order], names[order]
-    removed: NDArray[np.bool_] = (names == 0).all(axis=1)
+    removed: Flags = (names == 0).all(axis=1)
     kept, time = window.of(page, time, removed)
     with git.running(["cat-file", "--batch"]) as process:
         for start in range(0, len(kept), _AT_ONCE):

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from recrawl.columns import Int32s, Ints
 from recrawl.compare import digest, text
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
@@ -47,26 +48,26 @@ class Facts:
     """Columns over the rows of one file, in its order."""
 
     url: NDArray[Any]
-    time: NDArray[np.int64]
-    raw: NDArray[np.int64]
+    time: Ints
+    raw: Ints
     """A digest of the bytes; 0 for a removal."""
-    text: NDArray[np.int64]
+    text: Ints
     """A digest of the text left when the markup is stripped (spec C1); 0 for a removal."""
-    size: NDArray[np.int64]
-    words: NDArray[np.int32]
-    images: NDArray[np.int32]
-    shape: NDArray[np.int64]
+    size: Ints
+    words: Int32s
+    images: Int32s
+    shape: Ints
     """A digest of the page's outline: pages made by one template have the same, mostly."""
-    links: NDArray[np.int32]
+    links: Int32s
     """The row's list of links."""
-    link_start: NDArray[np.int64]
+    link_start: Ints
     """Where each list begins in `link_key`; the end of the last at the end."""
-    link_key: NDArray[np.int64]
+    link_key: Ints
     """Keys of addresses (`discover.urls.key`)."""
-    word_start: NDArray[np.int64]
+    word_start: Ints
     """Per row, where its words begin in `word`: only a page's first version in the file has any."""
-    word: NDArray[np.int32]
-    word_count: NDArray[np.int32]
+    word: Int32s
+    word_count: Int32s
 
     def __len__(self) -> int:
         return len(self.time)
@@ -189,7 +190,7 @@ def _read_group(file: Path, group: int) -> Facts:
     reader = FactReader()
     columns: list[_Row] = []
     lists: dict[tuple[int, ...], int] = {}
-    bags: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+    bags: list[tuple[Int32s, Int32s]] = []
     last_url = ""
     for url, at, body in _versions(file, group):
         raw, read = reader.read(url, body)
@@ -228,7 +229,7 @@ class FactReader:
             self._known[raw] = self._understand(url, body, raw)
         return raw, self._known[raw]
 
-    def bag(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def bag(self) -> tuple[Int32s, Int32s]:
         """The hashed words of the version that was read last, and how often each is there."""
         bag = hashed([self._text])
         return bag.indices.astype(np.int32), bag.data.astype(np.int32)
@@ -277,7 +278,7 @@ def _number(seal: bytes) -> int:
 def _columns(
     rows: list[_Row],
     lists: dict[tuple[int, ...], int],
-    bags: list[tuple[NDArray[np.int32], NDArray[np.int32]]],
+    bags: list[tuple[Int32s, Int32s]],
 ) -> Facts:
     url, time, raw, text_, size, count, images, shape, place = zip(*rows, strict=True) if rows else ((),) * 9
     lengths = np.array([len(links) for links in lists], np.int64)
@@ -307,7 +308,7 @@ def _joined(parts: list[Facts]) -> Facts:
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(part, name) for part in parts])
 
-    def starts(name: str) -> NDArray[np.int64]:
+    def starts(name: str) -> Ints:
         lengths = np.concatenate([np.diff(getattr(part, name)) for part in parts])
         return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 

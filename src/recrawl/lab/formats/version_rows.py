@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Ints
 from recrawl.errors import BadArchive
 from recrawl.lab.formats.archive import SCHEMA, write_batches
 
@@ -68,9 +68,7 @@ class Window:
     until: int | None = None
     limit: int | None = None
 
-    def of(
-        self, page: NDArray[np.int64], time: NDArray[np.int64], removed: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def of(self, page: Ints, time: Ints, removed: Flags) -> tuple[Ints, Ints]:
         """The rows that lie in the window, out of rows sorted by page and time; and their times in it."""
         keep = np.ones(len(page), bool)
         if self.since is not None:

@@ -22,8 +22,8 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
-from numpy.typing import NDArray
 
+from recrawl.columns import Ints
 from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive
 from recrawl.lab.formats.version_rows import MAX_BYTES, Progress, Row, Taken, Window, write_versions
@@ -205,9 +205,7 @@ class _Captures:
                 self._taken.remark("revisits left out: what they repeat is in none of the files")
 
 
-def _in_order(
-    page: NDArray[np.int64], micros: array[int], slots: array[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _in_order(page: Ints, micros: array[int], slots: array[int]) -> tuple[Ints, Ints, Ints]:
     """Sorted by page and time; of what happened in the same second, the last."""
     micro, slot = np.array(micros, np.int64), np.array(slots, np.int64)
     order = np.lexsort((micro, page))

@@ -1,7 +1,7 @@
 """Which versions differ enough from the one before: significantly (spec C2), or by a share of their words (spec C7).
 
-A step counts by itself: many small ones do not add up to a large one. Only steps that change the text at all are
-looked at, and the verdicts are kept beside the facts.
+Each step counts by itself: many small steps do not add up to a large one. Only steps that change the text are tested;
+the results are cached beside the facts.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Ints
 from recrawl.compare import text
 from recrawl.compare.divergence import divergence
 from recrawl.compare.document import parse
@@ -22,16 +22,16 @@ from recrawl.compare.terms import Vocabulary, counts
 from recrawl.errors import Unreadable, UsageError
 from recrawl.lab.formats.page_facts import Facts, file_name, from_cache, pool_of, to_cache
 
-_FORM = "steps 2"
-_AT_ONCE = 1000
-_TEXT_BYTES = 200_000
-"""Of longer texts the beginning decides."""
+_CACHE_FORMAT = "steps 2"
+_BATCH_ROWS = 1000
+_MAX_TEXT = 200_000
+"""Longer texts are cut to this length."""
 
 
-def least(change: str) -> float | None:
-    """The divergence that counts, None for significance.
+def min_divergence(change: str) -> float | None:
+    """Return the divergence that counts as a change, None for `significant`.
 
-    >>> least("divergence:0.1"), least("significant")
+    >>> min_divergence("divergence:0.1"), min_divergence("significant")
     (0.1, None)
     """
     kind, _, number = change.partition(":")
@@ -42,7 +42,7 @@ def least(change: str) -> float | None:
     except ValueError:
         share = float("nan")
     if kind != "divergence" or not 0 < share <= 1:
-        raise UsageError(f"change is text, raw, significant or divergence:X with X from 0 to 1, not '{change}'")
+        raise UsageError(f"invalid change '{change}'; use text, raw, significant or divergence:X with X from 0 to 1")
     return share
 
 
@@ -54,19 +54,19 @@ def steps_of(
     progress: Callable[[int, int], None],
     *,
     workers: int | None = None,
-) -> list[NDArray[np.bool_]]:
-    """For each row of each file: does it differ enough from the version before it on the same page?"""
-    limit = least(change)
+) -> list[Flags]:
+    """Mark the rows of each file that differ enough from the version before on the same page."""
+    limit = min_divergence(change)
     total, done = sum(map(len, facts)), 0
     found = []
     with pool_of(workers) as pool:
-        names = [cache / f"{file_name(file, f'{_FORM} {change}')}.npz" if cache else None for file in files]
-        kept = [from_cache(name) for name in names]
-        waiting = [
-            None if known else pool.submit(_judged, file, item.text, limit)
-            for file, item, known in zip(files, facts, kept, strict=True)
+        names = [cache / f"{file_name(file, f'{_CACHE_FORMAT} {change}')}.npz" if cache else None for file in files]
+        cached = [from_cache(name) for name in names]
+        pending = [
+            None if known else pool.submit(_steps_of_file, file, item.text, limit)
+            for file, item, known in zip(files, facts, cached, strict=True)
         ]
-        for name, known, task in zip(names, kept, waiting, strict=True):
+        for name, known, task in zip(names, cached, pending, strict=True):
             columns = known or {"steps": task.result()}  # type: ignore[union-attr]
             if not known:
                 to_cache(name, columns)
@@ -76,31 +76,31 @@ def steps_of(
     return found
 
 
-def _judged(file: Path, seal: NDArray[np.int64], limit: float | None) -> NDArray[np.bool_]:
-    """The steps of one file."""
+def _steps_of_file(file: Path, digest: Ints, limit: float | None) -> Flags:
+    """Mark the rows of one file."""
     table = pq.read_table(file, columns=["url", "time", "html"])
     url = table["url"].combine_chunks().dictionary_encode().indices.to_numpy()
     time = table["time"].to_numpy()
     order = np.lexsort((time, url))
     twice = (np.diff(url[order]) == 0) & (np.diff(time[order]) == 0)
-    order = order[np.append(~twice, True)]  # of equal rows the last counts, as in the history
+    order = order[np.append(~twice, True)]  # the last of equal rows counts, as in the history
     same = np.diff(url[order]) == 0
     before, after = order[:-1][same], order[1:][same]
-    changed = (seal[before] != seal[after]) & (seal[before] != 0) & (seal[after] != 0)
-    steps = np.zeros(len(seal), bool)
-    # A birth, a removal and a return always count.
-    steps[after[(seal[before] == 0) != (seal[after] == 0)]] = True
+    changed = (digest[before] != digest[after]) & (digest[before] != 0) & (digest[after] != 0)
+    steps = np.zeros(len(digest), bool)
+    # A birth, a removal and a reappearance always count.
+    steps[after[(digest[before] == 0) != (digest[after] == 0)]] = True
     before, after = before[changed], after[changed]
     html = table["html"]
-    for start in range(0, len(after), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
+    for start in range(0, len(after), _BATCH_ROWS):
+        part = slice(start, start + _BATCH_ROWS)
         old = [_text(html[int(row)].as_py()) for row in before[part]]
         new = [_text(html[int(row)].as_py()) for row in after[part]]
-        steps[after[part]] = _enough(old, new, limit)
+        steps[after[part]] = _differ(old, new, limit)
     return steps
 
 
-def _enough(old: list[str], new: list[str], limit: float | None) -> NDArray[np.bool_]:
+def _differ(old: list[str], new: list[str], limit: float | None) -> Flags:
     if limit is not None:
         return np.array([divergence(a, b) >= limit for a, b in zip(old, new, strict=True)], bool)
     known = Vocabulary()
@@ -112,4 +112,4 @@ def _text(html: bytes | str) -> str:
         tree = parse(html if isinstance(html, str) else decode(html).text)
     except Unreadable:
         return ""
-    return text.visible(tree)[:_TEXT_BYTES]
+    return text.visible(tree)[:_MAX_TEXT]

@@ -1,11 +1,11 @@
-"""The history of web pages as columns: what a replay runs on.
+"""The history of web pages as columns.
 
-A *row* says that from its `time` on a page is in a `version`; equal numbers mean the same content, `ABSENT` that the
-page is not there. Rows of page p are `first[p] .. first[p + 1] - 1`, in order of time. Whatever can say that much
-can be replayed: an archive of HTML under any definition of change, a listing of digests, a generated world that has
-no HTML at all. What a history has beyond that is said by `carries`; a policy that needs more is refused.
+A *row* states that a page has a `version` from its `time` on; equal numbers are equal content, and `ABSENT` is a
+missing page. The rows of page p are `first[p] .. first[p + 1] - 1`, in order of time. A history comes from an archive
+of HTML under any definition of change, from a listing of digests, or from a generator without HTML. `carries` names
+what it has beyond rows (text, links, ...); a replay refuses a policy that needs more.
 
-Each site runs on its own clock: `time` is seconds since the site's first row.
+Each site has its own clock: `time` is in seconds since the site's first row.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Clusters, Directories, LinkGraph
+from recrawl.columns import Floats, Int32s, Ints
 from recrawl.errors import BadArchive
 from recrawl.learn.shocks.url_templates import url_templates
 from recrawl.learn.structure.directories import places
 
 ABSENT = -1
-"""The version of a page that is not there."""
+"""The version of a missing page."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkLists:
-    """The links of every row. Versions mostly keep their links, so a list is held once and named by number.
+    """The links of every row. Most versions keep their links, so equal lists are stored once and referred to by number.
 
-    A target of a list is a page number; links that lead out of the history are left out.
+    Targets are page numbers; links that lead out of the history are omitted.
     """
 
-    of_row: NDArray[np.int32]
-    """One per row: its list."""
-    start: NDArray[np.int64]
-    target: NDArray[np.int32]
+    of_row: Int32s
+    """Per row: the number of its list."""
+    start: Ints
+    target: Int32s
 
-    def at(self, lists: NDArray[np.int32]) -> LinkGraph:
-        """The links of pages, given each page's list; -1 stands for a page without links."""
+    def at(self, lists: Int32s) -> LinkGraph:
+        """Return the link graph of pages, given each page's list; -1 is a page without links."""
         safe = np.maximum(lists, 0)
         counts = np.where(lists >= 0, self.start[safe + 1] - self.start[safe], 0)
         start = np.concatenate(([0], np.cumsum(counts)))
@@ -49,33 +49,33 @@ class LinkLists:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What every page was at every time, as numbers. Built by `assemble`."""
+    """The versions of all pages over time. `History.read` reads one from archives, `assemble` builds one from rows."""
 
     urls: Sequence[str]
     sites: list[str]
-    site: NDArray[np.int32]
-    """One per page."""
-    folder: NDArray[np.int64]
-    """One per page: its directory's number in `folders`."""
+    site: Int32s
+    """Per page: the number of its site."""
+    folder: Ints
+    """Per page: the number of its directory in `folders`."""
     folders: Directories
-    form: NDArray[np.int64]
-    """One per page: a number for the form of its address."""
-    first: NDArray[np.int64]
-    time: NDArray[np.float64]
-    version: NDArray[np.int64]
-    size: NDArray[np.int64]
-    """One per row: bytes."""
+    form: Ints
+    """Per page: the number of its URL template."""
+    first: Ints
+    time: Floats
+    version: Ints
+    size: Ints
+    """Per row: bytes."""
     change: str
-    """What counts as change: raw, text, significant, divergence:X."""
+    """What counts as change: raw, text, significant or divergence:X."""
     carries: frozenset[str]
-    begins: NDArray[np.float64]
-    """One per site: its first row's time, seconds since 1970, UTC."""
+    begins: Floats
+    """Per site: the time of its first row, in seconds since 1970, UTC."""
     links: LinkLists | None = None
     clusters: Clusters | None = None
-    weight: NDArray[np.float64] | None = None
-    """One per page: how much it matters, where somebody said so."""
-    facts: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    """Further columns over pages that an experiment knows, by name."""
+    weight: Floats | None = None
+    """Per page: its weight (importance), if known."""
+    facts: dict[str, Floats] = field(default_factory=dict)
+    """Further columns over pages, by name, for experiments."""
 
     @classmethod
     def read(
@@ -110,34 +110,34 @@ class History:
         return open_history([Path(path) for path in given], change, folder, clusters=clusters, workers=workers)
 
     def __len__(self) -> int:
-        """How many pages there are."""
+        """Number of pages."""
         return len(self.site)
 
     @property
-    def page_of(self) -> NDArray[np.int64]:
-        """One per row: its page."""
+    def page_of(self) -> Ints:
+        """Per row: its page."""
         return np.repeat(np.arange(len(self)), np.diff(self.first))
 
     @property
     def span(self) -> float:
-        """Seconds from a site's first row to its last, of the site that is watched longest."""
+        """Seconds from the first row to the last of the longest site."""
         return float(self.time.max())
 
 
 def assemble(
     urls: Sequence[str],
-    page: NDArray[np.int64],
-    time: NDArray[np.float64],
-    version: NDArray[np.int64],
+    page: Ints,
+    time: Floats,
+    version: Ints,
     *,
     change: str,
     carries: frozenset[str],
-    size: NDArray[np.int64] | None = None,
+    size: Ints | None = None,
     links: LinkLists | None = None,
     clusters: Clusters | None = None,
-    weight: NDArray[np.float64] | None = None,
+    weight: Floats | None = None,
 ) -> History:
-    """A history from rows that are sorted by page and time, times in seconds since 1970.
+    """Build a history from rows sorted by page and time, with times in seconds since 1970.
 
     >>> history = assemble(["http://a.example/x/", "http://a.example/x/y"], np.array([0, 0, 1]),
     ...     np.array([50.0, 80.0, 60.0]), np.array([7, 8, 7]), change="text", carries=frozenset())
@@ -145,11 +145,11 @@ def assemble(
     ([0.0, 30.0, 10.0], ['a.example'], [1, 1], [0, 1])
     """
     if not len(page):
-        raise BadArchive("there is nothing to replay: the history has no rows")
+        raise BadArchive("the history has no rows")
     pages = len(urls)
     step = np.diff(page)
     if len(np.unique(page)) != pages or (step < 0).any() or (np.diff(time)[step == 0] < 0).any():
-        raise BadArchive("the rows of a history must be sorted by page and time, and every page needs one")
+        raise BadArchive("invalid history: rows must be sorted by page and time, and every page needs at least one")
     sites, site, folder, folders = places(urls)
     begins = np.full(len(sites), np.inf)
     np.minimum.at(begins, site[page], time)

@@ -1,7 +1,7 @@
-"""From archive files to a history that can be replayed, under a definition of change.
+"""Build a history from archive files, under a definition of change.
 
-`text` (spec C1) and `raw` come from digests. `significant` (spec C2) and `divergence:X` (spec C7) compare each version
-with the one before it, so they need the texts again (see `steps`).
+`text` (spec C1) and `raw` follow from digests. `significant` (spec C2) and `divergence:X` (spec C7) compare each
+version with the one before it, so they read the texts again (see `change_steps`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from recrawl.book import Clusters
+from recrawl.columns import Flags, Floats, Ints
 from recrawl.compare.terms import BUCKETS, hashed_addresses
 from recrawl.discover.urls import canonical, key
 from recrawl.errors import BadArchive, UsageError
@@ -22,10 +22,10 @@ from recrawl.lab.formats.archive import files_of
 from recrawl.lab.formats.capture_listings import read as read_listing
 from recrawl.lab.formats.page_facts import Facts, facts_of
 from recrawl.lab.formats.source_kinds import kind_of
-from recrawl.lab.histories.change_steps import least, steps_of
-from recrawl.lab.histories.clustering import clusters_of
+from recrawl.lab.histories.change_steps import min_divergence, steps_of
 from recrawl.lab.histories.history import ABSENT, History, LinkLists, assemble
-from recrawl.learn.structure.page_features import page_facts
+from recrawl.learn.structure.clusters import PER_CLUSTER, cluster
+from recrawl.learn.structure.page_features import PageFacts, page_facts
 from recrawl.learn.structure.pagerank import pagerank
 
 Progress = Callable[[int, int], None]
@@ -33,14 +33,14 @@ _INDEX = ("index.html", "index.htm", "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HistoryRows:
-    """The rows of several files as one: sorted by page and time, the last of equal rows kept."""
+class SortedRows:
+    """The rows of several files together, sorted by page and time; of equal rows only the last."""
 
     urls: list[str]
-    """The pages, sorted."""
-    page: NDArray[np.int64]
-    place: NDArray[np.int64]
-    """Where a row comes from: its place in the files one after another."""
+    """The URLs of the pages, sorted."""
+    page: Ints
+    place: Ints
+    """Per row: its index in the concatenated files."""
 
 
 def open_history(
@@ -52,20 +52,20 @@ def open_history(
     clusters: bool = False,
     workers: int | None = None,
 ) -> History:
-    """Read archives into one history: Parquet files or folders of them, or listings of digests."""
+    """Read archives into one history: Parquet files, folders of them, or CDX listings."""
     kinds = {kind_of(path) for path in paths}
     if "cdx" in kinds:
         if kinds != {"cdx"} or change not in ("text", "raw"):
             raise UsageError(
-                "a CDX listing has digests only: it is replayed by itself, and any other digest is a change"
+                "a CDX listing holds digests only: do not combine it with other archives, and use change text or raw"
             )
         return read_listing(paths).history
     if kinds - {"parquet"}:
         raise UsageError(
-            f"turn {' and '.join(sorted(kinds - {'parquet'}))} into an archive first: recrawl import --out"
+            f"convert {' and '.join(sorted(kinds - {'parquet'}))} to a Parquet archive first: recrawl import --out"
         )
     if change not in ("text", "raw"):
-        least(change)  # a word that means nothing is refused before the long work
+        min_divergence(change)  # refuse an invalid definition before the long work
     files = [file for path in paths for file in files_of(path)]
     facts = facts_of(files, cache, progress, workers=workers)
     steps = None if change in ("text", "raw") else steps_of(files, facts, change, cache, progress, workers=workers)
@@ -75,21 +75,21 @@ def open_history(
 def history_of(
     files: Sequence[Facts],
     change: str = "text",
-    steps: Sequence[NDArray[np.bool_]] | None = None,
+    steps: Sequence[Flags] | None = None,
     *,
     clusters: bool = False,
 ) -> History:
-    """The history that facts tell; `steps` marks rows that count as changed, where digests do not decide it."""
+    """Build the history of these facts; `steps` marks the rows that count as changed, if digests do not decide."""
     rows = sorted_rows(files)
 
-    def column(name: str) -> NDArray[np.int64]:
-        whole: NDArray[np.int64] = np.concatenate([getattr(facts, name) for facts in files])[rows.place]
+    def column(name: str) -> Ints:
+        whole: Ints = np.concatenate([getattr(facts, name) for facts in files])[rows.place]
         return whole
 
     version = column("raw" if change == "raw" else "text")
     gone = version == 0
     if steps is not None:
-        version = _counted(files, rows, version, np.concatenate(steps)[rows.place])
+        version = _numbered(files, rows, version, np.concatenate(steps)[rows.place])
     history = assemble(
         rows.urls,
         rows.page,
@@ -104,8 +104,8 @@ def history_of(
     return replace(history, clusters=_clusters(history, files, rows)) if clusters else history
 
 
-def sorted_rows(files: Sequence[Facts]) -> HistoryRows:
-    """All rows in order."""
+def sorted_rows(files: Sequence[Facts]) -> SortedRows:
+    """Sort the rows of all files."""
     if not sum(map(len, files)):
         raise BadArchive("the archive has no rows")
     names, page = np.unique(np.concatenate([facts.url for facts in files]), return_inverse=True)
@@ -117,37 +117,35 @@ def sorted_rows(files: Sequence[Facts]) -> HistoryRows:
     for url in urls:
         scheme, _, rest = url.partition("://")
         if scheme not in ("http", "https") or not rest.partition("/")[0]:
-            raise BadArchive(f"'{url[:200]}' is not an http or https address")
-    return HistoryRows(urls, page[last].astype(np.int64), order[last])
+            raise BadArchive(f"'{url[:200]}' is not an http or https URL")
+    return SortedRows(urls, page[last].astype(np.int64), order[last])
 
 
-def _counted(
-    files: Sequence[Facts], rows: HistoryRows, text: NDArray[np.int64], steps: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """Versions as numbers that go up with every step. Where a page goes on in another file, any other text is one."""
+def _numbered(files: Sequence[Facts], rows: SortedRows, text: Ints, steps: Flags) -> Ints:
+    """Number the versions: each step adds 1. Where a page continues in another file, any other text is a step."""
     file = np.repeat(np.arange(len(files)), [len(facts) for facts in files])[rows.place]
-    goes_on = np.diff(file, prepend=file[0]) != 0
+    continues = np.diff(file, prepend=file[0]) != 0
     new_page = np.diff(rows.page, prepend=-1) != 0
     differs = np.diff(text, prepend=text[0]) != 0
-    version: NDArray[np.int64] = np.cumsum(np.where(goes_on, differs, steps) | new_page)
+    version: Ints = np.cumsum(np.where(continues, differs, steps) | new_page)
     return version
 
 
-def _weights(history: History) -> NDArray[np.float64]:
-    """How much pages matter: the PageRank of the links of their first versions, 1 on average (spec M2)."""
+def _weights(history: History) -> Floats:
+    """Return page weights: the PageRank of the links of first versions, 1 on average (spec M2)."""
     assert history.links is not None
     ranks = pagerank(history.links.at(history.links.of_row[history.first[:-1]]))
     return ranks * len(ranks)
 
 
-def _clusters(history: History, files: Sequence[Facts], rows: HistoryRows) -> Clusters:
-    """Clusters of like pages, by the facts of each page's first version that has words (spec S4)."""
+def _clusters(history: History, files: Sequence[Facts], rows: SortedRows) -> Clusters:
+    """Cluster similar pages by the facts of each page's first version with words (spec S4)."""
     assert history.links is not None
     first = history.first[:-1].copy()
     worded = np.flatnonzero(np.concatenate([np.diff(facts.word_start) for facts in files])[rows.place])[::-1]
-    first[rows.page[worded]] = worded  # backwards, so that the first of a page stands
+    first[rows.page[worded]] = worded  # backwards, so that the first row of a page is kept
     bags = [
-        # Row starts as narrow as the columns, or scipy would widen and copy the latter.
+        # Row starts as narrow as the columns; otherwise scipy would widen and copy the columns.
         sparse.csr_array(
             (facts.word_count.astype(np.uint16), facts.word, facts.word_start.astype(np.int32)),
             shape=(len(facts), BUCKETS),
@@ -167,24 +165,24 @@ def _clusters(history: History, files: Sequence[Facts], rows: HistoryRows) -> Cl
     return clusters_of(history, known, np.random.default_rng(0))
 
 
-def _links(files: Sequence[Facts], rows: HistoryRows) -> LinkLists:
-    """Lists of page numbers; links that lead to no page of the archive are left out."""
+def _links(files: Sequence[Facts], rows: SortedRows) -> LinkLists:
+    """Return lists of page numbers, without links that lead to no page of the archive."""
     lists_before = np.cumsum([0, *(len(facts.link_start) - 1 for facts in files[:-1])])
     of_row = np.concatenate([facts.links + np.int32(n) for facts, n in zip(files, lists_before, strict=True)])
     keys = np.concatenate([facts.link_key for facts in files])
     lengths = np.concatenate([np.diff(facts.link_start) for facts in files])
-    names, pages = _addresses(rows.urls)
+    names, pages = _url_keys(rows.urls)
     place = np.searchsorted(names, keys)
     hit = place < len(names)
     hit[hit] = names[place[hit]] == keys[hit]
     of_list = np.repeat(np.arange(len(lengths)), lengths)
-    kept = np.bincount(of_list[hit], minlength=len(lengths))
-    start = np.concatenate(([0], np.cumsum(kept))).astype(np.int64)
+    lengths_kept = np.bincount(of_list[hit], minlength=len(lengths))
+    start = np.concatenate(([0], np.cumsum(lengths_kept))).astype(np.int64)
     return LinkLists(of_row[rows.place], start, pages[place[hit]].astype(np.int32))
 
 
-def _addresses(urls: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Keys of every address that means a page, sorted, and the pages; `x/` and `x/index.html` mean the same."""
+def _url_keys(urls: list[str]) -> tuple[Ints, Ints]:
+    """Return the sorted keys of all URLs of pages, and the pages; `x/` and `x/index.html` are the same page."""
     seen: dict[int, int] = {}
     for page, url in enumerate(urls):
         name = canonical(url)
@@ -198,3 +196,23 @@ def _addresses(urls: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     names = np.fromiter(seen, np.int64, len(seen))
     order = np.argsort(names)
     return names[order], np.fromiter(seen.values(), np.int64, len(seen))[order]
+
+
+def clusters_of(
+    history: History, facts: PageFacts, rng: np.random.Generator, *, per_cluster: int = PER_CLUSTER
+) -> Clusters:
+    """Cluster the pages of a history (spec S4), by the facts of each page's first version.
+
+    The clusters are built from the pages that exist at the start, as a crawler would; pages born later are assigned to
+    them.
+    """
+    begin = history.first[:-1]
+    at_start = (history.time[begin] == 0) & (history.version[begin] != ABSENT)
+    present, later = np.flatnonzero(at_start), np.flatnonzero(~at_start)
+    if not len(later):
+        return cluster(facts, rng, per_cluster=per_cluster).clusters
+    built = cluster(facts.take(present), rng, per_cluster=per_cluster)
+    of = np.empty(len(history), np.int32)
+    of[present] = built.page
+    of[later] = built.assign(facts.take(later))
+    return Clusters(of, built.clusters.nearest)

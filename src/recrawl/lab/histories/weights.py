@@ -1,4 +1,4 @@
-"""How much the pages of a history matter, as somebody says; the lab measures by it, and may tell policies."""
+"""Page weights of a history, for weighted measures and for policies that use them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from recrawl.learn.value.importance import kind_of, match_weights, normalise
 
 
 def with_importance(history: History, importance: str) -> tuple[History, str]:
-    """The history with these weights, and what of them was ignored.
+    """Return the history with these weights, and a description of the weights that were ignored.
 
-    `even` and `pagerank` leave a history its own weights, which come from its links.
+    `even` and `pagerank` keep the history's own weights, which are the PageRank of its links.
     """
     kind, path = kind_of(importance)
     if kind in ("even", "pagerank"):
         if kind == "pagerank" and history.weight is None:
-            raise UsageError("this archive has no links, and so no PageRank: give weights with --importance file:PATH")
+            raise UsageError("this archive has no links, so it has no PageRank; use --importance file:PATH")
         return history, ""
     rules = UrlRules()
-    said, weight, lost = read_weights(Path(path), rules, clicks=kind == "clicks")
+    keys_given, weight, lost = read_weights(Path(path), rules, clicks=kind == "clicks")
     pages = keys([canonical(url, rules=rules) or url for url in history.urls])
-    raw, unknown = match_weights(pages, said, weight, add=kind == "clicks", missing=1.0)
-    calm, ignored = normalise(raw)
+    raw, unknown = match_weights(pages, keys_given, weight, add=kind == "clicks", missing=1.0)
+    limited, ignored = normalise(raw)
     ignored = replace(ignored, unreadable=ignored.unreadable + lost, unknown=unknown)
-    return replace(history, weight=calm), str(ignored)
+    return replace(history, weight=limited), str(ignored)

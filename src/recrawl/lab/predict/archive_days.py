@@ -14,8 +14,8 @@ from recrawl.columns import DAY, Flags, Ints
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats.archive import files_of
 from recrawl.lab.formats.page_facts import Facts, facts_of
-from recrawl.lab.histories.change_steps import least, steps_of
-from recrawl.lab.histories.opening import HistoryRows, history_of, sorted_rows
+from recrawl.lab.histories.change_steps import min_divergence, steps_of
+from recrawl.lab.histories.opening import SortedRows, history_of, sorted_rows
 from recrawl.lab.predict.change_kinds import new_links, relevance
 from recrawl.lab.predict.days import UNSEEN, Days, observed
 from recrawl.lab.predict.word_counts import word_counts_of
@@ -81,7 +81,7 @@ def check_label(label: str) -> None:
             raise UsageError(f"no file '{name}'; relevance:FILE needs a file with one query per line")
     elif label not in ("text", "significant", "new-link"):
         try:
-            least(label)
+            min_divergence(label)
         except UsageError as error:
             labels = "text, divergence:X, significant, new-link or relevance:FILE"
             raise UsageError(f"invalid label '{label}'; use {labels}") from error
@@ -90,7 +90,7 @@ def check_label(label: str) -> None:
 def _version_numbers(
     files: list[Path],
     facts: list[Facts],
-    rows: HistoryRows,
+    rows: SortedRows,
     row: Ints,
     label: str,
     cache: Path | None,
@@ -112,7 +112,7 @@ def _joined(facts: Sequence[Facts], name: str) -> Ints:
     return column
 
 
-def _rows_at(facts: Sequence[Facts], rows: HistoryRows, grid: Ints) -> Ints:
+def _rows_at(facts: Sequence[Facts], rows: SortedRows, grid: Ints) -> Ints:
     """Page by day: the index among the sorted rows of the current row, -1 before the first."""
     time = _joined(facts, "time")[rows.place]
     begin = min(int(time.min()), int(grid.min()))
@@ -124,7 +124,7 @@ def _rows_at(facts: Sequence[Facts], rows: HistoryRows, grid: Ints) -> Ints:
     return np.where(found, sorted_row, -1)
 
 
-def _grid(files: list[Path], facts: list[Facts], rows: HistoryRows, times: Ints | None) -> tuple[Ints, Flags]:
+def _grid(files: list[Path], facts: list[Facts], rows: SortedRows, times: Ints | None) -> tuple[Ints, Flags]:
     """All times of observation, and which pages were observed at each."""
     if times is not None:
         return times, np.ones((len(rows.urls), len(times)), np.bool_)

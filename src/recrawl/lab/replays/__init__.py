@@ -1,1 +1,11 @@
-"""replays."""
+"""Replays: a policy chooses visits, a history answers them, and meters measure the result (spec §3).
+
+- `replay`: the setup of a replay, and the replay itself
+- `timeline`: the state of every page on the web and in the repository as time passes
+- `metrics`: freshness, age, change ratio and the other measures of a replay
+- `simulated_hints`: sitemaps over the pages of a history, correct or not
+- `new_links`: new links that changes bring
+- `clairvoyant`: the most that any policy can find, as a policy and as a bound (spec M11)
+- `runner`: many replays in parallel, with a cache of their results
+- `small_worlds`: the smallest worlds, for examples and tests of policies
+"""

@@ -1,18 +1,18 @@
-"""New links that changes bring, as visits in a replay see them: what the objective `links` goes by."""
+"""New links per change of each page, as the visits of a replay find them; the objective `links` uses them."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Floats
+from recrawl.columns import Floats, Int32s, Ints
 from recrawl.lab.histories.history import History
 from recrawl.learn.value.importance import arrivals
 from recrawl.model import Outcome, Pages
 
 
 class NewLinks:
-    """Counts, page by page."""
+    """Counts of changes and new links per page."""
 
     def __init__(self, history: History) -> None:
         assert history.links is not None
@@ -21,29 +21,29 @@ class NewLinks:
         self._links = np.zeros(len(history))
         self._changes = np.zeros(len(history))
 
-    def take(self, pages: Pages, before: NDArray[np.int64], after: NDArray[np.int64], what: NDArray[np.int8]) -> None:
-        """Visits that found pages in one row of the history after another."""
+    def add(self, pages: Pages, before: Ints, after: Ints, what: NDArray[np.int8]) -> None:
+        """Count visits that found pages in row `after` of the history, where the repository held row `before`."""
         changed = (what == Outcome.CHANGED) & (before >= 0) & (after >= 0)
         pages, old, new = pages[changed], self._lists.of_row[before[changed]], self._lists.of_row[after[changed]]
         self._changes[pages] += 1
         other = old != new
-        self._links[pages[other]] += fresh(*self._pairs(old[other]), *self._pairs(new[other]), int(other.sum()))
+        links = count_new_targets(*self._pairs(old[other]), *self._pairs(new[other]), int(other.sum()))
+        self._links[pages[other]] += links
 
     def arrivals(self) -> Floats:
-        """New links that a change of each page brings, as far as was seen."""
+        """Return the estimated new links per change of each page."""
         return arrivals(self._links, self._changes, self._site)
 
-    def _pairs(self, lists: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def _pairs(self, lists: Int32s) -> tuple[Ints, Int32s]:
         links = self._lists.at(lists)
         return np.repeat(np.arange(len(links)), np.diff(links.start)), links.target
 
 
-def fresh(
-    old: NDArray[np.int64], old_target: NDArray[np.int32], new: NDArray[np.int64], target: NDArray[np.int32], rows: int
-) -> Floats:
-    """How many different targets each row has now that it did not have before.
+def count_new_targets(old: Ints, old_target: Int32s, new: Ints, target: Int32s, rows: int) -> Floats:
+    """Return, per row, the number of different targets that it did not have before.
 
-    >>> fresh(np.array([0, 0]), np.array([7, 8]), np.array([0, 0, 0, 1]), np.array([8, 9, 9, 7]), 2).tolist()
+    >>> old, old_target, new = np.array([0, 0]), np.array([7, 8]), np.array([0, 0, 0, 1])
+    >>> count_new_targets(old, old_target, new, np.array([8, 9, 9, 7]), 2).tolist()
     [1.0, 1.0]
     """
     had = (old << 32) | old_target

@@ -30,8 +30,7 @@ from recrawl.choose.custom import is_custom, source_of
 from recrawl.columns import DAY
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
-from recrawl.lab.replays.clairvoyant import Clairvoyant
-from recrawl.lab.replays.clairvoyant_bound import most
+from recrawl.lab.replays.clairvoyant import Clairvoyant, upper_bound
 from recrawl.lab.replays.replay import Setup, check, replay
 
 _SOURCES = ("choose", "learn", "lab", "book.py", "columns.py", "loop.py", "model.py")
@@ -227,7 +226,7 @@ def run_one(history: History, trial: Trial, timer: Callable[[], float]) -> dict[
     begun = timer()
     figures = replay(history, policy, setup).summary()
     seconds = timer() - begun
-    bound, there = most(history, *setup.moments(len(history)))
+    bound, there = upper_bound(history, *setup.moments(len(history)))
     return {
         "policy": name_of(trial.policy),
         "pages": len(history),

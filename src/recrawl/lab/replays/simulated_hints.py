@@ -1,114 +1,115 @@
-"""Sitemaps in a replay: what a source says of the pages of a history, true or not.
+"""Simulated sitemaps for a replay: dates of change for the pages of a history, correct or not.
 
-A source is written as text, `sitemap:HOW`:
+The text of a sitemap is `sitemap:KIND`:
 
     honest          each page's date is that of its last change
-    late:DAYS       honest, but it says so only that long after
-    noisy:P,R       it tells of a share R of the changes, and a share P of what it tells is true
-    lying           every page has changed just now, whenever it is read
-    random          every page has changed at some time since the beginning, another one at each reading
-    future          every page will have changed a year from now
-    silent          the dates are those of the beginning and never move
-    never           pages are named without a date
+    late:DAYS       honest, but published that many days later
+    noisy:P,R       precision P and recall R: a share R of the changes is listed, and a share P of the dates is right
+    lying           the date of every page is the time of reading
+    random          the date of every page is random since the start, and another one at each reading
+    future          the date of every page is a year ahead
+    silent          the dates are those of the start and never change
+    never           pages have no date
 
-It is read at the start of every cycle, as the live crawler does, and its dates are judged by the same rule.
+The replay reads the sitemap at the start of every cycle, as the live crawler does, and accepts dates by the same rule.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Hints
-from recrawl.columns import DAY, Floats
+from recrawl.columns import DAY, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
 from recrawl.learn.hints.claims import plausible, signals_change
 
-HOWS = ("honest", "late:DAYS", "noisy:P,R", "lying", "random", "future", "silent", "never")
+SITEMAP_KINDS = ("honest", "late:DAYS", "noisy:P,R", "lying", "random", "future", "silent", "never")
 
 
-def check_source(text: str) -> tuple[str, tuple[float, ...]]:
-    """The way and the numbers of a source, or a clear error.
+def parse_source(text: str) -> tuple[str, tuple[float, ...]]:
+    """Return the kind and the numbers of a sitemap; raise a UsageError for an invalid text.
 
-    >>> check_source("sitemap:noisy:0.2,0.5")
+    >>> parse_source("sitemap:noisy:0.2,0.5")
     ('noisy', (0.2, 0.5))
     """
-    kind, _, rest = text.partition(":")
-    how, _, inside = rest.partition(":")
+    source, _, rest = text.partition(":")
+    kind, _, inside = rest.partition(":")
     try:
         numbers = tuple(float(part) for part in inside.split(",")) if inside else ()
     except ValueError:
         numbers = (np.nan,)
-    wanted = {"late": 1, "noisy": 2}.get(how, 0)
-    right = kind == "sitemap" and how in (known.partition(":")[0] for known in HOWS) and len(numbers) == wanted
-    if how == "noisy":
-        right = right and 0 < numbers[0] <= 1 and 0 <= numbers[1] <= 1
-    elif how == "late":
-        right = right and 0 <= numbers[0] < np.inf
-    if not right:
-        raise UsageError(f"'{text}' is no source of hints: write sitemap: with {', '.join(HOWS)}")
-    return how, numbers
+    count = {"late": 1, "noisy": 2}.get(kind, 0)
+    valid = (
+        source == "sitemap" and kind in (known.partition(":")[0] for known in SITEMAP_KINDS) and len(numbers) == count
+    )
+    if kind == "noisy":
+        valid = valid and 0 < numbers[0] <= 1 and 0 <= numbers[1] <= 1
+    elif kind == "late":
+        valid = valid and 0 <= numbers[0] < np.inf
+    if not valid:
+        raise UsageError(f"invalid hints '{text}'; use sitemap: followed by {', '.join(SITEMAP_KINDS)}")
+    return kind, numbers
 
 
-class Source:
-    """A sitemap over the pages of a history; time only goes forward."""
+class SimulatedSitemap:
+    """A sitemap over the pages of a history; time only moves forward."""
 
     def __init__(self, history: History, text: str, seed: int) -> None:
-        self._how, numbers = check_source(text)
+        self._kind, numbers = parse_source(text)
         self._rng = np.random.default_rng([seed, 11])
         self._pages = len(history)
-        self._page, self._seen, self._said = _events(history, self._how, numbers, self._rng)
+        self._page, self._published, self._date = _entries(history, self._kind, numbers, self._rng)
         self._next = 0
         self._read = -np.inf
-        self._value = np.full(self._pages, np.nan if self._how == "never" else 0.0)
+        self._value = np.full(self._pages, np.nan if self._kind == "never" else 0.0)
         self._signals = np.zeros(self._pages, np.int16)
         self._claimed = np.full(self._pages, -np.inf)
 
     def read(self, now: float, last_visit: Floats) -> Hints:
-        """Read the sitemap: the hints that the book holds now."""
+        """Read the sitemap and return the hints of the book."""
         self._signals[last_visit >= self._read] = 0
         before, value = self._value, self._at(now)
-        told = signals_change(value, before, last_visit, now)
-        self._signals[told] = np.minimum(self._signals[told], 30_000) + 1
-        self._claimed[told] = value[told]
+        signalled = signals_change(value, before, last_visit, now)
+        self._signals[signalled] = np.minimum(self._signals[signalled], 30_000) + 1
+        self._claimed[signalled] = value[signalled]
         self._read, self._value = now, value
         until = np.where(plausible(value, now), now, -np.inf)
         return Hints(("lastmod",), self._signals[None].copy(), self._claimed[None].copy(), until[None])
 
     def _at(self, now: float) -> Floats:
-        """The dates that the sitemap shows."""
-        if self._how in ("lying", "future"):
-            return np.full(self._pages, now + (365 * DAY if self._how == "future" else 0.0))
-        if self._how == "random":
+        """Return the dates in the sitemap."""
+        if self._kind in ("lying", "future"):
+            return np.full(self._pages, now + (365 * DAY if self._kind == "future" else 0.0))
+        if self._kind == "random":
             return self._rng.random(self._pages) * now
         value = self._value.copy()
-        end = int(np.searchsorted(self._seen, now, side="right"))
-        value[self._page[self._next : end]] = self._said[self._next : end]  # of several the last stands
+        end = int(np.searchsorted(self._published, now, side="right"))
+        value[self._page[self._next : end]] = self._date[self._next : end]  # of several, the last assignment is kept
         self._next = end
         return value
 
 
-def _events(
-    history: History, how: str, numbers: tuple[float, ...], rng: np.random.Generator
-) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """What is told: pages, when it can be read, and the date that is named; in the order of reading."""
-    if how not in ("honest", "late", "noisy"):
+def _entries(
+    history: History, kind: str, numbers: tuple[float, ...], rng: np.random.Generator
+) -> tuple[Ints, Floats, Floats]:
+    """Return the entries in order of publication: page, time of publication, and date."""
+    if kind not in ("honest", "late", "noisy"):
         return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
     owner = history.page_of
     changed = np.append(False, (owner[1:] == owner[:-1]) & (history.version[1:] != history.version[:-1]))
-    page, said = owner[changed], history.time[changed]
-    seen = said + (numbers[0] * DAY if how == "late" else 0.0)
-    if how == "noisy":
+    page, date = owner[changed], history.time[changed]
+    published = date + (numbers[0] * DAY if kind == "late" else 0.0)
+    if kind == "noisy":
         precision, recall = numbers
-        told = rng.random(len(page)) < recall
-        page, said = page[told], said[told]
-        # False alarms are strewn evenly over the pages of each site and over time.
+        listed = rng.random(len(page)) < recall
+        page, date = page[listed], date[listed]
+        # Wrong dates are uniform over the pages of each site and over time.
         false = np.repeat(history.site[page], rng.poisson((1 - precision) / precision, len(page)))
         by_site = np.argsort(history.site, kind="stable")
         starts = np.searchsorted(history.site[by_site], np.arange(len(history.sites) + 1))
         drawn = starts[false] + rng.random(len(false)) * (starts[false + 1] - starts[false])
         page = np.concatenate((page, by_site[drawn.astype(np.int64)]))
-        seen = said = np.concatenate((said, rng.random(len(false)) * history.span))
-    order = np.argsort(seen, kind="stable")
-    return page[order], seen[order], said[order]
+        published = date = np.concatenate((date, rng.random(len(false)) * history.span))
+    order = np.argsort(published, kind="stable")
+    return page[order], published[order], date[order]

@@ -1,4 +1,4 @@
-"""The smallest worlds, for examples and tests of policies; archives are replayed elsewhere."""
+"""The smallest worlds, for examples and tests of policies."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class NeverChanged:
     """A world in which nothing ever changes."""
 
     def visit(self, picks: Picks) -> Outcomes:
-        """Everything is unchanged."""
+        """Return `UNCHANGED` for each page."""
         return Outcomes(picks.pages, np.full(len(picks), Outcome.UNCHANGED, np.int8))
 
 
 class AlwaysChanged:
-    """A world in which a visit finds the page changed with a fixed chance, or fails with another."""
+    """A world in which each visit finds the page changed, or fails, with fixed probabilities."""
 
     def __init__(self, seed: int, *, changed: float = 0.3, failed: float = 0.05) -> None:
         self._rng = np.random.default_rng(seed)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Ints
 from recrawl.lab.synth.rhythm import DAY, HOUR, Reals, Rhythm, Seconds
 from recrawl.lab.synth.site_kinds import Kind
 from recrawl.lab.synth.world import SyntheticWorld
@@ -47,7 +47,7 @@ def draw_deaths(dice: Dice, birth: Seconds) -> Seconds:
     return np.where(death < dice.world.end, death, NEVER)
 
 
-def draw_rates(dice: Dice, folder: NDArray[np.int64], lists: NDArray[np.bool_]) -> Reals:
+def draw_rates(dice: Dice, folder: Ints, lists: Flags) -> Reals:
     """Changes a day of each page's own text. Pages of a directory are alike (T §6.2), yet differ too."""
     world, rng = dice.world, dice.rng
     mean = world.change_rate * dice.kind.change
@@ -60,9 +60,7 @@ def draw_rates(dice: Dice, folder: NDArray[np.int64], lists: NDArray[np.bool_]) 
     return rates
 
 
-def draw_changes(
-    dice: Dice, rates: Reals, folder: NDArray[np.int64], birth: Seconds, death: Seconds
-) -> tuple[NDArray[np.int64], Seconds]:
+def draw_changes(dice: Dice, rates: Reals, folder: Ints, birth: Seconds, death: Seconds) -> tuple[Ints, Seconds]:
     """All pages' own changes, which and when, sorted by page and time."""
     world, rng = dice.world, dice.rng
     drawn = [dice.rhythm.draw_each(rng, rates, birth, death)]

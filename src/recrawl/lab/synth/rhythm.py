@@ -7,14 +7,15 @@ fast as the clock. A Poisson process in working time is one with a daily and wee
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from recrawl.columns import Floats, Ints
 
 HOUR = 3600
 DAY = 86400
 _MONDAY = 4 * DAY  # 1 January 1970 was a Thursday
 
-Seconds = NDArray[np.int64]
-Reals = NDArray[np.float64]
+Seconds = Ints
+Reals = Floats
 
 
 def _week() -> Reals:
@@ -61,7 +62,7 @@ class Rhythm:
 
     def draw_each(
         self, rng: np.random.Generator, per_day: Reals, birth: Seconds, death: Seconds
-    ) -> tuple[NDArray[np.int64], Seconds]:
+    ) -> tuple[Ints, Seconds]:
         """One process for each member while it lives; which member, and when (not sorted)."""
         low, high = self.work(birth), self.work(np.minimum(death, self.end))
         counts = rng.poisson(per_day * np.maximum(high - low, 0) / DAY)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Floats, Ints
 from recrawl.lab.synth.changes import NEVER, Dice, draw_births, draw_changes, draw_deaths, draw_rates
 from recrawl.lab.synth.rhythm import DAY, Rhythm, Seconds
 from recrawl.lab.synth.site_kinds import Kind
@@ -48,19 +48,19 @@ class SitePlan:
     folders: SiteFolders
     path: list[str]
     title: list[bytes]
-    folder: NDArray[np.int64]
+    folder: Ints
     """The directory of a page, -1 for the front page and the fixed ones."""
     birth: Seconds
     death: Seconds
     """`NEVER` for pages that outlive the world."""
     published: Seconds
     """The date an article bears: for those that are there at the start, some time before it."""
-    noisy: NDArray[np.bool_]
-    members: list[NDArray[np.int64]]
+    noisy: Flags
+    members: list[Ints]
     """The articles of each directory, oldest first."""
     chunks: list[tuple[int, int]]
     """Directory and number of each older-article list; they are the last pages."""
-    change_first: NDArray[np.int64]
+    change_first: Ints
     change_times: Seconds
     templates: Seconds
     """When the template changes."""
@@ -90,7 +90,7 @@ class SitePlan:
 class _Rows:
     """Pages as columns."""
 
-    folder: NDArray[np.int64]
+    folder: Ints
     birth: Seconds
     death: Seconds
     published: Seconds
@@ -129,9 +129,7 @@ def plan_site(world: SyntheticWorld, host: str, kind: Kind, words: Words, rng: n
     )
 
 
-def _arranged(
-    articles: _Rows, folders: int, start: int
-) -> tuple[_Rows, list[NDArray[np.int64]], list[tuple[int, int]]]:
+def _arranged(articles: _Rows, folders: int, start: int) -> tuple[_Rows, list[Ints], list[tuple[int, int]]]:
     """All pages in the order of their numbers, each directory's articles, and the older-article lists."""
     fronts = FIRST_FOLDER + folders
     inside = [np.flatnonzero(articles.folder == f) for f in range(folders)]
@@ -149,7 +147,7 @@ def _arranged(
     return pages, [mine + fronts for mine in inside], chunks
 
 
-def _rates(dice: Dice, pages: _Rows, folders: int, chunks: int) -> NDArray[np.float64]:
+def _rates(dice: Dice, pages: _Rows, folders: int, chunks: int) -> Floats:
     last = len(pages.birth) - chunks
     lists = np.ones(len(pages.birth), dtype=bool)
     lists[FIRST_FOLDER + folders : last] = False

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ids = NDArray[np.int64]
+from recrawl.columns import Ints
+
+Ids = Ints
 
 
 def _split(text: str) -> list[str]:

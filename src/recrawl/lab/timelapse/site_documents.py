@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Ints
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.timelapse.addresses import Addresses, Host
 from recrawl.lab.timelapse.bodies import Content, content
@@ -31,7 +31,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SITEMAP_PART = re.compile(r"/sitemap-([1-9]\d{0,5})\.xml\Z")
 _START_PART = re.compile(r"/-/pages/([1-9]\d{0,5})\Z")
 
-_Maker = Callable[[int, Host, NDArray[np.int64], float], str | None]
+_Maker = Callable[[int, Host, Ints, float], str | None]
 
 
 class Documents:
@@ -83,18 +83,18 @@ class Documents:
             return self._start, int(part[1]), _HTML
         return None, 0, b""
 
-    def _live(self, site: int, now: float) -> NDArray[np.int64]:
+    def _live(self, site: int, now: float) -> Ints:
         """The rows in force of the site's live pages."""
         pages = self._archive.pages_at(now)
-        mine: NDArray[np.int64] = self._archive.rows_at(now)[pages[self._archive.site_of[pages] == site]]
+        mine: Ints = self._archive.rows_at(now)[pages[self._archive.site_of[pages] == site]]
         return mine
 
-    def _addresses_of(self, rows: NDArray[np.int64], host: Host) -> list[str]:
+    def _addresses_of(self, rows: Ints, host: Host) -> list[str]:
         pages = np.searchsorted(self._archive.first, rows, side="right") - 1
         paths = self._addresses.paths
         return [html.escape(host.base + paths[page]) for page in pages.tolist()]
 
-    def _sitemap(self, part: int, host: Host, rows: NDArray[np.int64], now: float) -> str | None:
+    def _sitemap(self, part: int, host: Host, rows: Ints, now: float) -> str | None:
         """Part 0 is the sitemap or, above 50,000 pages, the index of its parts (spec H2)."""
         parts = -(-len(rows) // SITEMAP_URLS)
         if part == 0 and parts > 1:
@@ -111,7 +111,7 @@ class Documents:
         )
         return f'{_DECLARED}<urlset xmlns="{_SITEMAPS}">\n{listed}</urlset>\n'
 
-    def _feed(self, part: int, host: Host, rows: NDArray[np.int64], now: float) -> str:
+    def _feed(self, part: int, host: Host, rows: Ints, now: float) -> str:
         """The newest changes (spec H3)."""
         del part, now
         newest = rows[np.argsort(-self._archive.times[rows], kind="stable")[:FEED_ENTRIES]]
@@ -129,7 +129,7 @@ class Documents:
             f"<updated>{times[0] if times else '1970-01-01T00:00:00Z'}</updated>\n{entries}</feed>\n"
         )
 
-    def _start(self, part: int, host: Host, rows: NDArray[np.int64], now: float) -> str | None:
+    def _start(self, part: int, host: Host, rows: Ints, now: float) -> str | None:
         del now
         parts = -(-len(rows) // START_LINKS)
         if part > max(parts, 1):
@@ -138,7 +138,7 @@ class Documents:
         links = [*shown, *(f"/-/pages/{i}" for i in range(2, parts + 1))]
         return link_page(f"Pages, part {part}", [(link, link) for link in links])
 
-    def _times(self, rows: NDArray[np.int64]) -> list[str]:
+    def _times(self, rows: Ints) -> list[str]:
         stamps = np.datetime_as_string(self._archive.times[rows].astype("datetime64[s]"))
         return [f"{stamp}Z" for stamp in stamps.tolist()]
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from recrawl.columns import Ints
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.replays.simulated_hints import check_source
+from recrawl.lab.replays.simulated_hints import parse_source
 
 _DAY = 86400
 _NEVER = -1
 _SEED = 11
 
-Rows = NDArray[np.int64]
+Rows = Ints
 
 
 class Dates:
@@ -20,7 +20,7 @@ class Dates:
 
     def __init__(self, archive: Archive, how: str) -> None:
         self._archive = archive
-        self.how, self._numbers = check_source(f"sitemap:{how}")
+        self.how, self._numbers = parse_source(f"sitemap:{how}")
         self.moves = self.how in ("lying", "random", "future", "late", "noisy")
         """Whether dates change although no page does."""
         self._page, self._time = self._told() if self.how == "noisy" else (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -31,7 +31,7 @@ class Dates:
         stamps = np.datetime_as_string(np.maximum(times, 0).astype("datetime64[s]"))
         return [f"{stamp}Z" if time >= 0 else "" for stamp, time in zip(stamps.tolist(), times.tolist(), strict=True)]
 
-    def _seconds(self, rows: Rows, now: int) -> NDArray[np.int64]:
+    def _seconds(self, rows: Rows, now: int) -> Ints:
         archive, many = self._archive, len(rows)
         if self.how == "honest":
             return archive.times[rows].astype(np.int64)
@@ -45,13 +45,13 @@ class Dates:
         constant = {"lying": now, "future": now + 365 * _DAY, "silent": int(archive.start), "never": _NEVER}
         return np.full(many, constant[self.how], np.int64)
 
-    def _as_of(self, rows: Rows, then: int) -> NDArray[np.int64]:
+    def _as_of(self, rows: Rows, then: int) -> Ints:
         """The dates as they were at an earlier time."""
         pages = np.searchsorted(self._archive.first, rows, side="right") - 1
         before = self._archive.rows_at(then)[pages]
         return np.where(before >= 0, self._archive.times[np.maximum(before, 0)], _NEVER).astype(np.int64)
 
-    def _noisy(self, rows: Rows, now: int) -> NDArray[np.int64]:
+    def _noisy(self, rows: Rows, now: int) -> Ints:
         """The last thing that was told of each page, at its beginning if nothing was."""
         pages = np.searchsorted(self._archive.first, rows, side="right") - 1
         date = self._archive.times[self._archive.first[:-1]].astype(np.int64)
@@ -59,7 +59,7 @@ class Dates:
         date[self._page[told]] = self._time[told]  # in order of time: of several the last stands
         return date[pages]
 
-    def _told(self) -> tuple[Rows, NDArray[np.int64]]:
+    def _told(self) -> tuple[Rows, Ints]:
         """What a noisy sitemap tells of: some of the changes, and false ones on any page of the same sites."""
         archive, (precision, recall) = self._archive, self._numbers
         rng = np.random.default_rng(_SEED)

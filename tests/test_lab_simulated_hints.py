@@ -7,7 +7,7 @@ import pytest
 
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History, assemble
-from recrawl.lab.replays.simulated_hints import Source, check_source
+from recrawl.lab.replays.simulated_hints import SimulatedSitemap, parse_source
 
 DAY = 86400.0
 
@@ -31,7 +31,7 @@ def changed_between(history: History, start: float, end: float) -> np.ndarray:
 
 def test_an_honest_sitemap_says_what_has_changed_and_nothing_else() -> None:
     history = living()
-    source, last = Source(history, "sitemap:honest", 1), np.zeros(len(history))
+    source, last = SimulatedSitemap(history, "sitemap:honest", 1), np.zeros(len(history))
     for day in range(1, 30):
         hints = source.read(day * DAY, last)
         assert np.array_equal(hints.signals[0] > 0, [changed_between(history, last[0], day * DAY)][0])
@@ -42,7 +42,7 @@ def test_an_honest_sitemap_says_what_has_changed_and_nothing_else() -> None:
 
 def test_a_late_sitemap_says_nothing_of_what_was_seen_since() -> None:
     history = living()
-    source, last = Source(history, "sitemap:late:5", 1), np.zeros(len(history))
+    source, last = SimulatedSitemap(history, "sitemap:late:5", 1), np.zeros(len(history))
     assert not source.read(4 * DAY, last).signals.any()
     last[:] = 6.1 * DAY
     hints = source.read(11 * DAY, last)
@@ -53,7 +53,7 @@ def test_a_late_sitemap_says_nothing_of_what_was_seen_since() -> None:
 
 def test_a_noisy_sitemap_has_the_precision_and_recall_it_was_given() -> None:
     history = living(pages=2000)
-    source, right, told, there = Source(history, "sitemap:noisy:0.25,0.6", 1), 0, 0, 0
+    source, right, told, there = SimulatedSitemap(history, "sitemap:noisy:0.25,0.6", 1), 0, 0, 0
     for day in range(1, 60):
         signalled = source.read(day * DAY, np.full(2000, (day - 1) * DAY)).signals[0] > 0
         changed = changed_between(history, (day - 1) * DAY, day * DAY)
@@ -66,7 +66,7 @@ def test_a_noisy_sitemap_has_the_precision_and_recall_it_was_given() -> None:
 @pytest.mark.parametrize("how", ["lying", "random"])
 def test_liars_speak_of_all_pages(how: str) -> None:
     history = living()
-    source = Source(history, f"sitemap:{how}", 1)
+    source = SimulatedSitemap(history, f"sitemap:{how}", 1)
     counts = [source.read(day * DAY, np.zeros(len(history))).signals[0].min() for day in (1.5, 2.5, 3.5)]
     assert counts == [1, 2, 3]
 
@@ -74,7 +74,7 @@ def test_liars_speak_of_all_pages(how: str) -> None:
 @pytest.mark.parametrize("how", ["future", "silent", "never"])
 def test_others_say_nothing(how: str) -> None:
     history = living()
-    source = Source(history, f"sitemap:{how}", 1)
+    source = SimulatedSitemap(history, f"sitemap:{how}", 1)
     for day in (1.5, 2.5):
         hints = source.read(day * DAY, np.full(len(history), DAY))
         assert not hints.signals.any()
@@ -89,5 +89,5 @@ sitemap:noisy:1 sitemap:noisy:0,1 sitemap:noisy:0.5,2 sitemap:noisy:a,b
 
 @pytest.mark.parametrize("text", WRONG.split())
 def test_what_is_no_source_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no source of hints"):
-        check_source(text)
+    with pytest.raises(UsageError, match="invalid hints"):
+        parse_source(text)

@@ -11,7 +11,7 @@ from recrawl.book import Clusters
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
-from recrawl.lab.histories.slicing import later
+from recrawl.lab.histories.slicing import without_start
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.replays.timeline import Timeline
 from tests.test_lab_replay import Page, Plain, Row, history_of, plains
@@ -40,10 +40,10 @@ def shown(history: History, at: float) -> Shown:
 def test_it_shows_what_the_whole_history_shows_so_much_later(plain: Plain, skip: int, after: int) -> None:
     history = history_of(plain)
     if skip >= history.span or not any(shown(history, at) for at in range(skip, 62)):
-        with pytest.raises(UsageError, match="skip less"):
-            later(history, skip)
+        with pytest.raises(UsageError, match="cannot skip"):
+            without_start(history, skip)
         return
-    rest = later(history, skip)
+    rest = without_start(history, skip)
     # What leads to a page that is never seen again is left out.
     known = {
         url: (version, size, links & set(rest.urls))
@@ -55,7 +55,7 @@ def test_it_shows_what_the_whole_history_shows_so_much_later(plain: Plain, skip:
 @given(plain=plains(), skip=st.integers(0, 40))
 def test_every_page_is_there_at_some_time(plain: Plain, skip: int) -> None:
     try:
-        rest = later(history_of(plain), skip)
+        rest = without_start(history_of(plain), skip)
     except UsageError:
         return
     assert set(rest.urls) == set().union(*(shown(rest, at) for at in range(62)))
@@ -67,7 +67,7 @@ def test_columns_of_pages_stay_with_them() -> None:
     stays, born = Page(0, (Row(0, 1), Row(4, 2), Row(9, 3))), Page(1, (Row(0, 7),))
     clusters = Clusters(np.array([0, 1, 0], np.int32), np.array([[0, 1], [1, 0]], np.int32))
     history = history_of([gone, stays, born], clusters=clusters, weight=np.array([1.0, 2.0, 3.0]))
-    rest = later(history, 5)
+    rest = without_start(history, 5)
     assert rest.urls == [history.urls[1], history.urls[2]]
     assert rest.time.tolist() == [0, 4, 0]
     assert rest.clusters is not None
@@ -80,4 +80,14 @@ def test_it_is_replayed_from_there_on() -> None:
     history = history_of([Page(0, (Row(0, 1), Row(4, 2), Row(9, 3)))])
     setup = Setup(budget=1, cycle=1.0, cycles=9)
     assert replay(history, make_policy("round-robin"), setup).found.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 1]
-    assert replay(later(history, 5), make_policy("round-robin"), setup).found.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 0]
+    assert replay(without_start(history, 5), make_policy("round-robin"), setup).found.tolist() == [
+        0,
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]
