@@ -196,7 +196,7 @@ class Web:
         return Outcomes(picks.pages, what, received)
 
     def recorded(self, book: Book) -> Iterator[Recorded]:
-        """Yield all visits of the cycle; once the policy has learned from them, set the sizes of their pages in the book."""
+        """Yield all visits of the cycle; after the policy has learned, set the page sizes in the book."""
         pages, what, at = zip(*self._seen, strict=True) if self._seen else ((), (), ())
         self._seen = []
         self.meter.close()
