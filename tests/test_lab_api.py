@@ -126,7 +126,7 @@ def test_a_replay_works_on_a_copy_of_a_policy_object(history: lab.History) -> No
     policy = OldestFirst()
     first, second = (lab.replay(history, policy, budget=2, cycles=3) for _ in range(2))
     assert policy.cycles == 0
-    assert first.policy == "oldest-first"
+    assert first.policy == "tests.test_lab_api:OldestFirst"
     assert _untimed(first.as_dict()) == _untimed(second.as_dict())
 
 
@@ -137,11 +137,16 @@ def test_policies_that_cannot_be_pickled_run_in_this_process(history: lab.Histor
     setup = setup_for(history, 2, 86400.0, 3)
     trials = [Trial(policy, setup) for policy in ("random", Local(), OldestFirst())]
     results = run_all(history, trials, Clock(), workers=2)
-    assert [result["policy"] for result in results] == ["random", "local", "oldest-first"]
+    assert [result["policy"] for result in results] == ["random", "local", "tests.test_lab_api:OldestFirst"]
     assert results[1]["found"] == results[2]["found"]
 
 
-def test_only_our_own_policies_are_cached(history: lab.History, tmp_path: Path) -> None:
+def test_a_class_text_gives_the_same_figures_as_its_object(history: lab.History) -> None:
+    by_text = lab.replay(history, "tests.test_lab_api:OldestFirst", budget=2)
+    assert _untimed(by_text.as_dict()) == _untimed(lab.replay(history, OldestFirst(), budget=2).as_dict())
+
+
+def test_objects_from_outside_are_not_cached(history: lab.History, tmp_path: Path) -> None:
     for _ in range(2):
         lab.compare(history, ["random", OldestFirst()], budgets=[2], seeds=1, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 1

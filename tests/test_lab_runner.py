@@ -1,4 +1,4 @@
-"""Many replays in one go (`lab.trials`), and `recrawl lab run` and `recrawl lab compare` around them."""
+"""Many replays in one go (`replays.runner`), and `recrawl lab run` and `recrawl lab compare` around them."""
 
 from __future__ import annotations
 
