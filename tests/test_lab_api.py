@@ -45,7 +45,7 @@ class OldestFirst:
 def recrawl(capfd: pytest.CaptureFixture[str]) -> Recrawl:
     def run(*words: Any) -> Result:
         capfd.readouterr()
-        code = cli.run([*map(str, words)])
+        code = cli.invoke([*map(str, words)])
         return Result(code, *capfd.readouterr())
 
     return run
