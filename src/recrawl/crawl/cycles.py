@@ -143,8 +143,7 @@ def cycle(
             limits.put_away(repository)
     finally:
         live.close()
-    notes = (ignored,) if ignored else ()
-    return Summary(row, journey.tally, resumed, finished, options.timer() - started, notes)
+    return Summary(row, journey.tally, resumed, finished, options.timer() - started, (ignored,) if ignored else ())
 
 
 def budget_of(budget: float, store: Store) -> int:

@@ -1,6 +1,6 @@
 """Lanes: the queue of each server, and when that server may get its next request (spec K2, A3).
 
-Pure bookkeeping: the time (seconds since 1970) is an argument of every call.
+Pure bookkeeping without a clock: the time, in seconds since 1970, is an argument.
 
     lanes.push(server, item)         add an item
     lanes.pop(now)                   the next server and item, if a request may start now
@@ -12,15 +12,15 @@ the last one started or ended and, after a slow answer, no sooner than that answ
 any answer, the server gets no request for as long as it asks, else for 5 s, doubling up to 10 minutes. Among the
 servers that are ready, the one whose last request is oldest comes first.
 
-A lane is in one of two heaps, or in none if it is empty or busy. `_later` is ordered by the time at which the server
-becomes ready; then the lane moves to `_ready`, ordered by its last request. A heap entry that does not agree with its
-lane is stale and dropped when it surfaces.
+A lane is in one of two heaps, or in none if it is empty or busy: in `_later`, ordered by the time at which the server
+becomes ready, then in `_ready`, ordered by its last request. Stale heap entries are dropped when they surface.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from heapq import heappop, heappush
 from itertools import islice
@@ -38,27 +38,23 @@ _CATCH_UP = 0.1
 """Seconds of the overall rate that late calls may catch up on, if it is above 10 per second."""
 
 
+@dataclass(slots=True)
 class _Lane:
     """One server. `place` is its heap position: the time in `_later`, or `_READY` or `_NOWHERE`.
 
     Every call that changes the position must end with `Lanes._place`.
     """
 
-    __slots__ = (
-        "back_off", "delay", "free", "hold", "in_flight", "place", "silent", "strikes", "turn", "waiting",
-    )  # fmt: skip
-
-    def __init__(self, delay: float, turn: int) -> None:
-        self.waiting: deque[int] = deque()
-        self.delay = delay
-        self.free = _READY  # no request before: the delay
-        self.hold = 0.0  # ... the caller's hold
-        self.back_off = 0.0  # ... the server's Retry-After, or our back-off
-        self.place = _NOWHERE
-        self.turn = turn
-        self.in_flight = 0
-        self.strikes = 0
-        self.silent = 0
+    delay: float
+    turn: int
+    waiting: deque[int] = field(default_factory=deque)
+    free: float = _READY  # no request before: the delay
+    hold: float = 0.0  # ... the caller's hold
+    back_off: float = 0.0  # ... the server's Retry-After, or our back-off
+    place: float = _NOWHERE
+    in_flight: int = 0
+    strikes: int = 0
+    silent: int = 0
 
 
 class Lanes:
@@ -113,10 +109,7 @@ class Lanes:
     def push_front(self, server: int, item: int) -> None:
         """Add an item as the next one, for a retry."""
         lane = self._lanes.get(server) or self._lane(server)
-        if self._depth:
-            lane.waiting.append(item)
-        else:
-            lane.waiting.appendleft(item)
+        (lane.waiting.append if self._depth else lane.waiting.appendleft)(item)
         self._waiting += 1
         if lane.place == _NOWHERE:
             self._place(server, lane)
@@ -240,8 +233,7 @@ class Lanes:
         lane = self._lanes.get(server)
         if lane is None:
             return []
-        items = list(lane.waiting)
-        lane.waiting = deque()
+        items, lane.waiting = list(lane.waiting), deque()
         lane.place = _NOWHERE
         self._waiting -= len(items)
         return items

@@ -52,13 +52,7 @@ class Journey:
         self.tally = RunCounts()
         self.bytes = ByteBudget()
         self.servers = Servers(store, options, options.agent)
-        self.lanes = Lanes(
-            delay=options.delay,
-            per_server=options.per_server,
-            overall_per_second=options.per_second,
-            order="depth" if options.depth_first else "breadth",
-            max_delay=options.max_delay,
-        )
+        self.lanes = _lanes(options)
         self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
         config = ReaderConfig(options.rules, tuple(noises), want_text=options.index)
         self.readers = Readers(config, processes=options.readers, seconds=options.parse_seconds)
@@ -290,3 +284,13 @@ class Journey:
             before=self.recorder.location(state.version) if state.version >= 0 else None,
             same_noise=same_noise,
         )
+
+
+def _lanes(options: CrawlOptions) -> Lanes:
+    return Lanes(
+        delay=options.delay,
+        per_server=options.per_server,
+        overall_per_second=options.per_second,
+        order="depth" if options.depth_first else "breadth",
+        max_delay=options.max_delay,
+    )

@@ -18,7 +18,7 @@ from recrawl.crawl.state.limits import ByteBudget, expected_bytes, part
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from tests.crashes import SMALL, Bench, choices, judge
-from tests.test_engine_resume import Snapshots
+from tests.test_crawl_resume import Snapshots
 from tests.world import Reply, Repo, Site, page, text
 
 Start = Callable[..., Site]
@@ -317,7 +317,7 @@ def test_a_dry_run_shows_what_the_cycle_then_does(repo: Repo, two: tuple[Site, S
     ports = {one.port: one for one in two}
     seen = {one.url(path) for one in ports.values() for path in one.asked()}
     assert seen == {row["url"] for row in plan["pages"]}
-    assert "would make 7 visits of 7" in repo.run("cycle", "--dry-run", "--budget", 7).out
+    assert "would use 7 visits of its budget of 7" in repo.run("cycle", "--dry-run", "--budget", 7).out
 
 
 def test_status_tells_where_the_budget_went(repo: Repo, two: tuple[Site, Site]) -> None:
