@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 from tests.living import live
 
-from recrawl.record.store import Store
+from recrawl.record.store import SqliteStore
 from recrawl.serve.service import Service, ServiceConfig
 
 _ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -51,8 +51,8 @@ def main() -> None:
 
 def _as_if_running(folder: Path) -> None:
     """The web is gone by now: put the next cycle off, so that none is tried while the pictures are taken."""
-    with closing(Store(folder / "recrawl.db")) as store:
-        store.set_meta("serve:base", time.time())
+    with closing(SqliteStore(folder / "recrawl.db")) as store:
+        store.meta.set("serve:base", time.time())
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from recrawl.discover.urls import directory, key, origin
 from recrawl.model import State
 from recrawl.record.rows import Batch, NewPage, SiteRow, unvisited
 from recrawl.record.storage import SETTINGS
-from recrawl.record.store import Store
+from recrawl.record.store import SqliteStore
 from recrawl.settings import Seed, write_seeds
 
 SIZES = [10_000, 100_000, 1_000_000]
@@ -60,7 +60,7 @@ def urls(web_url: str, pages: int) -> Iterator[str]:
 def fill(folder: Path, web_url: str, pages: int) -> None:
     """Put pages into a repository as if each had been visited once, long enough ago to be due."""
     write_seeds(folder / SETTINGS, (Seed(web_url, allow_private=True, delay=0.0),))
-    store = Store(folder / "recrawl.db", create=True)
+    store = SqliteStore(folder / "recrawl.db", create=True)
     blank = SiteRow(0, origin(web_url), 404, b"", time.time(), 0.0, time.time(), 0.0, 0, 0, 0, 0, "")
     store.commit(Batch(sites=[blank]), [])
     numbered = enumerate(urls(web_url, pages))

@@ -33,7 +33,7 @@ from benchmarks.scale import fill
 from benchmarks.web import running
 from recrawl.cli import invoke as command
 from recrawl.crawl.reports.summaries import catch_up
-from recrawl.record.store import Store, Transaction
+from recrawl.record.store import SqliteStore
 
 PATHS = {
     "overview": "/",
@@ -71,7 +71,7 @@ def add_visits(folder: Path, pages: int, visits: int, cycles: int) -> None:
     chance = np.random.default_rng(1)
     now = time.time()
     each = visits // cycles
-    with closing(Store(folder / "recrawl.db", create=True)) as store:
+    with closing(SqliteStore(folder / "recrawl.db", create=True)) as store:
         store.db.execute("PRAGMA synchronous = OFF")
         first = store.next_id("visits")
         for cycle in range(cycles):
@@ -79,7 +79,7 @@ def add_visits(folder: Path, pages: int, visits: int, cycles: int) -> None:
             page = chance.integers(0, pages, each)
             at = begin + np.arange(each) * (3600.0 / each)
             outcome = (chance.random(each) < 0.1).astype(int)
-            with Transaction(store.db):
+            with store.transaction():
                 store.db.execute(
                     "INSERT INTO cycles (id, kind, policy, budget, seed, started, finished, first_visit, known) "
                     "VALUES (?, 'cycle', 'round-robin', ?, 1, ?, ?, ?, ?)",

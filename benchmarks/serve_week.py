@@ -27,7 +27,7 @@ from recrawl.cli import invoke as command
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, TimeLapseServer, app
-from recrawl.record.store import Store
+from recrawl.record.store import SqliteStore
 from recrawl.repository.turns import Turn, summary_of, take
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.serve.turn_process import Message, TurnResult
@@ -161,8 +161,8 @@ def week(work: Path, *, days: float = 7.0, sites: int = 3, pages: int = 60, seed
 def settle(folder: Path, service: Service) -> None:
     """Let the alerts come to the end of what there is."""
     for _ in range(2000):
-        with contextlib.closing(Store(folder / "recrawl.db")) as store:
-            if int(store.meta("alerts:seen", -1)) >= store.next_id("visits") - 1:
+        with contextlib.closing(SqliteStore(folder / "recrawl.db")) as store:
+            if int(store.meta.get("alerts:seen", -1)) >= store.next_id("visits") - 1:
                 return
         service.alerts.wake()
         time.sleep(0.01)
@@ -170,7 +170,7 @@ def settle(folder: Path, service: Service) -> None:
 
 def judge(folder: Path, came: Week) -> None:
     """Say everything that is wrong."""
-    with contextlib.closing(Store(folder / "recrawl.db")) as store:
+    with contextlib.closing(SqliteStore(folder / "recrawl.db")) as store:
         db = store.db
         came.visits = db.execute("SELECT count(*) FROM visits").fetchone()[0]
         twice = db.execute(

@@ -43,6 +43,7 @@ from recrawl.record import storage
 from recrawl.record.rows import SiteRow, VersionRow
 from recrawl.record.storage import Storage
 from recrawl.settings import TEMPLATE, Seed, write_seeds, write_value
+from tests.world import connection
 
 _NOINDEX = re.compile(rb"<meta[^>]*[\"' ]robots[^>]*(noindex|[\"' ]none)", re.IGNORECASE)
 
@@ -233,7 +234,7 @@ def _record_ids(file: BinaryIO, kinds: Counter[str]) -> Iterator[str]:
 
 
 def _judge_versions(open_one: Storage) -> None:
-    db = open_one.store.db
+    db = connection(open_one.store)
     before: dict[int, bytes] = {}
     for row in db.execute("SELECT * FROM versions ORDER BY id").fetchall():
         version = VersionRow._make(row)
@@ -256,7 +257,7 @@ def _judge_index(open_one: Storage) -> None:
     live = f"state IN ({State.LIVE:d}, {State.MISSING:d}) AND version >= 0"
     sql = f"""SELECT p.id, p.url, v.title FROM pages p JOIN versions v ON v.id =
               (SELECT max(id) FROM versions WHERE page = p.id AND changed) WHERE {live}"""
-    rows = open_one.store.db.execute(sql).fetchall()
+    rows = connection(open_one.store).execute(sql).fetchall()
     wanted = {page: (url, title) for page, url, title in rows if not _hides(open_one, page)}
     found = {hit.page: (hit.url, hit.title) for hit in open_one.index.search("*", limit=100_000)}
     assert len(open_one.index) == len(found) == len(wanted)
@@ -265,7 +266,7 @@ def _judge_index(open_one: Storage) -> None:
 
 def _hides(open_one: Storage, page: int) -> bool:
     """Whether a page asks not to be found."""
-    version = open_one.store.version(open_one.store.page(page)[4].version)
+    version = open_one.store.versions.get(open_one.store.pages.get(page)[4].version)
     assert version is not None
     return _NOINDEX.search(open_one.body(version)[2]) is not None
 

@@ -13,7 +13,7 @@ import pytest
 from recrawl.crawl.reports.rates import rates_of, trusted, watched, with_headers
 from recrawl.record.storage import Storage
 from tests.complaints import complaint
-from tests.world import Page, Reply, Repo, Site, page
+from tests.world import Page, Reply, Repo, Site, connection, page
 
 DAYS = 12
 HOUR = 3600.0
@@ -107,7 +107,7 @@ def test_a_server_that_dates_its_changes_rightly_is_believed(past: Past) -> None
 
 def test_a_server_that_is_not_believed_dates_nothing(past: Past) -> None:
     with Storage(past.repo.folder) as repository:
-        db = repository.store.db
+        db = connection(repository.store)
         db.execute("BEGIN")
         db.execute("UPDATE sites SET lm_bad = 100")
         seen = watched(repository.store)
@@ -118,7 +118,7 @@ def test_a_server_that_is_not_believed_dates_nothing(past: Past) -> None:
 
 def test_dates_that_cannot_be_are_passed_over(past: Past) -> None:
     with Storage(past.repo.folder) as repository:
-        db = repository.store.db
+        db = connection(repository.store)
         for date in ("Sun, 06 Nov 1994 08:49:37 GMT", "Fri, 01 Jan 2999 00:00:00 GMT", "soon", "Sun, 99 Zzz 2024 xx"):
             db.execute("BEGIN")
             db.execute("UPDATE pages SET modified = ?", (date,))

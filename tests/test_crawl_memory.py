@@ -33,6 +33,7 @@ from recrawl.record.rows import Batch, CycleRow, NewPage, VisitRow
 from recrawl.record.storage import Storage, create
 from recrawl.settings import TEMPLATE
 from tests.crashes import SMALL, Bench, ask, choices, image, judge
+from tests.world import connection
 
 _DAY = 86400.0
 _STORM = "stormcrawler(interval=700, fill=true)"
@@ -369,7 +370,7 @@ class Script:
         store = self.open.store
         numbers = [store.next_id(table) for table in ("cycles", "visits", "pages")]
         row = CycleRow(numbers[0], kind, "wary", 0, 0, 1000.0 * numbers[0], None, numbers[1], numbers[2])
-        store.open_cycle(row)
+        store.cycles.begin(row)
         self.rows[row.id] = row
         return row.id
 
@@ -377,7 +378,7 @@ class Script:
         """Some pages, in a crawl new ones."""
         store, row = self.open.store, self.rows[cycle]
         if row.kind == "cycle":
-            done = {page for (page,) in store.db.execute("SELECT page FROM visits WHERE cycle = ?", (cycle,))}
+            done = {page for (page,) in connection(store).execute("SELECT page FROM visits WHERE cycle = ?", (cycle,))}
             left = sorted(set(range(row.known)) - done)
             pages = self.rng.permutation(left)[:visits].tolist()
         else:
@@ -400,7 +401,7 @@ class Script:
         store.commit(batch, [])
         # The columns of pages follow from the visits; here they are put together as the crawler would have.
         said = "(SELECT {} FROM visits WHERE page = pages.id AND outcome IN ({}))"
-        store.db.execute(
+        connection(store).execute(
             "UPDATE pages SET last_try = (SELECT at FROM visits WHERE page = pages.id ORDER BY id DESC), "
             f"visits = {said.format('count(*)', '0, 1, 2, 3')}, changes = {said.format('count(*)', '1, 2, 3')}, "
             f"last_visit = {said.format('max(at)', '0, 1, 2, 3')}, last_change = {said.format('max(at)', '1, 2, 3')}, "
@@ -414,7 +415,7 @@ class Script:
         return book.memory
 
     def finish(self, cycle: int) -> None:
-        self.open.store.close_cycle(cycle, 0.0)
+        self.open.store.cycles.finish(cycle, 0.0)
         if self.rows[cycle].kind == "cycle":
             for visits in recorded_visits(self.open, self.policy, self.rows[cycle], self.pasts[cycle]):
                 note(self.policy, *visits)
@@ -498,7 +499,7 @@ def test_the_directories_are_those_of_the_addresses(bench: Bench, crawled: Path)
     with Storage(crawled) as open_one:
         book = load_book(open_one.store, row_now(open_one, bench.clock.now()), {})
         add_folders(book, open_one.store)
-        _, _, folder, folders = places(list(open_one.store.urls()))
+        _, _, folder, folders = places(list(open_one.store.pages.urls()))
     np.testing.assert_array_equal(book.folder, folder)
     assert book.folders is not None
     np.testing.assert_array_equal(book.folders.parent, folders.parent)

@@ -11,26 +11,26 @@ import pytest
 from recrawl.crawl.visits.pending import Prefetch
 from recrawl.fetch.lanes import Lanes
 from recrawl.record.rows import Batch, NewPage
-from recrawl.record.store import Store
+from recrawl.record.store import SqliteStore
 
 _PAGES = 250
 
 
 @pytest.fixture
-def store() -> Iterator[Store]:
-    with closing(Store(Path(":memory:"), create=True)) as made:
+def store() -> Iterator[SqliteStore]:
+    with closing(SqliteStore(Path(":memory:"), create=True)) as made:
         pages = [NewPage(n, n, n % 2, 0, 0, -1, 0.0, 0, 0, 0, f"https://a.example/{n}") for n in range(_PAGES)]
         made.commit(Batch(pages=pages), [])
         yield made
 
 
 @pytest.mark.parametrize("order", ["breadth", "depth"])
-def test_rows_come_as_the_store_has_them_and_few_questions_are_asked(store: Store, order: str) -> None:
+def test_rows_come_as_the_store_has_them_and_few_questions_are_asked(store: SqliteStore, order: str) -> None:
     lanes = Lanes(delay=0.0, order=order)  # type: ignore[arg-type]
     for page in range(_PAGES):
         lanes.push(page % 2, page)
     ahead = Prefetch(store, lanes, lambda: 0.0)
-    expected = {page: store.page(page) for page in range(_PAGES)}
+    expected = {page: store.pages.get(page) for page in range(_PAGES)}
     asked: list[str] = []
     store.db.set_trace_callback(asked.append)
     taken = {}
@@ -43,7 +43,7 @@ def test_rows_come_as_the_store_has_them_and_few_questions_are_asked(store: Stor
     assert len(asked) == 8  # two servers of 125 pages each, rows and hints
 
 
-def test_what_was_looked_up_can_be_forgotten(store: Store) -> None:
+def test_what_was_looked_up_can_be_forgotten(store: SqliteStore) -> None:
     lanes = Lanes(delay=0.0)
     lanes.push(0, 2)
     ahead = Prefetch(store, lanes, lambda: 0.0)
@@ -53,5 +53,5 @@ def test_what_was_looked_up_can_be_forgotten(store: Store) -> None:
     assert ahead.take(2, 0)[0][3] == 1
 
 
-def test_a_page_that_no_lane_knows_is_looked_up_alone(store: Store) -> None:
-    assert Prefetch(store, Lanes(delay=0.0), lambda: 0.0).take(7, 1) == (store.page(7), 0)
+def test_a_page_that_no_lane_knows_is_looked_up_alone(store: SqliteStore) -> None:
+    assert Prefetch(store, Lanes(delay=0.0), lambda: 0.0).take(7, 1) == (store.pages.get(7), 0)

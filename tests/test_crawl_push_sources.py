@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from recrawl.crawl.hints import pushes
-from recrawl.crawl.hints.push_sources import doubted, note, pushers, settle, troubles
+from recrawl.crawl.hints.push_sources import note, pushers, settle, troubles
 from recrawl.model import Outcome
 from recrawl.record.storage import Storage
-from tests.world import Repo, Site, page
+from tests.world import Repo, Site, connection, page
 
 DAY = 86400.0
 
@@ -23,7 +23,7 @@ def opened(repo: Repo) -> Iterator[Storage]:
 
 
 def visited(opened: Storage, page_number: int, at: float, outcome: Outcome) -> None:
-    opened.store.db.execute(
+    connection(opened.store).execute(
         """INSERT INTO visits
            (page, cycle, at, outcome, status, received, seconds, version, score, why, failure, detail, hints)
            VALUES (?, 0, ?, ?, 200, 0, 0, -1, 0, 0, '', '', 0)""",
@@ -34,29 +34,28 @@ def visited(opened: Storage, page_number: int, at: float, outcome: Outcome) -> N
 def rounds(opened: Storage, source: str, right: int, wrong: int, begin: float = 0.0) -> list[str]:
     """Pushes of as many pages, each visited a little later; what is told of it."""
     many = right + wrong
-    note(opened.store.db, [(number, source, "indexnow", begin) for number in range(many)])
+    note(opened.store, [(number, source, "indexnow", begin) for number in range(many)])
     for number in range(many):
         visited(opened, number, begin + 60, Outcome.CHANGED if number < right else Outcome.UNCHANGED)
-    return settle(opened.store.db, begin + 100)
+    return settle(opened.store, begin + 100)
 
 
 def test_a_source_that_is_mostly_wrong_loses_its_privilege_and_can_get_it_back(opened: Storage) -> None:
-    db = opened.store.db
     assert rounds(opened, "good", 20, 10) == []
     (told,) = rounds(opened, "bad", 2, 30, 1000.0)
     assert told == "pushes of bad: 6% were right, so they are no longer preferred"
-    assert doubted(db) == {"bad"}
-    first, second = pushers(db)
+    assert opened.store.pushes.untrusted() == {"bad"}
+    first, second = pushers(opened.store)
     assert (first["source"], first["trusted"], first["precision"]) == ("bad", False, 0.0625)
     assert (second["source"], second["trusted"], second["precision"]) == ("good", True, 0.6667)
-    assert "6% had" in troubles(db)[0]
+    assert "6% had" in troubles(opened.store)[0]
     assert rounds(opened, "bad", 90, 0, 2000.0) == ["pushes of bad: 75% were right, so they are preferred"]
-    assert doubted(db) == set()
+    assert opened.store.pushes.untrusted() == set()
 
 
 def test_a_few_visits_settle_nothing(opened: Storage) -> None:
     assert rounds(opened, "new", 0, 19) == []
-    assert doubted(opened.store.db) == set()
+    assert opened.store.pushes.untrusted() == set()
 
 
 def test_what_is_long_ago_fades(opened: Storage) -> None:
@@ -67,19 +66,20 @@ def test_what_is_long_ago_fades(opened: Storage) -> None:
 
 
 def test_only_the_visit_that_followed_tells(opened: Storage) -> None:
-    db = opened.store.db
+    db = connection(opened.store)
     visited(opened, 1, 50.0, Outcome.CHANGED)  # before the push
     note(
-        db, [(1, "s", "websub", 100.0), (1, "s", "websub", 200.0), (2, "s", "websub", 100.0), (3, "s", "websub", 100.0)]
+        opened.store,
+        [(1, "s", "websub", 100.0), (1, "s", "websub", 200.0), (2, "s", "websub", 100.0), (3, "s", "websub", 100.0)],
     )
     visited(opened, 1, 150.0, Outcome.FAILED)  # says nothing
-    settle(db, 160.0)
-    assert pushers(db)[0]["right"] == pushers(db)[0]["wrong"] == 0
+    settle(opened.store, 160.0)
+    assert pushers(opened.store)[0]["right"] == pushers(opened.store)[0]["wrong"] == 0
     visited(opened, 1, 300.0, Outcome.UNCHANGED)
     visited(opened, 2, 300.0, Outcome.GONE)
     visited(opened, 3, 100.0 + 8 * DAY, Outcome.CHANGED)  # by then it may have changed anyway
-    settle(db, 100.0 + 8 * DAY)
-    (row,) = pushers(db)
+    settle(opened.store, 100.0 + 8 * DAY)
+    (row,) = pushers(opened.store)
     assert (row["right"], row["wrong"], row["heard"]) == (1, 1, 4)
     assert db.execute("SELECT count(*) FROM pushed").fetchone() == (0,)
 
@@ -90,7 +90,7 @@ def test_pages_of_a_doubted_source_are_ordinary_in_a_cycle(repo: Repo) -> None:
         repo.crawl(site.url())
         repo.later(days=2)
         with Storage(repo.folder) as opened:
-            opened.store.db.execute("INSERT INTO push_sources VALUES ('liar', 'indexnow', 30, 0, 30, 0, 0)")
+            connection(opened.store).execute("INSERT INTO push_sources VALUES ('liar', 'indexnow', 30, 0, 30, 0, 0)")
             for name, path in (("liar", "/p1"), ("friend", "/p2")):
                 pushes.accept(opened, [site.url(path)], "indexnow", name, now + 2 * DAY)
         repo.cycle(1)
@@ -100,7 +100,7 @@ def test_pages_of_a_doubted_source_are_ordinary_in_a_cycle(repo: Repo) -> None:
 
 
 def test_a_doubted_source_does_not_get_in_the_way_of_another(opened: Storage, repo: Repo) -> None:
-    opened.store.db.execute("INSERT INTO sites (id, origin) VALUES (0, 'https://a.example')")
+    connection(opened.store).execute("INSERT INTO sites (id, origin) VALUES (0, 'https://a.example')")
     for source in ("liar", "friend"):
         assert pushes.accept(opened, ["https://a.example/x"], "indexnow", source, 5.0).taken == 1
     assert repo.sql("SELECT count(*) FROM pushes") == [(2,)]

@@ -142,7 +142,7 @@ def test_a_page_that_asks_not_to_be_indexed_is_not_after_a_crash_either(tmp_path
             assert [hit.title for hit in open_one.index.search("words")] == ["Home"]
         crashed = image(folder, tmp_path / "crashed")
         with Storage(crashed) as open_one:
-            open_one.store.set_meta("indexed", -1)  # as after a crash before the first commit of the index
+            open_one.store.meta.set("indexed", -1)  # as after a crash before the first commit of the index
         with bench.opened(crashed) as (open_one, _):
             assert [hit.title for hit in open_one.index.search("words")] == ["Home"]
 
@@ -216,7 +216,7 @@ def books_equal(one: Path, other: Path, number: int) -> None:
     loaded = []
     for folder in (one, other):
         with Storage(folder) as open_one:
-            (row,) = [row for row in open_one.store.cycles() if row.id == number]
+            (row,) = [row for row in open_one.store.cycles.newest() if row.id == number]
             loaded.append(load_book(open_one.store, row, {}))
     before, after = loaded
     size = len(before)

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from recrawl.crawl.reports.summaries import AGES, catch_up
 from recrawl.learn.rates.staleness import believe, counted, mean_and_deviation
-from recrawl.record.questions import ask, cycles, sites
-from recrawl.record.store import Store
+from recrawl.record.store import SqliteStore
 from tests.world import Repo, Site, page
 
 
 def summaries(repo: Repo, table: str) -> list[dict[str, object]]:
-    with contextlib.closing(Store(repo.folder / "recrawl.db")) as store:
-        return ask(store.db, f"SELECT * FROM {table}")
+    with contextlib.closing(SqliteStore(repo.folder / "recrawl.db")) as store:
+        cursor = store.db.execute(f"SELECT * FROM {table}")
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
 def lived(repo: Repo, site: Callable[..., Site]) -> None:
@@ -36,9 +37,9 @@ def lived(repo: Repo, site: Callable[..., Site]) -> None:
 
 def test_they_are_what_a_scan_gives(repo: Repo, site: Callable[..., Site]) -> None:
     lived(repo, site)
-    with contextlib.closing(Store(repo.folder / "recrawl.db")) as store:
-        scanned = {row["cycle"]: row for row in cycles(store.db, 10)}
-        by_site = sites(store.db)
+    with contextlib.closing(SqliteStore(repo.folder / "recrawl.db")) as store:
+        scanned = {row["cycle"]: row for row in store.reports.cycles(10)}
+        by_site = store.reports.sites()
     rows = summaries(repo, "cycle_summaries")
     assert [row["cycle"] for row in rows] == sorted(scanned)
     for row in rows:
@@ -75,7 +76,7 @@ def test_little_is_expected_of_pages_that_never_change(repo: Repo, site: Callabl
 
 def test_a_crawl_in_the_middle_of_a_cycle_does_not_hide_its_visits(repo: Repo, site: Callable[..., Site]) -> None:
     lived(repo, site)
-    with contextlib.closing(Store(repo.folder / "recrawl.db")) as store:
+    with contextlib.closing(SqliteStore(repo.folder / "recrawl.db")) as store:
         db = store.db
         last = db.execute("SELECT max(id) FROM cycles").fetchone()[0]
         # As if a crawl had begun after the cycle's second visit, and the cycle had gone on then.
@@ -93,7 +94,7 @@ def test_a_crawl_in_the_middle_of_a_cycle_does_not_hide_its_visits(repo: Repo, s
 def test_old_repositories_are_caught_up_with(repo: Repo, site: Callable[..., Site]) -> None:
     lived(repo, site)
     whole = {table: summaries(repo, table) for table in ("cycle_summaries", "site_cycles")}
-    with contextlib.closing(Store(repo.folder / "recrawl.db")) as store:
+    with contextlib.closing(SqliteStore(repo.folder / "recrawl.db")) as store:
         for table in ("cycle_summaries", "site_cycles", "site_summaries"):
             store.db.execute(f"DELETE FROM {table}")
         assert catch_up(store, 0.0) == 3

@@ -21,7 +21,7 @@ from recrawl.crawl.state.policy_memory import file_of
 from recrawl.discover.links import updates_days
 from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
-from tests.world import Reply, Repo, Site, page
+from tests.world import Reply, Repo, Site, connection, page
 
 DAY = 86400.0
 PAGES = 12
@@ -196,7 +196,7 @@ def test_pushes_are_bounded_and_heard(site: Site, repo: Repo) -> None:
         assert pushes.accept(opened, [site.url("/g")], "websub", "somebody", now(repo) + 3600).taken == 1
         with pytest.raises(UsageError, match="indexnow or websub"):
             pushes.accept(opened, [known], "rumour", "somebody", now(repo))
-        opened.store.db.execute("DELETE FROM pushes WHERE kind = 'websub'")
+        connection(opened.store).execute("DELETE FROM pushes WHERE kind = 'websub'")
     done = repo.cycle(1)
     assert done["changed"] == 1, "the page that was named"
     assert repo.states()[new] == "found"

@@ -17,6 +17,7 @@ from recrawl.lab.timelapse.app import ServedRequest
 from recrawl.model import Outcome
 from recrawl.record.storage import Storage
 from tests.crashes import Bench
+from tests.world import connection
 
 DAY = 86400.0
 WORLD = SyntheticWorld(
@@ -42,7 +43,7 @@ def found(archive: Archive, folder: Path, how: str) -> tuple[int, int]:
             bench.clock.set(archive.start + day * DAY)
             changed += bench.cycle(folder, "ncis", 3).tally.outcomes[Outcome.CHANGED]
     with Storage(folder) as opened:
-        (signals,) = opened.store.db.execute("SELECT ifnull(sum(signals), 0) FROM sources").fetchone()
+        (signals,) = connection(opened.store).execute("SELECT ifnull(sum(signals), 0) FROM sources").fetchone()
     return changed, int(signals)
 
 

@@ -30,7 +30,7 @@ from recrawl.learn.value.importance import MAX_RATIO, costs, kind_of, match_weig
 from recrawl.loop import drive, note
 from recrawl.record.storage import Storage
 from tests.complaints import complaint
-from tests.world import Repo, Site, page
+from tests.world import Repo, Site, connection, page
 
 DAY = 86400.0
 anything = st.floats(allow_nan=True, allow_infinity=True)
@@ -248,7 +248,7 @@ def test_a_file_that_is_not_there_is_told_before_the_cycle_begins(live: tuple[Re
         repo.config(importance="file:none.csv")
         complaint(repo.run("cycle", code=None), "none.csv", "setting 'importance'")
         with Storage(repo.folder) as repository:
-            assert [row.kind for row in repository.store.cycles()] == ["crawl"]
+            assert [row.kind for row in repository.store.cycles.newest()] == ["crawl"]
         complaint(repo.run("config", "importance", "love", code=None), "importance must be even")
         complaint(repo.run("config", "cost", "love", code=None), "visit or bytes")
 
@@ -262,12 +262,12 @@ def test_a_cycle_that_is_resumed_goes_by_what_it_began_with(live: tuple[Repo, Si
         repo.later(days=1)
         repo.cycle(1)
         with Storage(repo.folder) as repository:
-            last = repository.store.cycles(1)[0]
+            last = repository.store.cycles.newest(1)[0]
             columns = []
             for lines in (None, f"{site.url('/p1')},7\n"):
                 if lines:
                     (repo.folder / "weights.csv").write_text(lines)
-                    repository.store.db.execute("UPDATE pages SET size = size * 9 WHERE id % 2")
+                    connection(repository.store).execute("UPDATE pages SET size = size * 9 WHERE id % 2")
                 book = _book(repository)
                 weigh(book, repository, last, Weights("file:weights.csv", "bytes"), begin=True)
                 columns.append((book.weight, book.cost))
@@ -318,8 +318,8 @@ def test_live_pages_that_bring_links_are_known(live: tuple[Repo, Site]) -> None:
         repo.run("cycle", "--policy", "shock(objective=links)", "--budget", 3)
         with Storage(repo.folder) as repository:
             book = _book(repository)
-            add_arrivals(book, repository.store, repository.store.cycles(1)[0])
-            numbers = dict(repository.store.db.execute("SELECT url, id FROM pages"))
+            add_arrivals(book, repository.store, repository.store.cycles.newest(1)[0])
+            numbers = dict(connection(repository.store).execute("SELECT url, id FROM pages"))
         brings = {path: float(book.arrivals[numbers[site.url(path)]]) for path in ("/p1", "/p2", "/p3")}
         assert brings["/p1"] == pytest.approx((9 + brings["/p3"]) / 4)
         assert brings["/p2"] < brings["/p3"] < brings["/p1"]

@@ -11,7 +11,7 @@ import pytest
 from recrawl.errors import NewerRepository
 from recrawl.record import migrations, storage
 from recrawl.record.storage import Storage
-from recrawl.record.store import Store
+from recrawl.record.store import SqliteStore
 
 
 def names(path: Path) -> list[str]:
@@ -38,25 +38,25 @@ def test_steps_are_named_in_order_and_once() -> None:
 
 def test_applying_them_again_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "recrawl.db"
-    with closing(Store(path, create=True)) as store:
-        store.set_meta("kept", 7)
-    with closing(Store(path, create=True)) as store:
-        assert store.meta("kept", 0) == 7
+    with closing(SqliteStore(path, create=True)) as store:
+        store.meta.set("kept", 7)
+    with closing(SqliteStore(path, create=True)) as store:
+        assert store.meta.get("kept", 0) == 7
 
 
 def test_a_later_step_is_applied_to_an_older_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "recrawl.db"
-    Store(path, create=True).close()
+    SqliteStore(path, create=True).close()
     later = ("9999-later", "CREATE TABLE later (x)")
     monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, later))
-    Store(path, create=True).close()
+    SqliteStore(path, create=True).close()
     assert names(path)[-1] == "9999-later"
     assert "later" in tables(path)
 
 
 def test_a_step_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "recrawl.db"
-    Store(path, create=True).close()
+    SqliteStore(path, create=True).close()
     before = names(path)
     broken = ("9999-broken", "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1)")
     monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, broken))
@@ -76,5 +76,5 @@ def test_a_newer_repository_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(NewerRepository, match=r"made by a newer recrawl \(it has '9999-y'\): install that version"):
         Storage(folder)
     with pytest.raises(NewerRepository):
-        Store(folder / "recrawl.db", create=True)
+        SqliteStore(folder / "recrawl.db", create=True)
     assert (folder / "recrawl.db").read_bytes() == before

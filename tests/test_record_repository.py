@@ -21,6 +21,7 @@ from recrawl.record.rows import Batch, NewPage, VersionRow, VisitRow, unvisited
 from recrawl.record.storage import Storage
 from tests.crashes import image, judge, site_row
 from tests.test_record_index import old_index
+from tests.world import connection
 
 _OPTIONS = CrawlOptions(clock=lambda: 0.0, timer=lambda: 0.0, agent="recrawl", scopes=Scopes([]))
 _SITE = site_row(0, "https://a.example")
@@ -94,7 +95,7 @@ def test_one_writer_at_a_time_but_readers_always(folder: Path) -> None:
     with writing(folder) as writer:
         body = put(writer, 0, "word")
         with Storage(folder) as reader:
-            version = reader.store.version(0)
+            version = reader.store.versions.get(0)
             assert version is not None
             assert reader.body(version) == (200, (*_HEADERS, ("Content-Length", str(len(body)))), body)
             with pytest.raises(RepositoryBusy, match=r"recrawl test \(process \d+\) is working on this repository"):
@@ -119,7 +120,7 @@ def test_what_was_committed_is_there_when_it_is_opened_again(folder: Path) -> No
     with Storage(folder) as made:
         assert len(made.archive.names) > 1
         for page, body in enumerate(bodies):
-            version = made.store.version(page)
+            version = made.store.versions.get(page)
             assert version is not None
             assert made.body(version)[2] == body
             assert found(made, f"word{page}") == {page}
@@ -129,7 +130,7 @@ def test_what_was_committed_is_there_when_it_is_opened_again(folder: Path) -> No
 def judge_without_cycles(folder: Path) -> None:
     """These visits were made by hand, so give them the cycle that they name."""
     with Storage(folder) as made:
-        made.store.db.execute("INSERT OR IGNORE INTO cycles VALUES (0, 'crawl', '', 0, 0, 0, 0, 0, 0, '')")
+        connection(made.store).execute("INSERT OR IGNORE INTO cycles VALUES (0, 'crawl', '', 0, 0, 0, 0, 0, 0, '')")
     judge(folder)
 
 
@@ -155,7 +156,7 @@ def test_a_crash_between_archive_and_store_leaves_no_trace(folder: Path, tmp_pat
     assert len(list((crashed / "archive").iterdir())) > 1
     with writing(crashed) as made:
         reindex(made, _OPTIONS)
-        version = made.store.version(0)
+        version = made.store.versions.get(0)
         assert version is not None
         assert b"word" in made.body(version)[2]
         put(made, 1, "more")

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.model import Outcome, State
-from recrawl.record import questions
 from recrawl.record.rows import Batch, CycleRow, HintRow, NewPage, PageState, SiteRow, VersionRow, VisitRow, unvisited
-from recrawl.record.store import Store
+from recrawl.record.store import SqliteStore
 from tests.crashes import site_row
 
 integers = st.integers(-(2**63), 2**63 - 1)
@@ -78,14 +77,14 @@ sites = rows(SiteRow, **{name: _KINDS[kind] for name, kind in get_type_hints(Sit
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store(tmp_path / "recrawl.db", create=True)) as made:
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(tmp_path / "recrawl.db", create=True)) as made:
         yield made
 
 
-def fresh() -> Store:
+def fresh() -> SqliteStore:
     """A store in memory, for many small examples."""
-    return Store(Path(":memory:"), create=True)
+    return SqliteStore(Path(":memory:"), create=True)
 
 
 def new_page(number: int, *, site: int = 0, cycle: int = 0, state: int = 0, listed: int = 0) -> NewPage:
@@ -104,7 +103,7 @@ def visit(number: int, page: int, *, cycle: int = 0, outcome: Outcome = Outcome.
 def test_a_pages_state_comes_back(state: PageState) -> None:
     with closing(fresh()) as store:
         store.commit(Batch(pages=[new_page(0)], states=[state]), [])
-        url, site, depth, listed, back = store.page(0)
+        url, site, depth, listed, back = store.pages.get(0)
         assert (url, site, depth, listed) == ("https://a.example/0", 0, 1, 0)
         assert back == state
 
@@ -113,9 +112,9 @@ def test_a_pages_state_comes_back(state: PageState) -> None:
 def test_a_version_comes_back(version: VersionRow) -> None:
     with closing(fresh()) as store:
         store.commit(Batch(versions=[version]), [])
-        assert store.version(version.id) == version
-        assert store.version(version.id + 1) is None
-        assert questions.versions(store.db, version.page) == [version]
+        assert store.versions.get(version.id) == version
+        assert store.versions.get(version.id + 1) is None
+        assert store.versions.of_page(version.page) == [version]
 
 
 @given(visits)
@@ -130,9 +129,9 @@ def test_sites_come_back_by_number_and_can_be_replaced(made: list[SiteRow]) -> N
     with closing(fresh()) as store:
         store.commit(Batch(sites=made), [])
         changed = [row._replace(habits="other", lm_good=3) for row in made]
-        assert store.sites() == sorted(made)
+        assert store.sites.all() == sorted(made)
         store.commit(Batch(sites=changed), [])
-        assert store.sites() == sorted(changed)
+        assert store.sites.all() == sorted(changed)
 
 
 @given(st.lists(st.integers(-3, 12)))
@@ -140,50 +139,50 @@ def test_pages_are_looked_up_together_as_alone(wanted: list[int]) -> None:
     with closing(fresh()) as store:
         store.commit(Batch(pages=[new_page(n, site=n % 3) for n in range(10)]), [])
         known = {n for n in wanted if 0 <= n < 10}
-        assert store.pages(wanted) == {n: store.page(n) for n in known}
-        assert store.sites_of(wanted) == {n: n % 3 for n in known}
+        assert store.pages.get_many(wanted) == {n: store.pages.get(n) for n in known}
+        assert store.pages.sites_of(wanted) == {n: n % 3 for n in known}
 
 
-def test_a_version_is_found_by_page_and_time(store: Store) -> None:
+def test_a_version_is_found_by_page_and_time(store: SqliteStore) -> None:
     made = [
         VersionRow(n, n // 2, 100.0 + n, 1, None, None, 0, 1, 9, 0, 0, 0, b"", b"", "", "text/html", "utf-8")
         for n in range(4)
     ]
     store.commit(Batch(versions=made), [])
-    assert [store.version_at(row.page, row.at) for row in made] == made
-    assert store.version_at(0, 102.0) is None
+    assert [store.versions.at(row.page, row.at) for row in made] == made
+    assert store.versions.at(0, 102.0) is None
 
 
-def test_a_page_that_was_only_found_is_unvisited(store: Store) -> None:
+def test_a_page_that_was_only_found_is_unvisited(store: SqliteStore) -> None:
     store.commit(Batch(pages=[new_page(0)]), [])
-    assert store.page(0)[4] == unvisited(0)
+    assert store.pages.get(0)[4] == unvisited(0)
 
 
-def test_cycles_come_newest_first(store: Store) -> None:
+def test_cycles_come_newest_first(store: SqliteStore) -> None:
     made = [CycleRow(n, "cycle", "random", 10, 2**62 + n, float(n), None, n * 10, 5) for n in range(3)]
     for row in made:
-        store.open_cycle(row)
-    store.close_cycle(1, 9.5)
-    assert store.cycles() == [made[2], made[1]._replace(finished=9.5), made[0]]
-    assert store.cycles(limit=1) == [made[2]]
+        store.cycles.begin(row)
+    store.cycles.finish(1, 9.5)
+    assert store.cycles.newest() == [made[2], made[1]._replace(finished=9.5), made[0]]
+    assert store.cycles.newest(limit=1) == [made[2]]
 
 
 @given(st.one_of(st.integers(-(2**53), 2**53), reals, texts))
 def test_a_single_value_comes_back(value: float | str) -> None:
     with closing(fresh()) as store:
-        assert store.meta("x", "nothing") == "nothing"
-        store.set_meta("x", "before")
-        store.set_meta("x", value)
-        assert store.meta("x", None) == value
+        assert store.meta.get("x", "nothing") == "nothing"
+        store.meta.set("x", "before")
+        store.meta.set("x", value)
+        assert store.meta.get("x", None) == value
 
 
-def test_a_reason_is_stored_once(store: Store) -> None:
-    assert store.reason("has waited") != store.reason("was due")
-    assert store.reason("has waited") == store.reason("has waited")
+def test_a_reason_is_stored_once(store: SqliteStore) -> None:
+    assert store.visits.reason("has waited") != store.visits.reason("was due")
+    assert store.visits.reason("has waited") == store.visits.reason("has waited")
     assert store.db.execute("SELECT count(*) FROM reasons").fetchone() == (2,)
 
 
-def test_links_hints_and_archive_files_are_replaced(store: Store) -> None:
+def test_links_hints_and_archive_files_are_replaced(store: SqliteStore) -> None:
     for targets, seen, length in ((b"\1\0\0\0", 1.0, 100), (b"", 2.0, 200)):
         batch = Batch(links=[(0, targets)], hints=[HintRow(0, "lastmod", seen, 5.0, 1)])
         store.commit(batch, [(0, "a.warc.gz", length)])
@@ -195,7 +194,7 @@ def test_links_hints_and_archive_files_are_replaced(store: Store) -> None:
 # -- all or nothing ----------------------------------------------------------------------------------------
 
 
-def test_a_commit_that_fails_leaves_everything_as_it_was(store: Store) -> None:
+def test_a_commit_that_fails_leaves_everything_as_it_was(store: SqliteStore) -> None:
     store.commit(Batch(pages=[new_page(0)], visits=[visit(0, 0)]), [(0, "a.warc.gz", 10)])
     before = list(store.db.iterdump())
     batch = Batch(
@@ -214,7 +213,7 @@ def test_a_commit_that_fails_leaves_everything_as_it_was(store: Store) -> None:
 
 def test_what_is_committed_is_there_for_others_at_once(tmp_path: Path) -> None:
     path = tmp_path / "recrawl.db"
-    with closing(Store(path, create=True)) as writer, closing(Store(path)) as reader:
+    with closing(SqliteStore(path, create=True)) as writer, closing(SqliteStore(path)) as reader:
         assert reader.next_id("pages") == 0
         writer.commit(Batch(pages=[new_page(0)]), [])
         assert reader.next_id("pages") == 1
@@ -222,21 +221,21 @@ def test_what_is_committed_is_there_for_others_at_once(tmp_path: Path) -> None:
 
 def test_a_reader_is_not_held_up_by_a_writer(tmp_path: Path) -> None:
     path = tmp_path / "recrawl.db"
-    with closing(Store(path, create=True)) as writer, closing(Store(path)) as reader:
+    with closing(SqliteStore(path, create=True)) as writer, closing(SqliteStore(path)) as reader:
         writer.db.execute("BEGIN IMMEDIATE")
         writer.db.execute("INSERT INTO meta VALUES ('x', 1)")
-        assert reader.meta("x", "nothing") == "nothing"
+        assert reader.meta.get("x", "nothing") == "nothing"
         writer.db.execute("COMMIT")
-        assert reader.meta("x", "nothing") == 1
+        assert reader.meta.get("x", "nothing") == 1
 
 
 # -- columns -------------------------------------------------------------------------------------------------
 
 
-def test_the_books_columns_are_in_the_order_of_page_numbers(store: Store) -> None:
+def test_the_books_columns_are_in_the_order_of_page_numbers(store: SqliteStore) -> None:
     store.commit(Batch(pages=[new_page(2), new_page(0, cycle=3), new_page(1, state=1)]), [])
     store.commit(Batch(states=[unvisited(1)._replace(state=1, visits=4, changes=2, last_visit=7.5, size=2**40)]), [])
-    columns = store.book_columns()
+    columns = store.pages.book_columns()
     assert columns["found"].tolist() == [100.0, 101.0, 102.0]
     assert columns["cycle"].tolist() == [3, 0, 0]
     assert columns["state"].tolist() == [0, 1, 0]
@@ -247,9 +246,9 @@ def test_the_books_columns_are_in_the_order_of_page_numbers(store: Store) -> Non
     assert len({column.dtype.kind for column in columns.values()} - set("if")) == 0
 
 
-def test_an_empty_store_has_empty_columns(store: Store) -> None:
-    assert {len(column) for column in store.book_columns().values()} == {0}
-    keys, pages = store.keys()
+def test_an_empty_store_has_empty_columns(store: SqliteStore) -> None:
+    assert {len(column) for column in store.pages.book_columns().values()} == {0}
+    keys, pages = store.pages.keys()
     assert len(keys) == len(pages) == 0
     assert store.next_id("visits") == 0
 
@@ -258,23 +257,23 @@ def test_an_empty_store_has_empty_columns(store: Store) -> None:
 def test_keys_lead_to_their_pages(keys: list[int]) -> None:
     with closing(fresh()) as store:
         store.commit(Batch(pages=[new_page(n)._replace(key=key) for n, key in enumerate(keys)]), [])
-        got, pages = store.keys()
+        got, pages = store.pages.keys()
         assert dict(zip(got.tolist(), pages.tolist(), strict=True)) == {key: n for n, key in enumerate(keys)}
 
 
-def test_only_pages_that_were_found_and_nothing_more_are_waiting(store: Store) -> None:
+def test_only_pages_that_were_found_and_nothing_more_are_waiting(store: SqliteStore) -> None:
     store.commit(Batch(pages=[new_page(n, state=n % 7, site=n) for n in range(9)]), [])
-    assert store.waiting()["id"].tolist() == [0, 7]
-    assert store.waiting()["site"].tolist() == [0, 7]
+    assert store.pages.never_downloaded()["id"].tolist() == [0, 7]
+    assert store.pages.never_downloaded()["site"].tolist() == [0, 7]
 
 
-def test_visits_of_a_cycle_come_in_the_order_in_which_they_were_recorded(store: Store) -> None:
+def test_visits_of_a_cycle_come_in_the_order_in_which_they_were_recorded(store: SqliteStore) -> None:
     made = [visit(0, 5), visit(1, 3, cycle=1), visit(2, 4, cycle=2), visit(3, 1, cycle=1, outcome=Outcome.FAILED)]
     store.commit(Batch(visits=made), [])
     cycle = CycleRow(1, "cycle", "random", 10, 1, 0.0, None, 1, 5)
-    assert store.visits_of_cycle(cycle)["page"].tolist() == [3, 1]
-    assert store.visits_of_cycle(cycle)["outcome"].tolist() == [Outcome.UNCHANGED, Outcome.FAILED]
-    assert sorted(store.pages_visited_since(1).tolist()) == [1, 3, 4]
+    assert store.visits.of_cycle(cycle)["page"].tolist() == [3, 1]
+    assert store.visits.of_cycle(cycle)["outcome"].tolist() == [Outcome.UNCHANGED, Outcome.FAILED]
+    assert sorted(store.visits.pages_since(1).tolist()) == [1, 3, 4]
 
 
 @given(st.lists(st.integers(0, 4), max_size=20), st.sets(st.integers(0, 5)), st.integers(0, 25))
@@ -282,7 +281,7 @@ def test_a_history_holds_the_visits_of_its_pages_up_to_a_point(pages: list[int],
     with closing(fresh()) as store:
         store.commit(Batch(visits=[visit(n, page, at=float(n)) for n, page in enumerate(pages)]), [])
         for _ in range(2):  # it keeps nothing from one call to the next
-            past = store.history(np.array(sorted(wanted), np.int64), end)
+            past = store.visits.history(np.array(sorted(wanted), np.int64), end)
             expected = [(page, float(n)) for n, page in enumerate(pages) if page in wanted and n < end]
             assert list(zip(past["page"].tolist(), past["at"].tolist(), strict=True)) == expected
 
@@ -290,31 +289,31 @@ def test_a_history_holds_the_visits_of_its_pages_up_to_a_point(pages: list[int],
 # -- states without a visit ----------------------------------------------------------------------------------
 
 
-def test_pages_that_are_gone_get_another_look_when_the_sitemap_names_them(store: Store) -> None:
+def test_pages_that_are_gone_get_another_look_when_the_sitemap_names_them(store: SqliteStore) -> None:
     gone, live = int(State.GONE), int(State.LIVE)
     store.commit(Batch(pages=[new_page(n, state=s) for n, s in enumerate([gone, gone, live])]), [])
     store.commit(Batch(states=[unvisited(n)._replace(state=gone, misses=2, missing_since=5.0) for n in (0, 1)]), [])
     store.commit(Batch(listed=[(1, 0), (2, 1), (1, 2)]), [])
-    store.revive(0.0)
-    back = [store.page(n)[4] for n in range(3)]
+    store.pages.revive(0.0)
+    back = [store.pages.get(n)[4] for n in range(3)]
     assert [state.state for state in back] == [State.MISSING, State.GONE, State.LIVE]
     assert (back[0].misses, back[0].missing_since) == (0, 0)
     assert (back[1].misses, back[1].missing_since) == (2, 5.0)
-    assert store.listed_pages(0) == {0, 2}
+    assert store.pages.listed(0) == {0, 2}
 
 
-def test_pages_that_moved_long_ago_get_another_look(store: Store) -> None:
+def test_pages_that_moved_long_ago_get_another_look(store: SqliteStore) -> None:
     moved = int(State.MOVED)
     store.commit(Batch(pages=[new_page(n, state=moved) for n in range(3)]), [])
     times = [(0, 5.0, 3), (1, 5.0, -1), (2, 50.0, 3)]
     store.commit(
         Batch(states=[unvisited(n)._replace(state=moved, last_try=at, version=had) for n, at, had in times]), []
     )
-    store.revive(moved_before=10.0)
-    assert store.book_columns()["state"].tolist() == [State.MISSING, State.FOUND, State.MOVED]
+    store.pages.revive(moved_before=10.0)
+    assert store.pages.book_columns()["state"].tolist() == [State.MISSING, State.FOUND, State.MOVED]
 
 
-def test_states_are_set_for_the_pages_named(store: Store) -> None:
+def test_states_are_set_for_the_pages_named(store: SqliteStore) -> None:
     store.commit(Batch(pages=[new_page(n) for n in range(3)]), [])
-    store.set_states(int(State.DROPPED), [0, 2])
-    assert store.book_columns()["state"].tolist() == [State.DROPPED, State.FOUND, State.DROPPED]
+    store.pages.set_states(int(State.DROPPED), [0, 2])
+    assert store.pages.book_columns()["state"].tolist() == [State.DROPPED, State.FOUND, State.DROPPED]

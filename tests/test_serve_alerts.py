@@ -23,7 +23,7 @@ from recrawl.serve.alerts.rules import check_rule
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Alert, load, write_alerts
 from tests.serving import Asker
-from tests.world import Repo, Site, page
+from tests.world import Repo, Site, connection, page
 
 SECRET = "between you and me"
 
@@ -84,7 +84,7 @@ class Bench:
         """As after a crash: nothing is remembered but what the store has."""
         self.alerts = Alerts(self.repo.folder, lambda: self.now)
         with Storage(self.repo.folder) as repository:
-            Outbox(repository.store.db).matched_up_to(repository.store.next_id("visits") - 1)
+            Outbox(repository.store).matched_up_to(repository.store.next_id("visits") - 1)
 
     def rules(self, *rules: Alert) -> None:
         write_alerts(self.repo.folder / "recrawl.toml", rules)
@@ -102,7 +102,7 @@ class Bench:
 
     def states(self) -> list[str]:
         with Storage(self.repo.folder) as repository:
-            return [row["state"] for row in reversed(newest_entries(repository.store.db, 100))]
+            return [row["state"] for row in reversed(newest_entries(repository.store, 100))]
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_receiver_that_fails_gets_it_later_under_the_same_key(bench: Bench, re
         bench.round()
         bench.round()  # not before its time
         with Storage(bench.repo.folder) as repository:
-            due = Outbox(repository.store.db).next_due()
+            due = Outbox(repository.store).next_due()
         assert due is not None
         waits.append(due - bench.now)
         bench.restart()
@@ -277,7 +277,7 @@ def test_apprise_addresses_need_apprise(bench: Bench) -> None:
     bench.visit(a=b"<p>changed")
     bench.round()
     with Storage(bench.repo.folder) as repository:
-        (row,) = newest_entries(repository.store.db, 1)
+        (row,) = newest_entries(repository.store, 1)
     assert "pprise" in row["error"]
     with pytest.raises(NotSent):
         send(Alert("x", "nonsense://nobody"), Delivery("x", "k", (1,), (row["body"],), 0), 0.0)
@@ -288,7 +288,7 @@ def test_a_hostile_page_does_not_hold_up_alerts(bench: Bench) -> None:
     bench.visit(a=b"<p>" + b"a" * 100_000 + b"!")
     bench.round()
     with Storage(bench.repo.folder) as repository:
-        assert [row["alert"] for row in newest_entries(repository.store.db, 5)] == ["quick"]
+        assert [row["alert"] for row in newest_entries(repository.store, 5)] == ["quick"]
 
 
 def test_apprise_delivers(bench: Bench, receiver: Receiver) -> None:
@@ -306,7 +306,7 @@ def test_apprise_delivers(bench: Bench, receiver: Receiver) -> None:
     bench.round()
     assert bench.states() == ["sent", "waiting"]
     with Storage(bench.repo.folder) as repository:
-        assert newest_entries(repository.store.db, 1)[0]["error"] == "Apprise could not deliver the message"
+        assert newest_entries(repository.store, 1)[0]["error"] == "Apprise could not deliver the message"
     bench.now += 60
     bench.round()
     assert bench.states() == ["sent", "sent"]
@@ -362,7 +362,7 @@ def test_the_outbox_survives_a_store_that_is_busy(bench: Bench, receiver: Receiv
     with contextlib.closing(sqlite3.connect(bench.repo.folder / "recrawl.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with Storage(bench.repo.folder) as repository:
-            repository.store.db.execute("PRAGMA busy_timeout = 10")
+            connection(repository.store).execute("PRAGMA busy_timeout = 10")
             with pytest.raises(sqlite3.OperationalError):
                 bench.alerts.round(repository)
         other.execute("ROLLBACK")

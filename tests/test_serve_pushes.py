@@ -18,17 +18,14 @@ from recrawl.serve.push.websub import (
     RENEW_AFTER,
     Renewals,
     confirm,
-    find,
-    mark_denied,
     renew,
     subscribe,
     subscription_problems,
-    subscriptions,
 )
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import write_value
 from tests.serving import Asker, Hub
-from tests.world import Reply, Repo, Site, page
+from tests.world import Reply, Repo, Site, connection, page
 
 DAY = 86400.0
 TOPIC = "https://news.example/feed.xml"
@@ -48,7 +45,7 @@ def opened(repo: Repo) -> Iterator[Storage]:
 
 
 def only(opened: Storage) -> dict[str, Any]:
-    (row,) = subscriptions(opened.store.db)
+    (row,) = opened.store.subscriptions.public()
     return row
 
 
@@ -56,82 +53,82 @@ def only(opened: Storage) -> dict[str, Any]:
 
 
 def test_a_lease_is_renewed_before_it_ends(opened: Storage, hub: Hub) -> None:
-    db = opened.store.db
-    name = subscribe(db, TOPIC, hub.url, "http://us.example/", 1000.0)["name"]
-    confirm(db, name, 1000.0, LEASE)
-    assert renew(db, 1000.0 + LEASE * RENEW_AFTER - 1) == 0
+    store = opened.store
+    name = subscribe(store, TOPIC, hub.url, "http://us.example/", 1000.0)["name"]
+    confirm(store, name, 1000.0, LEASE)
+    assert renew(store, 1000.0 + LEASE * RENEW_AFTER - 1) == 0
     later = 1000.0 + LEASE * RENEW_AFTER
-    assert renew(db, later) == 1
+    assert renew(store, later) == 1
     first, again = hub.asked
     assert again == first  # the same callback and the same secret
-    row = find(db, name)
+    row = store.subscriptions.get(name)
     assert row is not None
     assert (row["state"], row["expires"]) == ("active", 1000.0 + LEASE)  # what was granted counts until its end
-    confirm(db, name, later, LEASE)
+    confirm(store, name, later, LEASE)
     assert (only(opened)["expires"], only(opened)["tries"]) == (later + LEASE, 0)
-    assert renew(db, later + 1) == 0
-    assert subscription_problems(db, later) == []
+    assert renew(store, later + 1) == 0
+    assert subscription_problems(store, later) == []
 
 
 def test_a_hub_that_refuses_is_asked_less_and_less_and_people_are_told(opened: Storage, hub: Hub) -> None:
-    db = opened.store.db
-    name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
-    confirm(db, name, 0.0, LEASE)
+    store = opened.store
+    name = subscribe(store, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
+    confirm(store, name, 0.0, LEASE)
     hub.status = 503
     now, pauses = LEASE * RENEW_AFTER, []
     for _ in range(12):
-        assert renew(db, now) == 1
+        assert renew(store, now) == 1
         pauses.append(only(opened)["due"] - now)
-        assert renew(db, only(opened)["due"] - 1) == 0
+        assert renew(store, only(opened)["due"] - 1) == 0
         now = only(opened)["due"]
     assert pauses[:4] == [300, 600, 1200, 2400]
     assert pauses[-1] == DAY
-    (problem,) = subscription_problems(db, LEASE * RENEW_AFTER)
+    (problem,) = subscription_problems(store, LEASE * RENEW_AFTER)
     assert "HTTP 503" in problem
     assert "valid until" in problem
-    assert "(expired)" in subscription_problems(db, LEASE + 1.0)[0]
+    assert "(expired)" in subscription_problems(store, LEASE + 1.0)[0]
     hub.status = 202
-    renew(db, now)
-    confirm(db, name, now, LEASE)
-    assert subscription_problems(db, now) == []
+    renew(store, now)
+    confirm(store, name, now, LEASE)
+    assert subscription_problems(store, now) == []
 
 
 def test_a_hub_that_agrees_but_never_confirms_is_told_of(opened: Storage, hub: Hub) -> None:
-    db = opened.store.db
-    subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)
-    renew(db, 300.0)
-    assert subscription_problems(db, 300.0) == []
-    renew(db, 900.0)
-    assert "it has not confirmed the last request" in subscription_problems(db, 900.0)[0]
+    store = opened.store
+    subscribe(store, TOPIC, hub.url, "http://us.example/", 0.0)
+    renew(store, 300.0)
+    assert subscription_problems(store, 300.0) == []
+    renew(store, 900.0)
+    assert "it has not confirmed the last request" in subscription_problems(store, 900.0)[0]
 
 
 def test_a_hub_that_says_no_is_left_alone(opened: Storage, hub: Hub) -> None:
-    db = opened.store.db
-    name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
-    mark_denied(db, name)
-    assert renew(db, 100 * DAY) == 0
-    assert "denied" in subscription_problems(db, 1.0)[0]
+    store = opened.store
+    name = subscribe(store, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
+    store.subscriptions.deny(name)
+    assert renew(store, 100 * DAY) == 0
+    assert "denied" in subscription_problems(store, 1.0)[0]
 
 
 def test_however_short_a_lease_a_hub_is_not_flooded(opened: Storage, hub: Hub) -> None:
-    db = opened.store.db
-    name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
-    confirm(db, name, 0.0, 0)
-    assert renew(db, 59.0) == 0
+    store = opened.store
+    name = subscribe(store, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
+    confirm(store, name, 0.0, 0)
+    assert renew(store, 59.0) == 0
 
 
 def test_a_subscription_that_fails_leaves_what_was_there(opened: Storage, hub: Hub) -> None:
-    db = opened.store.db
-    name = subscribe(db, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
-    confirm(db, name, 0.0, LEASE)
-    before = find(db, name)
+    store = opened.store
+    name = subscribe(store, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
+    confirm(store, name, 0.0, LEASE)
+    before = store.subscriptions.get(name)
     hub.status = 500
     with pytest.raises(Exception, match="HTTP 500"):
-        subscribe(db, TOPIC, hub.url, "http://us.example/", 5.0)
-    assert find(db, name) == before
+        subscribe(store, TOPIC, hub.url, "http://us.example/", 5.0)
+    assert store.subscriptions.get(name) == before
     with pytest.raises(Exception, match="HTTP 500"):
-        subscribe(db, "https://other.example/f", hub.url, "http://us.example/", 5.0)
-    assert len(subscriptions(db)) == 1
+        subscribe(store, "https://other.example/f", hub.url, "http://us.example/", 5.0)
+    assert len(store.subscriptions.public()) == 1
 
 
 def test_renewals_survive_a_restart(repo: Repo, hub: Hub) -> None:
@@ -251,7 +248,7 @@ def test_a_server_that_wants_to_be_left_alone_is(kept: tuple[Repo, Site]) -> Non
     repo, site = kept
     site[f"/{KEY}.txt"] = KEY.encode()
     with Storage(repo.folder) as opened:
-        opened.store.db.execute("UPDATE sites SET held_until = ?", (time.time_ns() / 1e9 + 5000,))
+        connection(opened.store).execute("UPDATE sites SET held_until = ?", (time.time_ns() / 1e9 + 5000,))
     with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         assert push(Asker(service), site) == 503
     assert asked_for(site, f"/{KEY}.txt") == 0
@@ -263,7 +260,7 @@ def test_one_proven_scheme_does_not_speak_for_the_other(kept: tuple[Repo, Site])
     host = site.url().removeprefix("http://").rstrip("/")
     claim = KeyClaim(host, KEY, [f"https://{host}/x", site.url("/news/a")])
     with Storage(repo.folder) as opened, pytest.raises(Exception, match="not confirmed by the host"):
-        verify_key(opened.store.db, claim, options_of(load(repo.folder)), 1000.0)
+        verify_key(opened.store, claim, options_of(load(repo.folder)), 1000.0)
 
 
 # -- what is shown -------------------------------------------------------------------------------------------
@@ -275,7 +272,7 @@ def test_how_hints_and_senders_proved_is_shown(kept: tuple[Repo, Site]) -> None:
     memory = {"kept hints.now": np.array(5.0), "kept hints.lastmod.logs": logs, "kept hints.lastmod.counts": counts}
     write_arrays(repo.folder / "models" / "ncis-1.npz", memory)
     with Storage(repo.folder) as opened:
-        db = opened.store.db
+        db = connection(opened.store)
         db.execute("INSERT OR REPLACE INTO sources VALUES (0, 'lastmod', 5, 35, 0, '')")
         db.execute("INSERT INTO push_sources VALUES ('<b>liar</b>', 'indexnow', 40, 2, 38, 5, 0)")
     with Service(repo.folder, ServiceConfig(schedule=False)) as service:

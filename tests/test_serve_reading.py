@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
+from recrawl.record.store import SqliteStore
 from recrawl.repository import noise
 from recrawl.serve.queries import changes, directory_tree, heat_map, overview, pages, sites
 from recrawl.serve.queries.changes import Cursor, Filters
@@ -47,30 +47,31 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
 
 
 @pytest.fixture
-def db(repository: Storage) -> sqlite3.Connection:
-    return repository.store.db
+def store(repository: Storage) -> SqliteStore:
+    assert isinstance(repository.store, SqliteStore)
+    return repository.store
 
 
-def number(db: sqlite3.Connection, path: str) -> int:
-    return int(db.execute("SELECT id FROM pages WHERE url LIKE ?", (f"%{path}",)).fetchone()[0])
+def number(store: SqliteStore, path: str) -> int:
+    return int(store.db.execute("SELECT id FROM pages WHERE url LIKE ?", (f"%{path}",)).fetchone()[0])
 
 
 # -- changes -------------------------------------------------------------------------------------------
 
 
-def test_changes_come_newest_first_with_what_they_are(db: sqlite3.Connection) -> None:
-    rows = changes.changes(db, Filters()).rows
+def test_changes_come_newest_first_with_what_they_are(store: SqliteStore) -> None:
+    rows = changes.changes(store, Filters()).rows
     assert [row["at"] for row in rows] == sorted((row["at"] for row in rows), reverse=True)
     assert {row["outcome"] for row in rows} >= {"new", "changed"}
     assert sum(row["outcome"] == "changed" for row in rows) >= 3
 
 
-def test_changes_go_on_where_they_stopped(db: sqlite3.Connection) -> None:
-    whole = [row["id"] for row in changes.changes(db, Filters()).rows]
+def test_changes_go_on_where_they_stopped(store: SqliteStore) -> None:
+    whole = [row["id"] for row in changes.changes(store, Filters()).rows]
     found: list[int] = []
     after = None
     for _ in range(len(whole) + 1):
-        part = changes.changes(db, Filters(), limit=2, after=after)
+        part = changes.changes(store, Filters(), limit=2, after=after)
         found += [row["id"] for row in part.rows]
         after = part.older
         if after is None:
@@ -79,21 +80,21 @@ def test_changes_go_on_where_they_stopped(db: sqlite3.Connection) -> None:
     assert found == whole
 
 
-def test_changes_pass_filters(db: sqlite3.Connection) -> None:
-    one = changes.changes(db, Filters(path="/a/one", outcome="changed")).rows
+def test_changes_pass_filters(store: SqliteStore) -> None:
+    one = changes.changes(store, Filters(path="/a/one", outcome="changed")).rows
     assert {row["url"].rpartition("/")[2] for row in one} == {"one"}
     assert len(one) == 3
-    assert changes.changes(db, Filters(site=99)).rows == []
-    assert changes.changes(db, Filters(divergence=1.1, outcome="changed")).rows == []
+    assert changes.changes(store, Filters(site=99)).rows == []
+    assert changes.changes(store, Filters(divergence=1.1, outcome="changed")).rows == []
     middle = one[1]["at"]
-    assert len(changes.changes(db, Filters(path="/a/one", outcome="changed", since=middle)).rows) == 2
-    assert len(changes.changes(db, Filters(path="/a/one", outcome="changed", until=middle)).rows) >= 1
-    assert all(row["significant"] for row in changes.changes(db, Filters(significant=True, outcome="changed")).rows)
+    assert len(changes.changes(store, Filters(path="/a/one", outcome="changed", since=middle)).rows) == 2
+    assert len(changes.changes(store, Filters(path="/a/one", outcome="changed", until=middle)).rows) >= 1
+    assert all(row["significant"] for row in changes.changes(store, Filters(significant=True, outcome="changed")).rows)
 
 
-def test_changes_look_through_so_many_and_no_more(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_look_through_so_many_and_no_more(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "_LOOKED_AT", 2)
-    part = changes.changes(db, Filters(path="/nowhere"))
+    part = changes.changes(store, Filters(path="/nowhere"))
     assert part.rows == []
     assert part.looked_through
     assert part.older is not None
@@ -105,23 +106,23 @@ def test_a_bad_cursor_is_refused(text: str) -> None:
         Cursor.read(text)
 
 
-def test_an_unknown_kind_of_update_is_refused(db: sqlite3.Connection) -> None:
+def test_an_unknown_kind_of_update_is_refused(store: SqliteStore) -> None:
     with pytest.raises(UsageError, match="changed, new or gone"):
-        changes.changes(db, Filters(outcome="eaten"))
+        changes.changes(store, Filters(outcome="eaten"))
 
 
 # -- pages ---------------------------------------------------------------------------------------------
 
 
-def test_a_page_with_its_versions(repository: Storage, db: sqlite3.Connection) -> None:
-    one = number(db, "/a/one")
-    told = pages.page(db, one)
+def test_a_page_with_its_versions(repository: Storage, store: SqliteStore) -> None:
+    one = number(store, "/a/one")
+    told = pages.page(store, one)
     assert (told["state"], told["title"], told["parent_url"].rpartition("/")[2]) == ("live", "One", "")
-    rows = pages.versions(db, one)
+    rows = pages.versions(store, one)
     assert len(rows) == 4
-    assert pages.version(db, one, None) == rows[0]
-    assert pages.version_before(db, one, rows[0].id) == rows[1]
-    assert pages.version_before(db, one, rows[-1].id) is None
+    assert pages.version(store, one, None) == rows[0]
+    assert store.versions.before(one, rows[0].id) == rows[1]
+    assert store.versions.before(one, rows[-1].id) is None
     text = pages.text_of(repository, rows[0], NO_NOISE)
     assert "day 3" in text.lines
     assert not text.cut
@@ -130,18 +131,18 @@ def test_a_page_with_its_versions(repository: Storage, db: sqlite3.Connection) -
     assert ("content-type" in {name.lower() for name, _ in headers}) is True
 
 
-def test_versions_of_other_pages_are_refused(db: sqlite3.Connection) -> None:
-    one, two = number(db, "/a/one"), number(db, "/a/two")
+def test_versions_of_other_pages_are_refused(store: SqliteStore) -> None:
+    one, two = number(store, "/a/one"), number(store, "/a/two")
     with pytest.raises(UsageError, match="no such version"):
-        pages.version(db, two, pages.versions(db, one)[0].id)
+        pages.version(store, two, pages.versions(store, one)[0].id)
     with pytest.raises(UsageError, match="no such page"):
-        pages.page(db, 10**9)
+        pages.page(store, 10**9)
     with pytest.raises(UsageError, match="no such page"):
-        pages.page(db, 10**30)
+        pages.page(store, 10**30)
 
 
-def test_a_difference_inline_and_side_by_side(repository: Storage, db: sqlite3.Connection) -> None:
-    new, old, *_ = pages.versions(db, number(db, "/a/one"))
+def test_a_difference_inline_and_side_by_side(repository: Storage, store: SqliteStore) -> None:
+    new, old, *_ = pages.versions(store, number(store, "/a/one"))
     found = pages.difference(repository, old, new, NO_NOISE)
     assert found.share is not None
     assert 0 < found.share < 1
@@ -152,9 +153,9 @@ def test_a_difference_inline_and_side_by_side(repository: Storage, db: sqlite3.C
     assert pages.difference(repository, new, new, NO_NOISE).hunks == []
 
 
-def test_a_long_text_is_cut(repository: Storage, db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_cut(repository: Storage, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "_MOST_CHARACTERS", 5)
-    text = pages.text_of(repository, pages.versions(db, number(db, "/a/one"))[0], NO_NOISE)
+    text = pages.text_of(repository, pages.versions(store, number(store, "/a/one"))[0], NO_NOISE)
     assert text.cut
     assert sum(map(len, text.lines)) <= 5
 
@@ -162,9 +163,9 @@ def test_a_long_text_is_cut(repository: Storage, db: sqlite3.Connection, monkeyp
 # -- sites ---------------------------------------------------------------------------------------------
 
 
-def test_the_tree_adds_up(db: sqlite3.Connection) -> None:
-    site = pages.page(db, number(db, "/a/one"))["site"]
-    top = directory_tree.tree(directory_tree.pages_of(db, site), "site")
+def test_the_tree_adds_up(store: SqliteStore) -> None:
+    site = pages.page(store, number(store, "/a/one"))["site"]
+    top = directory_tree.tree(store.pages.of_site(site, directory_tree.MOST_PAGES), "site")
     assert top.pages == sum(child.pages for child in top.folders.values()) + len(top.leaves)
     assert top.folders["a"].changes == 3
     assert top.folders["a"].share == pytest.approx(3 / top.folders["a"].visits)
@@ -176,27 +177,27 @@ def test_the_tree_is_cut_where_it_is_too_wide() -> None:
     assert (top.pages, len(top.leaves), top.hidden) == (100, 40, 60)
 
 
-def test_the_heat_map_shows_the_changes(db: sqlite3.Connection) -> None:
-    site = pages.page(db, number(db, "/a/one"))["site"]
-    found = heat_map.heat_map(db, directory_tree.pages_of(db, site))
+def test_the_heat_map_shows_the_changes(store: SqliteStore) -> None:
+    site = pages.page(store, number(store, "/a/one"))["site"]
+    found = heat_map.heat_map(store, store.pages.of_site(site, directory_tree.MOST_PAGES))
     assert found.rows[0].url.endswith("/a/one")
     assert sum(found.rows[0].updates) == 3
     assert all(sum(row.updates) <= sum(row.visits) for row in found.rows)
     assert len(found.edges) == len(found.rows[0].visits) + 1
 
 
-def test_a_heat_map_of_nothing() -> None:
-    assert heat_map.heat_map(sqlite3.connect(":memory:"), []).rows == []
+def test_a_heat_map_of_nothing(store: SqliteStore) -> None:
+    assert heat_map.heat_map(store, []).rows == []
 
 
 # -- sums ----------------------------------------------------------------------------------------------
 
 
-def test_the_whole_is_what_the_pages_add_up_to(db: sqlite3.Connection) -> None:
-    end = db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
-    now = overview.whole(db, end)
+def test_the_whole_is_what_the_pages_add_up_to(store: SqliteStore) -> None:
+    end = store.db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
+    now = overview.whole(store, end)
     assert now is not None
-    assert now.pages == db.execute("SELECT count(*) FROM pages WHERE state IN (1, 2)").fetchone()[0]
+    assert now.pages == store.db.execute("SELECT count(*) FROM pages WHERE state IN (1, 2)").fetchone()[0]
     assert now.sites == 1
     assert sum(count for _, count in now.ages) == now.pages
     assert now.low is not None
@@ -205,32 +206,32 @@ def test_the_whole_is_what_the_pages_add_up_to(db: sqlite3.Connection) -> None:
     assert 0 <= now.low <= now.fresh <= now.high <= 1
 
 
-def test_freshness_falls_while_nobody_looks(db: sqlite3.Connection) -> None:
-    end = db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
-    shares = [overview.whole(db, end + days * 86400.0) for days in (0, 1, 10)]
+def test_freshness_falls_while_nobody_looks(store: SqliteStore) -> None:
+    end = store.db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
+    shares = [overview.whole(store, end + days * 86400.0) for days in (0, 1, 10)]
     fresh = [whole.fresh or 0.0 for whole in shares if whole is not None]
     assert fresh == sorted(fresh, reverse=True)
     assert fresh[0] > fresh[-1]
 
 
-def test_cycles_come_oldest_first_with_what_they_found(db: sqlite3.Connection) -> None:
-    rows = overview.cycles(db, 10)
+def test_cycles_come_oldest_first_with_what_they_found(store: SqliteStore) -> None:
+    rows = overview.cycles(store, 10)
     assert len(rows) == 3
     assert [row.started for row in rows] == sorted(row.started for row in rows)
     for row in rows:
         assert row.visits == row.found + row.unchanged + row.failed
         assert row.changed >= 1, "one page changes every day"
-    assert len(overview.cycles(db, 2)) == 2
+    assert len(overview.cycles(store, 2)) == 2
 
 
-def test_shares_of_sites_add_up(db: sqlite3.Connection) -> None:
-    end = db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
-    rows = sites.sites(db, end)
+def test_shares_of_sites_add_up(store: SqliteStore) -> None:
+    end = store.db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
+    rows = sites.sites(store, end)
     assert sum(row["share"] for row in rows) == pytest.approx(1.0)
     assert [row["health"][1] for row in rows] == ["well"]
     assert rows[0]["rate"] > 0
-    assert sites.sites(db, end, only=99) == []
-    assert sum(row["share"] for row in overview.busiest(db, 5)) == pytest.approx(1.0)
+    assert sites.sites(store, end, only=99) == []
+    assert sum(row["share"] for row in store.summaries.busiest_sites(5)) == pytest.approx(1.0)
 
 
 def test_a_site_that_is_not_well_says_why() -> None:
@@ -246,12 +247,12 @@ def test_a_site_that_is_not_well_says_why() -> None:
 def test_nothing_yet(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "empty")
     with Storage(repo.folder) as opened:
-        db = opened.store.db
-        assert overview.whole(db, 0.0) is None
-        assert not overview.begun(db)
-        assert overview.cycles(db, 5) == []
-        assert sites.sites(db, 0.0) == []
-        assert changes.changes(db, Filters()).rows == []
+        store = opened.store
+        assert overview.whole(store, 0.0) is None
+        assert not store.pages.any()
+        assert overview.cycles(store, 5) == []
+        assert sites.sites(store, 0.0) == []
+        assert changes.changes(store, Filters()).rows == []
 
 
 def test_a_noise_filter_is_tried_on_what_was_seen(repository: Storage) -> None:
@@ -264,21 +265,21 @@ def test_a_noise_filter_is_tried_on_what_was_seen(repository: Storage) -> None:
         noise.preview(repository, "", NO_NOISE, Noise(("p[[",)))
 
 
-def test_the_overview_scans_neither_pages_nor_visits(db: sqlite3.Connection) -> None:
+def test_the_overview_scans_neither_pages_nor_visits(store: SqliteStore) -> None:
     """However many there are: what it asks goes by an index, and by one that ends at a limit."""
     asked: list[str] = []
-    db.set_trace_callback(asked.append)
+    store.db.set_trace_callback(asked.append)
     try:
-        overview.whole(db, 0.0)
-        overview.cycles(db, 40)
-        overview.busiest(db, 8)
-        changes.changes(db, Filters(), limit=6)
-        sites.sites(db, 0.0)
+        overview.whole(store, 0.0)
+        overview.cycles(store, 40)
+        store.summaries.busiest_sites(8)
+        changes.changes(store, Filters(), limit=6)
+        sites.sites(store, 0.0)
     finally:
-        db.set_trace_callback(None)
+        store.db.set_trace_callback(None)
     assert len(asked) >= 6
     for sql in asked:
-        for row in db.execute(f"EXPLAIN QUERY PLAN {sql}"):
+        for row in store.db.execute(f"EXPLAIN QUERY PLAN {sql}"):
             step = row[3]
             large = any(f"SCAN {name}" in step for name in ("v", "p", "r", "w", "pages", "visits", "versions", "links"))
             assert not large or "INDEX updates_by_time" in step, f"{step}: {sql}"

@@ -34,10 +34,17 @@ from typing import Any, NamedTuple, Self
 from unittest import mock
 
 from recrawl import cli
+from recrawl.record.store import SqliteStore, Store
 
 HTML = "text/html; charset=utf-8"
 _CLOCK = time.time
 _QUICK = {"delay": 0, "timeout": 5, "connect_timeout": 2, "stall": 3, "parse_seconds": 5, "patience": 3, "readers": 1}
+
+
+def connection(store: Store) -> sqlite3.Connection:
+    """The connection of a store, for what tests look up or break in it."""
+    assert isinstance(store, SqliteStore)
+    return store.db
 
 
 # -- the command line --------------------------------------------------------------------------------

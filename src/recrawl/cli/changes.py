@@ -9,7 +9,6 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, table
 from recrawl.cli.terminal.session import reading
-from recrawl.record import questions
 from recrawl.repository.lookup import origin_of
 from recrawl.times import iso, moment, stamp
 
@@ -27,7 +26,7 @@ def command(
     begin = moment(since, time.time()) if since else float("-inf")
     with reading(ctx) as repository:
         where = origin_of(repository, site)
-        rows = questions.changes(repository.store.db, since=begin, site=where, limit=limit)
+        rows = repository.store.reports.updates(since=begin, site=where, limit=limit)
     if json:
         as_json([{**row, "at": iso(row["at"]), "significant": _flag(row["significant"])} for row in rows])
         return

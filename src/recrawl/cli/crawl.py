@@ -31,7 +31,7 @@ def command(
     folder = folder_of(ctx)
     values = load(folder)
     with reading(ctx) as repository:
-        if not values.seeds and not len(repository.store.waiting()["id"]):
+        if not values.seeds and not len(repository.store.pages.never_downloaded()["id"]):
             raise UsageError("nothing to crawl: add a site with 'recrawl add URL'")
     options = options_of(values, allow_private=allow_private, delay=delay)
     stop = Stop()

@@ -109,7 +109,7 @@ def _show_plan(repository: Storage, plan: CyclePlan, json: bool) -> None:
 
 
 def _pages(repository: Storage, plan: CyclePlan) -> list[dict[str, Any]]:
-    rows = repository.store.pages(plan.pages.tolist())
+    rows = repository.store.pages.get_many(plan.pages.tolist())
     chosen = zip(plan.pages.tolist(), plan.score.tolist(), plan.reasons, strict=True)
     return [
         {"place": place, "url": rows[page][0], "score": score, "reason": reason}
@@ -119,7 +119,7 @@ def _pages(repository: Storage, plan: CyclePlan) -> list[dict[str, Any]]:
 
 def _sites(repository: Storage, plan: CyclePlan) -> list[dict[str, Any]]:
     """Visits per site, most visits first, with the limit where there is one."""
-    origins = [row.origin for row in repository.store.sites()]
+    origins = [row.origin for row in repository.store.sites.all()]
     visits = np.bincount(plan.book.site[plan.pages], minlength=len(origins))
     known = np.bincount(plan.book.site[plan.book.known], minlength=len(origins))
     limits = plan.allowance

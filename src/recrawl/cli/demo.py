@@ -30,7 +30,7 @@ from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, TimeLapseServer
 from recrawl.lab.timelapse import app as timelapse
-from recrawl.record import questions, storage
+from recrawl.record import storage
 from recrawl.record.storage import Storage
 from recrawl.repository.turns import summary_of
 from recrawl.settings import TEMPLATE, Seed, write_seeds
@@ -143,7 +143,7 @@ def freshness(stage: _Stage) -> float:
     Measured on the web's own history: a page is fresh if it has not changed since our last visit.
     """
     now, archive = stage.clock.now(), stage.archive
-    last = dict(stage.repository.store.db.execute("SELECT key, last_visit FROM pages WHERE last_visit NOT NULL"))
+    last = stage.repository.store.pages.last_visits()
     pages = archive.pages_at(now).tolist()
     fresh = 0
     for page in pages:
@@ -153,9 +153,9 @@ def freshness(stage: _Stage) -> float:
 
 
 def _finale(stage: _Stage) -> dict[str, Any]:
-    db = stage.repository.store.db
-    totals = questions.totals(db)
-    changed = questions.changes(db, since=float("-inf"), site="", limit=1000)
+    reports = stage.repository.store.reports
+    totals = reports.totals()
+    changed = reports.updates(since=float("-inf"), site="", limit=1000)
     updates = [row for row in changed if row["outcome"] == "changed"]
     word = str(updates[0]["title"]).split()[0] if updates else "the"
     hits = stage.repository.index.search(word, limit=3)
@@ -173,8 +173,9 @@ def _finale(stage: _Stage) -> dict[str, Any]:
 
 
 def _difference(storage_: Storage, url: str) -> str:
-    page = questions.find_page(storage_.store.db, key(url), url)
-    bodies = [storage_.body(version) for version in questions.versions(storage_.store.db, page["id"])[-2:]]
+    page = storage_.store.pages.number(key(url))
+    assert page is not None
+    bodies = [storage_.body(version) for version in storage_.store.versions.of_page(page)[-2:]]
     old, new = (read_lines(body, headers, NO_NOISE) for _, headers, body in bodies)
     lines = unified(diff(old, new, context=0)).splitlines()
     return "\n".join(f"  {line[:110]}" for line in lines[:12])

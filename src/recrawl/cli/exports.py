@@ -14,8 +14,6 @@ from recrawl.cli.terminal.output import AsJson, as_json, note
 from recrawl.cli.terminal.session import reading
 from recrawl.errors import UsageError
 from recrawl.lab.formats.archive import SCHEMA, write_batches
-from recrawl.model import Outcome
-from recrawl.record import questions
 from recrawl.record.storage import Storage
 
 EXAMPLE = "Example: recrawl export history.parquet"
@@ -37,7 +35,7 @@ def command(
         if file.suffix == ".parquet":
             rows = write_batches(file, _batches(repository))
         else:
-            urls = list(_live(repository))
+            urls = list(repository.store.pages.visitable_urls())
             text = "".join(f"{url}\n" for url in urls)
             if str(file) == "-":
                 as_json([{"url": url} for url in urls]) if json else sys.stdout.write(text)
@@ -50,21 +48,15 @@ def command(
         note(f"wrote {rows:,} rows to {file}")
 
 
-def _live(repository: Storage) -> Iterator[str]:
-    for (url,) in repository.store.db.execute("SELECT url FROM pages WHERE state IN (0, 1, 2) ORDER BY url"):
-        yield url
-
-
 def _batches(repository: Storage) -> Iterator[pa.RecordBatch]:
     """All versions and removals, by URL and time, in batches."""
-    db = repository.store.db
+    store = repository.store
     rows: list[tuple[str, int, bytes | None]] = []
-    for page, url in db.execute("SELECT id, url FROM pages WHERE visits > 0 ORDER BY url").fetchall():
+    for page, url in store.pages.visited():
         history: list[tuple[float, bytes | None]] = [
-            (version.at, repository.body(version)[2]) for version in questions.versions(db, page)
+            (version.at, repository.body(version)[2]) for version in store.versions.of_page(page)
         ]
-        gone = db.execute("SELECT at FROM visits WHERE page = ? AND outcome = ?", (page, int(Outcome.GONE)))
-        history += [(at, None) for (at,) in gone]
+        history += [(at, None) for at in store.visits.removals(page)]
         rows += [(url, int(at), body) for at, body in sorted(history, key=lambda pair: pair[0])]
         if len(rows) >= _BATCH_ROWS:
             yield _batch(rows)

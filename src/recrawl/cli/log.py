@@ -8,7 +8,6 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, table
 from recrawl.cli.terminal.session import reading
-from recrawl.record import questions
 from recrawl.repository.lookup import page_of
 from recrawl.times import iso, stamp
 
@@ -24,8 +23,8 @@ def command(
     """List the versions of a page, newest first; number 1 is the oldest."""
     with reading(ctx) as repository:
         page = page_of(repository, url)
-        past = questions.visits(repository.store.db, page["id"])
-        versions = questions.versions(repository.store.db, page["id"])
+        past = repository.store.reports.visits_of_page(page["id"])
+        versions = repository.store.versions.of_page(page["id"])
     if visits:
         rows = [{"url": page["url"], **row} for row in past]
         columns = {

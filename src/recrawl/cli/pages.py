@@ -10,7 +10,6 @@ from recrawl.cli.terminal.output import AsJson, as_json, table
 from recrawl.cli.terminal.session import reading
 from recrawl.errors import UnknownName
 from recrawl.model import State
-from recrawl.record import questions
 from recrawl.repository.lookup import origin_of
 from recrawl.times import iso, stamp
 
@@ -31,7 +30,7 @@ def command(
         raise UnknownName("state", state, names)
     with reading(ctx) as repository:
         where = origin_of(repository, site)
-        rows = questions.pages(repository.store.db, site=where, state=state, limit=limit)
+        rows = repository.store.reports.pages(site=where, state=state, limit=limit)
     if json:
         as_json([{**row, **{name: iso(row[name]) for name in _TIMES}} for row in rows])
         return

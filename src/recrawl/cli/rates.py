@@ -86,7 +86,7 @@ def command(
 def _named(repository: Storage, names: list[str]) -> tuple[list[int], list[dict[str, Any]]]:
     """Sites and pages by name; a name without a path is a site."""
     sites, pages = [], []
-    numbers = {row.origin: row.id for row in repository.store.sites()}
+    numbers = {row.origin: row.id for row in repository.store.sites.all()}
     for name in names:
         if urlsplit(name if "://" in name else f"https://{name}").path:
             pages.append(page_of(repository, name))
@@ -134,8 +134,7 @@ def _row(estimated: Any, row: int, by: By, last_visit: float) -> dict[str, Any]:
 
 def _names(repository: Storage, pages: Ints, by: By) -> list[str]:
     """Names of rows: the page's URL, or that of its directory or site."""
-    sql = "SELECT id, url FROM pages WHERE id IN (SELECT value FROM json_each(?))"
-    urls = dict(repository.store.db.execute(sql, (str(pages.tolist()),)))
+    urls = repository.store.pages.urls_of(pages.tolist())
     named = [str(urls[page]) for page in pages.tolist()]
     if by is By.PAGE:
         return named

@@ -30,7 +30,7 @@ def command(
     options = options_of(after)
     with writing(folder, "rm", options, after) as repository:
         write_seeds(folder / SETTINGS, after.seeds)
-        rows = repository.store.db.execute("SELECT id, url, depth FROM pages WHERE state != ?", (State.DROPPED,))
+        rows = repository.store.pages.not_dropped()
         recall_aliases(repository.store, options.scopes)
         left = options_of(Settings(seeds=tuple(seed for seed in before.seeds if seed.url in gone))).scopes
         recall_aliases(repository.store, left)
@@ -39,7 +39,7 @@ def command(
             for page, url, depth in rows
             if left.refuses(url, depth) is None and options.scopes.refuses(url, depth) is not None
         ]
-        repository.store.set_states(State.DROPPED, dropped)
+        repository.store.pages.set_states(State.DROPPED, dropped)
         forget_scopes(repository)
         for page in dropped if options.index else []:
             repository.index.remove(page)

@@ -56,7 +56,7 @@ def command(
         delay=delay,
     )
     with reading(ctx) as repository:
-        if not values.seeds and not len(repository.store.keys()[0]):
+        if not values.seeds and not len(repository.store.pages.keys()[0]):
             raise UsageError("nothing to refresh: add a site with 'recrawl add URL'")
         if budget is not None:
             cycles.budget_of(budget, repository.store)  # refuse an invalid budget before the work begins

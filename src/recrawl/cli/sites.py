@@ -10,7 +10,6 @@ from recrawl.cli.terminal.output import AsJson, as_json, table
 from recrawl.cli.terminal.session import load, reading
 from recrawl.crawl.reports.hint_trust import trust
 from recrawl.discover.urls import origin
-from recrawl.record import questions
 from recrawl.times import iso, stamp
 
 EXAMPLE = "Example: recrawl sites --json"
@@ -19,7 +18,7 @@ EXAMPLE = "Example: recrawl sites --json"
 def command(ctx: typer.Context, json: AsJson = False) -> None:
     """List the sites: pages, visits, changes, status of robots.txt, and precision and recall of hints."""
     with reading(ctx) as repository:
-        rows = questions.sites(repository.store.db)
+        rows = repository.store.reports.sites()
         trusted = trust(repository)
         seeds = load(repository.folder).seeds
     for row in rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from typing import Any
 
@@ -11,7 +10,7 @@ import typer
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.cli.terminal.output import AsJson, as_json, count, say, table
 from recrawl.cli.terminal.session import reading
-from recrawl.record import questions
+from recrawl.record.store.reports import Reports
 from recrawl.times import iso, span, stamp
 
 EXAMPLE = "Example: recrawl status"
@@ -22,10 +21,9 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
     """Show what is stored, how long ago it was checked, and what the last cycles found."""
     now = time.time()
     with reading(ctx) as repository:
-        totals = questions.totals(repository.store.db)
-        ages = questions.ages(repository.store.db, now)
-        cycles = questions.cycles(repository.store.db, 5)
-        spending = _spending(repository.store.db, cycles)
+        reports = repository.store.reports
+        totals, ages, cycles = reports.totals(), reports.ages(now), reports.cycles(5)
+        spending = _spending(reports, cycles)
         searchable = len(repository.index) if (repository.folder / "index").is_dir() else 0
     age = {f"p{share}": _quantile(ages, share / 100) for share in (10, 50, 90, 100)} if ages else {}
     if json:
@@ -71,12 +69,12 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
         _print_spending(spending)
 
 
-def _spending(db: sqlite3.Connection, cycles: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _spending(reports: Reports, cycles: list[dict[str, Any]]) -> dict[str, Any] | None:
     """How the last cycle spent its budget."""
     last = next((row for row in cycles if row["kind"] == "cycle"), None)
     if last is None:
         return None
-    sites = questions.spent_by_site(db, last["cycle"], last["first_visit"], -1)
+    sites = reports.spent_by_site(last["cycle"], last["first_visit"], -1)
     same = sum(row["not_modified"] for row in sites)
     return {
         "cycle": last["cycle"],

@@ -90,7 +90,7 @@ def crawl(
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, live.journey.discovery, live.record_pages)
         _add_seeds(live, options, seeds, row)
-        done = set(repository.store.visits_of_cycle(row)["page"].tolist()) if resumed else set()
+        done = set(repository.store.visits.of_cycle(row)["page"].tolist()) if resumed else set()
         live.explore(done, skip_recent_failures=skip_recent_failures)
         finished = not controls.stop()
         if finished:
@@ -124,7 +124,7 @@ def cycle(
         chooser, allowance = limits.limited(
             repository, policy, row, book, journey.servers, options, seconds, begin=True
         )
-        received = repository.store.received_of_cycle(row)
+        received = repository.store.visits.received_of_cycle(row)
         journey.bytes = limits.ByteBudget(allowance.bytes, allowance.site_bytes, received)
         finished = run_cycle(
             policy,
@@ -151,14 +151,13 @@ def budget_of(budget: float, store: Store) -> int:
     if not 0 < budget <= _MAX_VISITS:
         raise UsageError(f"invalid budget {budget:g}: use more than 0 and at most {_MAX_VISITS:g}")
     if budget < 1:
-        pages = int(store.db.execute("SELECT count(*) FROM pages WHERE state IN (0, 1, 2)").fetchone()[0])
-        return max(1, round(budget * pages))
+        return max(1, round(budget * store.pages.count_visitable()))
     return int(budget)
 
 
 def unfinished(store: Store, kind: str) -> CycleRow | None:
     """The interrupted crawl or cycle, if there is one."""
-    for row in store.cycles(limit=20):
+    for row in store.cycles.newest(limit=20):
         if row.kind == kind:
             return row if row.finished is None else None
     return None
@@ -182,7 +181,7 @@ def _begin(
         first_visit=store.next_id("visits"),
         known=store.next_id("pages"),
     )
-    store.open_cycle(row)
+    store.cycles.begin(row)
     return row, False
 
 
@@ -200,7 +199,7 @@ def _live(repository: Storage, options: CrawlOptions, row: CycleRow, controls: C
 
 def _with_recorded(live: LiveWeb, store: Store, row: CycleRow) -> Resumed:
     """The live web, with the visits of this cycle that were made before an interruption."""
-    visited = store.visits_of_cycle(row)
+    visited = store.visits.of_cycle(row)
     pages = visited["page"].tolist()
     outcomes = dict(zip(pages, visited["outcome"].tolist(), strict=True))
     return Resumed(live, outcomes, dict(zip(pages, visited["received"].tolist(), strict=True)))
@@ -219,8 +218,8 @@ def _add_seeds(live: LiveWeb, options: CrawlOptions, seeds: Iterable[str], row: 
 def _finish(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
     """Close a cycle that has ended, then do what is allowed only between cycles."""
     now, store = options.clock(), repository.store
-    store.close_cycle(row.id, now)
+    store.cycles.finish(row.id, now)
     summarise(store, row, now)
     if unfinished(store, "cycle") is None:  # an interrupted cycle must find the same pages when it is resumed
-        store.revive(moved_before=now - _MOVED_AGAIN)
+        store.pages.revive(moved_before=now - _MOVED_AGAIN)
         live.recheck_robots()

@@ -155,9 +155,9 @@ class Importer:
             store.next_id("visits"),
             store.next_id("pages"),
         )
-        store.open_cycle(row)
+        store.cycles.begin(row)
         return row
 
     def _close(self) -> None:
         self._recorder.close()
-        self._repository.store.close_cycle(self._cycle.id, self._options.clock())
+        self._repository.store.cycles.finish(self._cycle.id, self._options.clock())

@@ -1,11 +1,19 @@
-"""Rows of the store, as the engine hands them over: plain tuples whose field names are the column names."""
+"""Rows of the store: named tuples whose field names are the column names, and the batch that is committed at once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from recrawl.record.index import Document
+
+Columns = dict[str, NDArray[Any]]
+"""The result of a query, one array per column."""
+Row = dict[str, Any]
+"""One row of a query whose columns people or programs read by name."""
 
 
 class NewPage(NamedTuple):
@@ -57,6 +65,39 @@ def unvisited(page: int) -> PageState:
     return PageState(0, 0, 0, 0, 0, 0, 0, -1, 0.0, -1, None, None, None, 0.0, None, None, None, "", "", page)
 
 
+class PageRow(NamedTuple):
+    """A page as a visit needs it."""
+
+    url: str
+    site: int
+    depth: int
+    listed: int
+    """Whether the site's sitemap lists it."""
+    state: PageState
+
+
+class ScopeRow(NamedTuple):
+    """What decides whether a page is in scope."""
+
+    id: int
+    url: str
+    depth: int
+    parent: int
+    state: int
+    downloaded: int
+
+
+class StoredPage(NamedTuple):
+    """A page with the size and the place of its newest version."""
+
+    page: int
+    url: str
+    size: int
+    warc: int
+    start: int
+    length: int
+
+
 class VisitRow(NamedTuple):
     """One visit."""
 
@@ -99,6 +140,57 @@ class SourceRow(NamedTuple):
     signals: int
     ignored: int
     problem: str
+
+
+class SourceReport(NamedTuple):
+    """A site's source of hints with the site's origin, for reports."""
+
+    site: int
+    origin: str
+    kind: str
+    seen: float
+    signals: int
+    ignored: int
+    problem: str
+
+
+class PushRow(NamedTuple):
+    """A received push that no cycle has processed yet."""
+
+    key: int
+    kind: str
+    source: str
+    at: float
+    url: str
+
+
+class OutboxState(IntEnum):
+    """What became of an alert."""
+
+    WAITING = 0
+    SENT = 1
+    GIVEN_UP = 2
+    HELD = 3
+    """Held back until later visits confirm the change."""
+    DROPPED = 4
+    """A later visit found the page as before."""
+
+
+class OutboxRow(NamedTuple):
+    """An alert that is to be sent."""
+
+    key: str
+    """The same for each attempt, so that receivers can tell repetitions."""
+    alert: str
+    page: int
+    state: int
+    remaining: int
+    """Visits for which it is still held back."""
+    before: bytes | None
+    """The digest of the page before the change."""
+    due: float
+    created: float
+    body: str
 
 
 class FeedRow(NamedTuple):

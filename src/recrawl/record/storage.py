@@ -24,7 +24,7 @@ from recrawl.record.archive import Place, WarcArchive
 from recrawl.record.index import Index
 from recrawl.record.lock import Lock
 from recrawl.record.rows import Batch, VersionRow
-from recrawl.record.store import Store
+from recrawl.record.store import Store, open_store
 from recrawl.record.warc import Headers, read_body
 
 SETTINGS = "recrawl.toml"
@@ -44,7 +44,7 @@ def create(folder: Path, settings: str) -> None:
         raise RepositoryError(f"there is already a repository in {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "archive").mkdir(exist_ok=True)
-    Store(folder / "recrawl.db", create=True).close()
+    open_store(folder, create=True).close()
     (folder / SETTINGS).write_text(settings, encoding="utf-8")
 
 
@@ -53,7 +53,7 @@ class Storage:
 
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
         self.folder = folder
-        self.store = Store(folder / "recrawl.db", shared=shared)
+        self.store: Store = open_store(folder, shared=shared)
         self.archive = self._open_archive(1 << 30, "recrawl")
         self._index: Index | None = None
         self._lock: Lock | None = None
@@ -70,9 +70,9 @@ class Storage:
         """Become the one writer: lock, bring the shape up to date, cut off what a crash left behind."""
         self._lock = Lock(self.folder / "lock", what, wait)
         self.store.close()
-        self.store = Store(self.folder / "recrawl.db", create=True)
+        self.store = open_store(self.folder, create=True)
         self.archive = self._open_archive(roll_bytes, software)
-        self.archive.mend({row[0]: row[1] for row in self.store.db.execute("SELECT id, length FROM warcs")})
+        self.archive.mend(self.store.warcs.lengths())
         self._drop_old_index()
 
     def _drop_old_index(self) -> None:
@@ -80,17 +80,17 @@ class Storage:
         folder = self.folder / "index"
         if folder.is_dir() and self.index.current:
             return
-        if self.store.meta("indexed", -1) != -1:
-            self.store.set_meta("indexed", -1)  # first: a crash while it is made again must not count as done
+        if self.store.meta.get("indexed", -1) != -1:
+            self.store.meta.set("indexed", -1)  # first: a crash while it is made again must not count as done
         self._index = None
         shutil.rmtree(folder, ignore_errors=True)
 
     def refresh(self) -> None:
         """Take notice of archive files that were begun since; for readers that stay open."""
-        self.archive.names.update(self.store.db.execute("SELECT id, name FROM warcs").fetchall())
+        self.archive.names.update(self.store.warcs.names())
 
     def _open_archive(self, roll_bytes: int, software: str) -> WarcArchive:
-        names = dict(self.store.db.execute("SELECT id, name FROM warcs").fetchall())
+        names = self.store.warcs.names()
         return WarcArchive(self.folder / "archive", names, roll_bytes=roll_bytes, software=software)
 
     def commit(self, batch: Batch, bodies: list[tuple[VersionRow, bytes]]) -> None:
@@ -110,7 +110,7 @@ class Storage:
         """Let searches see everything up to this visit."""
         if self._index is not None:
             self._index.commit()
-        self.store.set_meta("indexed", last_visit)
+        self.store.meta.set("indexed", last_visit)
 
     def body(self, version: VersionRow) -> tuple[int, Headers, bytes]:
         """Status, headers and body of a version."""
@@ -118,9 +118,8 @@ class Storage:
 
     def unindexed(self) -> list[int]:
         """Pages with visits that the index has not seen: a crash came between store and index."""
-        mark = int(self.store.meta("indexed", -1)) if (self.folder / "index").is_dir() else -1
-        rows = self.store.db.execute("SELECT DISTINCT page FROM visits WHERE id > ? AND outcome IN (1, 2, 3)", (mark,))
-        return [row[0] for row in rows]
+        mark = int(self.store.meta.get("indexed", -1)) if (self.folder / "index").is_dir() else -1
+        return self.store.visits.pages_updated_since(mark)
 
     def close(self) -> None:
         """Close everything; what was committed stays."""

@@ -75,7 +75,7 @@ def survey_sites(
         raise UsageError(f"invalid period of {period:g} s or limit of {per_minute:g} pages per minute")
     store = storage.store
     book = load_with_links(store, now)
-    sites = store.sites()
+    sites = store.sites.all()
     pace = _pace(storage, options, book.sites)
     overall = per_minute / 60 if per_minute else options.per_second or np.inf
     seen = survey(
@@ -95,7 +95,7 @@ def survey_sites(
 def _pace(storage: Storage, options: CrawlOptions, sites: int) -> Floats:
     """Requests per second that each site allows."""
     pace = np.full(sites, np.inf)
-    for row in storage.store.sites():
+    for row in storage.store.sites.all():
         own = options.sites[row.origin].delay if row.origin in options.sites else None
         delay = options.delay if own is None else own
         if row.id < sites and delay > 0:
@@ -105,7 +105,7 @@ def _pace(storage: Storage, options: CrawlOptions, sites: int) -> Floats:
 
 def _site(storage: Storage, seen: Survey, site: int, where: str, pace: float) -> SiteAnchor:
     def url(page: int) -> str:
-        return storage.store.page(page)[0]
+        return storage.store.pages.get(page)[0]
 
     anchor = int(seen.anchor[site])
     if anchor < 0:

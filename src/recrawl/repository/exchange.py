@@ -15,8 +15,6 @@ from recrawl.lab.formats.archive import SCHEMA, Archive, write_batches
 from recrawl.lab.formats.source_kinds import Kind, guess
 from recrawl.lab.formats.version_rows import Progress as ConversionProgress
 from recrawl.lab.formats.version_rows import Taken, Window
-from recrawl.model import Outcome
-from recrawl.record import questions
 from recrawl.record.storage import Storage
 
 if TYPE_CHECKING:
@@ -134,14 +132,13 @@ def export_parquet(storage: Storage, file: Path) -> int:
 
 def _batches(storage: Storage) -> Iterator[pa.RecordBatch]:
     """All versions and removals by URL and time, a few at a time."""
-    db = storage.store.db
+    store = storage.store
     rows: list[tuple[str, int, bytes | None]] = []
-    for page, url in db.execute("SELECT id, url FROM pages WHERE visits > 0 ORDER BY url").fetchall():
+    for page, url in store.pages.visited():
         states: list[tuple[float, bytes | None]] = [
-            (version.at, storage.body(version)[2]) for version in questions.versions(db, page)
+            (version.at, storage.body(version)[2]) for version in store.versions.of_page(page)
         ]
-        gone = db.execute("SELECT at FROM visits WHERE page = ? AND outcome = ?", (page, int(Outcome.GONE)))
-        states += [(at, None) for (at,) in gone]
+        states += [(at, None) for at in store.visits.removals(page)]
         rows += [(url, int(at), body) for at, body in sorted(states, key=lambda state: state[0])]
         if len(rows) >= _ROWS:
             yield _batch(rows)

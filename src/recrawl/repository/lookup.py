@@ -8,7 +8,6 @@ from typing import Any
 
 from recrawl.discover.urls import UrlRules, key, origin
 from recrawl.errors import NotKnown
-from recrawl.record import questions
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository.opening import load, seed_url
@@ -39,15 +38,19 @@ def key_of(storage: Storage, url: str) -> tuple[int, str]:
     rules = UrlRules(tracking=tuple(load(storage.folder)["tracking"]))
     clean = seed_url(url, rules)
     plain = clean.replace("https://", "http://", 1)
-    db = storage.store.db
-    if "://" not in url and not questions.knows(db, key(clean)) and questions.knows(db, key(plain)):
+    pages = storage.store.pages
+    if "://" not in url and pages.number(key(clean)) is None and pages.number(key(plain)) is not None:
         clean = plain
     return key(clean), clean
 
 
 def page_of(storage: Storage, url: str) -> dict[str, Any]:
     """The row of the page that a URL names."""
-    return questions.find_page(storage.store.db, *key_of(storage, url))
+    number, clean = key_of(storage, url)
+    page = storage.store.pages.find(number)
+    if page is None:
+        raise NotKnown(f"{clean} is not known here; 'recrawl pages' lists what is")
+    return page
 
 
 def origin_of(storage: Storage, site: str) -> str:
@@ -55,7 +58,7 @@ def origin_of(storage: Storage, site: str) -> str:
     if not site:
         return ""
     wanted = origin(seed_url(site))
-    known = {row.origin for row in storage.store.sites()}
+    known = {row.origin for row in storage.store.sites.all()}
     for name in (wanted, wanted.replace("https://", "http://", 1) if "://" not in site else wanted):
         if name in known:
             return name
@@ -64,7 +67,7 @@ def origin_of(storage: Storage, site: str) -> str:
 
 def versions_of(storage: Storage, page: int) -> list[VersionRow]:
     """A page's versions, oldest first; at least one."""
-    versions = questions.versions(storage.store.db, page)
+    versions = storage.store.versions.of_page(page)
     if not versions:
         raise NotKnown("this page was never downloaded; 'recrawl why' explains it")
     return versions

@@ -60,16 +60,12 @@ def proposals(storage: Storage, url: str = "") -> list[NoiseProposal]:
 
 def restless(storage: Storage) -> list[int]:
     """Pages that changed at 90 % of their visits or more, the most visited first."""
-    rows = storage.store.db.execute(
-        "SELECT id FROM pages WHERE visits >= 3 AND changes >= 0.9 * visits ORDER BY visits DESC LIMIT ?",
-        (_PAGES,),
-    )
-    return [row[0] for row in rows]
+    return storage.store.pages.often_changed(_PAGES)
 
 
 def sources(storage: Storage, page: int) -> tuple[str, list[str]]:
     """A page's URL and the HTML of its newest versions, oldest first."""
-    url = storage.store.page(page)[0]
+    url = storage.store.pages.get(page)[0]
     found = []
     for version in versions_of(storage, page)[-_VERSIONS:]:
         _, headers, body = storage.body(version)
@@ -81,14 +77,8 @@ def sources(storage: Storage, page: int) -> tuple[str, list[str]]:
 def preview(storage: Storage, site: str, before: Noise, extra: Noise) -> Preview:
     """Try a filter on the pages of a site (all sites if empty) that changed most often lately."""
     extra.check()
-    only = "WHERE p.site = (SELECT id FROM sites WHERE origin = ?)" if site else ""
-    rows = storage.store.db.execute(
-        f"""SELECT v.page FROM (SELECT page FROM visits WHERE outcome IN (1, 2, 3) ORDER BY at DESC LIMIT ?) v
-            JOIN pages p ON p.id = v.page {only} GROUP BY v.page HAVING count(*) > 1
-            ORDER BY count(*) DESC, v.page LIMIT ?""",  # noqa: S608
-        (_RECENT_UPDATES, *([site] if site else []), _PAGES),
-    )
-    found = [hidden(sources(storage, row[0])[1], before, extra) for row in rows.fetchall()]
+    pages = storage.store.visits.most_changed(site, _RECENT_UPDATES, _PAGES)
+    found = [hidden(sources(storage, page)[1], before, extra) for page in pages]
     changed = [part for part in found if part[1]]
     return Preview(
         hides=sum(part[0] for part in changed),

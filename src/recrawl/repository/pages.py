@@ -12,7 +12,7 @@ from recrawl.crawl.visits.stored_text import read_lines, read_text
 from recrawl.discover.urls import origin
 from recrawl.errors import NotKnown
 from recrawl.model import State
-from recrawl.record import listings, questions
+from recrawl.record import listings
 from recrawl.record.rows import VersionRow
 from recrawl.repository.lookup import When, as_text, place_of
 from recrawl.repository.rows import Rows
@@ -192,7 +192,7 @@ class Page:
     @property
     def versions(self) -> tuple[Version, ...]:
         """The stored versions, oldest first; empty before the first download."""
-        rows = questions.versions(self._repository.storage.store.db, self.id)
+        rows = self._repository.storage.store.versions.of_page(self.id)
         return tuple(Version.of(self._repository, row, self.url, number) for number, row in enumerate(rows, 1))
 
     @property

@@ -26,7 +26,7 @@ def plan(
     amount = values["budget"] if budget is None else budget
     chosen = policy_of(policy or values["policy"])
     found = next_plan(storage, options, chosen, amount, values["seed"], seconds=seconds)
-    rows = storage.store.pages(found.pages.tolist())
+    rows = storage.store.pages.get_many(found.pages.tolist())
     visits = zip(found.pages.tolist(), found.score.tolist(), found.reasons, strict=True)
     return Plan(
         policy=found.cycle.policy,
@@ -41,7 +41,7 @@ def plan(
 
 def _by_site(storage: Storage, found: CyclePlan) -> list[Row]:
     """Visits by site, most first, with the site's limit where there is one."""
-    origins = [row.origin for row in storage.store.sites()]
+    origins = [row.origin for row in storage.store.sites.all()]
     visits = np.bincount(found.book.site[found.pages], minlength=len(origins))
     known = np.bincount(found.book.site[found.book.known], minlength=len(origins))
     limits = found.allowance

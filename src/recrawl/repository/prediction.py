@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.record import questions
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
 from recrawl.repository.values import Row, at
@@ -99,9 +98,7 @@ def _relatives(storage: Storage, visits: Any, page: Row) -> list[Row]:
     found = relatives.relatives_of(visits, page["id"])
     if not found:
         return []
-    db = storage.store.db
-    sql = "SELECT id, url, folder FROM pages WHERE id IN (SELECT value FROM json_each(?))"
-    rows = {row[0]: row[1:] for row in db.execute(sql, (str([relative.page for relative in found]),))}
+    rows = storage.store.pages.locations(relative.page for relative in found)
     links = _links(storage, [page["id"], *rows])
     targets = links.get(page["id"], frozenset())
     described = []
@@ -119,14 +116,13 @@ def _relatives(storage: Storage, visits: Any, page: Row) -> list[Row]:
 
 def _links(storage: Storage, pages: list[int]) -> dict[int, frozenset[int]]:
     """The pages that these pages link to."""
-    sql = "SELECT page, targets FROM links WHERE page IN (SELECT value FROM json_each(?))"
-    rows = storage.store.db.execute(sql, (str(pages),))
-    return {page: frozenset(np.frombuffer(packed, "<i4").tolist()) for page, packed in rows}
+    packed = storage.store.links.of_pages(pages)
+    return {page: frozenset(np.frombuffer(targets, "<i4").tolist()) for page, targets in packed.items()}
 
 
 def _content(storage: Storage, page: Row) -> Row:
     """What its versions tell about its changes."""
-    versions = questions.versions(storage.store.db, page["id"])
+    versions = storage.store.versions.of_page(page["id"])
     changes = [version for version in versions[1:] if version.changed]
     steps = [version.divergence for version in changes if version.divergence is not None]
     judged = [bool(version.significant) for version in changes if version.significant is not None]

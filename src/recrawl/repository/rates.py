@@ -124,7 +124,7 @@ def rate(storage: Storage, url: str, estimator: str, now: float) -> PageRate:
 def named(storage: Storage, names: Iterable[str]) -> tuple[list[int], list[Row]]:
     """Numbers of sites and rows of pages by name; a name without a path is a site."""
     sites, pages = [], []
-    numbers = {row.origin: row.id for row in storage.store.sites()}
+    numbers = {row.origin: row.id for row in storage.store.sites.all()}
     for name in names:
         if urlsplit(name if "://" in name else f"https://{name}").path:
             pages.append(page_of(storage, name))
@@ -152,9 +152,8 @@ def _rate(url: str, table: Any, row: int, by: By, last_visit: float) -> Rate:
 
 def _urls(storage: Storage, pages: Ints, by: By) -> list[str]:
     """The URL of each page, or of its directory or site."""
-    sql = "SELECT id, url FROM pages WHERE id IN (SELECT value FROM json_each(?))"
-    found = dict(storage.store.db.execute(sql, (str(pages.tolist()),)))
-    urls = [str(found[page]) for page in pages.tolist()]
+    found = storage.store.pages.urls_of(pages.tolist())
+    urls = [found[page] for page in pages.tolist()]
     if by == "page":
         return urls
     return [directory(url) if by == "directory" else f"{origin(url)}/" for url in urls]

@@ -133,14 +133,14 @@ class Reader:
     def page(self, url: str) -> Page:
         """The page with this URL; `NotKnown` when there is none. Without a scheme, https is tried before http."""
         key, clean = key_of(self.storage, url)
-        row = listings.page_row(self.storage, key)
+        row = self.storage.store.listings.page(key)
         if row is None:
             raise NotKnown(f"{clean} is not in this repository; 'recrawl pages' lists all pages")
         return Page.of(self, row)
 
     def urls(self) -> Iterator[str]:
         """The URLs of all pages that are visited (found, live, missing), sorted."""
-        return listings.listed_urls(self.opened)
+        return self.storage.store.pages.visitable_urls()
 
     def changes(
         self,

@@ -49,7 +49,7 @@ def _seed_named(url: str, added: set[str]) -> str:
 
 def drop_pages(storage: Storage, options: CrawlOptions, removed: Iterable[Seed]) -> int:
     """Drop the pages that only the removed seeds kept in scope; returns their number. Their versions stay."""
-    rows = storage.store.db.execute("SELECT id, url, depth FROM pages WHERE state != ?", (State.DROPPED,))
+    rows = storage.store.pages.not_dropped()
     recall_aliases(storage.store, options.scopes)
     former = options_of(Settings(seeds=tuple(removed))).scopes
     recall_aliases(storage.store, former)
@@ -58,7 +58,7 @@ def drop_pages(storage: Storage, options: CrawlOptions, removed: Iterable[Seed])
         for page, url, depth in rows
         if former.refuses(url, depth) is None and options.scopes.refuses(url, depth) is not None
     ]
-    storage.store.set_states(State.DROPPED, dropped)
+    storage.store.pages.set_states(State.DROPPED, dropped)
     forget_scopes(storage)
     for page in dropped if options.index else []:
         storage.index.remove(page)

@@ -7,7 +7,6 @@ from typing import Any
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.crawl.reports.hint_trust import trust
 from recrawl.discover.urls import origin
-from recrawl.record import questions
 from recrawl.record.storage import Storage
 from recrawl.repository.values import Row, Site, Status, utc
 from recrawl.settings import Settings
@@ -17,10 +16,8 @@ _QUANTILES = (10, 50, 90, 100)
 
 def status(storage: Storage, now: float) -> Status:
     """Totals, the age of the pages, the last cycles and what they spent."""
-    db = storage.store.db
-    totals = questions.totals(db)
-    ages = questions.ages(db, now)
-    cycles = questions.cycles(db, 5)
+    reports = storage.store.reports
+    totals, ages, cycles = reports.totals(), reports.ages(now), reports.cycles(5)
     return Status(
         **{**totals, "last_visit": utc(totals["last_visit"])},
         searchable=len(storage.index) if (storage.folder / "index").is_dir() else 0,
@@ -32,7 +29,7 @@ def status(storage: Storage, now: float) -> Status:
 
 def sites(storage: Storage, settings: Settings) -> list[Site]:
     """All sites with their counts; last those that were added and not crawled yet."""
-    rows, hints = questions.sites(storage.store.db), trust(storage)
+    rows, hints = storage.store.reports.sites(), trust(storage)
     known = {row["url"] for row in rows}
     crawled = [Site.of(row, hints.get(row["url"], [])) for row in rows]
     return crawled + [Site(seed.url, crawled=False) for seed in settings.seeds if origin(seed.url) not in known]
@@ -43,7 +40,7 @@ def _spending(storage: Storage, cycles: list[dict[str, Any]]) -> Row | None:
     last = next((row for row in cycles if row["kind"] == "cycle"), None)
     if last is None:
         return None
-    by_site = questions.spent_by_site(storage.store.db, last["cycle"], last["first_visit"], -1)
+    by_site = storage.store.reports.spent_by_site(last["cycle"], last["first_visit"], -1)
     return {
         "cycle": last["cycle"],
         "budget": last["budget"],

@@ -67,7 +67,7 @@ def crawl(
 ) -> Report:
     """Discover and download new pages."""
     with Storage(folder) as storage:
-        if not values.seeds and not len(storage.store.waiting()["id"]):
+        if not values.seeds and not len(storage.store.pages.never_downloaded()["id"]):
             raise UsageError("no site was added yet; add one with 'recrawl add URL'")
     with (
         held(folder, "crawl", options, values, wait=calls.wait, tell=calls.notify) as storage,
@@ -138,7 +138,7 @@ def take(
 
 def check_turn(storage: Storage, values: Settings, budget: float | None) -> None:
     """Raise `UsageError` for what would fail at the first turn."""
-    if not values.seeds and not len(storage.store.keys()[0]):
+    if not values.seeds and not len(storage.store.pages.keys()[0]):
         raise UsageError("no site was added yet; add one with 'recrawl add URL'")
     if budget is not None:
         cycles.budget_of(budget, storage.store)
@@ -161,7 +161,7 @@ def abandon(folder: Path, values: Settings, options: CrawlOptions, calls: Callba
         row = cycles.unfinished(storage.store, "cycle")
         if row is None:
             return None
-        storage.store.close_cycle(row.id, options.clock())
+        storage.store.cycles.finish(row.id, options.clock())
         summarise(storage.store, row, options.clock())
         put_away(storage)
         limits.put_away(storage)

@@ -16,7 +16,6 @@ from recrawl.choose.papers.predicted import LIKELY
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
 from recrawl.errors import NotKnown, UsageError
-from recrawl.record import questions
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of, seed_url
@@ -70,9 +69,9 @@ def reasons(
     The repository must be open in a connection of its own: the plan needs tables for a while.
     """
     store = repository.store
-    moved = store.page(page["target"])[0] if page["target"] >= 0 else ""
+    moved = store.pages.get(page["target"])[0] if page["target"] >= 0 else ""
     sentences = [f"{_STATES[page['state']]}{f' It leads to {moved}.' if moved else ''}"]
-    visits = questions.visits(store.db, page["id"], limit=1)
+    visits = store.reports.visits_of_page(page["id"], limit=1)
     sentences += _last_visit(visits)
     sentences += _last_cycle(repository, page, visits)
     numbers: dict[str, Any] | None = None
@@ -120,10 +119,10 @@ def _short(score: float) -> str:
 
 def _last_cycle(repository: Storage, page: dict[str, Any], visits: list[dict[str, Any]]) -> list[str]:
     """Why the last cycle left the page out, if it did."""
-    cycle = next((row for row in repository.store.cycles(limit=20) if row.kind == "cycle"), None)
+    cycle = next((row for row in repository.store.cycles.newest(limit=20) if row.kind == "cycle"), None)
     if cycle is None or page["id"] >= cycle.known or (visits and visits[0]["cycle"] == cycle.id):
         return []
-    spent = questions.spent(repository.store.db, cycle.id, cycle.first_visit, page["site"])
+    spent = repository.store.reports.spent(cycle.id, cycle.first_visit, page["site"])
     limits = Allowance.of(cycle.limits or "")
     most = limits.most.get(page["site"], limits.site_most)
     name = f"Cycle {cycle.id} did not visit it:"
@@ -192,7 +191,7 @@ def _next_cycle(
         return f"The next cycle ({name}) would visit it because {told['reason']}; {line}."
     no = f"The next cycle ({name}) would not reach it:"
     if told["site_most"] == 0:
-        until = questions.held_until(repository.store.db, page["site"])
+        until = repository.store.sites.get(page["site"]).held_until
         return f"{no} its server wants to be left alone until {stamp(until)}."
     if told["site_most"] is not None and told["site_planned"] >= told["site_most"]:
         return f"{no} its site gets at most {told['site_most']:,} visits, and that many of its pages come before it."

@@ -65,7 +65,7 @@ class Context:
     """Limits concurrent long queries."""
 
     def reading(self) -> AbstractContextManager[Storage]:
-        """Borrow a repository for reading. `repository.store.db` is its read-only SQLite connection."""
+        """Borrow a repository for reading."""
         return self.pool.borrow()
 
     @contextmanager

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from recrawl.model import Outcome
-from recrawl.record.questions import ask
+from recrawl.record.store import TEMPORARY_ERRORS
 from recrawl.serve.pool import Pool
 
-_OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
 _BATCH = 500
 """Visits published per poll; the rest follows at the next poll."""
 
@@ -133,7 +130,7 @@ class Watcher:
         """Start the thread; only visits made from now on are published."""
         with self._pool.borrow() as repository:
             self._visit = repository.store.next_id("visits") - 1
-            self._cycles = {row.id: row.finished is not None for row in repository.store.cycles(limit=3)}
+            self._cycles = {row.id: row.finished is not None for row in repository.store.cycles.newest(limit=3)}
         self._thread.start()
 
     def stop(self) -> None:
@@ -146,29 +143,21 @@ class Watcher:
         while not self._ending.wait(self._every):
             try:
                 self.poll()
-            except sqlite3.OperationalError:
+            except TEMPORARY_ERRORS:
                 continue  # database busy: try at the next poll
 
     def poll(self) -> None:
         """Publish what is new since the last poll."""
         with self._pool.borrow() as repository:
-            db = repository.store.db
-            rows = ask(
-                db,
-                """SELECT v.id, v.at, v.outcome, v.status, v.received, v.seconds, v.failure, v.cycle, v.score, p.url,
-                          p.site, r.divergence, r.title
-                   FROM visits v JOIN pages p ON p.id = v.page LEFT JOIN versions r ON r.id = v.version AND v.outcome
-                   IN (1, 2) WHERE v.id > ? ORDER BY v.id LIMIT ?""",
-                (self._visit, _BATCH),
-            )
-            cycles = repository.store.cycles(limit=3)
+            rows = repository.store.reports.visits_after(self._visit, _BATCH)
+            cycles = repository.store.cycles.newest(limit=3)
         for cycle in reversed(cycles):
             finished = cycle.finished is not None
             if self._cycles.get(cycle.id) != finished:
                 self._events.publish("cycle", {**cycle._asdict(), "finished": cycle.finished})
         self._cycles = {cycle.id: cycle.finished is not None for cycle in cycles}
         for row in rows:
-            self._events.publish("visit", {**row, "outcome": _OUTCOMES[row["outcome"]]})
+            self._events.publish("visit", row)
         if rows:
             self._visit = rows[-1]["id"]
             self._on_visits()

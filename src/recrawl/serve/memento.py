@@ -41,8 +41,8 @@ def routes(context: Context) -> list[Route]:
         return Response(status_code=302, headers=headers)
 
     async def timemap(request: Request) -> Response:
-        url, rows = await run_in_threadpool(_version_times, context, _target_url(request, "/timemap/"))
-        return Response(_link_format(request, url, rows), media_type="application/link-format")
+        url, times = await run_in_threadpool(_version_times, context, _target_url(request, "/timemap/"))
+        return Response(_link_format(request, url, times), media_type="application/link-format")
 
     async def memento(request: Request) -> Response:
         digits = request.path_params["at"]
@@ -91,27 +91,22 @@ def _version_at(context: Context, target: str, at: float | None) -> tuple[str, V
     """Return the version in force at a time: the newest for None, the first if the time is earlier."""
     with context.reading() as repository:
         page = page_of(repository, target)
-        sql = "SELECT * FROM versions WHERE page = ? AND at <= ? ORDER BY id DESC LIMIT 1"
-        db = repository.store.db
-        row = db.execute(sql, (page["id"], 1e300 if at is None else at)).fetchone()
-        row = row or db.execute("SELECT * FROM versions WHERE page = ? ORDER BY id LIMIT 1", (page["id"],)).fetchone()
-        if row is None:
+        version = repository.store.versions.in_force(page["id"], 1e300 if at is None else at)
+        if version is None:
             raise NotKnown("this page has no downloaded version")
-        version = VersionRow._make(row)
         try:
             return page["url"], version, repository.body(version)[2]
         except (OSError, ValueError, KeyError) as error:
             raise Problem(503, f"This version is unreadable: {error}.") from error
 
 
-def _version_times(context: Context, target: str) -> tuple[str, list[tuple[float]]]:
+def _version_times(context: Context, target: str) -> tuple[str, list[float]]:
     with context.reading() as repository:
         page = page_of(repository, target)
-        sql = "SELECT at FROM versions WHERE page = ? ORDER BY id DESC LIMIT ?"
-        rows = repository.store.db.execute(sql, (page["id"], _MAX_VERSIONS)).fetchall()
-    if not rows:
+        times = repository.store.versions.times(page["id"], _MAX_VERSIONS)
+    if not times:
         raise NotKnown("this page has no downloaded version")
-    return page["url"], rows[::-1]
+    return page["url"], times[::-1]
 
 
 def _base(request: Request) -> str:
@@ -130,17 +125,17 @@ def _links(request: Request, url: str) -> str:
     )
 
 
-def _link_format(request: Request, url: str, rows: list[tuple[float]]) -> str:
+def _link_format(request: Request, url: str, times: list[float]) -> str:
     base = _base(request)
-    first, last = _http_date(rows[0][0]), _http_date(rows[-1][0])
+    first, last = _http_date(times[0]), _http_date(times[-1])
     lines = [
         f'<{url}>; rel="original"',
         f'<{base}/timegate/{url}>; rel="timegate"',
         f'<{base}/timemap/{url}>; rel="self"; type="application/link-format"; from="{first}"; until="{last}"',
     ]
-    for number, (at,) in enumerate(rows):
+    for number, at in enumerate(times):
         kind = " ".join(
-            word for word, so in (("first", number == 0), ("last", number == len(rows) - 1), ("memento", True)) if so
+            word for word, so in (("first", number == 0), ("last", number == len(times) - 1), ("memento", True)) if so
         )
         lines.append(f'<{base}/memento/{_digits(at)}/{url}>; rel="{kind}"; datetime="{_http_date(at)}"')
     return ",\n".join(lines) + "\n"

@@ -5,7 +5,6 @@ Repository metrics are read on each scrape from the summary tables of cycles and
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -21,8 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recrawl.model import Outcome, State
-from recrawl.record.questions import ask
+from recrawl.model import Outcome
 from recrawl.serve.context import Context
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -37,37 +35,26 @@ class RepositoryCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield all metrics, from a few small queries."""
         with self._context.reading() as repository:
-            db = repository.store.db
-            names = [state.name.lower() for state in State]
-            sums = ", ".join(f"ifnull(sum({name}), 0) AS {name}" for name in names)
-            states = ask(db, f"SELECT count(*) AS sites, {sums} FROM site_summaries")[0]  # noqa: S608
-            outcomes = ", ".join(f"ifnull(sum({outcome.name.lower()}), 0)" for outcome in Outcome)
-            totals = db.execute(
-                f"""SELECT ifnull(sum(received), 0), ifnull(sum(not_modified), 0), ifnull(sum(seconds), 0), {outcomes}
-                    FROM cycle_summaries"""  # noqa: S608
-            ).fetchone()
+            summaries = repository.store.summaries
+            states, sites, totals = summaries.states(), summaries.mean_rate()[0], summaries.visit_totals()
             failures: Counter[str] = Counter()
-            for (text,) in db.execute("SELECT failures FROM cycle_summaries ORDER BY cycle DESC LIMIT 100"):
-                failures.update(json.loads(text))
-            last = ask(
-                db,
-                """SELECT s.*, c.budget, c.finished - c.started AS took FROM cycle_summaries s
-                   JOIN cycles c ON c.id = s.cycle WHERE s.freshness NOT NULL ORDER BY s.cycle DESC LIMIT 1""",
-            )
-            waiting = db.execute("SELECT count(*) FROM outbox WHERE state = 0").fetchone()[0]
-            bytes_ = db.execute("SELECT ifnull(sum(length), 0) FROM warcs").fetchone()[0]
-        yield _by("recrawl_pages", "Pages by state.", "state", {name: states[name] for name in names})
-        yield _one("recrawl_sites", "Sites.", states["sites"])
+            for counts in summaries.failures(100):
+                failures.update(counts)
+            last = summaries.latest()
+            waiting = repository.store.outbox.count_waiting()
+            bytes_ = repository.store.warcs.total_bytes()
+        yield _by("recrawl_pages", "Pages by state.", "state", states)
+        yield _one("recrawl_sites", "Sites.", sites)
         yield _one("recrawl_archive_bytes", "Size of the WARC archive in bytes.", bytes_)
         yield _one("recrawl_alerts_waiting", "Alerts waiting to be sent.", waiting)
         yield _one("recrawl_listeners", "Open event streams.", len(self._context.events))
-        found = {outcome.name.lower(): totals[3 + k] for k, outcome in enumerate(Outcome)}
+        found = {outcome.name.lower(): totals[outcome.name.lower()] for outcome in Outcome}
         yield _counted("recrawl_visits", "Visits by outcome, over finished cycles.", "outcome", found)
         yield _counted("recrawl_failures", "Failed visits by cause, over the last 100 cycles.", "failure", failures)
-        yield _total("recrawl_received_bytes", "Bytes received.", totals[0])
-        yield _total("recrawl_not_modified", "Responses with status 304.", totals[1])
-        yield _total("recrawl_visit_seconds", "Total download time in seconds.", totals[2])
-        yield from _last(last[0] if last else {})
+        yield _total("recrawl_received_bytes", "Bytes received.", totals["received"])
+        yield _total("recrawl_not_modified", "Responses with status 304.", totals["not_modified"])
+        yield _total("recrawl_visit_seconds", "Total download time in seconds.", totals["seconds"])
+        yield from _last(last or {})
         yield from self._scheduler()
 
     def _scheduler(self) -> Iterable[Metric]:

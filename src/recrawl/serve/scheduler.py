@@ -8,7 +8,6 @@ after a restart and its cycle resumes. Settings are read before each turn. Misse
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from recrawl.errors import RecrawlError
-from recrawl.record.store import Store
+from recrawl.record.store import TEMPORARY_ERRORS, open_store
 from recrawl.repository.opening import load
 from recrawl.repository.turns import next_due, period_of
 from recrawl.serve.turn_process import Message, TurnRunner
@@ -172,7 +171,7 @@ class Scheduler:
         if finished:
             base = started if self._base is None else self._base
             self._base = next_due(base, self._clock(), period) - period
-            with contextlib.suppress(sqlite3.OperationalError):  # then the turn is only due again after a restart
+            with contextlib.suppress(*TEMPORARY_ERRORS):  # then the turn is only due again after a restart
                 self._write_meta("serve:base", self._base)
         self._retry = 0.0
         self._update(running=False, began=None, progress=None, last=result.summary, error="", failures=0)
@@ -197,9 +196,9 @@ class Scheduler:
             self._changed.notify_all()
 
     def _read_meta(self, name: str) -> Any:
-        with contextlib.closing(Store(self._folder / "recrawl.db")) as store:
-            return store.meta(name, None)
+        with contextlib.closing(open_store(self._folder)) as store:
+            return store.meta.get(name, None)
 
     def _write_meta(self, name: str, value: float) -> None:
-        with contextlib.closing(Store(self._folder / "recrawl.db")) as store:
-            store.set_meta(name, value)
+        with contextlib.closing(open_store(self._folder)) as store:
+            store.meta.set(name, value)

@@ -20,7 +20,7 @@ from recrawl.crawl.reports.summaries import catch_up
 from recrawl.errors import RecrawlError, UsageError
 from recrawl.http_server import HttpServer, listen
 from recrawl.record.lock import Lock
-from recrawl.record.store import Store
+from recrawl.record.store import open_store
 from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.app import build
 from recrawl.serve.context import Context, ServiceLimits
@@ -147,7 +147,7 @@ class Service:
 
 def _upgrade(folder: Path, now: float) -> None:
     """Bring the store's schema and the summary tables up to date."""
-    with contextlib.closing(Store(folder / "recrawl.db", create=True)) as store:
+    with contextlib.closing(open_store(folder, create=True)) as store:
         catch_up(store, now)
 
 

@@ -55,8 +55,8 @@ def file_name(url: str, row: VersionRow) -> str:
 
 def _read(context: Context, page: int, version: int | None) -> tuple[str, VersionRow, bytes]:
     with context.reading() as repository:
-        known = reading.page(repository.store.db, page)
-        row = reading.version(repository.store.db, known["id"], version)
+        known = reading.page(repository.store, page)
+        row = reading.version(repository.store, known["id"], version)
         try:
             _, _, body = repository.body(row)
         except (OSError, ValueError, KeyError) as error:

@@ -16,7 +16,7 @@ from recrawl.cli.terminal.output import note
 from recrawl.crawl.options import CrawlOptions
 from recrawl.record import storage
 from recrawl.record.storage import Storage
-from recrawl.record.store import Store
+from recrawl.record.store import open_store
 from recrawl.repository.opening import held, load, options_of, seed_url, with_bytes
 from recrawl.settings import Settings
 
@@ -53,7 +53,7 @@ Bytes = Annotated[
 def folder_of(ctx: typer.Context) -> Path:
     """The folder of the repository; refuses one that a newer recrawl wrote."""
     folder = storage.find(ctx.obj or Path())
-    Store(folder / "recrawl.db").close()
+    open_store(folder).close()
     return folder
 
 

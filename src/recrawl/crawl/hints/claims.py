@@ -24,12 +24,7 @@ def claims(
     """
     page = np.fromiter(dates, np.int64, len(dates))
     date = np.fromiter(dates.values(), np.float64, len(dates))
-    known = store.columns(
-        """SELECT p.id, ifnull(p.last_visit, -9e999), ifnull(h.value, -1) FROM pages p
-           LEFT JOIN hints h ON h.page = p.id AND h.kind = ? WHERE p.id IN (SELECT value FROM json_each(?))""",
-        {"page": "i8", "last": "f8", "before": "f8"},
-        (kind, str(page.tolist())),
-    )
+    known = store.hints.claims(kind, dates)
     order = np.argsort(known["page"])
     place = (
         order[np.minimum(np.searchsorted(known["page"][order], page), max(len(order) - 1, 0))] if len(order) else page
@@ -55,8 +50,7 @@ def claims(
 
 def promises(store: Store, kind: str, periods: Mapping[int, float], seen: float) -> list[HintRow]:
     """Rows for pages that promise to change every so many seconds, where that is new."""
-    sql = "SELECT page, value FROM hints WHERE kind = ? AND page IN (SELECT value FROM json_each(?))"
-    known = dict(store.db.execute(sql, (kind, str([*periods]))))
+    known = store.hints.values(kind, periods)
     return [HintRow(page, kind, seen, value, 0) for page, value in periods.items() if known.get(page) != value]
 
 

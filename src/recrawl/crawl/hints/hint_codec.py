@@ -28,11 +28,6 @@ KINDS = ("lastmod", "changefreq", "feed", "updates", "indexnow", "websub")
 PROMISES = frozenset({"changefreq", "updates"})
 PUSHES = frozenset({"indexnow", "websub"})
 _MOST = 15
-_WHICH = " ".join(f"WHEN '{kind}' THEN {place}" for place, kind in enumerate(KINDS))
-_NUMBER = f"CASE h.kind {_WHICH} ELSE -1 END"
-_ROWS = f"""SELECT h.page, {_NUMBER}, h.seen, h.value, h.signals, ifnull(s.seen, 0), ifnull(p.last_visit, -9e999)
-    FROM hints h JOIN pages p ON p.id = h.page LEFT JOIN sources s ON s.site = p.site AND s.kind = h.kind"""  # noqa: S608
-_TYPES = {"page": "i8", "kind": "i8", "seen": "f8", "value": "f8", "signals": "i8", "read": "f8", "last": "f8"}
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +39,7 @@ def hints_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) 
     if kept is not None and int(kept["cycle"]) == cycle.id:
         kinds = tuple(str(kind) for kind in kept["kinds"])
         return Hints(kinds, kept["signals"], kept["claimed"], kept["until"]).first(len(book))
-    hints = _spread(repository.store.columns(_ROWS, _TYPES), len(book), book.now)
+    hints = _spread(repository.store.hints.columns(KINDS), len(book), book.now)
     if begin:
         head: Arrays = {"cycle": np.array(cycle.id), "kinds": np.array(hints.kinds, "U16")}
         columns: Arrays = {"signals": hints.signals, "claimed": hints.claimed, "until": hints.until}
@@ -59,8 +54,7 @@ def aside(repository: Storage) -> Path:
 
 def packed(store: Store, pages: Iterable[int], now: float) -> dict[int, int]:
     """What the sources have said of pages since their last visits, for their visits' records; of most, nothing."""
-    among = "WHERE h.page IN (SELECT value FROM json_each(?))"
-    rows = store.columns(f"{_ROWS} {among}", _TYPES, (str([*pages]),))
+    rows = store.hints.columns(KINDS, pages)
     page, kind, signals, until = _read(rows, now)
     gap = np.clip(now - rows["last"][rows["kind"] >= 0], 1.0, 1e10)
     share = np.ceil(_MOST * np.clip(1 - (now - until) / gap, 0, 1)).astype(np.int64)

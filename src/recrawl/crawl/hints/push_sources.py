@@ -8,12 +8,11 @@ to all the same, and gets it back when more of what it says proves right.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
 from recrawl.model import Outcome
-from recrawl.record.questions import ask
+from recrawl.record.store import Store
 
 _ENOUGH = 20.0
 """Visits after which a source is judged."""
@@ -28,52 +27,30 @@ _MOST = 200_000
 _MOST_SOURCES = 1000
 
 
-def note(db: sqlite3.Connection, said: Iterable[tuple[int, str, str, float]]) -> None:
+def note(store: Store, said: Iterable[tuple[int, str, str, float]]) -> None:
     """Keep who said of a page that it has changed (page, source, kind, when), until a visit tells."""
-    (waiting,) = db.execute("SELECT count(*) FROM pushed").fetchone()
+    waiting = store.pushes.count_awaited()
     for page, source, kind, at in said:
-        db.execute(
-            """INSERT INTO push_sources (source, kind, heard, right, wrong, last, trusted) VALUES (?, ?, 1, 0, 0, ?, 1)
-               ON CONFLICT (source) DO UPDATE SET heard = heard + 1, last = max(last, excluded.last)""",
-            (source, kind, at),
-        )
+        store.pushes.count_claim(source, kind, at)
         if waiting < _MOST:  # of several pushes before a visit the first counts
-            made = db.execute("INSERT OR IGNORE INTO pushed (page, source, at) VALUES (?, ?, ?)", (page, source, at))
-            waiting += made.rowcount
-    db.execute(
-        """DELETE FROM push_sources WHERE source NOT IN
-           (SELECT source FROM push_sources ORDER BY trusted, last DESC LIMIT ?)""",
-        (_MOST_SOURCES,),
-    )
+            waiting += store.pushes.await_visit(page, source, at)
+    store.pushes.keep_sources(_MOST_SOURCES)
 
 
-def settle(db: sqlite3.Connection, now: float) -> list[str]:
+def settle(store: Store, now: float) -> list[str]:
     """Judge the sources by the visits that followed; what people should hear of."""
-    rows = db.execute(
-        """SELECT q.page, q.source, (SELECT v.outcome FROM visits v WHERE v.page = q.page AND v.at >= q.at
-                AND v.at <= q.at + ? AND v.outcome != ? ORDER BY v.id LIMIT 1) FROM pushed q""",
-        (_SOON, int(Outcome.FAILED)),
-    ).fetchall()
     counts: dict[str, list[int]] = {}
-    judged = [(page, source, outcome) for page, source, outcome in rows if outcome is not None]
+    judged = [row for row in store.pushes.awaited(_SOON) if row[2] is not None]
     for _, source, outcome in judged:
         counts.setdefault(source, [0, 0])[outcome == Outcome.UNCHANGED] += 1
-    db.executemany("DELETE FROM pushed WHERE page = ? AND source = ?", (row[:2] for row in judged))
-    db.execute("DELETE FROM pushed WHERE at < ?", (now - _SOON,))
-    told = [_weigh(db, source, right, wrong) for source, (right, wrong) in counts.items()]
+    store.pushes.remove_awaited(row[:2] for row in judged)
+    store.pushes.remove_awaited_before(now - _SOON)
+    told = [_weigh(store, source, right, wrong) for source, (right, wrong) in counts.items()]
     return [text for text in told if text]
 
 
-def doubted(db: sqlite3.Connection) -> set[str]:
-    """The sources whose pages are ordinary ones."""
-    return {row[0] for row in db.execute("SELECT source FROM push_sources WHERE trusted = 0")}
-
-
-def pushers(db: sqlite3.Connection) -> list[dict[str, Any]]:
+def pushers(store: Store) -> list[dict[str, Any]]:
     """All sources with how they proved; doubted ones first."""
-    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'push_sources'").fetchone():
-        return []  # a repository that no command of this version has written to
-    rows = ask(db, "SELECT * FROM push_sources ORDER BY trusted, source")
     return [
         {
             **row,
@@ -82,33 +59,31 @@ def pushers(db: sqlite3.Connection) -> list[dict[str, Any]]:
             if row["right"] + row["wrong"]
             else None,
         }
-        for row in rows
+        for row in store.pushes.sources()
     ]
 
 
-def troubles(db: sqlite3.Connection) -> list[str]:
+def troubles(store: Store) -> list[str]:
     """Which sources are doubted, in sentences for people."""
     return [
         f"Of the pages that {row['source']} said had changed, {row['precision'] or 0:.0%} had: its pushes are not "
         "preferred any more."
-        for row in pushers(db)
+        for row in pushers(store)
         if not row["trusted"]
     ]
 
 
-def _weigh(db: sqlite3.Connection, source: str, more_right: int, more_wrong: int) -> str:
+def _weigh(store: Store, source: str, more_right: int, more_wrong: int) -> str:
     """Add to what is known of a source; what to tell when it has gained or lost."""
-    row = db.execute("SELECT right, wrong, trusted FROM push_sources WHERE source = ?", (source,)).fetchone()
-    if row is None:
+    score = store.pushes.score(source)
+    if score is None:
         return ""
-    right, wrong, trusted = row[0] + more_right, row[1] + more_wrong, bool(row[2])
+    right, wrong, trusted = score[0] + more_right, score[1] + more_wrong, score[2]
     faded = min(1.0, _REMEMBERED / (right + wrong))
     right, wrong = right * faded, wrong * faded
     share = right / (right + wrong)
     after = share >= _REGAINED if not trusted else right + wrong < _ENOUGH or share >= _LOST
-    db.execute(
-        "UPDATE push_sources SET right = ?, wrong = ?, trusted = ? WHERE source = ?", (right, wrong, int(after), source)
-    )
+    store.pushes.set_score(source, right, wrong, trusted=after)
     if after == trusted:
         return ""
     return f"pushes of {source}: {share:.0%} were right, so they are {'' if after else 'no longer '}preferred"

@@ -9,18 +9,18 @@ other hint; a source that is mostly wrong loses its priority (`push_sources`).
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from recrawl.crawl.hints.hint_codec import PUSHES
-from recrawl.crawl.hints.push_sources import doubted, note, settle
+from recrawl.crawl.hints.push_sources import note, settle
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.discover.urls import canonical, key, origin
 from recrawl.errors import UsageError
+from recrawl.record.rows import PushRow
 from recrawl.record.storage import Storage
-from recrawl.record.store import Store, Transaction
+from recrawl.record.store import Store
 
 PER_HOUR = 10_000
 """Addresses that one source may name in an hour."""
@@ -52,64 +52,54 @@ def accept(repository: Storage, urls: Iterable[str], kind: str, source: str, now
     """Put down that pages have changed, as `source` says; `kind` is indexnow or websub."""
     if kind not in PUSHES:
         raise UsageError(f"a push is {' or '.join(sorted(PUSHES))}, not '{kind}'")
-    db, source = repository.store.db, source[:200]
-    sites = {row[0] for row in db.execute("SELECT origin FROM sites")}
+    store, source = repository.store, source[:200]
+    sites = store.sites.origins()
     counts = dict.fromkeys(("taken", "repeated", "bad", "foreign", "refused"), 0)
-    with Transaction(db):
-        room = _room(db, source, now)
+    with store.transaction():
+        room = _room(store, source, now)
         for url in urls:
             if room <= 0:
                 counts["refused"] += 1
                 continue
-            what = _put(db, url, kind, source, now, sites)
+            what = _put(store, url, kind, source, now, sites)
             counts[what] += 1
             room -= 1  # what is no use costs as much as what is
         spent = sum(counts.values()) - counts["refused"]
-        db.execute(
-            "UPDATE pushers SET taken = taken + ?, refused = refused + ? WHERE source = ?",
-            (spent, counts["refused"], source),
-        )
+        store.pushes.add_to_hour(source, spent, counts["refused"])
     return Accepted(**counts)
 
 
-def _put(db: sqlite3.Connection, url: str, kind: str, source: str, now: float, sites: set[str]) -> str:
+def _put(store: Store, url: str, kind: str, source: str, now: float, sites: set[str]) -> str:
     clean = canonical(url) if len(url) <= _LONGEST else None
     if clean is None:
         return "bad"
     if origin(clean) not in sites:
         return "foreign"
-    row = (key(clean), kind, source, now, clean)
-    made = db.execute("INSERT OR IGNORE INTO pushes (key, kind, source, at, url) VALUES (?, ?, ?, ?, ?)", row)
-    return "taken" if made.rowcount else "repeated"
+    return "taken" if store.pushes.put(PushRow(key(clean), kind, source, now, clean)) else "repeated"
 
 
-def _room(db: sqlite3.Connection, source: str, now: float) -> int:
+def _room(store: Store, source: str, now: float) -> int:
     """How many addresses may still be taken from a source in this hour."""
     hour = int(now // 3600)
-    db.execute("DELETE FROM pushers WHERE hour != ?", (hour,))  # a clock that was put back starts a new hour too
-    (many,) = db.execute("SELECT count(*) FROM pushers WHERE source != ?", (source,)).fetchone()
-    if many >= _MOST_SOURCES:
+    store.pushes.start_hour(hour)  # a clock that was put back starts a new hour too
+    if store.pushes.count_other_senders(source) >= _MOST_SOURCES:
         return 0
-    db.execute("INSERT OR IGNORE INTO pushers (source, hour, taken, refused) VALUES (?, ?, 0, 0)", (source, hour))
-    (taken,) = db.execute("SELECT taken FROM pushers WHERE source = ?", (source,)).fetchone()
-    (waiting,) = db.execute("SELECT count(*) FROM pushes").fetchone()
-    return int(min(PER_HOUR - taken, MOST_WAITING - waiting))
+    return min(PER_HOUR - store.pushes.taken_in_hour(source, hour), MOST_WAITING - store.pushes.waiting())
 
 
 def process_pushes(store: Store, discovery: Discovery, recorder: Recorder, now: float) -> list[str]:
     """Hear the pushes that wait: signals for pages that are known, others become known. What people should hear of."""
-    with Transaction(store.db):
-        told = settle(store.db, now)
-        unheeded = doubted(store.db)
-    sql = "SELECT key, kind, source, at, url FROM pushes ORDER BY at LIMIT ?"
-    rows = store.db.execute(sql, (_AT_ONCE,)).fetchall()
+    with store.transaction():
+        told = settle(store, now)
+        unheeded = store.pushes.untrusted()
+    rows = store.pushes.oldest(_AT_ONCE)
     said: list[tuple[int, str, str, float]] = []
     for _, kind, source, at, url in rows:
         page, _ = discovery.add(url, parent=-1, depth=1, at=at, batch=recorder.batch)
         if page >= 0:
             said.append((page, source, kind, at))
     recorder.commit()  # new pages must be in the store before anything is said of them
-    sites = store.sites_of({page for page, _, _, _ in said})
+    sites = store.pages.sites_of({page for page, _, _, _ in said})
     by_kind: dict[tuple[int, str], dict[int, float]] = {}
     for page, source, kind, at in said:
         if source not in unheeded:
@@ -118,7 +108,7 @@ def process_pushes(store: Store, discovery: Discovery, recorder: Recorder, now: 
         recorder.claim(site, kind, dates, max(dates.values()) + _DELAY, whole=False)
     recorder.commit()
     # Only now: if we are stopped before, they are heard again and say the same.
-    with Transaction(store.db):
-        note(store.db, (row for row in said if row[1]))
-        store.db.executemany("DELETE FROM pushes WHERE key = ? AND kind = ? AND source = ?", (row[:3] for row in rows))
+    with store.transaction():
+        note(store, (row for row in said if row[1]))
+        store.pushes.remove(rows)
     return told

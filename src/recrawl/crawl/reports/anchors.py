@@ -48,7 +48,7 @@ def survey(
 
 def load(store: Store, now: float) -> Book:
     """The book with the links of every page's newest version."""
-    columns: dict[str, Any] = {**store.book_columns()}
+    columns: dict[str, Any] = {**store.pages.book_columns()}
     known = np.isin(columns.pop("state"), _VISITABLE)
     del columns["cycle"]
     book = Book(now=now, known=known, **columns)
@@ -60,13 +60,12 @@ def links_of(store: Store, pages: int) -> LinkGraph:
     """All links; one to a page that has moved leads to where it is now."""
     lengths = np.zeros(pages, np.int64)
     parts: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
-    for page, packed in store.db.execute("SELECT page, targets FROM links WHERE page < ? ORDER BY page", (pages,)):
+    for page, packed in store.links.below(pages):
         parts.append(np.frombuffer(packed, "<i4"))
         lengths[page] = len(parts[-1])
     moved = np.arange(pages, dtype=np.int32)
-    sql = "SELECT id, target FROM pages WHERE state = ? AND target >= 0 AND id < ? AND target < ?"
-    for page, target in store.db.execute(sql, (int(State.MOVED), pages, pages)):
-        moved[page] = target
+    for page, leads_to in store.pages.moves(pages):
+        moved[page] = leads_to
     target = np.concatenate(parts).astype(np.int32)
     # Links to pages that were found while we read are left out.
     there = target < pages
@@ -76,11 +75,7 @@ def links_of(store: Store, pages: int) -> LinkGraph:
 
 def named_pages(store: Store, urls: Iterable[str]) -> NDArray[np.int64]:
     """The pages that the user named as anchors, in order; those that the store does not know are left out."""
-    found = []
-    for url in urls:
-        row = store.db.execute("SELECT id FROM pages WHERE key = ?", (key(url),)).fetchone()
-        if row is not None:
-            found.append(int(row[0]))
+    found = [page for url in urls if (page := store.pages.number(key(url))) is not None]
     return np.unique(np.array(found, np.int64))
 
 

@@ -18,14 +18,9 @@ _NOW = "kept hints.now"
 
 def trust(repository: Storage) -> dict[str, list[dict[str, Any]]]:
     """By origin, one row a kind of hint: signals, what was ignored and why; precision and recall once visits tell."""
-    db = repository.store.db
-    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'sources'").fetchone():
-        return {}  # a repository that no command of this version has written to
     learned = {(row.site, row.kind): row for row in _learned(repository)}
     found: dict[str, list[dict[str, Any]]] = {}
-    sql = """SELECT s.id, s.origin, h.kind, h.seen, h.signals, h.ignored, h.problem
-             FROM sources h JOIN sites s ON s.id = h.site ORDER BY s.id, h.kind"""
-    for site, origin, kind, seen, signals, ignored, problem in db.execute(sql):
+    for site, origin, kind, seen, signals, ignored, problem in repository.store.hints.sources():
         row = learned.get((site, kind))
         found.setdefault(origin, []).append(
             {

@@ -18,7 +18,6 @@ from recrawl.crawl.state.load_book import turns
 from recrawl.learn.pooled import model as pooled
 from recrawl.learn.pooled.features import BASELINE, feature_names, features
 from recrawl.learn.pooled.ledger import Ledger
-from recrawl.model import Outcome
 from recrawl.record.store import Store
 
 MOST_VISITS = 200_000
@@ -64,12 +63,7 @@ class Chance:
 
 def site_visits(store: Store, site: int) -> Visits:
     """The visits of a site's pages that said something, oldest first."""
-    kind = np.dtype([("page", "i8"), ("cycle", "i8"), ("at", "f8"), ("changed", "?")])
-    sql = """SELECT v.page, v.cycle, v.at, v.outcome IN (?, ?, ?) FROM visits v JOIN pages p ON p.id = v.page
-             WHERE p.site = ? AND v.outcome != ? ORDER BY v.id DESC LIMIT ?"""
-    found = (int(Outcome.CHANGED), int(Outcome.NEW), int(Outcome.GONE))
-    rows = store.db.execute(sql, (*found, site, int(Outcome.FAILED), MOST_VISITS))
-    return np.fromiter(rows, kind)[::-1]
+    return store.visits.of_site(site, MOST_VISITS)
 
 
 def own_history(visits: Visits, page: int) -> OwnHistory:
@@ -125,9 +119,7 @@ def between(changed: int, of: int) -> tuple[float, float]:
 
 def _folders(store: Store, pages: NDArray[np.int64]) -> NDArray[np.int64]:
     """A number for each page's directory."""
-    sql = "SELECT folder FROM pages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
-    raw = np.fromiter((row[0] for row in store.db.execute(sql, (str(pages.tolist()),))), np.int64)
-    return np.unique(raw, return_inverse=True)[1].reshape(-1)
+    return np.unique(store.pages.folders_of(pages.tolist()), return_inverse=True)[1].reshape(-1)
 
 
 def _folded(

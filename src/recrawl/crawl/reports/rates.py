@@ -16,8 +16,6 @@ from recrawl.compare.validators import ValidatorTrust, http_time
 from recrawl.learn.rates.comparison import estimate
 from recrawl.learn.rates.gaps import DAY, Floats, Gaps
 from recrawl.learn.rates.posteriors import Posterior, nested
-from recrawl.model import Outcome
-from recrawl.record import questions
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
@@ -25,16 +23,6 @@ MOST_VISITS = 5_000_000
 """Visits that are looked at, the newest."""
 MOST_VERSIONS = 200
 """Versions of a single page whose headers are read, the newest."""
-_AMONG = "IN (SELECT value FROM json_each(?))"
-_MONTHS = "".join(
-    f" WHEN '{name}' THEN '{number:02d}'"
-    for number, name in enumerate(
-        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
-    )
-)
-# An HTTP date as servers write it, in seconds: 'Sun, 06 Nov 1994 08:49:37 GMT'. Any other spelling gives no time.
-_SECONDS = f"""strftime('%s', substr(modified, 13, 4) || '-' || CASE substr(modified, 9, 3){_MONTHS} END || '-'
-    || substr(modified, 6, 2) || 'T' || substr(modified, 18, 8))"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,8 +52,9 @@ class Watched:
 
 def watched(store: Store, sites: list[int] | None = None) -> Watched:
     """What is known of pages that were visited: of some sites, or of all."""
-    rows = _visits(store, sites)
-    facts = _facts(store, sites)  # after them, so that every page is there that was visited
+    rows = store.visits.answered(sites, MOST_VISITS)
+    rows = rows[np.argsort(rows["page"], kind="stable")]
+    facts = store.pages.last_modified(sites)  # after them, so that every page is there that was visited
     page, first = np.unique(rows["page"], return_index=True)
     owner = np.repeat(np.arange(len(page)), np.diff(np.append(first, len(rows))))
     before = np.append(-np.inf, rows["at"][:-1])
@@ -88,29 +77,9 @@ def watched(store: Store, sites: list[int] | None = None) -> Watched:
     )
 
 
-def _visits(store: Store, sites: list[int] | None) -> NDArray[np.void]:
-    """Visits that said something, the newest; by page, and by time within each."""
-    kind = np.dtype([("page", "i8"), ("at", "f8"), ("changed", "?")])
-    join = "" if sites is None else f"JOIN pages p ON p.id = v.page AND p.site {_AMONG}"
-    sql = f"""SELECT v.page, v.at, v.outcome IN (?, ?, ?) FROM visits v {join}
-              WHERE v.outcome != ? ORDER BY v.id DESC LIMIT ?"""  # noqa: S608
-    found = (int(Outcome.CHANGED), int(Outcome.NEW), int(Outcome.GONE))
-    given = () if sites is None else (str(sites),)
-    rows = np.fromiter(store.db.execute(sql, (*found, *given, int(Outcome.FAILED), MOST_VISITS)), kind)[::-1]
-    return rows[np.argsort(rows["page"], kind="stable")]
-
-
-def _facts(store: Store, sites: list[int] | None) -> NDArray[np.void]:
-    """What is known of pages beside their visits; by page."""
-    kind = np.dtype([("id", "i8"), ("site", "i8"), ("folder", "i8"), ("told", "f8")])
-    where = "" if sites is None else f"WHERE site {_AMONG}"
-    sql = f"""SELECT id, site, folder, iif(modified = '', 0, ifnull({_SECONDS}, 0)) FROM pages {where} ORDER BY id"""  # noqa: S608
-    return np.fromiter(store.db.execute(sql, () if sites is None else (str(sites),)), kind)
-
-
 def trusted(store: Store) -> NDArray[np.bool_]:
     """One per site: whether its Last-Modified has been right, and not been wrong too often."""
-    rows = store.sites()
+    rows = store.sites.all()
     honest = np.zeros(max((row.id for row in rows), default=-1) + 1, bool)
     for row in rows:
         trust = ValidatorTrust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad)
@@ -142,7 +111,7 @@ def with_headers(seen: Watched, repository: Storage, page: int, site: int) -> Wa
         return seen
     told = np.full(len(seen.at), np.nan)
     mine = np.flatnonzero(seen.gaps.page == row)
-    for version in questions.versions(repository.store.db, page)[-MOST_VERSIONS:]:
+    for version in repository.store.versions.of_page(page)[-MOST_VERSIONS:]:
         date = next((value for name, value in repository.body(version)[1] if name.lower() == "last-modified"), "")
         told[mine[np.abs(seen.at[mine] - version.at) < 1e-3]] = http_time(date) if date else np.nan
     before = seen.at - seen.gaps.gap * DAY

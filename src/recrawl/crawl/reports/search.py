@@ -34,10 +34,10 @@ def search(
 
 def _text(repository: Storage, page: int, at: float, noise: Callable[[str], Noise]) -> str:
     """What a page said at that time, as it was indexed; a page whose body cannot be read is found, but not quoted."""
-    version = repository.store.version_at(page, at)
+    version = repository.store.versions.at(page, at)
     if version is None or version.warc not in repository.archive.names:
         return ""
-    url = repository.store.page(page)[0]
+    url = repository.store.pages.get(page)[0]
     try:
         _, headers, body = repository.body(version)
         return read_text(body, headers, noise(origin(url)))

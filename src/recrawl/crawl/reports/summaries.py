@@ -17,29 +17,17 @@ import numpy as np
 from recrawl.learn.rates.staleness import Belief, Floats, believe, mean_and_deviation, spread
 from recrawl.model import Outcome, State
 from recrawl.record.rows import CycleRow
-from recrawl.record.store import Columns, Store, Transaction
+from recrawl.record.store import Columns, Store
 
 AGES = (3600.0, 21600.0, 86400.0, 259200.0, 604800.0, 1209600.0, 2592000.0, 7776000.0)
 """Where the classes of the age distribution end: 1 h, 6 h, 1 d, 3 d, 7 d, 14 d, 30 d, 90 d, and one beyond."""
 _DAY = 86400.0
-_PAGES = {
-    "site": "i4",
-    "state": "i1",
-    "visits": "i4",
-    "changes": "i4",
-    "failures": "i4",
-    "size": "i8",
-    "found": "f8",
-    "last_visit": "f8",
-    "last_change": "f8",
-}
-_VISITS = {"page": "i8", "at": "f8", "outcome": "i1", "status": "i4", "received": "i8", "seconds": "f8", "before": "f8"}
 
 
 def summarise(store: Store, cycle: CycleRow, now: float) -> None:
     """Write the sums for a cycle that has just ended."""
-    visits = _visits(store, cycle)
-    pages = _pages(store)
+    visits = store.visits.with_previous(cycle)
+    pages = store.pages.summary_columns()
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
     changes = pages["changes"] - 1  # its creation is counted too
     belief, rates = believe(pages["site"], pages["visits"], changes, pages["last_visit"] - pages["found"], sites)
@@ -52,59 +40,27 @@ def summarise(store: Store, cycle: CycleRow, now: float) -> None:
     ages = now - pages["last_visit"][kept]
     row["age"] = float(ages.mean()) if len(ages) else None
     row["ages"] = json.dumps(np.bincount(np.digitize(ages, AGES), minlength=len(AGES) + 1).tolist())
-    with Transaction(store.db):
-        _write(store, "cycle_summaries", [row])
-        _write(store, "site_cycles", _site_cycles(cycle, visits, pages, expected, sites))
-        store.db.execute("DELETE FROM site_summaries")
-        _write(store, "site_summaries", _site_rows(pages, fresh, rates, wider, now, sites))
+    store.summaries.write(
+        row,
+        _site_cycles(cycle, visits, pages, expected, sites),
+        _site_rows(pages, fresh, rates, wider, now, sites),
+    )
 
 
 def catch_up(store: Store, now: float) -> int:
     """Write what is missing; how many cycles that were. How fresh things were in the past is not made up."""
-    missing = [
-        CycleRow(*row)
-        for row in store.db.execute(
-            """SELECT c.* FROM cycles c LEFT JOIN cycle_summaries s ON s.cycle = c.id
-               WHERE s.cycle IS NULL AND c.finished NOT NULL ORDER BY c.id"""
-        )
-    ]
-    pages = _pages(store) if len(missing) > 1 else {}
+    missing = store.cycles.without_summary()
+    pages = store.pages.summary_columns() if len(missing) > 1 else {}
     for cycle in missing[:-1]:
-        visits = _visits(store, cycle)
+        visits = store.visits.with_previous(cycle)
         sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
         expected, wider = _expected(visits, pages, sites)
-        with Transaction(store.db):
-            _write(store, "cycle_summaries", [_cycle_row(store, cycle, visits, expected, wider)])
-            _write(store, "site_cycles", _site_cycles(cycle, visits, pages, expected, sites))
+        row = _cycle_row(store, cycle, visits, expected, wider)
+        store.summaries.write(row, _site_cycles(cycle, visits, pages, expected, sites))
     if missing:
         newest = missing[-1]
         summarise(store, newest, now if newest.finished is None else newest.finished)
     return len(missing)
-
-
-def _pages(store: Store) -> Columns:
-    names = ", ".join(f"ifnull({name}, -9e999)" if name.startswith("last_") else name for name in _PAGES)
-    return store.columns(f"SELECT {names} FROM pages ORDER BY id", _PAGES)  # noqa: S608
-
-
-def _visits(store: Store, cycle: CycleRow) -> Columns:
-    """The cycle's visits; `before` is when the page was last looked at before, nan when it never was."""
-    return store.columns(
-        """SELECT v.page, v.at, v.outcome, v.status, v.received, v.seconds,
-                  ifnull((SELECT w.at FROM visits w WHERE w.page = v.page AND w.id < v.id AND w.outcome != 4
-                          ORDER BY w.id DESC LIMIT 1), -9e999)
-           FROM visits v WHERE v.id >= ? AND v.id < ? AND v.cycle = ? ORDER BY v.id""",
-        _VISITS,
-        (cycle.first_visit, _end(store, cycle), cycle.id),
-    )
-
-
-def _end(store: Store, cycle: CycleRow) -> int:
-    """The number of a visit behind all of the cycle's own. A crawl may have come between, when the cycle was stopped
-    and gone on with; but not after its end."""
-    sql = "SELECT min(first_visit) FROM cycles WHERE id > ? AND started >= ?"
-    row = store.db.execute(sql, (cycle.id, cycle.finished)).fetchone()
-    return 1 << 62 if row[0] is None else int(row[0])
 
 
 def _expected(visits: Columns, pages: Columns, sites: int) -> tuple[Floats, float]:
@@ -124,10 +80,6 @@ def _expected(visits: Columns, pages: Columns, sites: int) -> tuple[Floats, floa
 def _cycle_row(store: Store, cycle: CycleRow, visits: Columns, expected: Floats, wider: float) -> dict[str, Any]:
     outcomes = np.bincount(visits["outcome"], minlength=len(Outcome))
     chance = expected[~np.isnan(expected)]
-    failures = store.db.execute(
-        "SELECT failure, count(*) FROM visits WHERE id >= ? AND id < ? AND cycle = ? AND failure NOT NULL GROUP BY 1",
-        (cycle.first_visit, _end(store, cycle), cycle.id),
-    )
     return {
         "cycle": cycle.id,
         "visits": len(visits["page"]),
@@ -137,7 +89,7 @@ def _cycle_row(store: Store, cycle: CycleRow, visits: Columns, expected: Floats,
         "seconds": float(visits["seconds"].sum()),
         "expected": float(chance.sum()),
         "expected_sd": float(np.sqrt(wider * (chance * (1.0 - chance)).sum())),
-        "failures": json.dumps(dict(failures.fetchall())),
+        "failures": json.dumps(store.visits.failures_of_cycle(cycle)),
     }
 
 
@@ -209,12 +161,3 @@ def _site_rows(
         }
         for k in np.flatnonzero(number["pages"]).tolist()
     ]
-
-
-def _write(store: Store, table: str, rows: list[dict[str, Any]]) -> None:
-    if not rows:
-        return
-    names = list(rows[0])
-    marks = ", ".join("?" * len(names))
-    sql = f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({marks})"  # noqa: S608
-    store.db.executemany(sql, ([row[name] for name in names] for row in rows))

@@ -42,9 +42,7 @@ def equip(book: Book, repository: Storage, cycle: CycleRow, needs: frozenset[str
     if "folders" in needs:
         add_folders(book, repository.store)
     if "forms" in needs:
-        book.form = url_templates(url for (url,) in repository.store.db.execute("SELECT url FROM pages ORDER BY id"))[
-            : len(book)
-        ]
+        book.form = url_templates(repository.store.pages.urls())[: len(book)]
     if "links" in needs:
         book.links = _links(book, repository, cycle, begin=begin)
     if "arrivals" in needs:
@@ -72,10 +70,7 @@ def add_folders(book: Book, store: Store) -> None:
     """
     _, first, dense = np.unique(book.folder, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    wanted = first[order].tolist()
-    sql = "SELECT url FROM pages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
-    urls = [row[0] for row in store.db.execute(sql, (str(wanted),))]
-    _, _, folder, book.folders = places(urls)
+    _, _, folder, book.folders = places([*store.pages.urls_of(first[order].tolist()).values()])
     by_value = np.empty(len(order), np.int64)
     by_value[order] = folder
     book.folder = by_value[dense.reshape(-1)]
@@ -83,9 +78,7 @@ def add_folders(book: Book, store: Store) -> None:
 
 def add_arrivals(book: Book, store: Store, cycle: CycleRow) -> None:
     """What changes before the cycle have brought in new links. A page's first version is no change."""
-    sql = "SELECT page, new_links FROM versions WHERE changed AND at < ? AND page < ? ORDER BY page, id"
-    kind = np.dtype([("page", "i8"), ("links", "f8")])
-    rows = np.fromiter(store.db.execute(sql, (cycle.started, len(book))), kind)
+    rows = store.versions.new_links(cycle.started, len(book))
     later = np.flatnonzero(np.diff(rows["page"], prepend=-1) == 0)
     page = rows["page"][later]
     links, changes = np.bincount(page, rows["links"][later], len(book)), np.bincount(page, minlength=len(book))

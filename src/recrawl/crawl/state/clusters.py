@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +28,15 @@ from recrawl.errors import Unreadable
 from recrawl.learn.structure.cluster_arrays import packed, unpacked
 from recrawl.learn.structure.clusters import PageClusters, cluster
 from recrawl.learn.structure.page_features import PageFacts, page_facts
-from recrawl.model import Outcome, State
+from recrawl.model import Outcome
 from recrawl.record.archive import Place
-from recrawl.record.rows import CycleRow
+from recrawl.record.rows import CycleRow, StoredPage
 from recrawl.record.storage import Storage
-from recrawl.record.store import Store
 from recrawl.record.warc import read_body
 from recrawl.version import __version__
 
 _AGAIN = 2
 """Built anew when there are so many times the pages that they were built from."""
-_NEVER_AGAIN = (State.GONE, State.MOVED, State.DROPPED)
 _HEAD = frozenset({"version", "cycle", "upto", "last", "from"})
 
 
@@ -53,15 +50,6 @@ class _Kept:
     """The first visit that they know nothing of."""
     made_from: int
     """Pages that they were built from."""
-
-
-class _Stored(NamedTuple):
-    """A page with its newest version."""
-
-    page: int
-    url: str
-    size: int
-    place: Place
 
 
 def clusters_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> Clusters:
@@ -79,7 +67,7 @@ def clusters_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: boo
 def _brought_up(kept: _Kept | None, book: Book, repository: Storage, cycle: CycleRow) -> _Kept:
     """Clusters for the pages of today."""
     store = repository.store
-    stored = _stored(store, len(book))
+    stored = store.versions.newest(len(book))
     if kept is None or len(stored) >= _AGAIN * max(1, kept.made_from):
         pages = np.array([row.page for row in stored], np.int64)
         built = cluster(_facts(repository, book, stored), np.random.default_rng(cycle.seed))
@@ -87,7 +75,7 @@ def _brought_up(kept: _Kept | None, book: Book, repository: Storage, cycle: Cycl
         page[pages] = built.page
         model = PageClusters(built.features, built.bisection, page)
         return _Kept(model, cycle.id, cycle.first_visit, len(stored))
-    since = store.visits_between(kept.upto, cycle.first_visit)
+    since = store.visits.between(kept.upto, cycle.first_visit)
     other = set(since["page"][np.isin(since["outcome"], (Outcome.NEW, Outcome.CHANGED))].tolist())
     changed = [row for row in stored if row.page in other]
     model = kept.model
@@ -127,15 +115,7 @@ def file_of(repository: Storage) -> Path:
 # -- what pages are like ------------------------------------------------------------------------------------------
 
 
-def _stored(store: Store, pages: int) -> list[_Stored]:
-    """The pages that can be read, in the order of their numbers."""
-    sql = f"""SELECT p.id, p.url, p.size, v.warc, v.start, v.length FROM pages p JOIN versions v ON v.id = p.version
-              WHERE p.id < ? AND p.state NOT IN ({", ".join(str(int(state)) for state in _NEVER_AGAIN)})
-              ORDER BY p.id"""  # noqa: S608
-    return [_Stored(row[0], row[1], row[2], Place(*row[3:])) for row in store.db.execute(sql, (pages,))]
-
-
-def _facts(repository: Storage, book: Book, rows: list[_Stored]) -> PageFacts:
+def _facts(repository: Storage, book: Book, rows: list[StoredPage]) -> PageFacts:
     """The facts of pages, from their newest versions."""
     links: LinkGraph = links_of(repository.store, len(book)) if book.links is None else book.links
     pages = np.array([row.page for row in rows], np.int64)
@@ -143,7 +123,7 @@ def _facts(repository: Storage, book: Book, rows: list[_Stored]) -> PageFacts:
 
     def texts() -> Iterator[str]:
         for row in rows:
-            text, pictures = _read(repository, row.place)
+            text, pictures = _read(repository, Place(row.warc, row.start, row.length))
             images.append(pictures)
             yield text
 

@@ -57,7 +57,7 @@ def limited(
     )
     columns = _columns(repository, row, book, allowance, begin=begin)
     if begin and row.limits is None:
-        repository.store.limit_cycle(row.id, allowance.text())
+        repository.store.cycles.set_limits(row.id, allowance.text())
     return Budgeted(policy, allowance, **columns), allowance
 
 
@@ -173,7 +173,7 @@ def within(budget: int, options: CrawlOptions, seconds: float) -> int:
 
 def paces(store: Store) -> tuple[dict[int, float], dict[int, float]]:
     """By site, from its latest visits: seconds per answer, and bytes over the wire per byte of a page."""
-    rows = store.latest_by_site()
+    rows = store.visits.latest_by_site()
     seconds = {site: took / visits for site, visits, took, _, _ in rows if visits}
     return seconds, {site: min(2.0, received / size) for site, _, _, received, size in rows if size}
 
@@ -209,11 +209,11 @@ def _columns(
         return {name: _extended(column, len(book)) for name, column in kept.items()}
     columns: dict[str, NDArray[Any]] = {}
     if limited_bytes:
-        conditional = repository.store.conditional()[: len(book)]
+        conditional = repository.store.pages.conditional()[: len(book)]
         columns["expected"] = expected_bytes(book, conditional, paces(repository.store)[1])
     if allowance.pushed:
         columns["pushed"] = np.zeros(len(book), bool)
-        columns["pushed"][[page for page in repository.store.pushed() if page < len(book)]] = True
+        columns["pushed"][[page for page in repository.store.hints.pushed_pages() if page < len(book)]] = True
     if begin:
         write_arrays(_file(repository), {"cycle": np.array(row.id), **columns})
     return columns

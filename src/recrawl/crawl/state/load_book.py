@@ -24,7 +24,7 @@ def load_book(store: Store, cycle: CycleRow, limits: Mapping[int, int]) -> Book:
     Pages found since then are unknown, and visits made since then are undone: a crashed cycle resumes from the book it
     began with, so that its policy makes the same choices again.
     """
-    columns: dict[str, Any] = {**store.book_columns()}
+    columns: dict[str, Any] = {**store.pages.book_columns()}
     state = columns.pop("state")
     found_in = columns.pop("cycle")
     existed = found_in < cycle.id
@@ -38,10 +38,10 @@ def load_book(store: Store, cycle: CycleRow, limits: Mapping[int, int]) -> Book:
 
 def step_back(book: Book, store: Store, first_visit: int) -> Ints:
     """Undo the visits from this number on; returns their pages. The caller sets `known`."""
-    touched = store.pages_visited_since(first_visit)
+    touched = store.visits.pages_since(first_visit)
     if len(touched):
         book.forget(touched)
-        past = store.history(touched, first_visit)
+        past = store.visits.history(touched, first_visit)
         for rows in turns(past["page"]):
             outcomes = Outcomes(past["page"][rows], past["outcome"][rows])
             book.note(outcomes, past["at"][rows], past["held"][rows] == 0)
@@ -65,7 +65,7 @@ def turns(pages: Ints) -> Iterator[Ints]:
 
 def mark(store: Store, upto: int) -> Floats:
     """A mark of the visits before a number: page, time and outcome of the last one."""
-    last = store.visits_between(upto - 1, upto)
+    last = store.visits.between(upto - 1, upto)
     return np.array([last["page"], last["at"], last["outcome"]], np.float64)
 
 

@@ -95,9 +95,7 @@ def recorded_visits(repository: Storage, policy: Policy, cycle: CycleRow, past: 
         return
     store = repository.store
     # Not beyond its own last visit: later visits may belong to a crawl that is still open.
-    sql = "SELECT ifnull(max(id) + 1, 0) FROM visits WHERE id >= ? AND cycle = ?"
-    (end,) = store.db.execute(sql, (cycle.first_visit, cycle.id)).fetchone()
-    yield from _visits_until(store, policy, past, int(end))
+    yield from _visits_until(store, policy, past, store.visits.end_of_cycle(cycle))
 
 
 def save_memory(repository: Storage, policy: Policy, past: Past | None) -> None:
@@ -170,7 +168,7 @@ def _visits_until(store: Store, policy: Policy, past: Past, end: int) -> Iterato
     """All visits from `past` up to number `end`, which the caller notes one after another; `past` moves along."""
     if past.upto >= end:
         return
-    cycles = {row.id: row for row in store.cycles()}
+    cycles = {row.id: row for row in store.cycles.newest()}
     for visits in _runs(store, past.upto, end, sorted({row.first_visit for row in cycles.values()})):
         cycle = cycles[int(visits["cycle"][0])]
         past.pages = max(past.pages, cycle.known, int(visits["page"].max()) + 1)
@@ -192,7 +190,7 @@ def _runs(store: Store, begin: int, end: int, firsts: list[int]) -> Iterator[Col
     """
     cuts = [begin, *(first for first in firsts if begin < first < end), end]
     for first, last in pairwise(cuts):
-        visits = store.visits_between(first, last)
+        visits = store.visits.between(first, last)
         other = np.flatnonzero(np.diff(visits["cycle"])) + 1
         for start, stop in zip([0, *other], [*other, len(visits["cycle"])], strict=True):
             if stop > start:

@@ -31,10 +31,10 @@ def index_pages(
     """Bring the index up to date for these pages."""
     if not options.index or not pages:
         return
-    origins = {row.id: row.origin for row in repository.store.sites()}
+    origins = {row.id: row.origin for row in repository.store.sites.all()}
     for number, page in enumerate(pages, 1):
-        url, site, _, _, state = repository.store.page(page)
-        version = repository.store.version(state.version)
+        url, site, _, _, state = repository.store.pages.get(page)
+        version = repository.store.versions.get(state.version)
         if version is None or not version.searchable or state.state in _UNSEARCHED:
             repository.index.remove(page)
         else:

@@ -30,22 +30,22 @@ _BATCH = 500
 
 def scopes_changed(repository: Storage, scopes: Scopes) -> bool:
     """Whether the scopes have changed since the last crawl or cycle."""
-    return bool(repository.store.meta(_META, "") != _fingerprint(scopes))
+    return bool(repository.store.meta.get(_META, "") != _fingerprint(scopes))
 
 
 def forget_scopes(repository: Storage) -> None:
     """Make the next crawl or cycle check all pages again."""
-    repository.store.set_meta(_META, "forgotten")
+    repository.store.meta.set(_META, "forgotten")
 
 
 def rescope(repository: Storage, options: CrawlOptions, discovery: Discovery, record: Callable[[Batch], None]) -> None:
     """Apply the scopes to all pages; batches of new pages go to `record`."""
     store = repository.store
-    before = store.meta(_META, "")
+    before = store.meta.get(_META, "")
     _drop_and_recall(repository, options)
     if before:
         _reread_links(repository, options, discovery, record)
-    store.set_meta(_META, _fingerprint(options.scopes))
+    store.meta.set(_META, _fingerprint(options.scopes))
 
 
 def _fingerprint(scopes: Scopes) -> str:
@@ -56,16 +56,15 @@ def _drop_and_recall(repository: Storage, options: CrawlOptions) -> None:
     drop: list[int] = []
     recall: list[int] = []
     revive: list[int] = []
-    rows = repository.store.db.execute("SELECT id, url, depth, parent, state, payload NOT NULL FROM pages")
-    for page, url, depth, parent, state, downloaded in rows:
+    for page, url, depth, parent, state, downloaded in repository.store.pages.scope_rows():
         wanted = options.scopes.refuses(url, depth) is None
         if state == State.DROPPED and wanted:
             (recall if downloaded else revive).append(page)
         elif state != State.DROPPED and not wanted and not (depth == 0 and parent < 0):
             drop.append(page)
-    repository.store.set_states(State.DROPPED, drop)
-    repository.store.set_states(State.LIVE, recall)
-    repository.store.set_states(State.FOUND, revive)
+    repository.store.pages.set_states(State.DROPPED, drop)
+    repository.store.pages.set_states(State.LIVE, recall)
+    repository.store.pages.set_states(State.FOUND, revive)
     index_pages(repository, options, drop + recall)
 
 
@@ -74,9 +73,8 @@ def _reread_links(
 ) -> None:
     reader = PageReader(ReaderConfig(options.rules, want_text=False))
     batch = Batch()
-    rows = repository.store.db.execute("SELECT id, url, depth, version FROM pages WHERE state = 1 AND version >= 0")
-    for page, url, depth, number in rows.fetchall():
-        version = repository.store.version(number)
+    for page, url, depth, number in repository.store.pages.stored():
+        version = repository.store.versions.get(number)
         if version is None:
             continue
         status, headers, body = repository.body(version)

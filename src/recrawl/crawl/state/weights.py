@@ -86,7 +86,7 @@ def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats
         found = learn.pagerank(links_of(repository.store, len(book)), start=ranks)
         return normalise(found * len(found))[0], found, ""
     said, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=kind == "clicks")
-    keys, page = repository.store.keys()
+    keys, page = repository.store.pages.keys()
     pages = np.zeros(len(book), np.int64)
     inside = page < len(book)
     pages[page[inside]] = keys[inside]
@@ -98,10 +98,8 @@ def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats
 
 def _cheap(store: Store, cycle: CycleRow) -> Floats:
     """One per site: the share of its answers that came without a page (304)."""
-    sql = """SELECT p.site, count(*), sum(v.status = 304) FROM visits v JOIN pages p ON p.id = v.page
-             WHERE v.id < ? AND v.id >= ? AND v.status > 0 GROUP BY p.site"""
-    rows = store.db.execute(sql, (cycle.first_visit, cycle.first_visit - _LATELY)).fetchall()
-    share = np.zeros(max((row.id for row in store.sites()), default=-1) + 1)
+    rows = store.visits.not_modified_by_site(cycle.first_visit - _LATELY, cycle.first_visit)
+    share = np.zeros(max((row.id for row in store.sites.all()), default=-1) + 1)
     for site, answers, cheap in rows:
         share[site] = cheap / answers
     return share

@@ -52,7 +52,7 @@ class Discovery:
         self._traps = traps or TrapLimits()
         self._now = now
         self._guard: TrapGuard | None = None
-        self._known = KnownUrls(*store.keys())
+        self._known = KnownUrls(*store.pages.keys())
         self._next = store.next_id("pages")
         self._refused: set[int] = set()
         self._cycle = cycle
@@ -154,7 +154,7 @@ class Discovery:
         if self._guard is None:
             self._guard = TrapGuard(self._traps, now=self._now)
             every = 1 + self._store.next_id("pages") // _SAMPLE
-            for url in self._store.urls(every):
+            for url in self._store.pages.urls(every):
                 self._guard.note(url, every)
             for fresh in self.fresh.values():
                 self._guard.note(fresh.url)

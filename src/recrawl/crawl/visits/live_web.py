@@ -55,10 +55,10 @@ class LiveWeb:
     def visit(self, picks: Picks) -> Outcomes:
         """Visit the pages that a policy chose."""
         journey = self.journey
-        why = self._store.reason(picks.reason)
+        why = self._store.visits.reason(picks.reason)
         journey.outcomes = {}
         chosen = picks.pages.tolist()
-        sites = self._store.sites_of(chosen)
+        sites = self._store.pages.sites_of(chosen)
         for page, score in zip(chosen, picks.score.tolist(), strict=True):
             journey.chosen[page] = (score, why)
             journey.enqueue(sites[page], page)
@@ -70,7 +70,7 @@ class LiveWeb:
     def explore(self, done: set[int], *, skip_recent_failures: bool = False) -> None:
         """Download every page that was found and never visited, including those found on the way."""
         self.journey.exploring = True
-        waiting = self._store.waiting()
+        waiting = self._store.pages.never_downloaded()
         if skip_recent_failures:
             ready = retry_allowed(waiting["failures"], waiting["last_try"], self._cycle.started)
             waiting = {name: column[ready] for name, column in waiting.items()}
@@ -95,7 +95,7 @@ class LiveWeb:
         Runs between cycles, because it changes which pages the next one may choose.
         """
         journey = self.journey
-        disallowed = self._store.barred()
+        disallowed = self._store.pages.barred()
         for site in disallowed:
             server = journey.servers[site]
             if journey.resources.robots_due(server):
@@ -104,8 +104,8 @@ class LiveWeb:
         for site, pages in disallowed.items():
             robots = journey.servers[site].robots
             free = [(page, had) for page, url, had in pages if robots is not None and robots.allows(url)]
-            self._store.set_states(State.LIVE, [page for page, had in free if had])
-            self._store.set_states(State.FOUND, [page for page, had in free if not had])
+            self._store.pages.set_states(State.LIVE, [page for page, had in free if had])
+            self._store.pages.set_states(State.FOUND, [page for page, had in free if not had])
 
     def record_pages(self, batch: Batch) -> None:
         """Record new pages from elsewhere: seeds, pages that have come into scope."""

@@ -75,7 +75,7 @@ class Prefetch:
         row = self._rows.pop(page, None)
         if row is None:
             more = self._lanes.upcoming(server, _BATCH) if len(self._rows) < _MAX_ROWS else []
-            self._rows.update(self._store.pages([page, *more]))
+            self._rows.update(self._store.pages.get_many([page, *more]))
             self._hints.update(packed(self._store, [page, *more], self._clock()))
             row = self._rows.pop(page)
         return row, self._hints.pop(page, 0)

@@ -46,7 +46,7 @@ class Recorder:
 
     def location(self, version: int) -> tuple[str, int, int] | None:
         """Where the archive holds a version's body: file, start, length."""
-        row = self._repository.store.version(version)
+        row = self._repository.store.versions.get(version)
         if row is None:
             return None
         archive = self._repository.archive
@@ -54,7 +54,7 @@ class Recorder:
 
     def listed_pages(self, site: int) -> set[int]:
         """Pages of a site that its sitemap listed when it was last read."""
-        return self._repository.store.listed_pages(site)
+        return self._repository.store.pages.listed(site)
 
     def claim(
         self, site: int, kind: str, dates: Mapping[int, float], seen: float, *, whole: bool = True, bad: int = 0
@@ -72,8 +72,7 @@ class Recorder:
 
     def feeds(self, site: int) -> list[FeedRow]:
         """The known feeds of a site."""
-        sql = "SELECT site, url, seen, etag, modified FROM feeds WHERE site = ?"
-        return [FeedRow._make(row) for row in self._repository.store.db.execute(sql, (site,))]
+        return self._repository.store.hints.feeds(site)
 
     def add(self, done: Done) -> None:
         """Add a visit without a new version."""

@@ -27,7 +27,7 @@ _PERMANENT = (301, 308)
 
 def recall_aliases(store: Store, scopes: Scopes) -> None:
     """Load the new locations of moved sites that earlier runs have learned."""
-    scopes.aliases.update(json.loads(store.meta(_ALIASES, "{}")))
+    scopes.aliases.update(json.loads(store.meta.get(_ALIASES, "{}")))
 
 
 class Redirect(NamedTuple):
@@ -61,7 +61,7 @@ class Redirects:
         permanent = answer.status in _PERMANENT and not visit.redirects
         if permanent and not scopes.knows(origin(target)) and scopes.is_seed(visit.url):
             scopes.adopt(visit.url, origin(target))
-            self._store.set_meta(_ALIASES, json.dumps(scopes.aliases))
+            self._store.meta.set(_ALIASES, json.dumps(scopes.aliases))
         if scopes.refuses(target, visit.depth) is not None:
             return Redirect(Failure.REDIRECT_AWAY, f"to {target}")
         if permanent:
@@ -95,14 +95,14 @@ class Redirects:
             if page == start:
                 return True
             seen.add(page)
-            page = self._moved.get(page, self._store.moved_to(page))
+            page = self._moved.get(page, self._store.pages.moved_to(page))
         return False
 
     def _redirects_before(self, page: int) -> int:
         """The length of the redirect chain that led to this page."""
         count = 0
         while count <= self._options.redirects:
-            before = self._came_from.get(page, self._store.moved_from(page))
+            before = self._came_from.get(page, self._store.pages.moved_from(page))
             if before < 0:
                 break
             page, count = before, count + 1

@@ -82,10 +82,9 @@ class Servers:
         self._noise_numbers = {noise: number for number, noise in enumerate(noise_table(options))}
         self._by_origin: dict[str, Server] = {}
         self._by_id: list[Server] = []
-        for row in store.sites():
+        for row in store.sites.all():
             self._add(self._load(row))
-        counts = "SELECT site, state, count(*) FROM pages GROUP BY site, state"
-        for number, state, count in store.db.execute(counts):
+        for number, state, count in store.pages.count_by_state():
             self[number].pages += count
             if state == State.LIVE:
                 self[number].live = count

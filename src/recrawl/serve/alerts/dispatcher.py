@@ -7,7 +7,6 @@ Settings are read in each round; a deleted rule sends nothing more.
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +16,8 @@ from recrawl.columns import DAY
 from recrawl.discover.urls import origin
 from recrawl.errors import RecrawlError
 from recrawl.model import Outcome
-from recrawl.record.questions import ask
-from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
+from recrawl.record.store import TEMPORARY_ERRORS
 from recrawl.repository.opening import load, options_of
 from recrawl.serve.alerts.delivery import NotSent, send
 from recrawl.serve.alerts.outbox import Delivery, Outbox, VisitMatches
@@ -53,7 +51,7 @@ class Alerts:
     def start(self) -> None:
         """Start the thread at the first visit that was not matched yet."""
         with Storage(self._folder) as repository:
-            Outbox(repository.store.db).matched_up_to(repository.store.next_id("visits") - 1)
+            Outbox(repository.store).matched_up_to(repository.store.next_id("visits") - 1)
         self._thread.start()
 
     def stop(self) -> None:
@@ -69,13 +67,13 @@ class Alerts:
 
     def _loop(self) -> None:
         with Storage(self._folder) as repository:
-            Outbox(repository.store.db).prune(self._clock() - _KEEP)
+            Outbox(repository.store).prune(self._clock() - _KEEP)
             while not self._ending.is_set():
                 self._new_visits.wait(_INTERVAL)
                 self._new_visits.clear()
                 if self._ending.is_set():
                     return
-                with contextlib.suppress(sqlite3.OperationalError):  # database busy: retried in the next round
+                with contextlib.suppress(*TEMPORARY_ERRORS):  # database busy: retried in the next round
                     self.round(repository)
 
     def round(self, repository: Storage) -> None:
@@ -89,7 +87,7 @@ class Alerts:
         except RecrawlError as error:
             self.error = str(error)
             return
-        outbox = Outbox(repository.store.db)
+        outbox = Outbox(repository.store)
         while self._match_batch(repository, outbox, values.alerts, noise) and not self._ending.is_set():
             pass
         rules = {rule.name: rule for rule in values.alerts}
@@ -102,14 +100,9 @@ class Alerts:
     def _match_batch(self, repository: Storage, outbox: Outbox, rules: tuple[Alert, ...], noise: Any) -> bool:
         """Match a batch of visits; return whether there may be more."""
         repository.refresh()
-        db, now = repository.store.db, self._clock()
+        now = self._clock()
         last_visit = outbox.matched_up_to(-1)
-        rows = ask(
-            db,
-            """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url FROM visits v JOIN pages p ON p.id = v.page
-               WHERE v.id > ? ORDER BY v.id LIMIT ?""",
-            (last_visit, _BATCH),
-        )
+        rows = repository.store.visits.after(last_visit, _BATCH)
         if not rows:
             return False
         visits = [self._matches(repository, row, rules, noise) for row in rows if row["outcome"] != Outcome.FAILED]
@@ -147,8 +140,9 @@ class Alerts:
 
 
 def _update(repository: Storage, row: dict[str, Any], outcome: str) -> Update:
-    version = repository.store.version(row["version"]) if outcome != "gone" and row["version"] >= 0 else None
-    before = _before(repository, row["page"], version.id) if version is not None and outcome == "changed" else None
+    version = repository.store.versions.get(row["version"]) if outcome != "gone" and row["version"] >= 0 else None
+    changed = version is not None and outcome == "changed"
+    before = repository.store.versions.before(row["page"], version.id) if version and changed else None
     return Update(
         visit=row["id"],
         page=row["page"],
@@ -161,9 +155,3 @@ def _update(repository: Storage, row: dict[str, Any], outcome: str) -> Update:
         version=version,
         before=before,
     )
-
-
-def _before(repository: Storage, page: int, version: int) -> VersionRow | None:
-    sql = "SELECT * FROM versions WHERE page = ? AND id < ? ORDER BY id DESC LIMIT 1"
-    row = repository.store.db.execute(sql, (page, version)).fetchone()
-    return None if row is None else VersionRow._make(row)

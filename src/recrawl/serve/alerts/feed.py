@@ -30,7 +30,7 @@ def routes(context: Context) -> list[Route]:
 
 def _feed(context: Context, base: str) -> str:
     with context.reading() as repository:
-        rows = [row for row in newest_entries(repository.store.db, 2 * _ENTRIES) if row["state"] in ("waiting", "sent")]
+        rows = [row for row in newest_entries(repository.store, 2 * _ENTRIES) if row["state"] in ("waiting", "sent")]
     newest = rows[0]["created"] if rows else 0.0
     entries = "".join(_entry(row, base) for row in rows[:_ENTRIES])
     return (

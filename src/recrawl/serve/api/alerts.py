@@ -17,7 +17,6 @@ from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, as_
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.context import Context
 from recrawl.serve.push.websub import subscribe, unsubscribe
-from recrawl.serve.push.websub import subscriptions as subscribed
 from recrawl.settings import Alert, write_alerts
 
 _MAX_ALERTS = 200
@@ -62,14 +61,14 @@ def outbox(context: Context, given: Arguments) -> dict[str, Any]:
     if after and not (after.isascii() and after.isdigit() and len(after) < 16):
         raise bad_cursor(after)
     with context.reading() as repository:
-        found = newest_entries(repository.store.db, given["limit"], int(after) if after else 1 << 62)
+        found = newest_entries(repository.store, given["limit"], int(after) if after else 1 << 62)
     return rows(found, found[-1]["id"] if len(found) == given["limit"] else None)
 
 
 def subscriptions(context: Context, _: Arguments) -> dict[str, Any]:
     """List the WebSub subscriptions."""
     with context.reading() as repository:
-        return rows(subscribed(repository.store.db))
+        return rows(repository.store.subscriptions.public())
 
 
 async def add_subscription(context: Context, request: Request, given: Arguments) -> Response:
@@ -78,7 +77,7 @@ async def add_subscription(context: Context, request: Request, given: Arguments)
 
     def send() -> dict[str, Any]:
         with context.dedicated() as repository:
-            return subscribe(repository.store.db, given["topic"], given["hub"], base, context.clock())
+            return subscribe(repository.store, given["topic"], given["hub"], base, context.clock())
 
     return as_json(await run_in_threadpool(send), 202)
 
@@ -89,7 +88,7 @@ async def remove_subscription(context: Context, request: Request, given: Argumen
 
     def send() -> dict[str, Any]:
         with context.dedicated() as repository:
-            return unsubscribe(repository.store.db, given["name"], base)
+            return unsubscribe(repository.store, given["name"], base)
 
     return as_json(await run_in_threadpool(send))
 

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from recrawl.compare.diff import unified
 from recrawl.discover.urls import origin
-from recrawl.record import questions
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
@@ -41,15 +40,15 @@ def page(context: Context, given: Arguments) -> dict[str, Any]:
 def versions(context: Context, given: Arguments) -> dict[str, Any]:
     """List the newest versions, newest first."""
     with context.reading() as repository:
-        known = reading.page(repository.store.db, given["page"])
-        return rows([_version(row) for row in reading.versions(repository.store.db, known["id"])])
+        known = reading.page(repository.store, given["page"])
+        return rows([_version(row) for row in reading.versions(repository.store, known["id"])])
 
 
 def visits(context: Context, given: Arguments) -> dict[str, Any]:
     """List the newest visits, newest first."""
     with context.reading() as repository:
-        known = reading.page(repository.store.db, given["page"])
-        return rows(questions.visits(repository.store.db, known["id"], limit=given["limit"]))
+        known = reading.page(repository.store, given["page"])
+        return rows(repository.store.reports.visits_of_page(known["id"], limit=given["limit"]))
 
 
 def text(context: Context, given: Arguments) -> dict[str, Any]:
@@ -71,11 +70,11 @@ def diff(context: Context, given: Arguments) -> dict[str, Any]:
     """Return the difference between two versions."""
     noise = options_of(context.settings()).noise
     with context.reading() as repository:
-        db = repository.store.db
-        known = reading.page(db, given["page"])
-        new = reading.version(db, known["id"], given["new"])
-        earlier = reading.version_before(db, known["id"], new.id)
-        old = reading.version(db, known["id"], given["old"]) if given["old"] is not None else earlier or new
+        store = repository.store
+        known = reading.page(store, given["page"])
+        new = reading.version(store, known["id"], given["new"])
+        earlier = store.versions.before(known["id"], new.id)
+        old = reading.version(store, known["id"], given["old"]) if given["old"] is not None else earlier or new
         found = reading.difference(repository, old, new, noise(origin(known["url"])))
     return {
         "url": known["url"],
@@ -90,7 +89,7 @@ def diff(context: Context, given: Arguments) -> dict[str, Any]:
 def why(context: Context, given: Arguments) -> dict[str, Any]:
     """Return why a page was visited or not, and whether the next cycle would choose it."""
     with context.reading() as repository:
-        known = reading.page(repository.store.db, given["page"])
+        known = reading.page(repository.store, given["page"])
     sentences, plan = subprocess_queries.why(context, known)
     return {"url": known["url"], "state": known["state"], "why": sentences, "plan": plan}
 
@@ -98,18 +97,18 @@ def why(context: Context, given: Arguments) -> dict[str, Any]:
 def predict(context: Context, given: Arguments) -> dict[str, Any]:
     """Return the probability that a page has changed since its last visit."""
     with context.reading() as repository:
-        known = reading.page(repository.store.db, given["page"])
+        known = reading.page(repository.store, given["page"])
     return subprocess_queries.predict(context, known)
 
 
 def _page(repository: Storage, number: int) -> dict[str, Any]:
-    found = reading.page(repository.store.db, number)
+    found = reading.page(repository.store, number)
     return {name: value for name, value in found.items() if name not in _HIDDEN}
 
 
 def _chosen(repository: Storage, given: Arguments) -> tuple[dict[str, Any], VersionRow]:
-    known = reading.page(repository.store.db, given["page"])
-    return known, reading.version(repository.store.db, known["id"], given["version"])
+    known = reading.page(repository.store, given["page"])
+    return known, reading.version(repository.store, known["id"], given["version"])
 
 
 def _version(row: VersionRow) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from recrawl.crawl.reports.hint_trust import trust
 from recrawl.crawl.reports.search import search as find
 from recrawl.errors import NotKnown, UsageError
 from recrawl.model import State
-from recrawl.record.questions import ask
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of
 from recrawl.repository.opening import options_of
@@ -30,38 +29,24 @@ _STATES = {state.name.lower(): int(state) for state in State}
 _NAMES = {number: name for name, number in _STATES.items()}
 _WINDOW = 50_000
 """Pages scanned per request, however few of them match."""
-_PAGE = """SELECT p.id, p.url, p.site, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit,
-                  p.last_change, p.size, v.title FROM pages p LEFT JOIN versions v ON v.id = p.version"""
-_CYCLE = """SELECT c.id, c.kind, c.policy, c.budget, c.started, c.finished, s.visits, s.unchanged, s.changed, s.new,
-                   s.gone, s.failed, s.not_modified, s.received, s.seconds, s.expected, s.expected_sd, s.failures,
-                   s.pages, s.freshness, s.freshness_sd, s.age, s.ages
-            FROM cycles c LEFT JOIN cycle_summaries s ON s.cycle = c.id"""
 
 
 def status(context: Context, _: Arguments) -> dict[str, Any]:
     """Return the state of the repository and the scheduler."""
     with context.reading() as repository:
-        db = repository.store.db
-        sums = ask(
-            db,
-            """SELECT count(*) AS sites, ifnull(sum(pages), 0) AS pages, ifnull(sum(visits), 0) AS visits,
-                      ifnull(sum(changes), 0) AS changes, max(last_visit) AS last_visit,
-                      ifnull(sum(failing), 0) AS failing FROM site_summaries""",
-        )[0]
-        states = {
-            name: db.execute(f"SELECT ifnull(sum({name}), 0) FROM site_summaries").fetchone()[0]  # noqa: S608
-            for name in _STATES
-        }
-        problems = troubles(db, context.clock())
-        archived = db.execute("SELECT ifnull(sum(length), 0) FROM warcs").fetchone()[0]
-        last = [_cycle(row) for row in ask(db, f"{_CYCLE} WHERE s.freshness NOT NULL ORDER BY c.id DESC LIMIT 1")]
+        store = repository.store
+        sums, states = store.summaries.totals(), store.summaries.states()
+        problems = troubles(store, context.clock())
+        archived = store.warcs.total_bytes()
+        newest = store.summaries.latest_cycle()
+        last = _cycle(newest) if newest else None
     return {
         **sums,
         "states": states,
         "archive_bytes": archived,
-        "freshness": last[0]["freshness"] if last else None,
-        "freshness_sd": last[0]["freshness_sd"] if last else None,
-        "last_cycle": last[0] if last else None,
+        "freshness": last["freshness"] if last else None,
+        "freshness_sd": last["freshness_sd"] if last else None,
+        "last_cycle": last,
         "problems": problems,
         "scheduler": asdict(context.scheduler.status()),
     }
@@ -70,12 +55,7 @@ def status(context: Context, _: Arguments) -> dict[str, Any]:
 def sites(context: Context, given: Arguments) -> dict[str, Any]:
     """List the sites with their totals, by number."""
     with context.reading() as repository:
-        found = ask(
-            repository.store.db,
-            """SELECT s.id, s.origin AS url, s.robots_status, s.robots_at, s.sitemap_at, s.held_until, t.*
-               FROM sites s LEFT JOIN site_summaries t ON t.site = s.id WHERE s.id > ? ORDER BY s.id LIMIT ?""",
-            (_number(given["after"]), given["limit"]),
-        )
+        found = repository.store.summaries.sites(_number(given["after"]), given["limit"])
         hints = trust(repository)
     listed = [{**row, "hints": hints.get(row["url"], [])} for row in found]
     return rows(listed, found[-1]["id"] if len(found) == given["limit"] else None)
@@ -84,58 +64,45 @@ def sites(context: Context, given: Arguments) -> dict[str, Any]:
 def site(context: Context, given: Arguments) -> dict[str, Any]:
     """Return a site with its totals and its latest cycles."""
     with context.reading() as repository:
-        db = repository.store.db
-        found = ask(
-            db,
-            """SELECT s.id, s.origin AS url, s.robots_status, s.robots_at, s.sitemap_at, s.held_until, s.lm_good,
-                      s.lm_bad, s.etag_good, s.etag_bad, t.*
-               FROM sites s LEFT JOIN site_summaries t ON t.site = s.id WHERE s.id = ?""",
-            (given["site"],),
-        )
-        if not found:
+        found = repository.store.summaries.site(given["site"])
+        if found is None:
             raise NotKnown(f"there is no site {given['site']}")
-        past = ask(db, "SELECT * FROM site_cycles WHERE site = ? ORDER BY cycle DESC LIMIT 100", (given["site"],))
-        hints = trust(repository).get(found[0]["url"], [])
-    return {**found[0], "hints": hints, "cycles": past}
+        past = repository.store.summaries.site_cycles(given["site"], 100)
+        hints = trust(repository).get(found["url"], [])
+    return {**found, "hints": hints, "cycles": past}
 
 
 def push_sources(context: Context, _: Arguments) -> dict[str, Any]:
     """List the sources of pushes with their precision."""
     with context.reading() as repository:
-        return rows(pushers(repository.store.db))
+        return rows(pushers(repository.store))
 
 
 def pages(context: Context, given: Arguments) -> dict[str, Any]:
     """List pages: those of a site by state, otherwise in order of discovery."""
     with context.reading() as repository:
-        db = repository.store.db
-        origin = origin_of(repository, given["site"])
-        if origin:
-            number = db.execute("SELECT id FROM sites WHERE origin = ?", (origin,)).fetchone()[0]
+        number = _site_number(repository, given["site"])
+        if number is not None:
             return _pages_of_site(repository, number, given)
         after = _number(given["after"])
-        only = "AND p.state = ?" if given["state"] else ""
-        found = ask(
-            db,
-            f"{_PAGE} WHERE p.id > ? AND p.id <= ? {only} ORDER BY p.id LIMIT ?",
-            (after, after + _WINDOW, *([_STATES[given["state"]]] if only else []), given["limit"]),
-        )
+        found = repository.store.reports.pages_after(after, _WINDOW, given["state"], given["limit"])
         more = after + _WINDOW < repository.store.next_id("pages") - 1
     if len(found) == given["limit"]:
         return rows(_named(found), found[-1]["id"])
     return rows(_named(found), after + _WINDOW if more else None)
 
 
+def _site_number(repository: Storage, site: str) -> int | None:
+    """Return the number of the site that an option names; None for all sites."""
+    origin = origin_of(repository, site)
+    return repository.store.sites.number(origin) if origin else None
+
+
 def _pages_of_site(repository: Storage, site: int, given: Arguments) -> dict[str, Any]:
     """List pages in index order (state, then number), so that only the returned rows are read."""
     state, _, after = given["after"].partition("_")
     begin = (_number(state), _number(after)) if given["after"] else (-1, -1)
-    only = "AND p.state = ?" if given["state"] else ""
-    found = ask(
-        repository.store.db,
-        f"{_PAGE} WHERE p.site = ? AND (p.state, p.id) > (?, ?) {only} ORDER BY p.state, p.id LIMIT ?",
-        (site, *begin, *([_STATES[given["state"]]] if only else []), given["limit"]),
-    )
+    found = repository.store.reports.pages_of_site(site, begin, given["state"], given["limit"])
     following = f"{found[-1]['state']}_{found[-1]['id']}" if len(found) == given["limit"] else None
     return rows(_named(found), following)
 
@@ -144,11 +111,8 @@ def stream(context: Context, given: Arguments) -> dict[str, Any]:
     """List updates, newest first."""
     now = context.clock()
     with context.reading() as repository:
-        db = repository.store.db
-        origin = origin_of(repository, given["site"])
-        number = db.execute("SELECT id FROM sites WHERE origin = ?", (origin,)).fetchone()[0] if origin else None
         filters = Filters(
-            site=number,
+            site=_site_number(repository, given["site"]),
             path=given["path"],
             since=moment(given["since"], now) if given["since"] else None,
             until=moment(given["until"], now) if given["until"] else None,
@@ -159,7 +123,7 @@ def stream(context: Context, given: Arguments) -> dict[str, Any]:
         after = Cursor.read(given["after"])
         if after is not None and not math.isfinite(after.at):
             raise bad_cursor(given["after"])
-        found = changes(db, filters, limit=given["limit"], after=after)
+        found = changes(repository.store, filters, limit=given["limit"], after=after)
     return rows(found.rows, found.older)
 
 
@@ -185,8 +149,7 @@ def cycles(context: Context, given: Arguments) -> dict[str, Any]:
     """List crawls and cycles with their results, newest first."""
     before = _number(given["after"]) if given["after"] else 2**53
     with context.reading() as repository:
-        sql = f"{_CYCLE} WHERE c.id < ? ORDER BY c.id DESC LIMIT ?"
-        found = ask(repository.store.db, sql, (before, given["limit"]))
+        found = repository.store.summaries.cycles(before, given["limit"])
     return rows([_cycle(row) for row in found], found[-1]["id"] if len(found) == given["limit"] else None)
 
 

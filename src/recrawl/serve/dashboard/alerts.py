@@ -70,8 +70,8 @@ def _check_fields(form: Form, rule: dict[str, Any]) -> None:
 
 def _alerts(views: Views, request: Request, form: Form, chosen: dict[str, Any]) -> Response:
     with views.reading() as repository:
-        sent = newest_entries(repository.store.db, _LATEST)
-        sites = names(repository.store.db)
+        sent = newest_entries(repository.store, _LATEST)
+        sites = names(repository.store)
     return show_settings(
         views,
         request,

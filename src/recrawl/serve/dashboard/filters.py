@@ -76,7 +76,7 @@ def _preview(views: Views, form: Form, added: Filter) -> dict[str, Any] | None:
 
 def _noise(views: Views, request: Request, form: Form, preview: dict[str, Any] | None = None) -> Response:
     with views.reading() as repository:
-        sites = names(repository.store.db)
+        sites = names(repository.store)
     return show_settings(
         views,
         request,

@@ -26,8 +26,8 @@ def changes(views: Views, request: Request) -> Response:
     form, filters = _filters(views, request)
     after = form.read("after", reading.Cursor.read)
     with views.reading() as repository:
-        found = reading.changes(repository.store.db, filters, after=after) if not form.errors else None
-        sites = names(repository.store.db)
+        found = reading.changes(repository.store, filters, after=after) if not form.errors else None
+        sites = names(repository.store)
     given = {name: form[name] for name in form.values if form[name] and name != "after"}
     older = f"?{urlencode({**given, 'after': str(found.older)})}" if found and found.older else ""
     return views.show(
@@ -53,7 +53,7 @@ def feed(views: Views, request: Request) -> Response:
         name, text = next(iter(form.errors.items()))
         raise UsageError(f"{name}: {text}")
     with views.reading() as repository:
-        found = reading.changes(repository.store.db, filters, limit=_FEED_ENTRIES)
+        found = reading.changes(repository.store, filters, limit=_FEED_ENTRIES)
     rows = [{**row, "title": _printable(row["title"] or row["url"])} for row in found.rows]
     root = str(request.base_url).rstrip("/")
     updated = rows[0]["at"] if rows else views.now()
@@ -93,7 +93,7 @@ def search_page(views: Views, request: Request) -> Response:
     offset = form.number("from", most=_MAX_OFFSET) or 0
     hits = []
     with views.reading() as repository:
-        sites = names(repository.store.db)
+        sites = names(repository.store)
         if form["q"].strip() and not form.errors:
             try:
                 hits = search(

@@ -33,13 +33,13 @@ def overview(views: Views, request: Request) -> Response:
     """Show the start page; it reads summary tables only, so its cost does not depend on the number of pages."""
     now = views.now()
     with views.reading() as repository:
-        db = repository.store.db
-        whole = reading.whole(db, now)
-        begun = whole is not None or reading.begun(db)
-        cycles = reading.cycles(db, _CYCLES)
-        sites = reading.busiest(db, _SITES)
-        latest = changes(db, Filters(), limit=_LATEST).rows
-        problems = reading.troubles(db, now)
+        store = repository.store
+        whole = reading.whole(store, now)
+        begun = whole is not None or store.pages.any()
+        cycles = reading.cycles(store, _CYCLES)
+        sites = store.summaries.busiest_sites(_SITES)
+        latest = changes(store, Filters(), limit=_LATEST).rows
+        problems = reading.troubles(store, now)
     status = views.context.scheduler.status()
     return views.show(
         request,

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from recrawl.discover.urls import origin
 from recrawl.errors import NotKnown
-from recrawl.record import questions
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository.prediction import about_relative, sentences
@@ -30,10 +29,10 @@ _TABS = (("", "Overview"), ("/text", "Text"), ("/source", "Source"), ("/diff", "
 def page(views: Views, request: Request) -> Response:
     """Show the facts, the size of changes, the versions and the last visits."""
     with views.reading() as repository:
-        db = repository.store.db
-        found = reading.page(db, request.path_params["page"])
-        versions = reading.versions(db, found["id"])
-        visits = questions.visits(db, found["id"], limit=_VISITS)
+        store = repository.store
+        found = reading.page(store, request.path_params["page"])
+        versions = reading.versions(store, found["id"])
+        visits = store.reports.visits_of_page(found["id"], limit=_VISITS)
     return _show(
         views,
         request,
@@ -68,18 +67,18 @@ def difference(views: Views, request: Request) -> Response:
     """Show the difference between two versions; by default the last change."""
     form = Form(request.query_params, ("old", "new", "view"))
     with views.reading() as repository:
-        db = repository.store.db
-        found = reading.page(db, request.path_params["page"])
-        new = reading.version(db, found["id"], _number(form, "new"))
+        store = repository.store
+        found = reading.page(store, request.path_params["page"])
+        new = reading.version(store, found["id"], _number(form, "new"))
         number = _number(form, "old")
         old = (
-            reading.version_before(db, found["id"], new.id)
+            store.versions.before(found["id"], new.id)
             if number is None
-            else reading.version(db, found["id"], number)
+            else reading.version(store, found["id"], number)
         )
         old = new if old is None else old
         shown = reading.difference(repository, old, new, views.noise()(origin(found["url"])))
-        versions = reading.versions(db, found["id"])
+        versions = reading.versions(store, found["id"])
     side = form["view"] == "side"
     return _show(
         views,
@@ -98,7 +97,7 @@ def difference(views: Views, request: Request) -> Response:
 def outlook(views: Views, request: Request) -> Response:
     """Show the change probability, related pages, and whether the next cycle would visit the page."""
     with views.reading() as repository:
-        found = reading.page(repository.store.db, request.path_params["page"])
+        found = reading.page(repository.store, request.path_params["page"])
     prediction = subprocess_queries.predict(views.context, found)
     why, _ = subprocess_queries.why(views.context, found)
     relatives = [
@@ -120,8 +119,8 @@ def outlook(views: Views, request: Request) -> Response:
 def _version(repository: Storage, request: Request) -> tuple[dict[str, Any], VersionRow]:
     """Return the requested page and version; by default the newest version."""
     form = Form(request.query_params, ("version",))
-    found = reading.page(repository.store.db, request.path_params["page"])
-    return found, reading.version(repository.store.db, found["id"], _number(form, "version"))
+    found = reading.page(repository.store, request.path_params["page"])
+    return found, reading.version(repository.store, found["id"], _number(form, "version"))
 
 
 def _number(form: Form, name: str) -> int | None:

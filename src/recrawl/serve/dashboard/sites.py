@@ -64,9 +64,9 @@ def sites(views: Views, request: Request) -> Response:
     if sort not in {name for name, _, _ in _HEADS}:
         sort, down = "origin", False
     with views.reading() as repository:
-        rows = reading.sites(repository.store.db, views.now())
+        rows = reading.sites(repository.store, views.now())
         hints = trust(repository)
-        push_sources = pushers(repository.store.db)
+        push_sources = pushers(repository.store)
     for row in rows:
         row["hints"] = [_short(hint) for hint in hints.get(row["origin"], ()) if hint["precision"] is not None]
     rows.sort(key=lambda row: _sort_key(row, sort), reverse=down)
@@ -89,15 +89,15 @@ def site(views: Views, request: Request) -> Response:
     now, number = views.now(), min(request.path_params["site"], LARGEST)
     values = views.settings()
     with views.reading() as repository:
-        db = repository.store.db
-        row = next((row for row in reading.sites(db, now, only=number)), None)
+        store = repository.store
+        row = next((row for row in reading.sites(store, now, only=number)), None)
         if row is None:
             raise NotKnown(f"there is no site {number}")
-        pages = directory_tree.pages_of(db, number)
+        pages = store.pages.of_site(number, directory_tree.MOST_PAGES)
         tree = directory_tree.tree(pages, row["origin"])
-        heat = _heat(heat_map.heat_map(db, pages), row["origin"])
+        heat = _heat(heat_map.heat_map(store, pages), row["origin"])
         depth = _depth(repository, values, row["origin"], now)
-        stored = reading.stored(db, number)
+        stored = store.sites.get(number)
         hints = trust(repository).get(row["origin"], [])
     memory = memory_of(views.context.folder)
     return views.show(
@@ -159,7 +159,7 @@ def _depth(repository: Storage, values: Settings, origin: str, now: float) -> Va
     rows = [row for row in survey["depths"] if row["depth"] is not None and row["depth"] <= _MAX_DEPTH]
     visited = [row for row in rows if row["visits"]]
     url = survey["anchor"]["url"]
-    anchor = reading.page_number(repository.store.db, url)
+    anchor = reading.page_number(repository.store, url)
     if not visited:
         return {**no_chart, "text": "No page has been visited twice yet. Anchor:", "anchor": anchor, "url": url}
     texts = [

@@ -8,7 +8,6 @@ without redirects, under the site's rules for private addresses, and not while t
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from dataclasses import dataclass
 
 from recrawl.columns import DAY, HOUR
@@ -17,7 +16,7 @@ from recrawl.discover.urls import canonical, origin
 from recrawl.fetch.http import Client, FetchLimits
 from recrawl.fetch.transfer import Request
 from recrawl.model import Answer
-from recrawl.record.questions import ask
+from recrawl.record.store import Store
 from recrawl.serve.problems import Problem
 
 _VALID_SECONDS = DAY
@@ -43,32 +42,30 @@ class KeyClaim:
     """URL of the key file; empty: at the host's root."""
 
 
-def verify_key(db: sqlite3.Connection, claim: KeyClaim, options: CrawlOptions, now: float) -> None:
+def verify_key(store: Store, claim: KeyClaim, options: CrawlOptions, now: float) -> None:
     """Raise a Problem unless the host's key file holds the key."""
     for url in _key_urls(claim):
-        _verify_file(db, claim, url, options, now)
+        _verify_file(store, claim, url, options, now)
 
 
-def _verify_file(db: sqlite3.Connection, claim: KeyClaim, place: str, options: CrawlOptions, now: float) -> None:
+def _verify_file(store: Store, claim: KeyClaim, place: str, options: CrawlOptions, now: float) -> None:
     site_origin = origin(place)
-    site = ask(db, "SELECT held_until FROM sites WHERE origin = ?", (site_origin,))
-    if not site:
+    held_until = store.sites.held_until(site_origin)
+    if held_until is None:
         return  # the repository has no page of this site, so its URLs are not accepted anyway
     mark = hashlib.sha256(claim.key.encode()).hexdigest()
-    kept = ask(db, "SELECT * FROM proofs WHERE host = ? AND key = ? AND location = ?", (claim.host, mark, place))
-    if kept and kept[0]["at"] <= now < kept[0]["again"]:
-        good, detail = bool(kept[0]["good"]), kept[0]["detail"]
+    kept = store.key_proofs.get(claim.host, mark, place)
+    if kept and kept["at"] <= now < kept["again"]:
+        good, detail = bool(kept["good"]), kept["detail"]
     else:
-        _check_rate(db, claim.host, now)
-        if site[0]["held_until"] > now:
+        _check_rate(store, claim.host, now)
+        if held_until > now:
             raise Problem(503, "The host asked us to back off; try again later.", headers={"retry-after": "3600"})
         site_options = options.sites.get(site_origin)
         private = options.allow_private or bool(site_options and site_options.allow_private)
         good, detail, lasts = _verdict(fetch(place, private, options.agent), claim.key)
-        db.execute(
-            "INSERT OR REPLACE INTO proofs (host, key, location, at, good, again, detail) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (claim.host, mark, place, now, int(good), now + lasts, detail),
-        )
+        proof = {"host": claim.host, "key": mark, "location": place, "at": now}
+        store.key_proofs.put({**proof, "good": int(good), "again": now + lasts, "detail": detail})
     if not good:
         raise Problem(403, f"Key not confirmed by the host: {detail}.")
 
@@ -99,12 +96,10 @@ def _key_urls(claim: KeyClaim) -> list[str]:
     return [place] if urls else []
 
 
-def _check_rate(db: sqlite3.Connection, host: str, now: float) -> None:
+def _check_rate(store: Store, host: str, now: float) -> None:
     """Raise a Problem if too many key files of a host were fetched in the last hour; delete expired results."""
-    db.execute("DELETE FROM proofs WHERE again <= ? AND at <= ?", (now, now - HOUR))
-    sql = "SELECT count(*) FROM proofs WHERE host = ? AND at > ?"
-    (fetched,) = db.execute(sql, (host, now - HOUR)).fetchone()
-    if fetched >= _FILES_PER_HOUR:
+    store.key_proofs.remove_expired(now, now - HOUR)
+    if store.key_proofs.count_since(host, now - HOUR) >= _FILES_PER_HOUR:
         raise Problem(429, "Too many key files for this host; try again in an hour.", headers={"retry-after": "3600"})
 
 

@@ -26,7 +26,7 @@ from recrawl.serve.api.operations import as_json
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
 from recrawl.serve.push.indexnow_keys import KeyClaim, verify_key
-from recrawl.serve.push.websub import active, confirm, find, mark_denied
+from recrawl.serve.push.websub import active, confirm
 from recrawl.serve.sessions import constant_time_equal
 
 _KEY = re.compile(r"[A-Za-z0-9-]{8,128}")
@@ -104,7 +104,7 @@ async def _indexnow(context: Context, claim: KeyClaim) -> Response:
 def _accept_verified(context: Context, claim: KeyClaim) -> Accepted:
     """Verify the key, then accept the URLs."""
     with context.dedicated() as repository:
-        verify_key(repository.store.db, claim, options_of(context.settings()), context.clock())
+        verify_key(repository.store, claim, options_of(context.settings()), context.clock())
         source = f"indexnow {claim.host} {hashlib.sha256(claim.key.encode()).hexdigest()[:8]}"
         return accept(repository, claim.urls, "indexnow", source, context.clock())
 
@@ -119,27 +119,27 @@ def _host(url: str) -> str:
 def _verify_intent(context: Context, name: str, query: dict[str, str]) -> Response:
     """Answer a hub that verifies a subscription or reports that it was denied."""
     with context.dedicated() as repository:
-        db = repository.store.db
-        known = find(db, name)
+        store = repository.store
+        known = store.subscriptions.get(name)
         mode, topic = query.get("hub.mode", ""), query.get("hub.topic", "")
         if mode == "unsubscribe" and known is None:
             return PlainTextResponse(query.get("hub.challenge", "")[:1000])
         if known is None or topic != known["topic"]:
             raise Problem(404, "Unknown subscription.")
         if mode == "denied":
-            mark_denied(db, name)
+            store.subscriptions.deny(name)
             return PlainTextResponse("")
         lease = query.get("hub.lease_seconds", "")
         if mode != "subscribe" or not (lease.isascii() and lease.isdigit() and len(lease) < 10):
             raise Problem(404, "Unknown subscription.")
-        confirm(db, name, context.clock(), int(lease))
+        confirm(store, name, context.clock(), int(lease))
     return PlainTextResponse(query.get("hub.challenge", "")[:1000])
 
 
 def _accept_content(context: Context, name: str, body: bytes, signature: str) -> None:
     """Accept the URLs of a feed that a hub sent; ignore a wrong signature silently, as WebSub recommends."""
     with context.reading() as repository:
-        known = find(repository.store.db, name)
+        known = repository.store.subscriptions.get(name)
     if known is None or not active(known, context.clock()):
         raise Problem(404, "Unknown subscription.")
     if not _valid_signature(known["secret"], body, signature):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +20,8 @@ from urllib.parse import urlencode
 from recrawl.columns import DAY
 from recrawl.discover.urls import canonical
 from recrawl.errors import NotKnown, UsageError
-from recrawl.record.questions import ask
 from recrawl.record.storage import Storage
+from recrawl.record.store import TEMPORARY_ERRORS, Store
 from recrawl.serve.problems import Problem
 from recrawl.serve.push.webhooks import NoAnswer, post
 from recrawl.times import stamp
@@ -37,18 +36,6 @@ _FIRST_RETRY = 300.0
 _LAST_RETRY = DAY
 _CHECK_INTERVAL = 15.0
 _MAX_ERROR = 300
-_PUBLIC_COLUMNS = "name, topic, hub, state, created, expires, due, tries, error"
-
-
-def find(db: sqlite3.Connection, name: str) -> dict[str, Any] | None:
-    """Return the subscription with this callback name."""
-    rows = ask(db, "SELECT * FROM subscriptions WHERE name = ?", (name,))
-    return rows[0] if rows else None
-
-
-def subscriptions(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return all subscriptions, without their secrets."""
-    return ask(db, f"SELECT {_PUBLIC_COLUMNS} FROM subscriptions ORDER BY topic")  # noqa: S608
 
 
 def active(row: dict[str, Any], now: float) -> bool:
@@ -56,10 +43,10 @@ def active(row: dict[str, Any], now: float) -> bool:
     return bool(row["state"] == "active" and row["expires"] > now)
 
 
-def subscription_problems(db: sqlite3.Connection, now: float) -> list[str]:
+def subscription_problems(store: Store, now: float) -> list[str]:
     """Describe failed subscriptions, one sentence each."""
     found = []
-    for row in subscriptions(db):
+    for row in store.subscriptions.public():
         if row["state"] == "denied":
             found.append(f"The hub {row['hub']} denied the subscription to {row['topic']}.")
         elif row["error"]:
@@ -72,70 +59,58 @@ def subscription_problems(db: sqlite3.Connection, now: float) -> list[str]:
     return found
 
 
-def confirm(db: sqlite3.Connection, name: str, now: float, lease: int) -> None:
+def confirm(store: Store, name: str, now: float, lease: int) -> None:
     """Store that the hub confirmed the subscription."""
-    db.execute(
-        "UPDATE subscriptions SET state = 'active', expires = ?, due = ?, tries = 0, error = '' WHERE name = ?",
-        (now + lease, now + max(_MIN_INTERVAL, lease * RENEW_AFTER), name),
-    )
+    store.subscriptions.confirm(name, now + lease, now + max(_MIN_INTERVAL, lease * RENEW_AFTER))
 
 
-def mark_denied(db: sqlite3.Connection, name: str) -> None:
-    """Store that the hub denied the subscription; it is not retried."""
-    db.execute("UPDATE subscriptions SET state = 'denied', due = 0 WHERE name = ?", (name,))
-
-
-def subscribe(db: sqlite3.Connection, topic: str, hub: str, base: str, now: float) -> dict[str, Any]:
+def subscribe(store: Store, topic: str, hub: str, base: str, now: float) -> dict[str, Any]:
     """Request or renew a subscription; the hub confirms it through the callback."""
     topic_url, hub_url = canonical(topic), canonical(hub)
     if topic_url is None or hub_url is None:
         raise UsageError("topic and hub must be URLs, as https://example.org/feed.xml")
-    rows = ask(db, "SELECT * FROM subscriptions WHERE topic = ?", (topic_url,))
-    name = rows[0]["name"] if rows else secrets.token_urlsafe(24)
-    secret = rows[0]["secret"] if rows else secrets.token_urlsafe(32)
+    before = store.subscriptions.of_topic(topic_url)
+    name = before["name"] if before else secrets.token_urlsafe(24)
+    secret = before["secret"] if before else secrets.token_urlsafe(32)
     callback = f"{base}websub/{name}"
-    granted = {"state": "active", "expires": rows[0]["expires"]} if rows and active(rows[0], now) else {}
+    granted = {"state": "active", "expires": before["expires"]} if before and active(before, now) else {}
     row = {"name": name, "topic": topic_url, "hub": hub_url, "secret": secret, "callback": callback, "created": now}
-    _put(db, {**row, **granted})
+    store.subscriptions.put({**row, **granted})
     try:
         _send_to_hub(hub_url, "subscribe", topic_url, callback, secret)
     except Problem:
-        db.execute("DELETE FROM subscriptions WHERE name = ?", (name,))
-        if rows:
-            _put(db, rows[0])
+        store.subscriptions.remove(name)
+        if before:
+            store.subscriptions.put(before)
         raise
     # The hub may have confirmed before its response arrived; otherwise retry later.
-    db.execute("UPDATE subscriptions SET due = ? WHERE name = ? AND due = 0", (now + _FIRST_RETRY, name))
+    store.subscriptions.set_first_due(name, now + _FIRST_RETRY)
     return {"name": name, "topic": topic_url, "hub": hub_url, "state": "asked", "callback": callback}
 
 
-def unsubscribe(db: sqlite3.Connection, name: str, base: str) -> dict[str, Any]:
+def unsubscribe(store: Store, name: str, base: str) -> dict[str, Any]:
     """Delete a subscription, then tell the hub; its content is refused from now on, whatever the hub does."""
-    row = find(db, name)
+    row = store.subscriptions.get(name)
     if row is None:
         raise NotKnown(f"there is no subscription '{name}'")
-    db.execute("DELETE FROM subscriptions WHERE name = ?", (name,))
+    store.subscriptions.remove(name)
     _send_to_hub(row["hub"], "unsubscribe", row["topic"], row["callback"] or f"{base}websub/{name}", row["secret"])
     return {"removed": row["topic"]}
 
 
-def renew(db: sqlite3.Connection, now: float) -> int:
+def renew(store: Store, now: float) -> int:
     """Request the renewals that are due; return how many."""
-    rows = ask(db, "SELECT * FROM subscriptions WHERE state != 'denied' AND callback != '' AND due <= ?", (now,))
+    rows = store.subscriptions.due(now)
     for row in rows:
         tries = row["tries"] + 1
         pause = min(_LAST_RETRY, _FIRST_RETRY * 2.0 ** min(tries - 1, 20))
         # Stored before the request: the hub may confirm immediately, and a crash must not repeat the request at once.
         error = "it has not confirmed the last request" if row["tries"] else row["error"]
-        db.execute(
-            "UPDATE subscriptions SET due = ?, tries = ?, error = ? WHERE name = ?",
-            (now + pause, tries, error, row["name"]),
-        )
+        store.subscriptions.set_attempt(row["name"], now + pause, tries, error)
         try:
             _send_to_hub(row["hub"], "subscribe", row["topic"], row["callback"], row["secret"])
         except Problem as problem:
-            sql = "UPDATE subscriptions SET error = ? WHERE name = ?"
-            db.execute(sql, (problem.detail.rstrip(".")[:_MAX_ERROR], row["name"]))
+            store.subscriptions.set_error(row["name"], problem.detail.rstrip(".")[:_MAX_ERROR])
     return len(rows)
 
 
@@ -161,16 +136,10 @@ class Renewals:
     def _loop(self) -> None:
         with Storage(self._folder) as repository:
             while True:
-                with contextlib.suppress(sqlite3.OperationalError):  # database busy: retried in 15 s
-                    renew(repository.store.db, self._clock())
+                with contextlib.suppress(*TEMPORARY_ERRORS):  # database busy: retried in 15 s
+                    renew(repository.store, self._clock())
                 if self._ending.wait(_CHECK_INTERVAL):
                     return
-
-
-def _put(db: sqlite3.Connection, row: dict[str, Any]) -> None:
-    whole = {"state": "asked", "expires": 0, "due": 0, "tries": 0, "error": "", **row}
-    names, marks = ", ".join(whole), ", ".join("?" for _ in whole)
-    db.execute(f"INSERT OR REPLACE INTO subscriptions ({names}) VALUES ({marks})", (*whole.values(),))  # noqa: S608
 
 
 def _send_to_hub(hub: str, mode: str, topic: str, callback: str, secret: str) -> None:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass, replace
 from typing import Any
 
 from recrawl.errors import UsageError
 from recrawl.model import Outcome
-from recrawl.record.questions import ask
+from recrawl.record.store import Store
+from recrawl.record.store.reports import StreamPlace, UpdateFilter
 
 OUTCOMES = ("changed", "new", "gone")
 _NUMBERS = {outcome.name.lower(): int(outcome) for outcome in Outcome}
-_NAMES = {number: name for name, number in _NUMBERS.items()}
 _LOOKED_AT = 20_000
 """Updates that one question looks through, however few of them the filters let pass."""
 _EVER = 1e300
 """Later than any time."""
 _LARGEST = 1 << 62
 """Larger than any number in the store."""
-_ROWS = """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.origin,
-                  ifnull(r.title, w.title) AS title, r.divergence, r.significant, r.new_links
-           FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
-           LEFT JOIN versions r ON r.id = v.version LEFT JOIN versions w ON w.id = p.version"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,50 +75,30 @@ class Changes:
     """Whether the page ended because enough was looked at, not because enough was found."""
 
 
-def changes(db: sqlite3.Connection, wanted: Filters, *, limit: int = 50, after: Cursor | None = None) -> Changes:
+def changes(store: Store, wanted: Filters, *, limit: int = 50, after: Cursor | None = None) -> Changes:
     """Updates that pass the filters, newest first, from a place in the stream on."""
     if wanted.outcome and wanted.outcome not in OUTCOMES:
         raise UsageError(f"an update is {', '.join(OUTCOMES[:-1])} or {OUTCOMES[-1]}, not '{wanted.outcome}'")
     begin = after or Cursor(_EVER if wanted.until is None else wanted.until, _LARGEST)
     if wanted.until is not None and begin.at > wanted.until:
         begin = replace(begin, at=wanted.until)
-    floor = _floor(db, begin)
-    where, values = _conditions(wanted)
-    bounds = "v.outcome IN (1, 2, 3) AND (v.at, v.id) < (?, ?) AND v.at >= ?"
+    place = StreamPlace(begin.at, begin.id)
+    floor = store.reports.place_before(place, _LOOKED_AT)
     least = max(-_EVER if floor is None else floor.at, -_EVER if wanted.since is None else wanted.since)
-    found = ask(
-        db,
-        f"{_ROWS} WHERE {' AND '.join([bounds, *where])} ORDER BY v.at DESC, v.id DESC LIMIT ?",
-        (begin.at, begin.id, least, *values, limit),
-    )
-    rows = [{**row, "outcome": _NAMES[row["outcome"]], "title": row["title"] or ""} for row in found]
+    rows = store.reports.updates_before(place, least, _update_filter(wanted), limit)
     if len(rows) == limit:
         return Changes(rows, Cursor(rows[-1]["at"], rows[-1]["id"]), looked_through=False)
     ended = floor is None or (wanted.since is not None and floor.at <= wanted.since)
-    return Changes(rows, None if ended else floor, looked_through=not ended)
+    older = None if ended or floor is None else Cursor(*floor)
+    return Changes(rows, older, looked_through=not ended)
 
 
-def _floor(db: sqlite3.Connection, begin: Cursor) -> Cursor | None:
-    """How far back one question looks; None when that is to the beginning."""
-    sql = """SELECT at, id FROM visits v WHERE outcome IN (1, 2, 3) AND (v.at, v.id) < (?, ?)
-             ORDER BY at DESC, id DESC LIMIT 1 OFFSET ?"""
-    row = db.execute(sql, (begin.at, begin.id, _LOOKED_AT)).fetchone()
-    return None if row is None else Cursor(*row)
-
-
-def _conditions(wanted: Filters) -> tuple[list[str], list[Any]]:
-    where: list[str] = []
-    values: list[Any] = []
-    for text, value in (
-        ("p.site = ?", wanted.site),
-        ("v.page = ?", wanted.page),
-        ("instr(p.url, ?)", wanted.path or None),
-        ("(v.outcome != 1 OR ifnull(r.divergence, 0) >= ?)", wanted.divergence or None),
-        ("v.outcome = ?", _NUMBERS.get(wanted.outcome)),
-    ):
-        if value is not None:
-            where.append(text)
-            values.append(value)
-    if wanted.significant:
-        where.append("(v.outcome != 1 OR r.significant)")
-    return where, values
+def _update_filter(wanted: Filters) -> UpdateFilter:
+    return UpdateFilter(
+        site=wanted.site,
+        page=wanted.page,
+        path=wanted.path or None,
+        divergence=wanted.divergence or None,
+        outcome=_NUMBERS.get(wanted.outcome),
+        significant=wanted.significant,
+    )

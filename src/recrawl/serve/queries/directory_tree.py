@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
@@ -35,12 +34,6 @@ class Folder:
     def share(self) -> float | None:
         """The share of visits that found a change; None before there was one that could."""
         return self.changes / self.visits if self.visits else None
-
-
-def pages_of(db: sqlite3.Connection, site: int) -> list[Found]:
-    """The pages of a site that were found first."""
-    sql = "SELECT id, url, visits, changes FROM pages WHERE site = ? AND state IN (0, 1, 2) ORDER BY id LIMIT ?"
-    return list(db.execute(sql, (site, MOST_PAGES)))
 
 
 def tree(pages: Iterable[Found], name: str) -> Folder:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recrawl.model import Outcome
+from recrawl.record.store import Store
 from recrawl.serve.queries.directory_tree import Found
 
 _ROWS = 30
@@ -33,10 +33,10 @@ class HeatMap:
     edges: list[float]
 
 
-def heat_map(db: sqlite3.Connection, pages: Sequence[Found]) -> HeatMap:
+def heat_map(store: Store, pages: Sequence[Found]) -> HeatMap:
     """The pages that changed most, the most changed first; their first visits are no change and left out."""
     top = sorted((row for row in pages if row[2] > 1), key=lambda row: (-row[3], -row[2], row[0]))[:_ROWS]
-    visits = {page: _visits(db, page) for page, _, _, _ in top}
+    visits = {page: _visits(store, page) for page, _, _, _ in top}
     times = [at for rows in visits.values() for at, _ in rows]
     if not times:
         return HeatMap([], [])
@@ -56,9 +56,8 @@ def _row(page: int, url: str, visits: list[tuple[float, bool]], begin: float, st
     return HeatRow(page, url, seen, updates)
 
 
-def _visits(db: sqlite3.Connection, page: int) -> list[tuple[float, bool]]:
+def _visits(store: Store, page: int) -> list[tuple[float, bool]]:
     """When a page was visited, newest first, and whether an update was found; its first visit is left out."""
-    sql = "SELECT at, outcome FROM visits WHERE page = ? AND outcome != ? ORDER BY id DESC LIMIT ?"
-    rows = db.execute(sql, (page, int(Outcome.FAILED), _VISITS)).fetchall()
+    rows = store.visits.of_page(page, _VISITS)
     first = 1 if len(rows) < _VISITS else 0
     return [(at, outcome != int(Outcome.UNCHANGED)) for at, outcome in rows[: len(rows) - first]]

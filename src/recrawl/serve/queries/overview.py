@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recrawl.crawl.hints import push_sources
 from recrawl.crawl.reports.summaries import AGES
-from recrawl.record.questions import ask
+from recrawl.record.store import Store
 from recrawl.serve.push import websub
 
 SURE = 1.64
@@ -64,57 +63,26 @@ class Whole:
     """Pages in classes of that time, each named by its end."""
 
 
-def whole(db: sqlite3.Connection, now: float) -> Whole | None:
+def whole(store: Store, now: float) -> Whole | None:
     """How the repository stands now; None before the first crawl has ended.
 
     Since the sums were made, time has passed: freshness has fallen since, at the mean rate of the sites.
     """
-    rows = ask(
-        db,
-        """SELECT s.pages, s.freshness, s.freshness_sd, s.ages, ifnull(c.finished, c.started) AS at
-           FROM cycle_summaries s JOIN cycles c ON c.id = s.cycle
-           WHERE s.freshness NOT NULL ORDER BY s.cycle DESC LIMIT 1""",
-    )
-    if not rows:
+    row = store.summaries.latest()
+    if row is None:
         return None
-    row = rows[0]
-    sites, rate = db.execute("SELECT count(*), sum(live * rate) / max(1, sum(live)) FROM site_summaries").fetchone()
+    sites, rate = store.summaries.mean_rate()
     passed = max(0.0, now - row["at"]) / _DAY
-    fresh = row["freshness"] * math.exp(-(rate or 0.0) * passed)
+    fresh = row["freshness"] * math.exp(-rate * passed)
     low, high = band(fresh, row["freshness_sd"])
     counts = json.loads(row["ages"])
     ages = list(zip(_CLASSES, counts, strict=True))
     return Whole(row["at"], row["pages"], sites, fresh, low, high, median_age(counts), ages)
 
 
-def begun(db: sqlite3.Connection) -> bool:
-    """Whether anything is known at all."""
-    return db.execute("SELECT 1 FROM pages LIMIT 1").fetchone() is not None
-
-
-def cycles(db: sqlite3.Connection, limit: int) -> list[Figures]:
+def cycles(store: Store, limit: int) -> list[Figures]:
     """The last cycles, oldest first; crawls of what is new are not among them."""
-    rows = ask(
-        db,
-        """SELECT s.*, c.policy, c.started FROM cycle_summaries s JOIN cycles c ON c.id = s.cycle
-           WHERE c.kind = 'cycle' ORDER BY s.cycle DESC LIMIT ?""",
-        (limit,),
-    )
-    return [_figures(row) for row in reversed(rows)]
-
-
-def busiest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
-    """The sites that the last cycle visited most."""
-    return ask(
-        db,
-        """SELECT x.site AS id, s.origin, x.visits, x.updates AS found, x.received,
-                  1.0 * x.visits / max(1, (SELECT visits FROM cycle_summaries WHERE cycle = x.cycle)) AS share
-           FROM site_cycles x JOIN sites s ON s.id = x.site
-           WHERE x.cycle = (SELECT max(s.cycle) FROM cycle_summaries s JOIN cycles c ON c.id = s.cycle
-                            WHERE c.kind = 'cycle')
-           ORDER BY x.visits DESC, s.origin LIMIT ?""",
-        (limit,),
-    )
+    return [_figures(row) for row in reversed(store.summaries.refreshes(limit))]
 
 
 def band(mean: float | None, deviation: float | None) -> tuple[float | None, float | None]:
@@ -156,6 +124,6 @@ def _figures(row: dict[str, Any]) -> Figures:
     )
 
 
-def troubles(db: sqlite3.Connection, now: float) -> list[str]:
+def troubles(store: Store, now: float) -> list[str]:
     """What goes wrong without stopping anything: hubs that do not renew, sources of pushes that are mostly wrong."""
-    return [*websub.subscription_problems(db, now), *push_sources.troubles(db)]
+    return [*websub.subscription_problems(store, now), *push_sources.troubles(store)]

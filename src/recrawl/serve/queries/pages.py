@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,9 @@ from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.visits.stored_text import header, read_lines, read_text
 from recrawl.errors import NotKnown, Unreadable
-from recrawl.model import State
-from recrawl.record.questions import ask
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
+from recrawl.record.store import Store
 
 MOST_VERSIONS = 200
 """Versions of a page that are listed: the newest."""
@@ -23,7 +21,6 @@ LARGEST = 1 << 62
 """Larger than any number in the store, and not too large for it."""
 _MOST_LINES = 5_000
 _MOST_CHARACTERS = 400_000
-_STATES = {int(state): state.name.lower() for state in State}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,41 +52,25 @@ class Difference:
     problem: str = ""
 
 
-def page(db: sqlite3.Connection, number: int) -> dict[str, Any]:
+def page(store: Store, number: int) -> dict[str, Any]:
     """What is known of a page; NotKnown when there is none."""
-    rows = ask(
-        db,
-        """SELECT p.*, s.origin, q.url AS parent_url, t.url AS target_url, v.title
-           FROM pages p JOIN sites s ON s.id = p.site LEFT JOIN pages q ON q.id = p.parent
-           LEFT JOIN pages t ON t.id = p.target LEFT JOIN versions v ON v.id = p.version WHERE p.id = ?""",
-        (min(number, LARGEST),),
-    )
-    if not rows:
+    found = store.pages.details(min(number, LARGEST))
+    if found is None:
         raise NotKnown("there is no such page here")
-    return {**rows[0], "state": _STATES[rows[0]["state"]], "title": rows[0]["title"] or ""}
+    return found
 
 
-def versions(db: sqlite3.Connection, number: int) -> list[VersionRow]:
+def versions(store: Store, number: int) -> list[VersionRow]:
     """The newest versions of a page, newest first."""
-    sql = "SELECT * FROM versions WHERE page = ? ORDER BY id DESC LIMIT ?"
-    return [VersionRow._make(row) for row in db.execute(sql, (number, MOST_VERSIONS))]
+    return store.versions.newest_of_page(number, MOST_VERSIONS)
 
 
-def version(db: sqlite3.Connection, number: int, wanted: int | None) -> VersionRow:
+def version(store: Store, number: int, wanted: int | None) -> VersionRow:
     """A version of a page by its number, the newest without one; NotKnown when it is not this page's."""
-    which = "" if wanted is None else "AND id = ?"
-    sql = f"SELECT * FROM versions WHERE page = ? {which} ORDER BY id DESC LIMIT 1"  # noqa: S608
-    row = db.execute(sql, (number,) if wanted is None else (number, wanted)).fetchone()
-    if row is None:
+    found = store.versions.pick(number, wanted)
+    if found is None:
         raise NotKnown("this page was never downloaded" if wanted is None else "this page has no such version")
-    return VersionRow._make(row)
-
-
-def version_before(db: sqlite3.Connection, number: int, upto: int) -> VersionRow | None:
-    """The version before one."""
-    sql = "SELECT * FROM versions WHERE page = ? AND id < ? ORDER BY id DESC LIMIT 1"
-    row = db.execute(sql, (number, upto)).fetchone()
-    return None if row is None else VersionRow._make(row)
+    return found
 
 
 def text_of(repository: Storage, which: VersionRow, noise: Noise) -> Text:

@@ -1,0 +1,48 @@
+"""The protocol of the store: what every implementation offers. SQL is behind it and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import Literal, Protocol
+
+from recrawl.record.rows import Batch
+from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
+from recrawl.record.store.reports import Listings, Reports, SummaryTable
+from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
+from recrawl.record.store.tables import LinkTable, PageTable, VersionTable, VisitTable
+
+NumberedTable = Literal["sites", "pages", "visits", "versions", "cycles"]
+
+
+class Store(Protocol):
+    """All facts of a repository. Nothing here decides anything."""
+
+    meta: MetaTable
+    pages: PageTable
+    visits: VisitTable
+    versions: VersionTable
+    links: LinkTable
+    sites: SiteTable
+    cycles: CycleTable
+    warcs: WarcTable
+    hints: HintTable
+    pushes: PushTable
+    outbox: OutboxTable
+    subscriptions: SubscriptionTable
+    key_proofs: KeyProofTable
+    summaries: SummaryTable
+    reports: Reports
+    listings: Listings
+
+    def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
+        """Record a batch: all of it or nothing, durable on return. `warcs` are number, name and length of files."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Commit at the end of the `with` block, or roll back if it raises."""
+
+    def next_id(self, table: NumberedTable) -> int:
+        """The first free number of a table."""
+
+    def close(self) -> None:
+        """Close the store; everything committed stays."""

@@ -1,0 +1,96 @@
+"""What the SQLite tables share: rows, columns, transactions, and the enums' constants as SQL text.
+
+The partial index `updates_by_time` applies only where a query contains its condition literally, so constants are
+formatted into the SQL instead of passed as parameters.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.model import Outcome, State
+from recrawl.record.rows import Columns, Row
+
+AMONG = "IN (SELECT value FROM json_each(?))"
+"""A condition on any number of numbers in one parameter (see `json_list`)."""
+OUTCOME_NAMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
+STATE_NAMES = {int(state): state.name.lower() for state in State}
+
+
+def enum_list(*members: IntEnum) -> str:
+    """Members of an enum as a list in SQL.
+
+    >>> enum_list(Outcome.CHANGED, Outcome.NEW)
+    '(1, 2)'
+    """
+    return f"({', '.join(str(int(member)) for member in members)})"
+
+
+UPDATES = enum_list(Outcome.CHANGED, Outcome.NEW, Outcome.GONE)
+VISITABLE = enum_list(State.FOUND, State.LIVE, State.MISSING)
+
+
+def text_list(words: Iterable[str]) -> str:
+    """Words as a list in SQL, sorted."""
+    return "(" + ", ".join(f"'{word}'" for word in sorted(words)) + ")"
+
+
+def json_list(numbers: Iterable[int]) -> str:
+    """Numbers as one parameter of an SQL statement, for `AMONG`."""
+    return f"[{','.join(map(str, numbers))}]"
+
+
+def insert(table: str, names: Sequence[str], verb: str = "INSERT") -> str:
+    """The statement that inserts a row with these columns."""
+    return f"{verb} INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+class Transaction:
+    """`with Transaction(db):` commits at the end, or rolls back if the block raises."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._db.execute("ROLLBACK" if kind else "COMMIT")
+
+
+class SqliteTable:
+    """Base of the tables: one connection, and the shapes in which queries return their result."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def _value(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """The first column of the first row, None without a row."""
+        row = self._db.execute(sql, values).fetchone()
+        return None if row is None else row[0]
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Rows as dicts."""
+        cursor = self._db.execute(sql, values)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def _row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+        """The first row as a dict, None without one."""
+        rows = self._rows(sql, values)
+        return rows[0] if rows else None
+
+    def _table(self, sql: str, types: dict[str, str], values: Sequence[Any] = ()) -> NDArray[np.void]:
+        """Rows as one structured array."""
+        return np.fromiter(self._db.execute(sql, values), np.dtype(list(types.items())))
+
+    def _columns(self, sql: str, types: dict[str, str], values: Sequence[Any] = ()) -> Columns:
+        """Rows as one array per column."""
+        rows = self._table(sql, types, values)
+        return {name: np.ascontiguousarray(rows[name]) for name in types}

@@ -1,0 +1,215 @@
+"""Pages in SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.columns import Flags, Ints
+from recrawl.model import State
+from recrawl.record.rows import Columns, PageRow, PageState, Row, ScopeRow
+from recrawl.record.store.sqlite_base import AMONG, STATE_NAMES, VISITABLE, SqliteTable, Transaction, json_list
+from recrawl.record.store.tables import PageTable
+
+_STATE_COLUMNS = ", ".join(PageState._fields)
+_BOOK = {
+    "site": "i4",
+    "folder": "i8",
+    "depth": "i4",
+    "found": "f8",
+    "cycle": "i4",
+    "state": "i1",
+    "visits": "i4",
+    "changes": "i4",
+    "failures": "i4",
+    "size": "i8",
+    "last_try": "f8",
+    "last_visit": "f8",
+    "last_change": "f8",
+}
+_SUMMARY = {
+    "site": "i4",
+    "state": "i1",
+    "visits": "i4",
+    "changes": "i4",
+    "failures": "i4",
+    "size": "i8",
+    "found": "f8",
+    "last_visit": "f8",
+    "last_change": "f8",
+}
+_TIMES = {"last_try", "last_visit", "last_change"}
+_MONTHS = "".join(
+    f" WHEN '{name}' THEN '{number:02d}'"
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+)
+# An HTTP date in its preferred form, in seconds: 'Sun, 06 Nov 1994 08:49:37 GMT'. Any other form gives NULL.
+_MODIFIED_SECONDS = f"""strftime('%s', substr(modified, 13, 4) || '-' || CASE substr(modified, 9, 3){_MONTHS} END || '-'
+    || substr(modified, 6, 2) || 'T' || substr(modified, 18, 8))"""
+
+
+class SqlitePages(SqliteTable, PageTable):
+    """The table `pages`."""
+
+    def get(self, page: int) -> PageRow:
+        return self.get_many([page])[page]
+
+    def get_many(self, pages: Iterable[int]) -> dict[int, PageRow]:
+        sql = f"SELECT url, site, depth, listed, {_STATE_COLUMNS} FROM pages WHERE id {AMONG}"
+        rows = self._db.execute(sql, (json_list(pages),))
+        return {row[-1]: PageRow(row[0], row[1], row[2], row[3], PageState._make(row[4:])) for row in rows}
+
+    def number(self, key: int) -> int | None:
+        page = self._value("SELECT id FROM pages WHERE key = ?", (key,))
+        return None if page is None else int(page)
+
+    def find(self, key: int) -> Row | None:
+        rows = self._rows("SELECT * FROM pages WHERE key = ?", (key,))
+        return {**rows[0], "state": STATE_NAMES[rows[0]["state"]]} if rows else None
+
+    def details(self, page: int) -> Row | None:
+        rows = self._rows(
+            """SELECT p.*, s.origin, q.url AS parent_url, t.url AS target_url, v.title
+               FROM pages p JOIN sites s ON s.id = p.site LEFT JOIN pages q ON q.id = p.parent
+               LEFT JOIN pages t ON t.id = p.target LEFT JOIN versions v ON v.id = p.version WHERE p.id = ?""",
+            (page,),
+        )
+        if not rows:
+            return None
+        return {**rows[0], "state": STATE_NAMES[rows[0]["state"]], "title": rows[0]["title"] or ""}
+
+    def any(self) -> bool:
+        return self._value("SELECT 1 FROM pages LIMIT 1") is not None
+
+    def keys(self) -> tuple[Ints, Ints]:
+        rows = self._columns("SELECT key, id FROM pages", {"key": "i8", "id": "i8"})
+        return rows["key"], rows["id"]
+
+    def urls(self, every: int = 1) -> Iterator[str]:
+        rows = self._db.execute("SELECT url FROM pages WHERE id % ? = 0 ORDER BY id", (every,))
+        return (row[0] for row in rows)
+
+    def urls_of(self, pages: Iterable[int]) -> dict[int, str]:
+        return dict(self._db.execute(f"SELECT id, url FROM pages WHERE id {AMONG} ORDER BY id", (json_list(pages),)))
+
+    def visitable_urls(self) -> Iterator[str]:
+        rows = self._db.execute(f"SELECT url FROM pages WHERE state IN {VISITABLE} ORDER BY url")
+        return iter([row[0] for row in rows])
+
+    def visited(self) -> list[tuple[int, str]]:
+        return self._db.execute("SELECT id, url FROM pages WHERE visits > 0 ORDER BY url").fetchall()
+
+    def last_visits(self) -> dict[int, float]:
+        return dict(self._db.execute("SELECT key, last_visit FROM pages WHERE last_visit NOT NULL"))
+
+    def of_site(self, site: int, limit: int) -> list[tuple[int, str, int, int]]:
+        sql = f"""SELECT id, url, visits, changes FROM pages WHERE site = ? AND state IN {VISITABLE}
+                  ORDER BY id LIMIT ?"""
+        return self._db.execute(sql, (site, limit)).fetchall()
+
+    def locations(self, pages: Iterable[int]) -> dict[int, tuple[str, int]]:
+        rows = self._db.execute(f"SELECT id, url, folder FROM pages WHERE id {AMONG}", (json_list(pages),))
+        return {page: (url, folder) for page, url, folder in rows}
+
+    def often_changed(self, limit: int) -> list[int]:
+        sql = "SELECT id FROM pages WHERE visits >= 3 AND changes >= 0.9 * visits ORDER BY visits DESC LIMIT ?"
+        return [row[0] for row in self._db.execute(sql, (limit,))]
+
+    def sites_of(self, pages: Iterable[int]) -> dict[int, int]:
+        return dict(self._db.execute(f"SELECT id, site FROM pages WHERE id {AMONG}", (json_list(pages),)))
+
+    def folders_of(self, pages: Iterable[int]) -> Ints:
+        sql = f"SELECT folder FROM pages WHERE id {AMONG} ORDER BY id"
+        return self._columns(sql, {"folder": "i8"}, (json_list(pages),))["folder"]
+
+    def book_columns(self) -> Columns:
+        return self._all_pages(_BOOK)
+
+    def summary_columns(self) -> Columns:
+        return self._all_pages(_SUMMARY)
+
+    def _all_pages(self, types: dict[str, str]) -> Columns:
+        names = ", ".join(f"ifnull({name}, -9e999)" if name in _TIMES else name for name in types)
+        return self._columns(f"SELECT {names} FROM pages ORDER BY id", types)
+
+    def last_modified(self, sites: Iterable[int] | None) -> NDArray[np.void]:
+        where = "" if sites is None else f"WHERE site {AMONG}"
+        sql = f"""SELECT id, site, folder, iif(modified = '', 0, ifnull({_MODIFIED_SECONDS}, 0))
+                  FROM pages {where} ORDER BY id"""
+        types = {"id": "i8", "site": "i8", "folder": "i8", "told": "f8"}
+        return self._table(sql, types, () if sites is None else (json_list(sites),))
+
+    def never_downloaded(self) -> Columns:
+        return self._columns(
+            f"""SELECT id, site, failures, ifnull(last_try, -9e999) FROM pages
+                WHERE state = {State.FOUND:d} ORDER BY id""",
+            {"id": "i8", "site": "i4", "failures": "i4", "last_try": "f8"},
+        )
+
+    def barred(self) -> dict[int, list[tuple[int, str, bool]]]:
+        found: dict[int, list[tuple[int, str, bool]]] = {}
+        sql = f"SELECT id, site, url, version FROM pages WHERE state = {State.BARRED:d}"
+        for page, site, url, version in self._db.execute(sql):
+            found.setdefault(site, []).append((page, url, version >= 0))
+        return found
+
+    def listed(self, site: int) -> set[int]:
+        sql = "SELECT id FROM pages WHERE site = ? AND listed = 1"
+        return {row[0] for row in self._db.execute(sql, (site,))}
+
+    def moved_to(self, page: int) -> int:
+        target = self._value(f"SELECT target FROM pages WHERE id = ? AND state = {State.MOVED:d}", (page,))
+        return -1 if target is None else int(target)
+
+    def moved_from(self, page: int) -> int:
+        source = self._value(
+            f"""SELECT q.id FROM pages p JOIN pages q ON q.id = p.parent
+                WHERE p.id = ? AND q.state = {State.MOVED:d} AND q.target = p.id""",
+            (page,),
+        )
+        return -1 if source is None else int(source)
+
+    def moves(self, below: int) -> Iterator[tuple[int, int]]:
+        sql = f"SELECT id, target FROM pages WHERE state = {State.MOVED:d} AND target >= 0 AND id < ? AND target < ?"
+        return self._db.execute(sql, (below, below))
+
+    def conditional(self) -> Flags:
+        sql = "SELECT payload IS NOT NULL AND (etag != '' OR modified != '') FROM pages ORDER BY id"
+        return self._columns(sql, {"possible": "?"})["possible"]
+
+    def count_visitable(self) -> int:
+        return int(self._value(f"SELECT count(*) FROM pages WHERE state IN {VISITABLE}"))
+
+    def count_by_state(self) -> Iterator[tuple[int, int, int]]:
+        return self._db.execute("SELECT site, state, count(*) FROM pages GROUP BY site, state")
+
+    def scope_rows(self) -> Iterator[ScopeRow]:
+        rows = self._db.execute("SELECT id, url, depth, parent, state, payload NOT NULL FROM pages")
+        return map(ScopeRow._make, rows)
+
+    def stored(self) -> list[tuple[int, str, int, int]]:
+        sql = f"SELECT id, url, depth, version FROM pages WHERE state = {State.LIVE:d} AND version >= 0"
+        return self._db.execute(sql).fetchall()
+
+    def not_dropped(self) -> Iterator[tuple[int, str, int]]:
+        return self._db.execute(f"SELECT id, url, depth FROM pages WHERE state != {State.DROPPED:d}")
+
+    def set_states(self, state: int, pages: Iterable[int]) -> None:
+        with Transaction(self._db):
+            self._db.executemany("UPDATE pages SET state = ? WHERE id = ?", ((state, page) for page in pages))
+
+    def revive(self, moved_before: float) -> None:
+        with Transaction(self._db):
+            self._db.execute(
+                f"""UPDATE pages SET state = {State.MISSING:d}, misses = 0, missing_since = 0
+                    WHERE state = {State.GONE:d} AND listed = 1"""
+            )
+            self._db.execute(
+                f"""UPDATE pages SET state = iif(version < 0, {State.FOUND:d}, {State.MISSING:d}), misses = 0
+                    WHERE state = {State.MOVED:d} AND last_try < ?""",
+                (moved_before,),
+            )

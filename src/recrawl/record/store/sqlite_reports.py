@@ -1,0 +1,171 @@
+"""Queries for people in SQLite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recrawl.model import Outcome, State
+from recrawl.record.rows import Row
+from recrawl.record.store.reports import Reports, StreamPlace, UpdateFilter
+from recrawl.record.store.sqlite_base import OUTCOME_NAMES, STATE_NAMES, UPDATES, SqliteTable, enum_list
+
+_STATE_NUMBERS = {name: number for number, name in STATE_NAMES.items()}
+_STORED = enum_list(State.LIVE, State.MISSING)
+_PAGE = """SELECT p.id, p.url, p.site, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit,
+                  p.last_change, p.size, v.title FROM pages p LEFT JOIN versions v ON v.id = p.version"""
+_UPDATE = """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.origin,
+                    ifnull(r.title, w.title) AS title, r.divergence, r.significant, r.new_links
+             FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
+             LEFT JOIN versions r ON r.id = v.version LEFT JOIN versions w ON w.id = p.version"""
+_OUTCOME_COUNTS = ", ".join(
+    f"ifnull(sum(v.outcome = {outcome:d}), 0) AS {outcome.name.lower()}"
+    for outcome in (Outcome.CHANGED, Outcome.NEW, Outcome.GONE, Outcome.UNCHANGED, Outcome.FAILED)
+)
+
+
+def _named_outcomes(rows: list[Row]) -> list[Row]:
+    return [{**row, "outcome": OUTCOME_NAMES[row["outcome"]]} for row in rows]
+
+
+class SqliteReports(SqliteTable, Reports):
+    """Queries over several tables; nothing is written."""
+
+    def totals(self) -> Row:
+        counts = self._db.execute("SELECT state, count(*) FROM pages GROUP BY state")
+        states = {STATE_NAMES[state]: count for state, count in counts}
+        numbers = self._rows(
+            """SELECT (SELECT count(*) FROM sites) AS sites,
+                      (SELECT count(*) FROM visits) AS visits,
+                      (SELECT count(*) FROM versions) AS versions,
+                      (SELECT ifnull(sum(length), 0) FROM warcs) AS archive_bytes,
+                      (SELECT max(at) FROM visits) AS last_visit"""
+        )[0]
+        return {"pages": sum(states.values()), "states": states, **numbers}
+
+    def ages(self, now: float) -> list[float]:
+        sql = f"SELECT ? - last_visit FROM pages WHERE state IN {_STORED} AND last_visit NOT NULL"
+        return sorted(max(0.0, row[0]) for row in self._db.execute(sql, (now,)))
+
+    def cycles(self, limit: int) -> list[Row]:
+        return self._rows(
+            f"""SELECT c.id AS cycle, c.kind, c.policy, c.budget, c.started, c.finished, c.first_visit, c.limits,
+                       count(v.id) AS visits, {_OUTCOME_COUNTS}, ifnull(sum(v.received), 0) AS received
+                FROM (SELECT * FROM cycles ORDER BY id DESC LIMIT ?) c
+                LEFT JOIN visits v ON v.cycle = c.id AND v.id >= c.first_visit
+                GROUP BY c.id ORDER BY c.id DESC""",
+            (limit,),
+        )
+
+    def spent(self, cycle: int, first_visit: int, site: int = -1) -> Row:
+        return self._rows(
+            """SELECT count(*) AS visits, ifnull(sum(p.site = ?), 0) AS of_site, ifnull(sum(v.received), 0) AS received,
+                      min(v.score) AS lowest
+               FROM visits v JOIN pages p ON p.id = v.page WHERE v.id >= ? AND v.cycle = ?""",
+            (site, first_visit, cycle),
+        )[0]
+
+    def spent_by_site(self, cycle: int, first_visit: int, limit: int) -> list[Row]:
+        return self._rows(
+            f"""SELECT s.origin AS site, count(*) AS visits, sum(v.outcome IN {UPDATES}) AS updates,
+                       sum(v.outcome = {Outcome.FAILED:d}) AS failed, sum(v.status = 304) AS not_modified,
+                       sum(v.received) AS received
+                FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
+                WHERE v.id >= ? AND v.cycle = ? GROUP BY s.id ORDER BY visits DESC, s.id LIMIT ?""",
+            (first_visit, cycle, limit),
+        )
+
+    def sites(self) -> list[Row]:
+        return self._rows(
+            f"""SELECT s.origin AS url, count(p.id) AS pages,
+                       ifnull(sum(p.state = {State.LIVE:d}), 0) AS live,
+                       ifnull(sum(p.state = {State.FOUND:d}), 0) AS found,
+                       ifnull(sum(p.state = {State.GONE:d}), 0) AS gone, ifnull(sum(p.visits), 0) AS visits,
+                       ifnull(sum(p.changes), 0) AS changes, max(p.last_visit) AS last_visit,
+                       s.robots_status, s.robots_at, s.sitemap_at
+                FROM sites s LEFT JOIN pages p ON p.site = s.id GROUP BY s.id ORDER BY s.origin"""
+        )
+
+    def pages(self, *, site: str, state: str, limit: int, offset: int = 0) -> list[Row]:
+        where: list[str] = ["1"]
+        values: list[Any] = []
+        if site:
+            where.append("p.site IN (SELECT id FROM sites WHERE origin = ?)")
+            values.append(site)
+        if state:
+            where.append("p.state = ?")
+            values.append(_STATE_NUMBERS[state])
+        rows = self._rows(
+            f"""SELECT p.url, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit, p.last_change,
+                       p.size, v.title FROM pages p LEFT JOIN versions v ON v.id = p.version
+                WHERE {" AND ".join(where)} ORDER BY p.id LIMIT ? OFFSET ?""",
+            (*values, limit, offset),
+        )
+        return [{**row, "state": STATE_NAMES[row["state"]]} for row in rows]
+
+    def pages_after(self, page: int, window: int, state: str, limit: int) -> list[Row]:
+        only = "AND p.state = ?" if state else ""
+        return self._rows(
+            f"{_PAGE} WHERE p.id > ? AND p.id <= ? {only} ORDER BY p.id LIMIT ?",
+            (page, page + window, *([_STATE_NUMBERS[state]] if state else []), limit),
+        )
+
+    def pages_of_site(self, site: int, after: tuple[int, int], state: str, limit: int) -> list[Row]:
+        only = "AND p.state = ?" if state else ""
+        return self._rows(
+            f"{_PAGE} WHERE p.site = ? AND (p.state, p.id) > (?, ?) {only} ORDER BY p.state, p.id LIMIT ?",
+            (site, *after, *([_STATE_NUMBERS[state]] if state else []), limit),
+        )
+
+    def visits_of_page(self, page: int, limit: int = -1) -> list[Row]:
+        rows = self._rows(
+            """SELECT v.at, v.outcome, v.status, v.failure, v.detail, v.received, v.seconds, v.version, v.cycle,
+                      v.score, r.text AS reason, c.policy, c.kind
+               FROM visits v LEFT JOIN reasons r ON r.id = v.why LEFT JOIN cycles c ON c.id = v.cycle
+               WHERE v.page = ? ORDER BY v.id DESC LIMIT ?""",
+            (page, limit),
+        )
+        return _named_outcomes(rows)
+
+    def visits_after(self, visit: int, limit: int) -> list[Row]:
+        rows = self._rows(
+            f"""SELECT v.id, v.at, v.outcome, v.status, v.received, v.seconds, v.failure, v.cycle, v.score, p.url,
+                       p.site, r.divergence, r.title
+                FROM visits v JOIN pages p ON p.id = v.page LEFT JOIN versions r ON r.id = v.version
+                AND v.outcome IN {enum_list(Outcome.CHANGED, Outcome.NEW)} WHERE v.id > ? ORDER BY v.id LIMIT ?""",
+            (visit, limit),
+        )
+        return _named_outcomes(rows)
+
+    def updates(self, *, since: float, site: str, limit: int) -> list[Row]:
+        only = "AND p.site IN (SELECT id FROM sites WHERE origin = ?)" if site else ""
+        rows = self._rows(
+            f"""SELECT p.url, v.at, v.outcome, r.divergence, r.significant, r.new_links, r.title
+                FROM visits v JOIN pages p ON p.id = v.page LEFT JOIN versions r ON r.id = v.version
+                WHERE v.outcome IN {UPDATES} AND v.at >= ? {only} ORDER BY v.at DESC, v.id DESC LIMIT ?""",
+            (since, *([site] if site else []), limit),
+        )
+        return _named_outcomes(rows)
+
+    def updates_before(self, place: StreamPlace, since: float, wanted: UpdateFilter, limit: int) -> list[Row]:
+        where = [f"v.outcome IN {UPDATES} AND (v.at, v.id) < (?, ?) AND v.at >= ?"]
+        values: list[Any] = [*place, since]
+        for text, value in (
+            ("p.site = ?", wanted.site),
+            ("v.page = ?", wanted.page),
+            ("instr(p.url, ?)", wanted.path),
+            (f"(v.outcome != {Outcome.CHANGED:d} OR ifnull(r.divergence, 0) >= ?)", wanted.divergence),
+            ("v.outcome = ?", wanted.outcome),
+        ):
+            if value is not None:
+                where.append(text)
+                values.append(value)
+        if wanted.significant:
+            where.append(f"(v.outcome != {Outcome.CHANGED:d} OR r.significant)")
+        sql = f"{_UPDATE} WHERE {' AND '.join(where)} ORDER BY v.at DESC, v.id DESC LIMIT ?"
+        return [{**row, "title": row["title"] or ""} for row in _named_outcomes(self._rows(sql, (*values, limit)))]
+
+    def place_before(self, place: StreamPlace, updates: int) -> StreamPlace | None:
+        sql = f"""SELECT at, id FROM visits v WHERE outcome IN {UPDATES} AND (v.at, v.id) < (?, ?)
+                  ORDER BY at DESC, id DESC LIMIT 1 OFFSET ?"""
+        row = self._db.execute(sql, (*place, updates)).fetchone()
+        return None if row is None else StreamPlace._make(row)

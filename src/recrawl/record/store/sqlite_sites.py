@@ -1,0 +1,66 @@
+"""Sites, cycles and single values in SQLite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recrawl.record.rows import CycleRow, SiteRow
+from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable
+from recrawl.record.store.sqlite_base import SqliteTable, insert
+
+
+class SqliteSites(SqliteTable, SiteTable):
+    """The table `sites`."""
+
+    def all(self) -> list[SiteRow]:
+        return [SiteRow._make(row) for row in self._db.execute("SELECT * FROM sites ORDER BY id")]
+
+    def get(self, site: int) -> SiteRow:
+        return SiteRow._make(self._db.execute("SELECT * FROM sites WHERE id = ?", (site,)).fetchone())
+
+    def origins(self) -> set[str]:
+        return {row[0] for row in self._db.execute("SELECT origin FROM sites")}
+
+    def number(self, origin: str) -> int | None:
+        site = self._value("SELECT id FROM sites WHERE origin = ?", (origin,))
+        return None if site is None else int(site)
+
+    def names(self, limit: int) -> list[tuple[int, str]]:
+        return self._db.execute("SELECT id, origin FROM sites ORDER BY origin LIMIT ?", (limit,)).fetchall()
+
+    def held_until(self, origin: str) -> float | None:
+        until = self._value("SELECT held_until FROM sites WHERE origin = ?", (origin,))
+        return None if until is None else float(until)
+
+
+class SqliteCycles(SqliteTable, CycleTable):
+    """The table `cycles`."""
+
+    def newest(self, limit: int = -1) -> list[CycleRow]:
+        sql = "SELECT * FROM cycles ORDER BY id DESC LIMIT ?"
+        return [CycleRow._make(row) for row in self._db.execute(sql, (limit,))]
+
+    def begin(self, row: CycleRow) -> None:
+        self._db.execute(insert("cycles", CycleRow._fields), row)
+
+    def set_limits(self, cycle: int, limits: str) -> None:
+        self._db.execute("UPDATE cycles SET limits = ? WHERE id = ?", (limits, cycle))
+
+    def finish(self, cycle: int, at: float) -> None:
+        self._db.execute("UPDATE cycles SET finished = ? WHERE id = ?", (at, cycle))
+
+    def without_summary(self) -> list[CycleRow]:
+        sql = """SELECT c.* FROM cycles c LEFT JOIN cycle_summaries s ON s.cycle = c.id
+                 WHERE s.cycle IS NULL AND c.finished NOT NULL ORDER BY c.id"""
+        return [CycleRow._make(row) for row in self._db.execute(sql)]
+
+
+class SqliteMeta(SqliteTable, MetaTable):
+    """The table `meta`."""
+
+    def get(self, name: str, default: Any) -> Any:
+        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return default if row is None else row[0]
+
+    def set(self, name: str, value: float | str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (name, value))

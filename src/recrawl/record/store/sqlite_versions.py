@@ -1,0 +1,89 @@
+"""Versions, links and archive files in SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.model import State
+from recrawl.record.rows import StoredPage, VersionRow
+from recrawl.record.store.site_tables import WarcTable
+from recrawl.record.store.sqlite_base import AMONG, SqliteTable, enum_list, json_list
+from recrawl.record.store.tables import LinkTable, VersionTable
+
+_NOT_VISITED_AGAIN = enum_list(State.GONE, State.MOVED, State.DROPPED)
+
+
+class SqliteVersions(SqliteTable, VersionTable):
+    """The table `versions`."""
+
+    def get(self, version: int) -> VersionRow | None:
+        return self._version("SELECT * FROM versions WHERE id = ?", version)
+
+    def at(self, page: int, at: float) -> VersionRow | None:
+        return self._version("SELECT * FROM versions WHERE page = ? AND at = ? ORDER BY id DESC", page, at)
+
+    def _version(self, sql: str, *values: float) -> VersionRow | None:
+        row = self._db.execute(sql, values).fetchone()
+        return None if row is None else VersionRow._make(row)
+
+    def of_page(self, page: int) -> list[VersionRow]:
+        rows = self._db.execute("SELECT * FROM versions WHERE page = ? ORDER BY id", (page,))
+        return [VersionRow._make(row) for row in rows]
+
+    def newest_of_page(self, page: int, limit: int) -> list[VersionRow]:
+        rows = self._db.execute("SELECT * FROM versions WHERE page = ? ORDER BY id DESC LIMIT ?", (page, limit))
+        return [VersionRow._make(row) for row in rows]
+
+    def pick(self, page: int, version: int | None) -> VersionRow | None:
+        if version is None:
+            return self._version("SELECT * FROM versions WHERE page = ? ORDER BY id DESC LIMIT 1", page)
+        sql = "SELECT * FROM versions WHERE page = ? AND id = ? ORDER BY id DESC LIMIT 1"
+        return self._version(sql, page, version)
+
+    def before(self, page: int, version: int) -> VersionRow | None:
+        sql = "SELECT * FROM versions WHERE page = ? AND id < ? ORDER BY id DESC LIMIT 1"
+        return self._version(sql, page, version)
+
+    def in_force(self, page: int, at: float) -> VersionRow | None:
+        sql = "SELECT * FROM versions WHERE page = ? AND at <= ? ORDER BY id DESC LIMIT 1"
+        first = "SELECT * FROM versions WHERE page = ? ORDER BY id LIMIT 1"
+        return self._version(sql, page, at) or self._version(first, page)
+
+    def times(self, page: int, limit: int) -> list[float]:
+        sql = "SELECT at FROM versions WHERE page = ? ORDER BY id DESC LIMIT ?"
+        return [row[0] for row in self._db.execute(sql, (page, limit))]
+
+    def newest(self, below: int) -> list[StoredPage]:
+        sql = f"""SELECT p.id, p.url, p.size, v.warc, v.start, v.length FROM pages p JOIN versions v ON v.id = p.version
+                  WHERE p.id < ? AND p.state NOT IN {_NOT_VISITED_AGAIN} ORDER BY p.id"""
+        return [StoredPage._make(row) for row in self._db.execute(sql, (below,))]
+
+    def new_links(self, before: float, below: int) -> NDArray[np.void]:
+        sql = "SELECT page, new_links FROM versions WHERE changed AND at < ? AND page < ? ORDER BY page, id"
+        return self._table(sql, {"page": "i8", "links": "f8"}, (before, below))
+
+
+class SqliteLinks(SqliteTable, LinkTable):
+    """The table `links`."""
+
+    def of_pages(self, pages: Iterable[int]) -> dict[int, bytes]:
+        return dict(self._db.execute(f"SELECT page, targets FROM links WHERE page {AMONG}", (json_list(pages),)))
+
+    def below(self, page: int) -> Iterator[tuple[int, bytes]]:
+        return self._db.execute("SELECT page, targets FROM links WHERE page < ? ORDER BY page", (page,))
+
+
+class SqliteWarcs(SqliteTable, WarcTable):
+    """The table `warcs`."""
+
+    def names(self) -> dict[int, str]:
+        return dict(self._db.execute("SELECT id, name FROM warcs"))
+
+    def lengths(self) -> dict[int, int]:
+        return dict(self._db.execute("SELECT id, length FROM warcs"))
+
+    def total_bytes(self) -> int:
+        return int(self._value("SELECT ifnull(sum(length), 0) FROM warcs"))

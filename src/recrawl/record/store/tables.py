@@ -1,0 +1,234 @@
+"""Protocols of pages, visits, versions and links. Writing goes through `Store.commit` unless stated otherwise.
+
+Where a method takes page numbers, it accepts any number of them in one query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.columns import Flags, Ints
+from recrawl.record.rows import Columns, CycleRow, PageRow, Row, ScopeRow, StoredPage, VersionRow
+
+
+class PageTable(Protocol):
+    """Pages. A page's number is its row in the book; numbers have no gaps."""
+
+    def get(self, page: int) -> PageRow:
+        """One page."""
+
+    def get_many(self, pages: Iterable[int]) -> dict[int, PageRow]:
+        """Several pages, by number."""
+
+    def number(self, key: int) -> int | None:
+        """The number of the page with this URL key."""
+
+    def find(self, key: int) -> Row | None:
+        """The page with this URL key: all columns, the state by name."""
+
+    def details(self, page: int) -> Row | None:
+        """A page for people: all columns, the state by name, `origin`, `parent_url`, `target_url`, `title`."""
+
+    def any(self) -> bool:
+        """Whether the store holds a page."""
+
+    def keys(self) -> tuple[Ints, Ints]:
+        """URL key and number of every page."""
+
+    def urls(self, every: int = 1) -> Iterator[str]:
+        """The URLs of all pages, or of every n-th, in the order of page numbers."""
+
+    def urls_of(self, pages: Iterable[int]) -> dict[int, str]:
+        """The URLs of pages, in the order of page numbers."""
+
+    def visitable_urls(self) -> Iterator[str]:
+        """The URLs of pages that a cycle may visit, in alphabetical order."""
+
+    def visited(self) -> list[tuple[int, str]]:
+        """Number and URL of pages with a visit, by URL."""
+
+    def last_visits(self) -> dict[int, float]:
+        """The last visit of each page that has one, by URL key."""
+
+    def of_site(self, site: int, limit: int) -> list[tuple[int, str, int, int]]:
+        """Number, URL, visits, changes of a site's visitable pages, oldest first."""
+
+    def locations(self, pages: Iterable[int]) -> dict[int, tuple[str, int]]:
+        """URL and directory number of pages."""
+
+    def often_changed(self, limit: int) -> list[int]:
+        """Pages that changed at nine visits out of ten, the most visited first."""
+
+    def sites_of(self, pages: Iterable[int]) -> dict[int, int]:
+        """The sites of pages."""
+
+    def folders_of(self, pages: Iterable[int]) -> Ints:
+        """The directory numbers of pages, in the order of page numbers."""
+
+    def book_columns(self) -> Columns:
+        """The columns of the book, in the order of page numbers; a missing time is -inf."""
+
+    def summary_columns(self) -> Columns:
+        """The columns that summaries need, in the order of page numbers; a missing time is -inf."""
+
+    def last_modified(self, sites: Iterable[int] | None) -> NDArray[np.void]:
+        """`id`, `site`, `folder` and `told` (Last-Modified in seconds, 0 without a readable one) of the pages of these
+        sites, or of all; by page number."""
+
+    def never_downloaded(self) -> Columns:
+        """`id`, `site`, `failures`, `last_try` of pages that were found but never downloaded, oldest first."""
+
+    def barred(self) -> dict[int, list[tuple[int, str, bool]]]:
+        """Pages that robots.txt excludes, by site: number, URL, whether a version is stored."""
+
+    def listed(self, site: int) -> set[int]:
+        """Pages that the site's sitemap listed when it was last read."""
+
+    def moved_to(self, page: int) -> int:
+        """The target of a page that has moved, -1 for any other page."""
+
+    def moved_from(self, page: int) -> int:
+        """The page whose redirect led to this one, -1 without one."""
+
+    def moves(self, below: int) -> Iterator[tuple[int, int]]:
+        """Page and target of all moves between pages with numbers below this."""
+
+    def conditional(self) -> Flags:
+        """One per page: whether a conditional request is possible (a version and a validator are stored)."""
+
+    def count_visitable(self) -> int:
+        """The number of pages that a cycle may visit."""
+
+    def count_by_state(self) -> Iterator[tuple[int, int, int]]:
+        """Site, state, number of pages."""
+
+    def scope_rows(self) -> Iterator[ScopeRow]:
+        """What decides on the scope, of every page."""
+
+    def stored(self) -> list[tuple[int, str, int, int]]:
+        """Number, URL, depth and version of live pages with a version."""
+
+    def not_dropped(self) -> Iterator[tuple[int, str, int]]:
+        """Number, URL and depth of pages that the user has not removed."""
+
+    def set_states(self, state: int, pages: Iterable[int]) -> None:
+        """Set the state of pages without a visit; one transaction."""
+
+    def revive(self, moved_before: float) -> None:
+        """Make pages visitable again that a sitemap lists although they are gone, or that moved before this time."""
+
+
+class VisitTable(Protocol):
+    """Visits, numbered in the order in which they were recorded."""
+
+    def reason(self, text: str) -> int:
+        """The number of a reason for visits; a new text is stored first."""
+
+    def of_cycle(self, cycle: CycleRow) -> Columns:
+        """`page`, `outcome`, `received` of a cycle's visits, in order.
+
+        Pages without a request have the outcome that the policy observed: SKIPPED, or HELD by their server.
+        """
+
+    def received_of_cycle(self, cycle: CycleRow) -> list[tuple[int, int]]:
+        """Site and bytes received by a cycle's visits."""
+
+    def latest_by_site(self, visits: int = 20_000) -> list[tuple[int, int, float, int, int]]:
+        """Site, count, seconds, bytes received and page sizes of the latest visits that downloaded a page."""
+
+    def between(self, first: int, end: int) -> Columns:
+        """`page`, `cycle`, `at`, `outcome`, `held`, `hints` of the visits `first` ≤ number < `end`, in order.
+
+        `held` marks visits without a request.
+        """
+
+    def pages_since(self, visit: int) -> Ints:
+        """Pages with a visit of this number or a later one."""
+
+    def history(self, pages: Iterable[int], before_visit: int) -> Columns:
+        """`page`, `at`, `outcome`, `held` of the pages' visits before a number, oldest first."""
+
+    def end_of_cycle(self, cycle: CycleRow) -> int:
+        """The number after the last visit of a cycle, 0 when it has none."""
+
+    def with_previous(self, cycle: CycleRow) -> Columns:
+        """`page`, `at`, `outcome`, `status`, `received`, `seconds`, `before` of a cycle's visits, in order.
+
+        `before` is the time of the page's last successful visit before this one, -inf without one.
+        """
+
+    def failures_of_cycle(self, cycle: CycleRow) -> dict[str, int]:
+        """How often each failure occurred in a cycle."""
+
+    def not_modified_by_site(self, first: int, end: int) -> list[tuple[int, int, int]]:
+        """Site, answers, answers with status 304 of the visits `first` ≤ number < `end`."""
+
+    def answered(self, sites: Iterable[int] | None, limit: int) -> NDArray[np.void]:
+        """`page`, `at`, `changed` of the newest successful visits, oldest first; to these sites, or to all."""
+
+    def of_site(self, site: int, limit: int) -> NDArray[np.void]:
+        """`page`, `cycle`, `at`, `changed` of a site's newest successful visits, oldest first."""
+
+    def after(self, visit: int, limit: int) -> list[Row]:
+        """`id`, `page`, `at`, `outcome`, `version`, `url` of the visits after this one, in order."""
+
+    def of_page(self, page: int, limit: int) -> list[tuple[float, int]]:
+        """Time and outcome of a page's successful visits, newest first."""
+
+    def removals(self, page: int) -> list[float]:
+        """When visits found the page gone."""
+
+    def most_changed(self, site: str, updates: int, limit: int) -> list[int]:
+        """Pages with more than one of the newest `updates` updates, most updates first; of a site (an origin), or of
+        all if empty."""
+
+    def pages_updated_since(self, visit: int) -> list[int]:
+        """Pages with an update (changed, new, gone) after this visit."""
+
+
+class VersionTable(Protocol):
+    """Stored versions of pages."""
+
+    def get(self, version: int) -> VersionRow | None:
+        """A version by its number."""
+
+    def at(self, page: int, at: float) -> VersionRow | None:
+        """The version of a page that was downloaded at exactly this time."""
+
+    def of_page(self, page: int) -> list[VersionRow]:
+        """The versions of a page, oldest first."""
+
+    def newest_of_page(self, page: int, limit: int) -> list[VersionRow]:
+        """The newest versions of a page, newest first."""
+
+    def pick(self, page: int, version: int | None) -> VersionRow | None:
+        """A version of this page by number, the newest without a number."""
+
+    def before(self, page: int, version: int) -> VersionRow | None:
+        """The version of a page before this one."""
+
+    def in_force(self, page: int, at: float) -> VersionRow | None:
+        """The newest version of a page at this time; the first version if the time is before it."""
+
+    def times(self, page: int, limit: int) -> list[float]:
+        """When the newest versions of a page were downloaded, newest first."""
+
+    def newest(self, below: int) -> list[StoredPage]:
+        """The newest version of each page with a number below this that is not gone, moved or dropped, by page."""
+
+    def new_links(self, before: float, below: int) -> NDArray[np.void]:
+        """`page` and `links` (number of new links) of versions downloaded before a time, by page, oldest first."""
+
+
+class LinkTable(Protocol):
+    """Links of each page's newest version: page numbers as packed little-endian int32."""
+
+    def of_pages(self, pages: Iterable[int]) -> dict[int, bytes]:
+        """The targets of pages."""
+
+    def below(self, page: int) -> Iterator[tuple[int, bytes]]:
+        """Page and targets of all pages with numbers below this, by page."""

@@ -1,0 +1,90 @@
+"""A repository that recrawl 0.1 wrote: this version reads all of it, refreshes it and loses nothing."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from recrawl.crawl.state.array_files import read_arrays
+from recrawl.record.rows import Columns
+from recrawl.record.store.sqlite_visits import SqliteVisits
+from tests.old_repository import DAYS, NEWS, ORIGIN, PLANTS, pages, served_at, set_clock
+from tests.world import Repo, Site, page
+
+PACKED = Path(__file__).parent / "data" / "repository-0.1.tar.gz"
+KNOWN = 3 + len(PLANTS) + NEWS
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Repo:
+    """The repository on the day after its last cycle."""
+    with tarfile.open(PACKED) as archive:
+        archive.extractall(tmp_path, filter="data")
+    repo = Repo(tmp_path / "repository")
+    set_clock(repo, DAYS)
+    return repo
+
+
+def test_status_and_lists_read_it(old: Repo) -> None:
+    status = old.json("status")
+    assert (status["sites"], status["pages"], status["searchable"]) == (1, KNOWN, KNOWN)
+    assert status["states"] == {"live": KNOWN - 1, "missing": 1}
+    assert [(row["kind"], row["policy"]) for row in status["cycles"]] == [("cycle", "shock")] * 3 + [
+        ("crawl", "explore")
+    ]
+    assert [row["failed"] for row in status["cycles"]] == [1, 0, 0, 0], "a page was missing on the last day"
+    assert {row["url"] for row in old.json("pages")} == {f"{ORIGIN}{path}" for path in pages(0)}
+    assert [row["url"] for row in old.json("sites")] == [ORIGIN]
+
+
+def test_changes_log_show_and_diff_read_it(old: Repo) -> None:
+    changed = [row["url"] for row in old.json("changes", "--since", "10d") if row["outcome"] == "changed"]
+    assert changed.count(f"{ORIGIN}/") == DAYS - 1
+    assert f"{ORIGIN}/news/2" in changed
+    visits = old.visits(f"{ORIGIN}/")
+    assert [visit["outcome"] for visit in visits] == ["new", "changed", "changed", "changed"]
+    assert len(old.json("log", f"{ORIGIN}/")) == DAYS
+    for day in range(DAYS):
+        assert f"Garden diary of day {day}" in old.run("show", f"{ORIGIN}/", "--at", day + 1).out
+    difference = old.run("diff", f"{ORIGIN}/news/2").out
+    assert "[-quiet-]" in difference
+    assert "{+seedlings+}" in difference
+
+
+def test_search_finds_what_was_indexed(old: Repo) -> None:
+    assert old.found("seedlings") == {f"{ORIGIN}/news/2"}
+    assert old.found("title:Aster") == {f"{ORIGIN}/plants/Aster"}
+
+
+def test_a_cycle_goes_on_from_it_and_loses_nothing(old: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    (memory,) = (old.folder / "models").glob("shock-*.npz")
+    saved = read_arrays(memory)
+    assert saved is not None
+    upto = int(saved["upto"])
+    read: list[int] = []
+    usual = SqliteVisits.between
+
+    def between(table: SqliteVisits, first: int, end: int) -> Columns:
+        read.append(first)
+        return usual(table, first, end)
+
+    monkeypatch.setattr(SqliteVisits, "between", between)
+    before = {name: old.sql(f"SELECT * FROM {name} ORDER BY id") for name in ("visits", "versions", "cycles")}
+    urls = old.sql("SELECT id, key, url FROM pages ORDER BY id")
+    with Site(pages(DAYS)) as site, served_at(site.port):
+        site["/plants/Aster"] = page("The asters have moved to the north bed", title="Aster")
+        told = old.cycle(KNOWN)
+    assert (told["visits"], told["failed"]) == (KNOWN, 0)
+    assert upto == len(before["visits"])
+    assert min(read) >= upto - 1, "the policy's memory was taken as it is, not learned again from the first visit on"
+    for name, rows in before.items():
+        assert old.sql(f"SELECT * FROM {name} ORDER BY id")[: len(rows)] == rows
+    assert old.sql("SELECT id, key, url FROM pages ORDER BY id") == urls
+    assert len(old.sql("SELECT id FROM visits")) == len(before["visits"]) + KNOWN
+    assert old.found("north bed") == {f"{ORIGIN}/plants/Aster"}
+    after = read_arrays(memory)
+    assert after is not None
+    assert int(after["upto"]) == upto + KNOWN
+    assert len(after["known"]) == KNOWN
