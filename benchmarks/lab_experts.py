@@ -57,7 +57,7 @@ def experts(pages: int = PAGES, days: int = DAYS, workers: int = 2) -> dict[str,
 
     def part(start: int) -> float:
         targets = np.arange(start, min(start + AT_ONCE, pages))
-        judge = day_classifier(features, diary, setting, FeatureWindow(), chosen, targets, 1.0)
+        judge = day_classifier(features, diary, setting, chosen, targets, 1.0)
         says, _ = judge(short.seen.shape[1] - 1)
         return float((says == world.changed[targets, -1]).sum())
 

@@ -1,4 +1,4 @@
-"""Experiments: the worlds have the published statistics, every experiment runs small, the report has all its parts."""
+"""Experiments: worlds have the published statistics, every experiment runs at small scale, the report is complete."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_at_full_size_pages_and_sites_are_those_of_table_1() -> None:
     assert len(places.hosts) == 213  # the 212 of table 1, and one for what is miscellaneous
 
 
-def test_table_1_adds_up_as_printed() -> None:
+def test_table_1_sums_as_printed() -> None:
     assert sum(domain.pages for domain in TABLE_1) == PAGES
     for domain in TABLE_1[:-1]:
         assert domain.sites is not None
@@ -152,21 +152,21 @@ def test_shares_add_up(spare: int, weights: list[float], least: int) -> None:
 
 
 @pytest.mark.parametrize("pages", [7, 60, 500])
-def test_tiny_worlds_are_whole(pages: int) -> None:
+def test_tiny_worlds_are_complete(pages: int) -> None:
     history = TWorld(pages=pages).build()
     assert len(history) == pages
     assert len({layout.domain_of(host) for host in history.sites}) == len(TABLE_1)
 
 
 def test_neighbours_help_only_where_they_change_together() -> None:
-    """T's claim hinges on it, so the control must show nothing."""
+    """T's claim depends on it, so the control must show no effect."""
     setup = Setup(budget=250, cycle=56 * DAY, cycles=3, samples=1)
     gain = {}
     for together_ in (True, False):
         history = TWorld(pages=3000, together=together_).build()
         policies = [make_policy(text) for text in ("sampling(neighbours=directory, d=0)", "random")]
-        near, chance = (replay(history, policy, setup).change_ratio for policy in policies)
-        gain[together_] = near / chance
+        with_neighbours, at_random = (replay(history, policy, setup).change_ratio for policy in policies)
+        gain[together_] = with_neighbours / at_random
     assert gain[True] > 1.3
     assert gain[False] < 1.1
 
@@ -194,14 +194,14 @@ def test_claims_of_figure_6_follow_the_numbers() -> None:
     }
 
 
-def test_why_gsb_comes_close_is_told_by_the_measured_worlds() -> None:
+def test_the_reason_for_gsb_uses_the_measured_worlds() -> None:
     made = ratios(RNS=0.3, RR=0.3, GSB=0.776, DB_1=0.774, LB_3=0.5, CB_0=0.4)
     alike = ratios(RNS=0.3, RR=0.3, GSB=0.359, DB_1=0.696, LB_3=0.4, CB_0=0.3)
     names = TWorld().label, TWorld(process=SITES_ALIKE).label
     rows = [{**row, "world": name} for name, part in zip(names, (made, alike), strict=True) for row in part]
     why = {claim.world: claim.why for claim in t_claims.of_fig_6(rows) if claim.says == STATEMENTS["ours-over-all"][1]}
     assert why[names[0]].endswith("GSB 0.776 becomes 0.359, DB(1) 0.774 becomes 0.696")
-    assert why[names[1]] == ""  # that world is the test
+    assert why[names[1]] == ""  # this world is the test of that reason
 
 
 def test_a_crossing_is_where_a_line_stays_above() -> None:
@@ -218,7 +218,7 @@ def test_a_crossing_is_where_a_line_stays_above() -> None:
     assert early[STATEMENTS["ha-passes"][1]] is Verdict.FAILS
 
 
-def test_what_is_missing_cannot_be_judged() -> None:
+def test_missing_measurements_leave_claims_open() -> None:
     rows = [{"world": "w", "policy": "DB", "d": d, "change_ratio": 0.5 - 0.1 * abs(d)} for d in range(-2, 3)]
     judged = {claim.says: claim for claim in t_claims.of_fig_5(rows)}
     assert judged[STATEMENTS["peak-DB"][1]].verdict is Verdict.HOLDS
@@ -229,8 +229,8 @@ def test_what_is_missing_cannot_be_judged() -> None:
 # -- every experiment ----------------------------------------------------------------------------------
 
 
-def test_the_list_is_that_of_the_documents() -> None:
-    assert set(EXPERIMENTS) == {*KEYS, "r-fig8"}  # which is tested where it is made, in test_lab_r_crawl.py
+def test_all_experiments_are_listed() -> None:
+    assert set(EXPERIMENTS) == {*KEYS, "r-fig8"}  # r-fig8 is tested in test_lab_radinsky2013.py
     assert all(name == it.name and name[0] == it.document.lower() for name, it in EXPERIMENTS.items())
 
 
@@ -293,7 +293,7 @@ def test_the_report_has_all_its_parts(tmp_path: Path) -> None:
     assert set(re.findall(r"\]\(#([^)]+)\)", text)) == anchors
 
 
-def test_the_report_is_valid_json_and_a_whole_table_whatever_is_measured(tmp_path: Path) -> None:
+def test_the_report_is_valid_json_and_markdown_for_any_values(tmp_path: Path) -> None:
     row = {"name": "a|b", "value": float("nan"), "other": None}
     result = Result([row], claims=[Claim.of("p", "a | b", "w", None, "x\ny", "z")], notes=["so"])
     done = report.FinishedRun(Experiment("t-odd", "T", "nowhere", "Odd", lambda _: result), result, 0.0)
@@ -314,7 +314,7 @@ def test_command_prints_json_and_writes_a_report(repo: Repo, tmp_path: Path) -> 
     assert str(tmp_path) not in (tmp_path / "out" / "experiments.md").read_text()
 
 
-def test_command_lists_and_complains(repo: Repo) -> None:
+def test_command_lists_and_reports_errors(repo: Repo) -> None:
     assert [row["name"] for row in repo.json("lab", "reproduce", "--list")] == list(EXPERIMENTS)
     assert "did you mean 't-fig5'" in repo.run("lab", "reproduce", "t-fg5", code=2).err
     assert "say --all" in repo.run("lab", "reproduce", code=2).err

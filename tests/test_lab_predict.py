@@ -1,4 +1,4 @@
-"""Days out of archives, the methods, the protocol, and `lab predict` as a command."""
+"""Days from archives, the prediction methods, their evaluation, and the command `lab predict`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats.archive import SCHEMA
 from recrawl.lab.predict.archive_days import read_days
 from recrawl.lab.predict.days import Days, labels
-from recrawl.lab.predict.evaluation import evaluate, evaluate_predictions, often_flipping, predictable_days
+from recrawl.lab.predict.evaluation import (
+    evaluate,
+    evaluate_predictions,
+    often_flipping,
+    predictable_days,
+    random_observations,
+    sample_pages,
+)
 from recrawl.lab.predict.methods import (
     EXPERTS,
     METHODS,
@@ -25,8 +32,6 @@ from recrawl.lab.predict.methods import (
     PredictionSetting,
     frequency,
     predict,
-    random_observations,
-    sample_pages,
 )
 from recrawl.lab.predict.planted_world import Planted, PlantedWorld, planted
 from recrawl.lab.predict.scores import auc, calibration, paired, score_predictions
@@ -46,7 +51,7 @@ def world() -> PlantedWorld:
 
 
 def archive(folder: Path, pages: dict[str, dict[int, str | None]], times: str | None = None) -> Path:
-    """Pages by address: what they are from each day on."""
+    """An archive from pages by URL: their HTML from each day on."""
     rows = [
         {"url": url, "time": START + day * DAY, "html": None if html is None else html.encode()}
         for url, states in sorted(pages.items())
@@ -87,7 +92,7 @@ def test_days_of_an_archive(tmp_path: Path) -> None:
     assert days.take(np.array([1, 0])).links_on(1).of(1).tolist() == [0]
 
 
-def test_times_beside_the_archive_are_kept(tmp_path: Path) -> None:
+def test_observation_times_beside_the_archive_are_used(tmp_path: Path) -> None:
     file = archive(tmp_path, PAGES, f"{START + DAY}\n{START + 4 * DAY}\n")
     days = read_days([file])
     assert days.times.tolist() == [START + DAY, START + 4 * DAY]
@@ -122,12 +127,12 @@ def test_steps_are_labels(tmp_path: Path, label: str) -> None:
 
 
 @pytest.mark.parametrize("label", ["", "texts", "divergence:2", "relevance:nowhere.txt"])
-def test_what_is_no_label_is_refused(tmp_path: Path, label: str) -> None:
+def test_invalid_labels_are_refused(tmp_path: Path, label: str) -> None:
     with pytest.raises(UsageError):
         read_days([archive(tmp_path, PAGES)], label)
 
 
-def test_visits_are_all_that_is_known(world: PlantedWorld) -> None:
+def test_only_visits_are_known(world: PlantedWorld) -> None:
     where = random_observations(world.days, 0.5, seed=1)
     known = world.days.visited(where)
     assert known.seen.mean() == pytest.approx(0.5, abs=0.05)
@@ -151,7 +156,7 @@ def test_frequency_is_the_share_in_the_window(world: PlantedWorld) -> None:
 @pytest.mark.parametrize("method", ["frequency", *LEARNING])
 @pytest.mark.parametrize("observe", [1.0, 0.6])
 def test_the_future_does_not_change_a_prediction(world: PlantedWorld, method: str, observe: float) -> None:
-    """Days from the test day on are put in another order, pages and all: predictions for it stay as they are."""
+    """Predictions for a day stay the same when days from then on, and their pages, are shuffled."""
     days = world.days if observe == 1 else world.days.visited(random_observations(world.days, observe, 3))
     setting = PredictionSetting(method, k=4, train=25)
     other = scrambled(days, 40, np.random.default_rng(1))
@@ -162,7 +167,7 @@ def test_the_future_does_not_change_a_prediction(world: PlantedWorld, method: st
 
 
 def scrambled(days: Days, start: int, rng: np.random.Generator) -> Days:
-    """The same until a day; from then on the days and pages of the future in any order."""
+    """The same until a day; from then on days and pages are shuffled."""
     pages, order = rng.permutation(len(days)), rng.permutation(np.arange(start, days.seen.shape[1]))
 
     def mixed(column: Array) -> Array:
@@ -187,7 +192,7 @@ def test_related_pages_help_where_they_lead(world: PlantedWorld) -> None:
     assert score["union"] > 0.85
 
 
-def test_chances_are_calibrated(world: PlantedWorld) -> None:
+def test_probabilities_are_calibrated(world: PlantedWorld) -> None:
     found = evaluate(world.days, PredictionSetting("union", k=4, train=30), range(35, 60)).summary()
     assert found["calibration_error"] < 0.1
     assert found["brier"] < 0.25
@@ -196,7 +201,7 @@ def test_chances_are_calibrated(world: PlantedWorld) -> None:
 
 @pytest.mark.parametrize("method", METHODS[:-1])
 def test_bad_pages_are_predicted_or_counted(world: PlantedWorld, method: str) -> None:
-    """One class only, empty texts, a page never seen, one seen twice, missing days: no crash, no silent half."""
+    """One class, empty texts, a page never observed or twice, missing days: no crash, and all are counted."""
     days = world.days
     seen = days.seen.copy()
     seen[0] = False
@@ -226,7 +231,7 @@ def test_bad_pages_are_predicted_or_counted(world: PlantedWorld, method: str) ->
     assert evaluate_predictions(days, found, over).missing == 8
 
 
-def test_a_page_that_was_not_seen_yesterday_falls_back_to_its_frequency(world: PlantedWorld) -> None:
+def test_a_page_not_observed_yesterday_falls_back_to_its_frequency(world: PlantedWorld) -> None:
     where = np.ones(world.days.seen.shape, bool)
     where[7, 39] = False
     found = predict(world.days.visited(where), PredictionSetting("2d", train=25), range(40, 41))
@@ -235,7 +240,7 @@ def test_a_page_that_was_not_seen_yesterday_falls_back_to_its_frequency(world: P
     assert found.probability[7, 0] == pytest.approx((changes + 1) / (24 + 2))  # Laplace's rule
 
 
-def test_settings_that_cannot_be_are_refused(world: PlantedWorld) -> None:
+def test_invalid_settings_are_refused(world: PlantedWorld) -> None:
     for wrong in ({"method": "4d"}, {"experts": "friends"}, {"k": 0}, {"train": 0}, {"window": 0}):
         with pytest.raises(UsageError):
             PredictionSetting(**wrong)
@@ -254,14 +259,14 @@ def test_settings_that_cannot_be_are_refused(world: PlantedWorld) -> None:
 
 def test_scores_of_a_known_case() -> None:
     truth = np.array([[True, False], [True, False]])
-    chance = np.array([[0.8, 0.6], [0.4, np.nan]])
-    found = score_predictions(truth, chance, chance >= 0.5, np.isfinite(chance))
+    probability = np.array([[0.8, 0.6], [0.4, np.nan]])
+    found = score_predictions(truth, probability, probability >= 0.5, np.isfinite(probability))
     assert found["accuracy"] == pytest.approx(1 / 3)
     assert (found["precision"], found["recall"], found["auc"]) == (0.5, 0.5, 0.5)
     assert found["brier"] == pytest.approx((0.04 + 0.36 + 0.36) / 3)
 
 
-def test_what_cannot_be_said_is_none() -> None:
+def test_undefined_scores_are_none() -> None:
     none = np.zeros((1, 2), bool)
     found = score_predictions(none, np.array([[0.1, 0.2]]), none, ~none)
     assert (found["accuracy"], found["precision"], found["recall"], found["auc"]) == (1.0, None, None, None)
@@ -288,7 +293,7 @@ def test_pages_that_flip() -> None:
     assert often_flipping(days).tolist() == [False, True, False]
 
 
-def test_middling_pages_stand_apart(world: PlantedWorld) -> None:
+def test_middling_pages_are_scored_separately(world: PlantedWorld) -> None:
     days = world.days
     version = days.version.copy()
     version[:10] = 1
@@ -300,10 +305,10 @@ def test_middling_pages_stand_apart(world: PlantedWorld) -> None:
     assert found["accuracy"] > found["middling"]["accuracy"]
 
 
-def test_a_sample_is_of_the_pages(world: PlantedWorld) -> None:
-    some = sample_pages(world.days, 7, seed=1)
-    assert len(some) == 7
-    assert set(some.urls) < set(world.days.urls)
+def test_a_sample_is_a_subset_of_the_pages(world: PlantedWorld) -> None:
+    sample = sample_pages(world.days, 7, seed=1)
+    assert len(sample) == 7
+    assert set(sample.urls) < set(world.days.urls)
     assert sample_pages(world.days, 99, seed=1) is world.days
 
 
@@ -322,11 +327,11 @@ def test_the_command(tmp_path: Path) -> None:
     }
     file = archive(tmp_path, pages)
     words = ("--train", 15, "--days", 4, "--k", 3, "--json")
-    told = json.loads(sub("lab", "predict", file, *words).out)
-    assert {"accuracy", "precision", "recall", "auc", "brier", "pages", "days", "seconds", "middling"} <= set(told)
-    assert (told["method"], told["pages"], told["days"], told["middling"]["pages"]) == ("3d", 6, 4, 6)
-    said = sub("lab", "predict", file, "--train", 15, "--days", 4, "--method", "frequency", "--alpha", 0.1).out
-    assert "not enough history yet for 0 predictions" in said
+    result = json.loads(sub("lab", "predict", file, *words).out)
+    assert {"accuracy", "precision", "recall", "auc", "brier", "pages", "days", "seconds", "middling"} <= set(result)
+    assert (result["method"], result["pages"], result["days"], result["middling"]["pages"]) == ("3d", 6, 4, 6)
+    output = sub("lab", "predict", file, "--train", 15, "--days", 4, "--method", "frequency", "--alpha", 0.1).out
+    assert "not enough history yet for 0 predictions" in output
     complaint(sub("lab", "predict", file, "--train", 99), "use a smaller --train")
 
 

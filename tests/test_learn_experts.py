@@ -1,4 +1,4 @@
-"""Machines against scikit-learn's, features against slow versions, and what bad input gets."""
+"""SVMs against scikit-learn, features against slow implementations, and bad input."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def problems(count: int, examples: int, seed: int) -> tuple[Array, Array]:
     return polynomial(np.matmul(x, x.transpose(0, 2, 1)), 0.25), yes
 
 
-# -- machines ------------------------------------------------------------------------------------------
+# -- SVMs ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cost", [0.1, 1.0, 10.0])
-def test_machines_are_those_of_scikit_learn(cost: float) -> None:
+def test_svms_equal_scikit_learn(cost: float) -> None:
     kernel, yes = problems(40, 30, seed=1)
     found = solve(kernel[:, :-1, :-1], yes, np.full(yes.shape, cost)).margin(kernel[:, -1, :-1])
     for place in range(40):
@@ -49,7 +49,7 @@ def test_machines_are_those_of_scikit_learn(cost: float) -> None:
         assert found[place] == pytest.approx(other.decision_function(kernel[place, -1:, :-1])[0], abs=0.02)
 
 
-def test_weighted_and_left_out_examples_are_as_in_scikit_learn() -> None:
+def test_weighted_and_excluded_examples_equal_scikit_learn() -> None:
     kernel, yes = problems(20, 30, seed=2)
     weight = np.random.default_rng(3).integers(0, 4, yes.shape).astype(float)
     found = solve(kernel[:, :-1, :-1], yes, weight).margin(kernel[:, -1, :-1])
@@ -60,7 +60,7 @@ def test_weighted_and_left_out_examples_are_as_in_scikit_learn() -> None:
         assert found[place] == pytest.approx(other.decision_function(kernel[place, -1:, :-1][:, kept])[0], abs=0.02)
 
 
-def test_the_polynomial_is_that_of_scikit_learn() -> None:
+def test_polynomial_kernel_equals_scikit_learn() -> None:
     x = np.random.default_rng(1).normal(size=(20, 3))
     yes = x[:, 0] ** 3 > x[:, 1]
     machine = solve(polynomial(x @ x.T, 0.5)[None], yes[None], np.ones((1, 20)))
@@ -70,7 +70,7 @@ def test_the_polynomial_is_that_of_scikit_learn() -> None:
     assert ours == pytest.approx(theirs.decision_function(new), abs=0.01)
 
 
-def test_one_class_is_always_the_answer() -> None:
+def test_one_class_predicts_that_class() -> None:
     kernel, yes = problems(3, 12, seed=4)
     yes[0], yes[1] = True, False
     cap = np.ones(yes.shape)
@@ -78,11 +78,11 @@ def test_one_class_is_always_the_answer() -> None:
     assert np.sign(solve(kernel[:, :-1, :-1], yes, cap).margin(kernel[:, -1, :-1])).tolist() == [1, -1, 0]
 
 
-def test_no_problem_is_no_trouble() -> None:
+def test_no_problems_give_an_empty_result() -> None:
     assert solve(np.zeros((0, 5, 5)), np.zeros((0, 5), bool), np.zeros((0, 5))).bias.shape == (0,)
 
 
-def test_a_problem_that_is_done_rests_while_others_go_on() -> None:
+def test_a_solved_problem_is_left_alone_while_others_continue() -> None:
     """Two examples among days without a label, solved at once, beside a problem that takes many steps."""
     kernel, yes = problems(2, 30, seed=5)
     cap = np.full(yes.shape, 10.0)
@@ -99,7 +99,7 @@ def test_a_problem_that_is_done_rests_while_others_go_on() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.05, 20))
-def test_machines_keep_their_limits(seed: int, cost: float) -> None:
+def test_weights_stay_within_bounds(seed: int, cost: float) -> None:
     kernel, yes = problems(3, 15, seed)
     weight = solve(kernel[:, :-1, :-1], yes, np.full(yes.shape, cost)).weight
     assert (weight * np.where(yes, 1, -1) >= -1e-12).all()
@@ -107,7 +107,7 @@ def test_machines_keep_their_limits(seed: int, cost: float) -> None:
     assert weight.sum(axis=1) == pytest.approx(np.zeros(3), abs=1e-9)
 
 
-def test_calibration_finds_the_curve() -> None:
+def test_platt_fit_recovers_the_curve() -> None:
     rng = np.random.default_rng(1)
     score = rng.normal(size=20_000)
     curve = platt.fit(score, rng.random(20_000) < 1 / (1 + np.exp(-(2 * score - 1))))
@@ -138,7 +138,7 @@ def cosine(a: Array, b: Array) -> float:
 
 
 @pytest.mark.parametrize("shape", [FeatureWindow(1, 1), FeatureWindow(3, 1), FeatureWindow(2, 3)])
-def test_own_features_are_those_of_the_paper(diary: Observations, shape: FeatureWindow) -> None:
+def test_own_features_match_the_paper(diary: Observations, shape: FeatureWindow) -> None:
     found = own_features(diary, shape)
     counts = diary.bags.toarray().astype(float)
     page = 1
@@ -159,7 +159,7 @@ def test_own_features_are_those_of_the_paper(diary: Observations, shape: Feature
 
 
 @pytest.mark.parametrize("window", [1, 3])
-def test_features_of_pairs_are_those_of_the_paper(diary: Observations, window: int) -> None:
+def test_pair_features_match_the_paper(diary: Observations, window: int) -> None:
     found = pair_features(diary, np.array([0, 3]), np.array([1, 3]), FeatureWindow(window))
     counts = diary.bags.toarray().astype(float)
 
@@ -178,7 +178,7 @@ def test_features_of_pairs_are_those_of_the_paper(diary: Observations, window: i
             assert found[place, day] == pytest.approx([*alike, *to_page, *moves], abs=1e-4)
 
 
-def test_an_unseen_day_has_no_features_and_earlier_ones_what_was_known(diary: Observations) -> None:
+def test_an_unobserved_day_has_no_features_and_earlier_ones_use_the_last_text(diary: Observations) -> None:
     found = own_features(diary)
     assert not found.present[2, 4:6].any()
     assert found.present[2, 6]
@@ -188,7 +188,7 @@ def test_an_unseen_day_has_no_features_and_earlier_ones_what_was_known(diary: Ob
     assert found.values[2, 6, 2] == pytest.approx(far, abs=1e-4)
 
 
-def test_what_happens_later_does_not_change_a_feature(diary: Observations) -> None:
+def test_features_do_not_depend_on_later_days(diary: Observations) -> None:
     rng = np.random.default_rng(9)
     text, changed = diary.text.copy(), diary.changed.copy()
     text[:, 8:] = rng.integers(0, 140, (6, 6))
@@ -211,7 +211,7 @@ def test_empty_texts_have_features() -> None:
 
 
 def panel(signal: bool, days: int = 60, seed: int = 1) -> Problems:
-    """Page 0 changes the day after page 1 does; page 1 by a coin."""
+    """Page 0 changes the day after page 1 does; page 1 changes at random."""
     rng = np.random.default_rng(seed)
     flags = rng.random((2, days)) < 0.5
     if signal:
@@ -222,7 +222,7 @@ def panel(signal: bool, days: int = 60, seed: int = 1) -> Problems:
     return Problems(own_features(diary), flags, diary.labelled, np.array([0, 0]), np.array([0, 1]))
 
 
-def test_an_expert_that_leads_foretells_the_change() -> None:
+def test_a_leading_expert_predicts_the_change() -> None:
     it = panel(signal=True)
     right = [(margins(it, day, 30) > 0) == it.changed[0, day] for day in range(40, 60)]
     by_itself, by_expert = np.mean(right, axis=0)
@@ -230,7 +230,7 @@ def test_an_expert_that_leads_foretells_the_change() -> None:
     assert by_itself < 0.8
 
 
-def test_products_have_variance_one_and_leave_out_what_is_not_there() -> None:
+def test_gram_matrix_has_variance_one_and_ignores_missing_days() -> None:
     rng = np.random.default_rng(1)
     values = rng.normal(3, 5, (1, 21, 1))
     present = np.ones((1, 21), bool)
@@ -242,7 +242,7 @@ def test_products_have_variance_one_and_leave_out_what_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("labelled", [0, MIN_EXAMPLES - 1])
-def test_too_few_examples_teach_nothing(labelled: int) -> None:
+def test_too_few_examples_abstain(labelled: int) -> None:
     it = panel(signal=True)
     it.labelled[:] = False
     it.labelled[:, 39 : 39 + labelled] = True
@@ -261,14 +261,14 @@ def test_one_class_and_constant_features_have_an_answer() -> None:
     assert np.isfinite(margins(it, 50, 30)).all()
 
 
-def test_who_abstains_has_no_vote() -> None:
+def test_abstaining_experts_do_not_vote() -> None:
     says, sure = votes(np.array([[np.nan, 1.0], [-1.0, 1.0]]), np.array([[9.0, 0.1], [2.0, 1.0]]))
     assert says.tolist() == [True, False]
     assert sure[0] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("how", ["one", "bagged", "boosted"])
-def test_ensembles_learn_what_one_machine_learns(how: str) -> None:
+def test_ensembles_learn_what_a_single_svm_learns(how: str) -> None:
     it = panel(signal=True)
     right = []
     for day in range(40, 55):

@@ -1,4 +1,4 @@
-"""Machines that go on learning: the map, what they learn, what they forget, and relations that follow."""
+"""Online classifiers: the kernel map, learning and unlearning, and updated relations."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_the_map_is_the_kernel(features: int, degree: int, seed: int) -> None:
 
 
 def stream(machines: OnlineClassifiers, x: np.ndarray, yes: np.ndarray) -> np.ndarray:
-    """What two machines say of each day before they learn from it; the second never sees anything."""
+    """The margins of two classifiers for each day before they learn from it; the second is never updated."""
     there = np.array([True, False])
-    said = []
+    margins = []
     for values, label in zip(x, yes, strict=True):
         seen = machines.scale(np.stack((values, values)), there)
-        said.append(machines.margin(seen))
+        margins.append(machines.margin(seen))
         machines.update(seen, np.array([label, label]), there)
-    return np.array(said)
+    return np.array(margins)
 
 
 def test_a_rule_is_learned_day_by_day_and_unlearned_when_it_changes() -> None:
@@ -47,21 +47,21 @@ def test_a_rule_is_learned_day_by_day_and_unlearned_when_it_changes() -> None:
     assert machines.examples.tolist() == [600, 0]
 
 
-def test_who_sees_nothing_stays_as_it_was() -> None:
+def test_a_classifier_without_features_does_not_change() -> None:
     machines = OnlineClassifiers(2, 3, grouped=2)
-    said = stream(machines, np.zeros((20, 3)), np.ones(20, bool))
-    assert (said[:, 1] == 0).all()
-    assert said[-1, 0] > 0  # one class only, and features that never vary: that class
-    assert np.isfinite(said).all()
+    margins = stream(machines, np.zeros((20, 3)), np.ones(20, bool))
+    assert (margins[:, 1] == 0).all()
+    assert margins[-1, 0] > 0  # one class only, and features that never vary: that class
+    assert np.isfinite(margins).all()
 
 
-def test_values_without_bounds_do_no_harm() -> None:
+def test_extreme_values_are_clipped() -> None:
     machines = OnlineClassifiers(2, 2)
     x = np.array([[0.0, 1.0], [1e12, -1e12], [3.0, 4.0]] * 10)
     assert np.isfinite(stream(machines, x, x[:, 0] > 1)).all()
 
 
-def test_texts_that_are_alike_have_sketches_that_are_alike() -> None:
+def test_similar_texts_have_similar_sketches() -> None:
     days = planted(Planted(groups=3, size=2, days=30)).days
     found = word_sketch(days.bags, days.text)
     assert len(found) == days.bags.shape[0] + 1
@@ -70,7 +70,7 @@ def test_texts_that_are_alike_have_sketches_that_are_alike() -> None:
     assert not word_sketch(days.bags, np.full((2, 3), -1, np.int32)).any()
 
 
-def test_relations_are_those_of_the_newest_day() -> None:
+def test_relations_follow_the_newest_day() -> None:
     days = planted(Planted(groups=6, size=5, leaders=3, days=60, noise=0.02)).days
     words = words_before(days, 40)
     chosen = by_time(words, 4)
@@ -82,7 +82,7 @@ def test_relations_are_those_of_the_newest_day() -> None:
     assert (found >= 0).all()
 
 
-def test_related_pages_help_those_that_go_on_learning() -> None:
+def test_related_pages_help_online_classifiers() -> None:
     world = planted(Planted(groups=6, size=5, leaders=3, days=100, noise=0.02))
     followers = (world.kind == 0) & (np.arange(len(world.kind)) - world.leader >= 3)
     over = range(85, 100)
@@ -93,8 +93,8 @@ def test_related_pages_help_those_that_go_on_learning() -> None:
     assert score["online-3d"] > score["online-2d"] + 0.15
 
 
-def test_a_day_more_is_a_day_more() -> None:
-    """Asked about one day after the other, it says what it says when asked about all at once."""
+def test_day_by_day_equals_all_days_at_once() -> None:
+    """Predicting one day at a time gives the same result as all days at once."""
     days = planted(Planted(groups=3, size=4, days=40)).days
     setting = PredictionSetting("online-2d", train=20)
     together = predict(days, setting, range(30, 34)).decision

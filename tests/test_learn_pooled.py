@@ -1,4 +1,4 @@
-"""The `pooled` predictor: what it keeps, what it looks at, what it learns, and that it cannot see the future."""
+"""The `pooled` predictor: ledger, features, model, and that it cannot see the future."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ START = 1_700_000_000
 
 
 def days_from(changed: NDArray[np.bool_], seen: NDArray[np.bool_] | None = None, per_site: int = 10) -> Days:
-    """Days on which pages change as told."""
+    """Days on which pages change as given."""
     pages, days = changed.shape
     version = np.cumsum(changed, axis=1, dtype=np.int64)
     there = np.ones(changed.shape, np.bool_) if seen is None else seen
@@ -43,7 +43,7 @@ def days_from(changed: NDArray[np.bool_], seen: NDArray[np.bool_] | None = None,
 
 
 def coins(rates: NDArray[np.float64], days: int, seed: int = 1) -> NDArray[np.bool_]:
-    """Pages that change by their own coin each day."""
+    """Pages that change at random each day, each at its own rate."""
     return np.random.default_rng(seed).random((len(rates), days)) < rates[:, None]
 
 
@@ -52,7 +52,7 @@ def coins(rates: NDArray[np.float64], days: int, seed: int = 1) -> NDArray[np.bo
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**32), st.integers(1, 12))
-def test_the_ledger_counts_what_a_plain_list_would(seed: int, visits: int) -> None:
+def test_the_ledger_equals_a_plain_list(seed: int, visits: int) -> None:
     rng = np.random.default_rng(seed)
     ledger = Ledger.of(np.zeros(3, np.int64), np.arange(3) % 2)
     past: list[list[tuple[float, bool]]] = [[], [], []]
@@ -77,7 +77,7 @@ def test_the_ledger_counts_what_a_plain_list_would(seed: int, visits: int) -> No
             assert ledger.days[page, 3] <= gaps.clip(max=7).sum() + 1e-4
 
 
-def test_a_ledger_is_the_same_when_it_was_put_away_and_pages_were_found_since() -> None:
+def test_a_ledger_survives_storage_and_new_pages() -> None:
     ledger = Ledger.of(np.zeros(2, np.int64), np.zeros(2, np.int64))
     for day in range(5):
         ledger.note(np.array([0, 1]), day * DAY, np.array([day % 2 == 0, True]))
@@ -87,19 +87,19 @@ def test_a_ledger_is_the_same_when_it_was_put_away_and_pages_were_found_since() 
     assert np.isnan(again.last[2])
 
 
-def test_a_weekday_is_told_from_the_others() -> None:
+def test_weekdays_are_distinguished() -> None:
     """A page that changes on Mondays only: on a Monday its rate is high, on other days low."""
     ledger = Ledger.of(np.zeros(1, np.int64), np.zeros(1, np.int64))
     column = feature_names(depth=False).index(BASELINE)
-    told = []
+    rates_by_day = []
     for day in range(70):
         at = START + day * DAY
         monday = bool(weekday(np.array([at]))[0] == 0)
         if day > 40:
-            told.append((monday, float(features(ledger, np.array([0]), at)[0, column])))
+            rates_by_day.append((monday, float(features(ledger, np.array([0]), at)[0, column])))
         ledger.note(np.array([0]), at, np.array([monday]))
-    assert min(value for monday, value in told if monday) > 0.5
-    assert max(value for monday, value in told if not monday) < 0.1
+    assert min(value for monday, value in rates_by_day if monday) > 0.5
+    assert max(value for monday, value in rates_by_day if not monday) < 0.1
 
 
 def test_others_of_the_site_are_counted_without_the_page_itself() -> None:
@@ -115,7 +115,7 @@ def test_others_of_the_site_are_counted_without_the_page_itself() -> None:
 # -- trees and the model -------------------------------------------------------------------------------------------
 
 
-def test_trees_as_arrays_say_what_scikit_learn_says() -> None:
+def test_trees_as_arrays_equal_scikit_learn() -> None:
     ensemble = pytest.importorskip("sklearn.ensemble")
     rng = np.random.default_rng(3)
     rows = rng.random((800, 4)).astype(np.float32)
@@ -143,7 +143,7 @@ def test_one_class_only_leaves_the_own_rate(rows: int, kind: bool) -> None:
     assert model.probability(asked) == pytest.approx([0.3, 0.5])
 
 
-def test_constant_and_empty_columns_do_no_harm() -> None:
+def test_constant_and_empty_columns_are_ignored() -> None:
     rng = np.random.default_rng(1)
     table = np.column_stack((rng.random(2000), np.full(2000, np.nan), np.ones(2000))).astype(np.float32)
     labels = rng.random(2000) < table[:, 0]
@@ -153,8 +153,8 @@ def test_constant_and_empty_columns_do_no_harm() -> None:
     assert bare.probability(table[:3, 1:]) == pytest.approx([labels.mean()] * 3, abs=0.05)
 
 
-def test_rows_that_were_certain_count_for_all_that_were_left_out() -> None:
-    """Nineteen of twenty pages never change, but for one visit in fifty: a chance that must not be lost or doubled."""
+def test_sampled_certain_rows_are_weighted_up() -> None:
+    """19 of 20 pages change on one visit in 50; sampling must neither lose nor double that rate."""
     rng = np.random.default_rng(5)
     rate = np.where(np.arange(20_000) % 20 == 0, 0.5, 0.001)
     table = np.column_stack((rate, rng.random(20_000))).astype(np.float32)
@@ -166,7 +166,7 @@ def test_rows_that_were_certain_count_for_all_that_were_left_out() -> None:
     assert high > 0.9
 
 
-def test_a_model_survives_as_arrays() -> None:
+def test_a_model_survives_storage() -> None:
     rng = np.random.default_rng(1)
     table = rng.random((3000, 3)).astype(np.float32)
     model = pooled.fit(table, table[:, 1] > table[:, 2], np.arange(3000.0), 0, rng)
@@ -178,43 +178,44 @@ def test_a_model_survives_as_arrays() -> None:
 # -- on days --------------------------------------------------------------------------------------------------------
 
 
-def test_planted_rates_are_recovered_and_chances_are_what_they_say() -> None:
+def test_planted_rates_are_recovered_and_probabilities_calibrated() -> None:
     rates = np.linspace(0.05, 0.95, 150)
     changed = coins(rates, 110)
     days = days_from(changed)
     over = range(70, 110)
-    chance = predict(days, 60, over, 1, retrain=40)
-    assert np.abs(chance.mean(axis=1) - rates).mean() < 0.08
+    probability = predict(days, 60, over, 1, retrain=40)
+    assert np.abs(probability.mean(axis=1) - rates).mean() < 0.08
     truth = days.changed[:, 70:]
-    error = calibration_error(truth.ravel(), chance.ravel())
+    error = calibration_error(truth.ravel(), probability.ravel())
     assert error is not None
     assert error < 0.04
     best = ((rates[:, None] - truth) ** 2).mean()
-    assert ((chance - truth) ** 2).mean() < best + 0.012, "nearly as good as knowing the true rates"
+    assert ((probability - truth) ** 2).mean() < best + 0.012, "nearly as good as knowing the true rates"
 
 
-def test_a_copy_that_follows_a_day_later_is_foretold() -> None:
+def test_a_copy_one_day_later_is_predicted() -> None:
     """Two pages of different sites: the second shows today what the first showed yesterday."""
     leaders = coins(np.full(20, 0.5), 130, seed=4)
     followers = np.roll(leaders, 1, axis=1)
     days = days_from(np.concatenate((leaders, followers)), per_site=1)
-    chance = predict(days, 100, range(100, 130), 1, retrain=30)
+    probability = predict(days, 100, range(100, 130), 1, retrain=30)
     truth = days.changed[:, 100:]
-    told, alone = auc(truth[20:].ravel(), chance[20:].ravel()), auc(truth[:20].ravel(), chance[:20].ravel())
-    assert told is not None
-    assert alone is not None
-    assert told > 0.9
-    assert alone < 0.65
+    auc_copies = auc(truth[20:].ravel(), probability[20:].ravel())
+    auc_leaders = auc(truth[:20].ravel(), probability[:20].ravel())
+    assert auc_copies is not None
+    assert auc_leaders is not None
+    assert auc_copies > 0.9
+    assert auc_leaders < 0.65
 
 
-def test_relatives_are_none_where_there_are_none() -> None:
+def test_unrelated_pages_have_no_relatives() -> None:
     noise = coins(np.full(60, 0.5), 100).astype(np.float32) - 0.5
     found = Relatives.search(noise, np.random.default_rng(1))
     assert sum(weight.nnz for weight in found.weights) < 6
 
 
-def test_relatives_are_the_ones_that_correlate_most() -> None:
-    """Against a slow search: fourteen pages follow one stream a day later, and ten of their leaders are kept."""
+def test_relatives_are_the_most_correlated_pages() -> None:
+    """Against a slow search: 14 pages follow one stream a day later, and 10 of their leaders are kept."""
     rng = np.random.default_rng(2)
     stream = rng.normal(size=81)
     leaders = stream[1:] + 0.5 * rng.normal(size=(14, 80))
@@ -233,7 +234,7 @@ def test_relatives_are_the_ones_that_correlate_most() -> None:
 
 @settings(max_examples=2, deadline=None)
 @given(st.integers(0, 1000))
-def test_the_future_does_not_matter(seed: int) -> None:
+def test_predictions_do_not_depend_on_the_future(seed: int) -> None:
     rng = np.random.default_rng(seed)
     changed = coins(rng.random(30), 60, seed)
     other = changed.copy()
@@ -244,24 +245,24 @@ def test_the_future_does_not_matter(seed: int) -> None:
     assert not np.array_equal(before[:, 6:], after[:, 6:])
 
 
-def test_a_page_has_a_chance_from_its_second_day_on_and_missing_days_are_no_matter() -> None:
+def test_a_page_has_a_probability_from_its_second_day_on_despite_missing_days() -> None:
     changed = coins(np.full(20, 0.5), 40)
     seen = np.ones(changed.shape, np.bool_)
     seen[0, :30] = False
     seen[1, 10:32] = False
     seen[2] = False
-    chance = predict(days_from(changed, seen), 25, range(28, 40), 1)
-    assert np.isnan(chance[0, : 31 - 28]).all(), "born on day 30, nothing is known before"
-    assert np.isfinite(chance[0, 31 - 28 :]).all()
-    assert np.isfinite(chance[1]).all()
-    assert np.isnan(chance[2]).all()
-    known = chance[np.isfinite(chance)]
+    probability = predict(days_from(changed, seen), 25, range(28, 40), 1)
+    assert np.isnan(probability[0, : 31 - 28]).all(), "born on day 30, nothing is known before"
+    assert np.isfinite(probability[0, 31 - 28 :]).all()
+    assert np.isfinite(probability[1]).all()
+    assert np.isnan(probability[2]).all()
+    known = probability[np.isfinite(probability)]
     assert known.min() > 0
     assert known.max() < 1
 
 
-def test_a_newborn_is_judged_by_those_around_it() -> None:
-    """On its second day nothing is known of a page but its site: that already tells most of it."""
+def test_a_new_page_is_predicted_from_its_site() -> None:
+    """On its second day only a page's site is known, which already predicts most."""
     busy = np.repeat(np.tile([True, False], 6), 10)  # sites of ten pages
     changed = coins(np.where(busy, 0.85, 0.08), 90, seed=3)
     seen = np.ones(changed.shape, np.bool_)
@@ -275,8 +276,8 @@ def test_a_newborn_is_judged_by_those_around_it() -> None:
     assert ((second - truth) ** 2).mean() < 0.7 * ((blind - truth) ** 2).mean()
 
 
-def test_bad_pages_get_a_chance_or_none() -> None:
-    """Empty texts, pages without words or links, one that vanished, one seen once, days on which nobody looked."""
+def test_bad_pages_get_a_probability_or_none() -> None:
+    """Empty texts, pages without words or links, one removed, one observed once, days without observations."""
     changed = coins(np.linspace(0.1, 0.9, 20), 50)
     seen = np.ones(changed.shape, np.bool_)
     seen[:, 20:23] = False
@@ -284,13 +285,13 @@ def test_bad_pages_get_a_chance_or_none() -> None:
     seen[1, 30:] = False
     days = days_from(changed, seen)
     empty = replace(days, words=np.zeros_like(days.words), size=np.zeros_like(days.size), bags=sparse.csr_array((1, 2)))
-    chance = predict(empty, 30, range(40, 50), 1)
-    assert np.isfinite(chance).all(), "all were seen once"
-    assert ((chance > 0) & (chance < 1)).all()
-    assert not (chance[2:] == 0.5).all(axis=1).any()
+    probability = predict(empty, 30, range(40, 50), 1)
+    assert np.isfinite(probability).all(), "all were seen once"
+    assert ((probability > 0) & (probability < 1)).all()
+    assert not (probability[2:] == 0.5).all(axis=1).any()
 
 
-def test_no_history_at_all_is_no_prediction() -> None:
+def test_no_history_gives_no_prediction() -> None:
     changed = coins(np.full(3, 0.5), 6)
     nothing = days_from(changed, np.zeros(changed.shape, np.bool_))
     assert np.isnan(predict(nothing, 3, range(4, 6), 1)).all()
@@ -300,8 +301,8 @@ def test_no_history_at_all_is_no_prediction() -> None:
 @pytest.mark.parametrize("always", [True, False])
 def test_pages_that_always_or_never_change(always: bool) -> None:
     changed = np.full((10, 30), always)
-    chance = predict(days_from(changed), 20, range(22, 30), 1)
-    assert (chance > 0.9).all() if always else (chance < 0.1).all()
+    probability = predict(days_from(changed), 20, range(22, 30), 1)
+    assert (probability > 0.9).all() if always else (probability < 0.1).all()
 
 
 def test_ablation_names_every_family() -> None:

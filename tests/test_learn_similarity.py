@@ -1,4 +1,4 @@
-"""Series that run alike, and pages that can tell about others: held against slow versions, and planted relations."""
+"""Similarity of series and expert selection, against slow implementations and planted relations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def slow_dtw(a: Array, b: Array, band: int) -> float:
 
 @settings(max_examples=40, deadline=None)
 @given(arrays(np.float64, st.tuples(st.just(4), st.integers(1, 20)), elements=VALUES))
-def test_correlation_is_the_formula(series: Array) -> None:
+def test_correlation_matches_the_formula(series: Array) -> None:
     a, b = np.array([0, 1, 2, 3]), np.array([1, 2, 3, 3])
     scaled = normalized(series)
     found = lagged_correlations(scaled, scaled, a, b, lags=5)
@@ -70,8 +70,8 @@ def test_correlation_is_the_formula(series: Array) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(arrays(np.float64, st.tuples(st.just(5), st.integers(1, 25)), elements=VALUES), st.integers(0, 6))
-def test_running_correlations_are_those_of_all_days(series: Array, lags: int) -> None:
-    """What is kept online equals the batch at every day, though no old day is kept."""
+def test_running_correlations_equal_the_batch(series: Array, lags: int) -> None:
+    """The running result equals the batch on every day, though no old day is stored."""
     a, b = np.array([0, 1, 2, 4]), np.array([1, 0, 3, 4])
     running = RunningCorrelation(5, a, b, lags)
     for day in range(series.shape[1]):
@@ -80,7 +80,7 @@ def test_running_correlations_are_those_of_all_days(series: Array, lags: int) ->
         assert running.correlations() == pytest.approx(lagged_correlations(scaled, scaled, a, b, lags), abs=1e-5)
 
 
-def test_running_keeps_no_old_days() -> None:
+def test_running_correlation_stores_no_old_days() -> None:
     running = RunningCorrelation(10, np.arange(9), np.arange(1, 10), lags=3)
     sizes = []
     for _ in range(50):
@@ -94,7 +94,7 @@ def test_running_keeps_no_old_days() -> None:
     arrays(np.float32, st.tuples(st.just(3), st.integers(1, 12)), elements=st.floats(-3, 3, width=32)),
     st.integers(0, 12),
 )
-def test_warping_is_the_algorithm(series: Array, band: int) -> None:
+def test_dtw_matches_the_algorithm(series: Array, band: int) -> None:
     a, b = series, series[::-1]
     found = dtw_distance(a, b, band)
     assert found == pytest.approx([slow_dtw(x, y, band) for x, y in zip(a, b, strict=True)], abs=1e-4)
@@ -102,14 +102,14 @@ def test_warping_is_the_algorithm(series: Array, band: int) -> None:
     assert ((dtw_similarity(a, b) > 0) & (dtw_similarity(a, b) <= 1)).all()
 
 
-def test_reduced_series_keep_their_means() -> None:
+def test_frame_means_keep_the_mean() -> None:
     series = np.arange(20, dtype=np.float32)[None]
     assert frame_means(series, 5).tolist() == [[1.5, 5.5, 9.5, 13.5, 17.5]]
     assert frame_means(series, 30) is series
     assert frame_means(np.ones((2, 7), np.float32), 3).tolist() == [[1.0] * 3] * 2  # frames of unequal length
 
 
-def test_nearest_is_what_all_pairs_say() -> None:
+def test_top_correlated_equals_all_pairs() -> None:
     series = normalized(np.random.default_rng(1).random((30, 25)))
     found = top_correlated(series, series, k=3, lags=4)
     best = np.array(
@@ -119,7 +119,7 @@ def test_nearest_is_what_all_pairs_say() -> None:
     assert found.tolist() == np.argsort(-best, axis=1)[:, :3].tolist()
 
 
-def test_nearest_of_one_page_is_nobody() -> None:
+def test_top_correlated_of_one_page_is_empty() -> None:
     assert top_correlated(np.ones((1, 5), np.float32), np.ones((1, 5), np.float32), 3, 2).shape == (1, 0)
 
 
@@ -129,13 +129,13 @@ def test_constant_series_correlate_with_nothing() -> None:
     assert (lagged_correlations(scaled, scaled, np.array([0, 1]), np.array([2, 2]), 3) == 0).all()
 
 
-# -- words that come and go ----------------------------------------------------------------------------
+# -- word dynamics -------------------------------------------------------------------------------------
 
 
 def test_dynamics_are_counts_by_day_of_words_that_vary() -> None:
     bags = sparse.csr_array(np.array([[1, 0, 2], [1, 3, 2], [0, 1, 1]], np.uint16))
     found = word_dynamics(bags, np.array([[0, 0, -1, 1], [2, 2, 2, 2], [-1, -1, 0, 1]], np.int32))
-    # Page 0: only word 1 varies; the unseen day is as the one before. Page 1 never changes. Page 2 is seen late.
+    # Page 0: only word 1 varies; an unobserved day equals the day before. Page 1 never changes. Page 2 starts late.
     assert found.page.tolist() == [0, 2, 2, 2]
     assert found.word.tolist() == [1, 0, 1, 2]
     assert found.series[0].tolist() == [0, 0, 0, 3]
@@ -144,7 +144,7 @@ def test_dynamics_are_counts_by_day_of_words_that_vary() -> None:
     assert found.index_of(np.array([0, 1, 2]), np.array([1, 1, 2], np.int32)).tolist() == [0, -1, 3]
 
 
-def test_dynamics_keep_the_words_that_say_most() -> None:
+def test_dynamics_keep_the_most_characteristic_words() -> None:
     counts = np.zeros((4, 6), np.uint16)
     counts[:2, :] = 1
     counts[1, :] = [9, 8, 1, 1, 1, 2]
@@ -175,7 +175,7 @@ def chosen(world: PlantedWorld, how: str, **more: int) -> Experts:
 
 @pytest.mark.parametrize("how", ["xcorr", "dtw"])
 def test_planted_relations_are_found(world: PlantedWorld, how: str) -> None:
-    """Copies and pages with a common cause find each other before anybody else."""
+    """Copies and pages with a common cause are each other's closest experts."""
     experts = chosen(world, how)
     related = world.kind != 2
     same = world.leader[np.maximum(experts.page, 0)] == world.leader[:, None]
@@ -186,13 +186,13 @@ def test_planted_relations_are_found(world: PlantedWorld, how: str) -> None:
 def test_the_lag_of_copies_is_found_and_named(world: PlantedWorld) -> None:
     experts = chosen(world, "xcorr")
     for page in np.flatnonzero((world.kind == 0) & (world.leader != np.arange(len(world.kind)))):
-        told = {row["page"]: row for row in experts.of(int(page))}
-        leader = told[int(world.leader[page])]
+        by_page = {row["page"]: row for row in experts.of(int(page))}
+        leader = by_page[int(world.leader[page])]
         assert leader["lag"] == 3
         assert leader["relation"] == "xcorr"
         assert leader["weight"] > 0.8
         assert all(
-            row["lag"] == 0 for other, row in told.items() if row["weight"] > 0.8 and other != world.leader[page]
+            row["lag"] == 0 for other, row in by_page.items() if row["weight"] > 0.8 and other != world.leader[page]
         )
 
 
@@ -203,26 +203,26 @@ def test_where_nothing_is_planted_relations_are_weak(world: PlantedWorld) -> Non
 
 
 @pytest.mark.parametrize("how", ["xcorr", "dtw"])
-def test_the_index_loses_nothing(world: PlantedWorld, how: str) -> None:
-    """Pages that share no word are none's experts, so those that do are all that count."""
+def test_the_inverted_index_is_exact(world: PlantedWorld, how: str) -> None:
+    """Pages that share no word cannot be experts of each other."""
     whole, found = chosen(world, how, candidates=len(world.kind)), chosen(world, how, candidates=8)
     assert (found.page == whole.page).all()
     assert found.weight == pytest.approx(whole.weight)
 
 
-def test_the_index_is_not_asked_where_all_share_words() -> None:
+def test_the_inverted_index_is_skipped_where_all_pages_share_words() -> None:
     same = np.tile(np.arange(40, dtype=np.float32) % 3, (50, 1))
     page, word = np.arange(50, dtype=np.int32), np.zeros(50, np.int32)
     everywhere = WordDynamics(50, page, word, np.ones(50, np.float32), same)
     assert pairs_sharing_words(everywhere, 2) is None
-    some = pairs_sharing_words(everywhere, 20)
-    assert some is not None
-    assert len(some[0]) == 50 * 49
+    pairs = pairs_sharing_words(everywhere, 20)
+    assert pairs is not None
+    assert len(pairs[0]) == 50 * 49
     assert pairs_sharing_words(WordDynamics(0, page[:0], word[:0], np.ones(0, np.float32), same[:0]), 3) is not None
 
 
-def test_candidates_lose_little(world: PlantedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With few candidates out of the fast search the best experts are those of all pairs."""
+def test_approximate_candidates_find_the_best_experts(world: PlantedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few candidates from the fast search, the best experts equal those of all pairs."""
     whole = chosen(world, "xcorr")
     monkeypatch.setattr(selection, "_MAX_MEETINGS", 0)
     few = chosen(world, "xcorr", candidates=8)
@@ -232,7 +232,7 @@ def test_candidates_lose_little(world: PlantedWorld, monkeypatch: pytest.MonkeyP
     assert few.weight[copies, 0] == pytest.approx(whole.weight[copies, 0], abs=0.05)
 
 
-def test_a_page_that_never_varies_is_nobodys_expert_and_has_none(
+def test_a_page_that_never_varies_is_no_expert_and_has_none(
     world: PlantedWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = world.days.text.copy()
@@ -243,7 +243,7 @@ def test_a_page_that_never_varies_is_nobodys_expert_and_has_none(
     assert not (found.page == 7).any()
 
 
-def test_the_distance_is_that_of_the_paper(world: PlantedWorld) -> None:
+def test_the_distance_matches_the_paper(world: PlantedWorld) -> None:
     """Σ ω(w)·Q(Dyn(w, p), Dyn(w, e)), written out."""
     dyn = word_dynamics(world.days.bags, world.days.text)
     experts = by_time(dyn, 4, lags=5)
@@ -258,7 +258,7 @@ def test_the_distance_is_that_of_the_paper(world: PlantedWorld) -> None:
         assert experts.weight[page, 1] == pytest.approx(total, abs=1e-4)
 
 
-def test_relations_kept_online_are_those_of_all_days(world: PlantedWorld) -> None:
+def test_incremental_relations_equal_the_batch(world: PlantedWorld) -> None:
     days = world.days
     words = word_dynamics(days.bags, days.text)
     pages = len(days)
@@ -270,12 +270,12 @@ def test_relations_kept_online_are_those_of_all_days(world: PlantedWorld) -> Non
     copies = world.kind == 0
     assert online.weight == pytest.approx(whole.weight, abs=1e-4)
     assert (online.lag[copies] == whole.lag[copies]).all()
-    # Copies of the same leader are equally close: their order is a matter of rounding.
+    # Copies of the same leader are equally close: their order depends on rounding.
     for page in np.flatnonzero(copies):
         assert set(online.page[page]) == set(whole.page[page])
 
 
-def test_pages_that_were_not_seen_keep_their_words_online() -> None:
+def test_unobserved_pages_keep_their_words() -> None:
     bags = sparse.csr_array(np.array([[1, 4], [3, 0]], np.uint16))
     words = word_dynamics(bags, np.array([[0, 1, 0, 0], [0, 1, 1, 0]], np.int32))
     following = IncrementalRelations(words, np.array([0]), np.array([1]), lags=1)
@@ -302,5 +302,5 @@ def test_content_is_the_cosine() -> None:
     assert 0 not in experts.page[2]
 
 
-def test_content_of_empty_pages_is_nobody() -> None:
+def test_empty_pages_have_no_experts_by_content() -> None:
     assert by_content(sparse.csr_array((4, 9), dtype=np.float32), 3).page.shape == (4, 0)

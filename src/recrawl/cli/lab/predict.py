@@ -109,7 +109,7 @@ def _run(
         days = read_days(archives, label, cache=cache, progress=on_read)
         if alpha:
             days = days.take(evaluation.often_flipping(days, alpha).nonzero()[0])
-        days = methods.sample_pages(days, pages, setting.seed)
+        days = evaluation.sample_pages(days, pages, setting.seed)
         begun = time.monotonic()
         over = evaluation.predictable_days(days, setting, last)
         predicting = bars.add_task("predicting", total=None, detail="")

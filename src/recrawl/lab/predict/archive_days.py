@@ -56,12 +56,14 @@ def read_days(
     assert links is not None
     # The history's rows are in the order of `rows`, so its link lists are indexed by sorted row.
     lists = np.where(seen, links.of_row[np.maximum(sorted_row, 0)], UNSEEN).astype(np.int32)
+    if label == "new-link":
+        version = np.where(seen, new_links(facts, rows.urls, row), UNSEEN)
+    else:
+        version = on_day(_version_numbers(files, facts, rows, row, label, cache, progress), UNSEEN)
     return observed(
         rows.urls,
         grid,
-        on_day(_version_numbers(files, facts, rows, row, label, cache, progress), UNSEEN)
-        if label != "new-link"
-        else np.where(seen, new_links(facts, rows.urls, row), UNSEEN),
+        version,
         seen,
         label=label,
         text=on_day(bag_of, UNSEEN).astype(np.int32),

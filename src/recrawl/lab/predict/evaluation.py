@@ -16,7 +16,7 @@ import numpy as np
 from recrawl.columns import Flags, Floats
 from recrawl.errors import UsageError
 from recrawl.lab.predict.days import Days
-from recrawl.lab.predict.methods import Predictions, PredictionSetting, predict, random_observations
+from recrawl.lab.predict.methods import Predictions, PredictionSetting, predict
 from recrawl.lab.predict.scores import MIDDLING, by_page, calibration, score_predictions
 
 ALPHA = 0.3
@@ -67,6 +67,18 @@ class Evaluation:
         evaluated = self.evaluated & pages[:, None]
         figures = score_predictions(self.truth, self.predicted.probability, self.predicted.decision, evaluated)
         return {**figures, "pages": int(evaluated.any(axis=1).sum()), "predictions": int(evaluated.sum())}
+
+
+def sample_pages(days: Days, pages: int | None, seed: int) -> Days:
+    """A random sample of the pages, in their order."""
+    if pages is None or pages >= len(days):
+        return days
+    return days.take(np.sort(np.random.default_rng(seed).choice(len(days), pages, replace=False)))
+
+
+def random_observations(days: Days, share: float, seed: int) -> Flags:
+    """Page by day: visited at random with this probability (spec L1, partially observed)."""
+    return np.random.default_rng([seed, 7]).random(days.seen.shape) < share
 
 
 def often_flipping(days: Days, alpha: float = ALPHA) -> Flags:

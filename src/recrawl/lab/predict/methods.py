@@ -20,17 +20,8 @@ from recrawl.columns import Flags, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.predict import online
 from recrawl.lab.predict.days import Days
-from recrawl.learn.experts import platt
-from recrawl.learn.experts.classifiers import (
-    Problems,
-    bagging,
-    boosting,
-    margins,
-    relational_union,
-    select_cost,
-    single,
-    votes,
-)
+from recrawl.learn.experts import classifiers, platt
+from recrawl.learn.experts.classifiers import Problems
 from recrawl.learn.experts.features import FeatureWindow, Observations, OwnFeatures, own_features, pair_features
 from recrawl.learn.experts.selection import Experts, by_content, by_graph, by_time
 from recrawl.learn.experts.word_dynamics import WordDynamics, word_dynamics
@@ -70,6 +61,11 @@ class PredictionSetting:
             raise UsageError(f"unknown way to choose experts '{self.experts}'; use one of {', '.join(EXPERTS)}")
         if min(self.k, self.train, self.window, self.interval) < 1:
             raise UsageError("k, train, window and interval must be 1 or more")
+
+    @property
+    def feature_window(self) -> FeatureWindow:
+        """The part that the features depend on."""
+        return FeatureWindow(self.window, self.interval)
 
     @property
     def first(self) -> int:
@@ -119,16 +115,11 @@ def predict(
     words = words_before(days, scored_days.start) if related and setting.experts in ("xcorr", "dtw") else None
     experts = chosen_experts(days, setting, scored_days.start, words) if related else None
     if setting.method.startswith("online"):
-        shape = FeatureWindow(setting.window, setting.interval)
-        return _as_predictions(
-            days,
-            setting,
-            scored_days,
-            *online.scores(days, scored_days, setting.train, shape, experts, words, pages),
-        )
-    return _as_predictions(
-        days, setting, scored_days, *margins_by_day(days, setting, scored_days, experts, pages, progress)
-    )
+        window = setting.feature_window
+        decision, score = online.scores(days, scored_days, setting.train, window, experts, words, pages)
+    else:
+        decision, score = margins_by_day(days, setting, scored_days, experts, pages, progress)
+    return _as_predictions(days, setting, scored_days, decision, score)
 
 
 def _as_predictions(
@@ -191,67 +182,60 @@ def margins_by_day(
     """Page by scored day: decisions and margins; `experts` is None for methods that use only the page itself."""
     first_day = max(0, scored_days.start - setting.train - 2 * setting.interval - setting.window)
     window_days = days.between(first_day, scored_days.stop)
-    shape = FeatureWindow(setting.window, setting.interval)
     observed = Observations(window_days.bags, window_days.text, window_days.changed, window_days.labelled)
-    features = own_features(observed, shape)
-    cost = _cost(features, observed, setting, shape, pages, scored_days.start - first_day)
+    features = own_features(observed, setting.feature_window)
+    cost = _cost(features, observed, setting, pages, scored_days.start - first_day)
     decision = np.zeros((len(days), len(scored_days)), np.bool_)
     score = np.full((len(days), len(scored_days)), np.nan)
     for start, stop in pairwise([*range(0, len(pages), _BATCH), len(pages)]):
         batch = pages[start:stop]
-        judge = day_classifier(features, observed, setting, shape, experts, batch, cost)
+        classify = day_classifier(features, observed, setting, experts, batch, cost)
         with ThreadPoolExecutor(setting.workers) as pool:
-            margin = list(pool.map(judge, [day - first_day for day in scored_days]))
+            margin = list(pool.map(classify, [day - first_day for day in scored_days]))
         for column, (yes, sure) in enumerate(margin):
             decision[batch, column], score[batch, column] = yes, sure
         progress(stop, len(pages))
     return decision, score
 
 
-def _cost(
-    features: OwnFeatures,
-    observed: Observations,
-    setting: PredictionSetting,
-    shape: FeatureWindow,
-    pages: Ints,
-    day: int,
-) -> float:
-    """The machines' cost parameter, chosen on the first window."""
-    sample = pages[np.linspace(0, len(pages) - 1, min(_CALIBRATION_PAGES, len(pages))).astype(np.int64)]
-    history_only = setting.method == "1d"
-    problems = Problems(
-        features, observed.changed, observed.labelled, sample, sample, history_only=history_only, shape=shape
+def _own_problems(features: OwnFeatures, observed: Observations, setting: PredictionSetting, pages: Ints) -> Problems:
+    """One problem per page, with the page as its own expert."""
+    return Problems(
+        features,
+        observed.changed,
+        observed.labelled,
+        pages,
+        pages,
+        history_only=setting.method == "1d",
+        shape=setting.feature_window,
     )
-    return select_cost(problems, day, setting.train)
+
+
+def _cost(features: OwnFeatures, observed: Observations, setting: PredictionSetting, pages: Ints, day: int) -> float:
+    """The machines' cost parameter, chosen on the first window."""
+    count = min(_CALIBRATION_PAGES, len(pages))
+    sample = pages[np.linspace(0, len(pages) - 1, count).astype(np.int64)]
+    return classifiers.select_cost(_own_problems(features, observed, setting, sample), day, setting.train)
 
 
 def day_classifier(
     features: OwnFeatures,
     observed: Observations,
     setting: PredictionSetting,
-    shape: FeatureWindow,
     experts: Experts | None,
     targets: Ints,
     cost: float,
 ) -> Callable[[int], tuple[Flags, Floats]]:
     """A function of the day: decision and margin for each target."""
-    problems = Problems(
-        features,
-        observed.changed,
-        observed.labelled,
-        targets,
-        targets,
-        history_only=setting.method == "1d",
-        shape=shape,
-    )
+    problems = _own_problems(features, observed, setting, targets)
     if experts is None:
-        return lambda day: _decided(margins(problems, day, setting.train, cost))
+        return lambda day: _decided(classifiers.margins(problems, day, setting.train, cost))
     # The page is one of its own experts, with weight 1.
     expert = np.concatenate((targets[:, None], experts.page[targets]), axis=1).astype(np.int64)
     weight = np.concatenate((np.ones((len(targets), 1)), experts.weight[targets]), axis=1).astype(np.float64)
     expert_pages = np.where(expert >= 0, expert, targets[:, None])
     target = np.broadcast_to(targets[:, None], expert_pages.shape)
-    related = pair_features(observed, target.ravel(), expert_pages.ravel(), shape).reshape(
+    related = pair_features(observed, target.ravel(), expert_pages.ravel(), setting.feature_window).reshape(
         *expert_pages.shape, observed.text.shape[1], -1
     )
     if setting.method == "3d":
@@ -261,7 +245,9 @@ def day_classifier(
             expert=expert_pages.ravel(),
             pairs=related.reshape(target.size, *related.shape[2:]),
         )
-        return lambda day: votes(margins(all_experts, day, setting.train, cost).reshape(expert_pages.shape), weight)
+        return lambda day: classifiers.votes(
+            classifiers.margins(all_experts, day, setting.train, cost).reshape(expert_pages.shape), weight
+        )
     per_expert = [
         replace(problems, target=targets, expert=expert_pages[:, column], pairs=related[:, column])
         for column in range(expert_pages.shape[1])
@@ -277,11 +263,15 @@ def _union_margins(per_expert: list[Problems], setting: PredictionSetting, day: 
     """Margins of relational union, bagging or boosting."""
     margin = np.full(len(per_expert[0]), np.nan)
     rng = np.random.default_rng([setting.seed, day])
-    for part, examples in relational_union(per_expert, day, setting.train):
+    for part, examples in classifiers.relational_union(per_expert, day, setting.train):
         if setting.method == "bagging":
-            margin[part] = bagging(examples, cost, rng)
+            margin[part] = classifiers.bagging(examples, cost, rng)
         else:
-            margin[part] = boosting(examples, cost) if setting.method == "boosting" else single(examples, cost)
+            margin[part] = (
+                classifiers.boosting(examples, cost)
+                if setting.method == "boosting"
+                else classifiers.single(examples, cost)
+            )
     return margin
 
 
@@ -307,15 +297,3 @@ def _with_fallback(probability: Floats, decision: Flags, frequencies: Floats) ->
         np.where(abstained, np.nan_to_num(frequencies) >= 0.5, decision),
         abstained & np.isfinite(frequencies),
     )
-
-
-def sample_pages(days: Days, pages: int | None, seed: int) -> Days:
-    """A random sample of the pages, in their order."""
-    if pages is None or pages >= len(days):
-        return days
-    return days.take(np.sort(np.random.default_rng(seed).choice(len(days), pages, replace=False)))
-
-
-def random_observations(days: Days, share: float, seed: int) -> Flags:
-    """Page by day: visited at random with this probability (spec L1, partially observed)."""
-    return np.random.default_rng([seed, 7]).random(days.seen.shape) < share

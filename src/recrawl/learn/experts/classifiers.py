@@ -120,10 +120,7 @@ def margins(problems: Problems, day: int, train: int, cost: float = 1.0) -> Floa
     """One per problem: the margin for today, above 0 for change; NaN where the expert abstains."""
     found = np.full(len(problems), np.nan)
     for part in _batches(len(problems)):
-        examples = training_set(problems, part, day, train)
-        kernel = polynomial(examples.inner, 1.0)
-        side = solve(kernel[:, :-1, :-1], examples.label, examples.usable * np.float64(cost)).margin(kernel[:, -1, :-1])
-        found[part] = np.where(examples.answerable, side, np.nan)
+        found[part] = single(training_set(problems, part, day, train), cost)
     return found
 
 

@@ -116,10 +116,9 @@ def _cost_of_all(world: PredictionWorld, test_days: range) -> float:
 
 def _claims_of_ours(world: PredictionWorld, test_days: range, rows: dict[str, Row]) -> list[Claim]:
     """Our own claims, judged by what was measured."""
-    name = world.title
 
     def claim(says: str, holds: bool | None, numbers: str, why: str) -> Claim:
-        return Claim.of(_PLACE, says, name, holds, numbers, why)
+        return Claim.of(_PLACE, says, world.title, holds, numbers, why)
 
     accuracy_test = compare(world, setting_of(world, POOLED), setting_of(world, MULTIPLE), test_days)
     pooled_brier, multiple_brier = (
@@ -127,15 +126,6 @@ def _claims_of_ours(world: PredictionWorld, test_days: range, rows: dict[str, Ro
     )
     brier_test = paired(multiple_brier, pooled_brier)
     brier_better = None if brier_test["p"] is None else bool(brier_test["difference"] > 0 and brier_test["p"] < r.LEVEL)
-    pooled_cost, online, all_pages_cost = rows[POOLED]["cost"], rows[ONLINE]["cost"], rows[MULTIPLE]["cost_of_all"]
-    judged_cost = rows[MULTIPLE]["cost"]
-    cost_text = (
-        f"{all_pages_cost / pooled_cost:.0f} times less: {pooled_cost:.3f} s against {all_pages_cost:.3f} s, all pages "
-        f"predicted; against {judged_cost:.3f} s for the judged pages {judged_cost / pooled_cost:.0f} times less"
-        if pooled_cost
-        else "no clock"
-    )
-    cheap = all_pages_cost >= CHEAPER * pooled_cost if pooled_cost else None
     online_test = compare(world, setting_of(world, ONLINE), setting_of(world, MULTIPLE), test_days)
     worse = online_test["p"] is not None and online_test["difference"] < 0 and online_test["p"] < r.LEVEL
     return [
@@ -151,14 +141,25 @@ def _claims_of_ours(world: PredictionWorld, test_days: range, rows: dict[str, Ro
             f"{rows[POOLED]['brier']:.4f} against {rows[MULTIPLE]['brier']:.4f}, p {brier_test['p'] or 1:.3g}",
             _FEW_LEFT,
         ),
-        claim("`pooled` costs a hundredth.", cheap, f"a thousand cost {cost_text}", _SMALL_WORLD),
+        claim("`pooled` costs a hundredth.", *_cheaper(rows), _SMALL_WORLD),
         claim(
             "Experts that are updated day by day are not worse than experts that are retrained every day.",
             not worse,
-            f"{describe_test(online_test)}; a thousand cost {online:.3f} s",
+            f"{describe_test(online_test)}; a thousand cost {rows[ONLINE]['cost']:.3f} s",
             _SKETCH,
         ),
     ]
+
+
+def _cheaper(rows: dict[str, Row]) -> tuple[bool | None, str]:
+    """Whether `pooled` costs `CHEAPER` times less than multiple experts for all pages (None: no clock), in words."""
+    pooled, of_all, of_judged = rows[POOLED]["cost"], rows[MULTIPLE]["cost_of_all"], rows[MULTIPLE]["cost"]
+    if not pooled:
+        return None, "not measured: no clock"
+    return of_all >= CHEAPER * pooled, (
+        f"a thousand cost {of_all / pooled:.0f} times less: {pooled:.3f} s against {of_all:.3f} s, all pages "
+        f"predicted; against {of_judged:.3f} s for the judged pages {of_judged / pooled:.0f} times less"
+    )
 
 
 def calibration(options: ExperimentOptions) -> Result:

@@ -111,21 +111,14 @@ def fig_4(options: ExperimentOptions) -> Result:
     rows = depths(generated(world), world.label)
     if options.archives:
         rows += depths(archive_history(options), "archives")
+    picture = Picture(
+        "grouped", "depth", "share", "Fig. 4: depth of pages by domain", "slashes in the path",
+        "% of the domain's pages", colour="domain", facet="world",
+    )  # fmt: skip
     return Result(
         rows,
         claims=claims.of_fig_4(rows),
-        pictures=[
-            Picture(
-                "grouped",
-                "depth",
-                "share",
-                "Fig. 4: depth of pages by domain",
-                "slashes in the path",
-                "% of the domain's pages",
-                colour="domain",
-                facet="world",
-            )
-        ],
+        pictures=[picture],
         worlds=describe_worlds(options, control=False),
         notes=[
             _NO_PRINTED_VALUES,

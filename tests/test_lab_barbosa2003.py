@@ -1,4 +1,4 @@
-"""B's world and tables: what was put in comes out, and the measures say the truth on histories made by hand."""
+"""B's world and tables: fitted numbers are reproduced, and measures are right on hand-made histories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def world(request: pytest.FixtureRequest) -> History:
     return BWorld(sites=3, days=20, mix=nature).build()
 
 
-def test_what_b_prints_hangs_together() -> None:
+def test_printed_numbers_are_consistent() -> None:
     assert sum(layer_sizes()) == published.PAGES
     assert np.cumsum(layer_sizes())[1:4].tolist() == [group.pages for group in published.TABLE_1]
     hours = published.PAGES / published.PER_MINUTE / 60
@@ -39,7 +39,7 @@ def test_what_b_prints_hangs_together() -> None:
         assert 0.01 < slow_rate(nature) * DAY < 0.1
 
 
-def test_what_was_put_in_comes_out(world: History) -> None:
+def test_fitted_numbers_are_reproduced(world: History) -> None:
     where = scope_at(world)
     for row in table_1(where):
         assert row["success"] == pytest.approx(row["published_success"], abs=0.04)
@@ -53,7 +53,7 @@ def test_what_was_put_in_comes_out(world: History) -> None:
     assert uniform["delay_hours"] == pytest.approx(87, abs=6)
 
 
-def test_change_falls_off_with_depth(world: History) -> None:
+def test_change_decreases_with_depth(world: History) -> None:
     shares = [row["changed"] for row in figure_2(scope_at(world), days=3)]
     assert shares == sorted(shares, reverse=True)
 
@@ -63,7 +63,7 @@ def test_the_recommended_n_is_bs_choice(world: History) -> None:
 
 
 def test_depths_of_the_world_are_those_of_its_links(world: History) -> None:
-    """What `scope` is given is what it would find from the anchors."""
+    """The given depths equal those found from the anchors."""
     from recrawl.learn.structure.depth import from_anchors
 
     where = scope_at(world)
@@ -81,7 +81,7 @@ def test_the_policies_replayed() -> None:
 
 
 def small() -> History:
-    """A root that never changes links a list; the list changes daily; a page is born on day 5 and gone on day 7."""
+    """A constant root links to a list that changes daily; a page appears on day 5 and is gone on day 7."""
     urls = ["http://a.example/", "http://a.example/x/list", "http://a.example/x/new"]
     times = [[0.0], [k * DAY for k in range(10)], [5 * DAY, 7 * DAY]]
     page = np.repeat(np.arange(3), [len(some) for some in times])
@@ -90,7 +90,7 @@ def small() -> History:
     return assemble(urls, page, np.concatenate(times) + 1e9, version, change="text", carries=frozenset(), links=links)
 
 
-def test_versions_in_force() -> None:
+def test_current_versions() -> None:
     history = small()
     for day, wanted in ((0, [0, 0, ABSENT]), (5.5, [0, 5, 0]), (8, [0, 8, ABSENT])):
         assert version_at(history, np.arange(3), np.full(3, day * DAY)).tolist() == wanted
@@ -106,7 +106,7 @@ def test_the_book_of_daily_visits() -> None:
 
 
 def test_shares_of_a_history_made_by_hand() -> None:
-    """The anchor is found: the list, which leads to what is new; the root cannot be reached from it."""
+    """The anchor found is the list, which leads to new pages; the root cannot be reached from it."""
     where = scope_at(small(), share=6 / 9)
     assert where.anchor.tolist() == [1]
     assert where.depth.tolist() == [-1, 0, 1]

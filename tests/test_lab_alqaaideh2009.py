@@ -1,4 +1,4 @@
-"""Q's experiments: what it prints is taken over without slips, and what comes out has the shape that it must have."""
+"""Q's experiments: its numbers are copied correctly, and the results have the expected shape."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from recrawl.lab.experiments.alqaaideh2009.measures import (
 )
 
 
-def test_the_example_comes_out_as_printed() -> None:
+def test_the_example_gives_the_printed_numbers() -> None:
     assert example_2_5_4() == q.EXAMPLE
 
 
 def test_the_printed_figures_agree_with_each_other() -> None:
-    """A slip of ours in copying table 4.2 would break its averages."""
+    """An error in copying table 4.2 would break its averages."""
     assert sum(site.pages for site in q.SITES) == q.PAGES
     real = np.array([site.rate_in_4_2 for site in q.SITES])
     for policy, averages in q.AVERAGE_ACCURACY.items():
@@ -33,7 +33,7 @@ def test_the_printed_figures_agree_with_each_other() -> None:
 
 
 @pytest.mark.parametrize(("policy", "days"), [("greedy", 21), ("frequency_greedy", 20)])
-def test_printed_estimates_are_whole_per_cents_over_so_many_days(policy: str, days: int) -> None:
+def test_printed_estimates_are_whole_percentages_divided_by_the_days(policy: str, days: int) -> None:
     printed = np.array([getattr(site, policy) for site in q.SITES])
     assert np.abs(printed - np.round(printed * days) / days).max() < 0.0051
 
@@ -45,7 +45,7 @@ def test_a_sample_of_everything_is_exact() -> None:
     assert whole.tolist() == pytest.approx(real.tolist())
 
 
-def test_where_pages_never_change_their_ways_history_adds_nothing_but_is_right() -> None:
+def test_with_two_kinds_of_pages_history_adds_nothing_and_is_right() -> None:
     site, changed = nine_sites("two-kinds", 1)
     assert (changed == changed[0]).all()
     for versions in (1, 2, 5):
@@ -53,7 +53,7 @@ def test_where_pages_never_change_their_ways_history_adds_nothing_but_is_right()
         assert whole.tolist() == pytest.approx([100 * changed[0, site == w].mean() for w in range(9)])
 
 
-def test_tables_4_have_all_rows_with_the_printed_figures_beside() -> None:
+def test_tables_4_have_all_rows_and_the_printed_values() -> None:
     rows = tables_4(runs=2, samples=(10, 30, 100))
     assert len(rows) == 2 * 3 * 10
     for row in rows:
@@ -61,7 +61,7 @@ def test_tables_4_have_all_rows_with_the_printed_figures_beside() -> None:
         assert (row["published_accuracy"] is None) == (row["sample"] == 30)
     averages = {(row["policy"], row["sample"]): row for row in rows if row["site"] == "average"}
     assert averages["greedy", 10]["published_accuracy"] == 83.52
-    # The reserve of 10/20 is nothing in whole numbers, so with ten pages most sites are never looked at again.
+    # The reserve of 10/20 rounds to 0, so with 10 pages most sites are never sampled again.
     assert averages["greedy", 10]["accuracy"] < 93 < 97 < averages["greedy", 100]["accuracy"]
 
 
