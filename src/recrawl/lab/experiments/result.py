@@ -6,7 +6,7 @@ cannot be said from what was measured; always with the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -99,6 +99,14 @@ class Result:
     """What a reader must know: what the document leaves open, and what was assumed."""
     table: Mapping[str, str] | None = None
     """Keys of rows with their headings, for the table of the report; None shows all keys."""
+
+
+def by_world(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each world, in their order."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["world"], []).append(row)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

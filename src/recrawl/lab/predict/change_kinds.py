@@ -45,15 +45,15 @@ def new_links(facts: Sequence[Facts], urls: Sequence[str], row: Ints) -> Ints:
     return np.cumsum(fresh, axis=1)
 
 
-def _mark_observed(first_day: Ints, names: Ints, urls: Sequence[str], observed: Flags) -> None:
+def _mark_observed(first_day: Ints, keys: Ints, urls: Sequence[str], observed: Flags) -> None:
     """A page is known from the first day it is observed."""
-    if not len(names):
+    if not len(keys):
         return
     for url, page_observed in zip(urls, observed, strict=True):
         normalized = canonical(url)
-        row = int(np.searchsorted(names, key(normalized))) if normalized else len(names)
-        if row < len(names) and names[row] == key(normalized or "") and page_observed.any():
-            first_day[row] = min(first_day[row], int(page_observed.argmax()))
+        index = int(np.searchsorted(keys, key(normalized))) if normalized else len(keys)
+        if index < len(keys) and keys[index] == key(normalized or "") and page_observed.any():
+            first_day[index] = min(first_day[index], int(page_observed.argmax()))
 
 
 def relevance(

@@ -26,6 +26,9 @@ from recrawl.learn.structure.directories import places
 UNSEEN = -1
 """The version, text and link list of a page that was not observed."""
 
+_BY_PAGE_AND_DAY = ("seen", "version", "changed", "labelled", "words", "size", "text")
+"""Fields of `Days` that are never None."""
+
 
 @dataclass(frozen=True, eq=False)
 class Days:
@@ -84,8 +87,7 @@ class Days:
 
     def take(self, pages: Ints) -> Days:
         """A subset of the pages."""
-        columns_by_page = ("seen", "version", "changed", "labelled", "words", "size", "text")
-        columns = {name: getattr(self, name)[pages] for name in columns_by_page}
+        columns = {name: getattr(self, name)[pages] for name in _BY_PAGE_AND_DAY}
         names, site = np.unique(self.site[pages], return_inverse=True)
         return replace(
             self,
@@ -100,10 +102,7 @@ class Days:
     def between(self, start: int, stop: int) -> Days:
         """The days from `start` up to `stop`; earlier days are dropped, but labels stay as they are."""
         span = slice(start, stop)
-        columns = {
-            name: getattr(self, name)[:, span]
-            for name in ("seen", "version", "changed", "labelled", "words", "size", "text")
-        }
+        columns = {name: getattr(self, name)[:, span] for name in _BY_PAGE_AND_DAY}
         lists = None if self.lists is None else self.lists[:, span]
         return replace(self, times=self.times[span], lists=lists, **columns)
 

@@ -115,7 +115,7 @@ def evaluate(
     judged: Flags | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Evaluation:
-    """Predict and score; only the pages in `judged` are score_predictions, but all may be experts."""
+    """Predict and score; only the pages in `judged` are scored, but all may be experts."""
     if not 0 < observe <= 1:
         raise UsageError(f"invalid share of observed pages {observe:g}; use a number above 0 and up to 1")
     known = days if observe == 1 else days.visited(random_observations(days, observe, setting.seed))

@@ -101,8 +101,8 @@ def by_content(counts: sparse.csr_array, k: int) -> Experts:
     neighbours = NearestNeighbors(n_neighbors=min(k + 1, len(nonempty)), metric="cosine", algorithm="brute").fit(
         counts[nonempty]
     )
-    distance, place = neighbours.kneighbors(counts[nonempty])
-    a, b = np.repeat(nonempty, place.shape[1]), nonempty[place.ravel()]
+    distance, index = neighbours.kneighbors(counts[nonempty])
+    a, b = np.repeat(nonempty, index.shape[1]), nonempty[index.ravel()]
     similarity = np.clip(1 - distance.ravel(), 0.0, 1.0)
     kept = (a != b) & (similarity > 0)
     zeros = np.zeros(int(kept.sum()), np.int64)
@@ -136,9 +136,9 @@ def _candidates(dynamics: WordDynamics, scaled: Float32s, wanted: int, lags: int
     channel = rng.integers(_CHANNELS, size=words)[dynamics.word]
     sign = rng.choice(np.array([-1.0, 1.0], np.float32), size=words)[dynamics.word]
     framed = frame_means(scaled, _FRAMES)
-    place = np.searchsorted(nonempty, dynamics.page) * _CHANNELS + channel
+    index = np.searchsorted(nonempty, dynamics.page) * _CHANNELS + channel
     sums = [
-        sparse.csr_array((value, (place, np.arange(len(place)))), shape=(len(nonempty) * _CHANNELS, len(place)))
+        sparse.csr_array((value, (index, np.arange(len(index)))), shape=(len(nonempty) * _CHANNELS, len(index)))
         @ framed
         for value in (sign * dynamics.weight, sign)
     ]
@@ -205,9 +205,9 @@ def shared_words(dynamics: WordDynamics, a: Ints, b: Ints) -> tuple[Ints, Ints, 
     return pair[both], mine[both], theirs[both]
 
 
-def _sums(place: Ints, values: Floats, size: int) -> Floats:
+def _sums(index: Ints, values: Floats, size: int) -> Floats:
     """The sum at each index, as float64 also when there are none."""
-    return np.bincount(place, values, size).astype(np.float64, copy=False)
+    return np.bincount(index, values, size).astype(np.float64, copy=False)
 
 
 def _dtw_in_batches(series: Float32s, a: Ints, b: Ints) -> Float32s:

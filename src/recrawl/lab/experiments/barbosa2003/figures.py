@@ -9,7 +9,7 @@ from recrawl.lab.experiments.barbosa2003 import measures
 from recrawl.lab.experiments.barbosa2003 import published as b
 from recrawl.lab.experiments.barbosa2003.measures import SiteScope, scope_at
 from recrawl.lab.experiments.barbosa2003.world import BWorld, RateMix
-from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
+from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row, by_world
 from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archive_history
 
 PRINTED = "B, as printed"
@@ -22,7 +22,7 @@ def fig_2(options: ExperimentOptions) -> Result:
     """The share of pages changed daily, by depth from the anchor."""
     rows: list[Row] = [{"world": world, **row} for world, scope in _scopes(options) for row in measures.figure_2(scope)]
     claims = []
-    for world, world_rows in _by_world(rows).items():
+    for world, world_rows in by_world(rows).items():
         shares = {row["depth"]: row["changed"] for row in world_rows if row["changed"] is not None and row["pages"]}
         falling = all(shares[one] >= shares[two] for one, two in zip(list(shares), list(shares)[1:], strict=False))
         measured = ", ".join(f"depth {depth}: {100 * share:.1f} %" for depth, share in shares.items())
@@ -52,7 +52,7 @@ def table_1(options: ExperimentOptions) -> Result:
         choice = measures.recommended(scope)
         recommended.append(f"On *{world}*, `recrawl anchor` would recommend n = {choice['n']}; B chose {b.CHOSEN_N}.")
     claims = []
-    for world, world_rows in _by_world(rows).items():
+    for world, world_rows in by_world(rows).items():
         rate = {row["n"]: row["success"] or 0.0 for row in world_rows}
         changed_pages = {row["n"]: (row["success"] or 0.0) * row["pages"] for row in world_rows}
         rate_text = ", ".join(f"n ≤ {n}: {100 * share:.1f} %" for n, share in rate.items())
@@ -81,7 +81,7 @@ def case_study(options: ExperimentOptions) -> Result:
     for world, scope in _scopes(options):
         rows += [{"world": world, "how": "counted", **row} for row in measures.case_study(scope)]
         rows += [{"world": world, "how": "replayed", **row} for row in measures.replayed(scope)]
-    claims = [claim for world, world_rows in _by_world(rows).items() for claim in _case_claims(world, world_rows)]
+    claims = [claim for world, world_rows in by_world(rows).items() for claim in _case_claims(world, world_rows)]
     printed: list[Row] = [
         {"policy": "uniform", "success": b.UNIFORM_SUCCESS, "hours": b.UNIFORM_HOURS["from its figures"]},
         {"policy": "non-uniform", "success": b.GROUP_SUCCESS["text"], "hours": b.GROUP_HOURS["printed"]},
@@ -136,13 +136,6 @@ def _generated(mix: RateMix, sites: int) -> SiteScope:
 
 def _sites(options: ExperimentOptions) -> int:
     return max(1, round(b.SITES * options.scale))
-
-
-def _by_world(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    changed_pages: dict[str, list[Row]] = {}
-    for row in rows:
-        changed_pages.setdefault(row["world"], []).append(row)
-    return changed_pages
 
 
 def _describe_worlds(options: ExperimentOptions) -> list[str]:

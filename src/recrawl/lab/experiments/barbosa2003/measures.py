@@ -42,8 +42,8 @@ class SiteScope:
     def changed(self, pages: Ints, since: SecondsOffset, until: SecondsOffset) -> Flags:
         """Whether each page differs between two times, in seconds from `at`."""
         before = version_at(self.history, pages, self.at[pages] + since)
-        after: Flags = before != version_at(self.history, pages, self.at[pages] + until)
-        return after
+        differs: Flags = before != version_at(self.history, pages, self.at[pages] + until)
+        return differs
 
 
 def scope_at(history: History, share: float = 0.5) -> SiteScope:
@@ -70,19 +70,19 @@ def book_at(history: History, at: Floats) -> Book:
     book.site[:], book.folder[:] = history.site, history.folder
     book.depth[:] = history.folders.level[history.folder]
     # Each site has its own clock; all are shifted to end now.
-    changed = book.now - at[history.site]
+    shift = book.now - at[history.site]
     page, first_seen = history.page_of, history.time[history.first[:-1]]
     past = history.time <= at[history.site[page]]
     is_change = np.append(True, (page[1:] != page[:-1]) | (history.version[1:] != history.version[:-1]))
     span = int(history.span // DAY) + 1
     days = np.unique((page * span + (history.time // DAY).astype(np.int64))[is_change & past])
-    book.found[:] = first_seen + changed
+    book.found[:] = first_seen + shift
     book.changes[:] = np.bincount(days // span, minlength=len(history))
     book.visits[:] = np.maximum(np.floor((at[history.site] - first_seen) / DAY) + 1, 0)
     book.changes[:] = np.minimum(book.changes, book.visits)
     row = row_at(history, np.arange(len(history)), at[history.site])
     visited = row >= 0
-    np.maximum.at(book.last_change, page[is_change & past], (history.time + changed[page])[is_change & past])
+    np.maximum.at(book.last_change, page[is_change & past], (history.time + shift[page])[is_change & past])
     book.last_visit[visited] = book.last_try[visited] = book.now
     book.known[:] = visited & (history.version[np.maximum(row, 0)] != ABSENT)
     if history.links is not None:

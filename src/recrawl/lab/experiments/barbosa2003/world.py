@@ -119,20 +119,20 @@ def slow_rate(mix: RateMix) -> float:
 
 def rates(depth: Ints, mix: RateMix, rng: np.random.Generator) -> tuple[Floats, Flags]:
     """Each page's random changes per second, and which pages are fast."""
-    slow_rate_of_deep = slow_rate(mix)
-    rate, fast = np.full(len(depth), slow_rate_of_deep), np.zeros(len(depth), bool)
+    slow = slow_rate(mix)
+    rate, fast = np.full(len(depth), slow), np.zeros(len(depth), bool)
     for layer, _, share in b.by_depth():
         at_depth = depth == layer if layer > 1 else depth <= 1
         if mix == "alike":
             rate[at_depth] = -np.log(1 - share) / (b.EVERY_HOURS * HOUR)
         else:
-            fast[at_depth] = rng.random(int(at_depth.sum())) < _fast_share(share, slow_rate_of_deep)
+            fast[at_depth] = rng.random(int(at_depth.sum())) < _fast_share(share, slow)
     return rate, fast
 
 
-def _fast_share(share: float, slow_rate_of_deep: float) -> float:
+def _fast_share(share: float, slow: float) -> float:
     """The share of fast pages at a depth for this share of its pages to have changed after six hours."""
-    slow_change = 1 - np.exp(-slow_rate_of_deep * b.EVERY_HOURS * HOUR)
+    slow_change = 1 - np.exp(-slow * b.EVERY_HOURS * HOUR)
     return float((share - slow_change) / (1 - slow_change))
 
 

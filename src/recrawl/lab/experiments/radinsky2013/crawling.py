@@ -69,10 +69,10 @@ class Crawl:
     train: int = r.TRAIN
 
 
-def simulate_crawl(days: Days, crawl: Crawl, statements: list[float] | None = None) -> Flags:
+def simulate_crawl(days: Days, crawl: Crawl, model_shares: list[float] | None = None) -> Flags:
     """Page by day: whether the copy is fresh at the end of the day, after its visits.
 
-    `abstentions` collects, per batch, the share of predictions that were not left to the page's frequency.
+    `model_shares` collects, per batch, the share of predictions that were not left to the page's frequency.
 
     >>> days = Days(["http://a.example/"], ["a.example"], np.zeros(1, np.int32), np.arange(3), *[np.ones((1, 3), bool)],
     ...     np.array([[1, 2, 3]]), *[np.zeros((1, 3), bool)] * 2, "text", *[np.zeros((1, 3), np.int32)] * 3, None)
@@ -90,8 +90,8 @@ def simulate_crawl(days: Days, crawl: Crawl, statements: list[float] | None = No
         if day >= _WARM_UP:
             if (day - _WARM_UP) % BATCH == 0:
                 probability, model_share = _probabilities(days.visited(visits), crawl, day)
-                if statements is not None:
-                    statements.append(model_share)
+                if model_shares is not None:
+                    model_shares.append(model_share)
             visits[_draw(probability, days.seen[:, day], crawl.share, rng), day] = True
         visited = visits[:, day] & days.seen[:, day]
         stored[visited] = days.version[visited, day]
@@ -109,17 +109,17 @@ def carried_forward(known: Days) -> Days:
     last = np.maximum.accumulate(np.where(known.seen, day, -1), axis=1)
     rows, safe = np.arange(len(known))[:, None], np.maximum(last, 0)
 
-    def stored(column: NDArray[Any]) -> NDArray[Any]:
+    def carried(column: NDArray[Any]) -> NDArray[Any]:
         return np.where(last >= 0, column[rows, safe], column)
 
     return replace(
         known,
         seen=last >= 0,
-        version=stored(known.version),
-        words=stored(known.words),
-        size=stored(known.size),
-        text=stored(known.text),
-        lists=None if known.lists is None else stored(known.lists),
+        version=carried(known.version),
+        words=carried(known.words),
+        size=carried(known.size),
+        text=carried(known.text),
+        lists=None if known.lists is None else carried(known.lists),
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
-from recrawl.lab.experiments.result import Claim, Row
+from recrawl.lab.experiments.result import Claim, Row, by_world
 from recrawl.lab.experiments.tan2007.published import BEST_D, CHOSEN_D, PAGES, RESOURCES, STATEMENTS, TABLE_1, WEEKS
 from recrawl.lab.experiments.tan2007.replays import ARCHIVES
 from recrawl.lab.experiments.tan2007.world import SITES_ALIKE, TWorld
@@ -55,13 +55,6 @@ _WHY = {
 """Reasons that the run itself does not show; each says whether a separate run tested it or whether it is assumed."""
 
 
-def _worlds(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row["world"], []).append(row)
-    return found
-
-
 def about(value: float, expected: float) -> bool:
     """
     >>> about(2.5, 3), about(2.3, 3)
@@ -94,7 +87,7 @@ def of_table_1(rows: Sequence[Row], *, exact: bool) -> list[Claim]:
 def of_fig_4(rows: Sequence[Row]) -> list[Claim]:
     """The distribution of depths."""
     claims = []
-    for world, world_rows in _worlds(rows).items():
+    for world, world_rows in by_world(rows).items():
         total = sum(row["pages"] for row in world_rows)
         middle = sum(row["pages"] for row in world_rows if row["depth"] in (2, 3, 4)) / total
         deep = sum(row["pages"] for row in world_rows if row["depth"] >= 7) / total
@@ -110,7 +103,7 @@ Curve = dict[int, float]
 def of_fig_5(rows: Sequence[Row]) -> list[Claim]:
     """The kinds of neighbourhood."""
     claims = []
-    for world, world_rows in _worlds(rows).items():
+    for world, world_rows in by_world(rows).items():
         curves: dict[str, Curve] = {}
         for row in world_rows:
             curves.setdefault(row["policy"], {})[row["d"]] = row["change_ratio"]
@@ -163,7 +156,8 @@ def of_fig_6(rows: Sequence[Row]) -> list[Claim]:
     """T's policies against earlier ones."""
     claims = []
     worlds = {
-        world: {row["policy"]: row["change_ratio"] for row in world_rows} for world, world_rows in _worlds(rows).items()
+        world: {row["policy"]: row["change_ratio"] for row in world_rows}
+        for world, world_rows in by_world(rows).items()
     }
     why_gsb = _why_gsb(worlds)
     for world, ratio in worlds.items():
@@ -207,7 +201,7 @@ def _ratios_to(ours: dict[str, float], baseline: float, expected: float, why: st
 def of_fig_7(rows: Sequence[Row]) -> list[Claim]:
     """Cycle length and budget."""
     claims = []
-    for world, world_rows in _worlds(rows).items():
+    for world, world_rows in by_world(rows).items():
         value = {(row["weeks"], row["resources"], row["d"]): row["change_ratio"] for row in world_rows}
         by_weeks = [fmean(value[at] for at in value if at[0] == weeks) for weeks in WEEKS]
         by_resources = [fmean(value[at] for at in value if at[1] == resources) for resources in RESOURCES]
@@ -234,7 +228,7 @@ def _by_setting(word: str, names: Sequence[int], values: Sequence[float]) -> str
 def of_fig_8(rows: Sequence[Row]) -> list[Claim]:
     """Download probability by PageRank."""
     claims = []
-    for world, world_rows in _worlds(rows).items():
+    for world, world_rows in by_world(rows).items():
         weighted = {(row["policy"], row["d"]): row["weighted"] for row in world_rows}
         plain = {(row["policy"], row["d"]): row["change_ratio"] for row in world_rows}
         if None in weighted.values() or not world_rows:
@@ -252,7 +246,7 @@ def of_fig_8(rows: Sequence[Row]) -> list[Claim]:
 def of_fig_9(rows: Sequence[Row]) -> list[Claim]:
     """Download probability by history, over many cycles."""
     claims = []
-    for world, world_rows in _worlds(rows).items():
+    for world, world_rows in by_world(rows).items():
         lines: dict[str, Curve] = {}
         for row in world_rows:
             lines.setdefault(row["policy"], {})[row["cycle"]] = row["change_ratio"]

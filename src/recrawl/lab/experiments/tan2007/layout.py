@@ -81,7 +81,7 @@ def generate_layout(pages: int, rng: np.random.Generator) -> SiteLayout:
     sizes: list[Ints] = []
     for domain, count in zip(TABLE_1, per_domain.tolist(), strict=True):
         sites = min(count, max(1, round((domain.sites or 1) * scale)))
-        hosts += [f"s{next_folder:03}.{domain.name}.example" for next_folder in range(1, sites + 1)]
+        hosts += [f"s{number:03}.{domain.name}.example" for number in range(1, sites + 1)]
         sizes.append(shares(count, rng.lognormal(0.0, _SITE_SIZES, sites), minimum=1))
     trees = [_tree(int(size), rng) for size in np.concatenate(sizes)]
     return _join(hosts, trees, rng)
@@ -129,8 +129,8 @@ def _join(hosts: list[str], trees: list[_Tree], rng: np.random.Generator) -> Sit
 
 def _urls(hosts: list[str], site: Int32s, folder: Ints, folders: Directories, index: Ints) -> list[str]:
     paths: list[str] = []
-    for next_folder, (parent_folder, page) in enumerate(zip(folders.parent.tolist(), index.tolist(), strict=True)):
-        paths.append(f"http://{hosts[site[page]]}/" if parent_folder < 0 else f"{paths[parent_folder]}d{next_folder}/")
+    for number, (parent_folder, page) in enumerate(zip(folders.parent.tolist(), index.tolist(), strict=True)):
+        paths.append(f"http://{hosts[site[page]]}/" if parent_folder < 0 else f"{paths[parent_folder]}d{number}/")
     first = set(index.tolist())
     return [
         paths[folder_of_page] + ("" if page in first else f"p{page}.html")

@@ -212,7 +212,7 @@ def rows_of(group: NDArray[np.integer], groups: int) -> LinkGraph:
 def expand(rows: LinkGraph, chosen: Ints) -> tuple[Ints, Ints]:
     """The members of several rows one after another, each with the index of its row among the chosen.
 
-    >>> [taking.tolist() for taking in expand(rows_of(np.array([1, 0, 1]), 2), np.array([1, 0, 1]))]
+    >>> [part.tolist() for part in expand(rows_of(np.array([1, 0, 1]), 2), np.array([1, 0, 1]))]
     [[0, 0, 1, 2, 2], [0, 2, 1, 0, 2]]
     """
     counts = rows.start[chosen + 1] - rows.start[chosen]
