@@ -97,7 +97,7 @@ def _run(
     last: int,
     cache: Path | None,
 ) -> dict[str, Any]:
-    from recrawl.lab.predict import evaluation, methods  # lazy: loads scikit-learn
+    from recrawl.lab.predict import evaluation  # lazy: loads scikit-learn
     from recrawl.lab.predict.archive_days import read_days  # lazy: loads scipy
 
     with detailed() as bars:
