@@ -384,7 +384,7 @@ def test_policy_and_limits_are_set_whole_or_not_at_all(watched: Watched, living:
     watched.go("/settings/limits")
     page.get_by_label("delay", exact=True).fill("-1")
     page.get_by_role("button", name="Save").click()
-    expect(page.locator("#e-delay")).to_contain_text("must be from 0")
+    expect(page.locator("#e-delay")).to_contain_text("use 0 to")
     page.get_by_label("delay", exact=True).fill("2.5")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status")).to_contain_text("Saved")

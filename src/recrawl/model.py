@@ -1,8 +1,7 @@
-"""The values that every part of recrawl shares. Imports nothing of ours; nothing here is changed once made.
+"""Values that all parts of recrawl share: outcomes, states, failures, picks, answers. All are immutable.
 
-A *page* is a number: its row in the book and, plus one, its row in the store. What grows with the number of
-pages is kept in arrays (`Picks`, `Outcomes`), never in one object per page; `Answer` and `Reading` exist
-only while a page is in the hands of the crawler.
+A *page* is a number: its row in the book and, plus one, its row in the store. What grows with the number of pages is
+kept in arrays (`Picks`, `Outcomes`), never in one object per page; an `Answer` exists only during its visit.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from enum import IntEnum, StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
+
+from recrawl.columns import Flags, Floats, Ints
 
 Pages = NDArray[np.int64]
 """Page numbers."""
@@ -28,32 +29,32 @@ class Outcome(IntEnum):
 
 
 class Unvisited(IntEnum):
-    """What a policy is told of a page that was not visited after all. It costs nothing, and is never recorded."""
+    """The outcome that a policy gets for a page that was not visited. It costs no budget and is not recorded."""
 
     SKIPPED = 5
     HELD = 6
-    """Its server is not asked for anything more in this cycle."""
+    """Its server gets no more requests in this cycle."""
 
 
 class State(IntEnum):
-    """What is believed of a page between visits."""
+    """The state of a page between visits."""
 
     FOUND = 0
-    """Its address is known; it was never downloaded."""
+    """Its URL is known; it was never downloaded."""
     LIVE = 1
     MISSING = 2
-    """The server said 404 or 410, but not often enough yet to believe it (spec C5)."""
+    """The server answered 404 or 410, not often enough to count as gone (spec C5)."""
     GONE = 3
     MOVED = 4
-    """It redirects to another page, which is followed instead."""
+    """It redirects to another page, which is visited instead."""
     BARRED = 5
-    """robots.txt, a filter, a content type or a trap guard keeps us out."""
+    """Excluded by robots.txt, a filter, its content type or a trap limit."""
     DROPPED = 6
     """The user removed it."""
 
 
 class Failure(StrEnum):
-    """Why a visit brought no page. The words are stored and shown, so they stay as they are."""
+    """Why a visit failed. The words are stored and shown: they never change."""
 
     ADDRESS = "address-refused"
     DNS = "dns"
@@ -87,33 +88,36 @@ class Failure(StrEnum):
 
 
 SILENT = frozenset({Failure.CONNECT, Failure.TIMEOUT, Failure.DNS, Failure.TLS})
-"""Failures that say that a server cannot be reached at all."""
+"""Failures that mean that the server cannot be reached."""
 
 NOT_TRIED = frozenset({Failure.HELD_OFF, Failure.ROBOTS, Failure.ROBOTS_UNREACHABLE})
-"""Failures without a request: no mark against the page."""
+"""Failures without a request; they do not count as failures of the page."""
 
 
 HOLDING = frozenset({Failure.HELD_OFF, Failure.ROBOTS_UNREACHABLE})
-"""Those of them that are about the whole server."""
+"""Failures of `NOT_TRIED` that affect the whole server."""
 
 PUSHES = ("indexnow", "websub")
-"""Kinds of hints that are sent to us unasked."""
+"""Kinds of hints that others send: push notifications."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picks:
-    """What a policy asks for: pages, best first, each with a score, and one reason for all of them."""
+    """The choice of a policy: pages, best first, each with a score, and one reason for all of them.
+
+    The reason completes the sentence "Visited because ...", such as "it has waited longest".
+    """
 
     pages: Pages
-    score: NDArray[np.float64]
+    score: Floats
     reason: str
 
     def first(self, n: int) -> Picks:
-        """The best n of them."""
+        """The best n picks."""
         return Picks(self.pages[:n], self.score[:n], self.reason)
 
-    def where(self, kept: NDArray[np.bool_]) -> Picks:
-        """Those that are marked."""
+    def where(self, kept: Flags) -> Picks:
+        """The picks where `kept` is true."""
         return Picks(self.pages[kept], self.score[kept], self.reason)
 
     def __len__(self) -> int:
@@ -122,30 +126,30 @@ class Picks:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What came of a batch of visits, in the order of the batch; pages that were not visited are absent."""
+    """The outcomes of a batch of visits, in the order of the batch; pages that were not visited are absent."""
 
     pages: Pages
     what: NDArray[np.int8]
-    received: NDArray[np.int64] | None = None
-    """Bytes that each visit brought over the wire, where the world counts them."""
+    received: Ints | None = None
+    """Bytes that each visit received, where the world counts them."""
 
     @property
-    def changed(self) -> NDArray[np.bool_]:
+    def changed(self) -> Flags:
         """True where an update was found: creation, change or removal (spec C5)."""
-        found: NDArray[np.bool_] = (self.what != int(Outcome.UNCHANGED)) & self.answered
+        found: Flags = (self.what != int(Outcome.UNCHANGED)) & self.answered
         return found
 
     @property
-    def answered(self) -> NDArray[np.bool_]:
-        """True where the visit says anything about change at all."""
-        said: NDArray[np.bool_] = self.what < int(Outcome.FAILED)
-        return said
+    def answered(self) -> Flags:
+        """True where the visit did not fail."""
+        answered: Flags = self.what < int(Outcome.FAILED)
+        return answered
 
     @property
-    def visited(self) -> NDArray[np.bool_]:
-        """True where there was a visit, which costs budget."""
-        made: NDArray[np.bool_] = self.what <= int(Outcome.FAILED)
-        return made
+    def visited(self) -> Flags:
+        """True where a visit was made, which costs budget."""
+        visited: Flags = self.what <= int(Outcome.FAILED)
+        return visited
 
     def __len__(self) -> int:
         return len(self.pages)
@@ -153,36 +157,36 @@ class Outcomes:
 
 @dataclass(slots=True)
 class Answer:
-    """What a server said to one request, or why it said nothing.
+    """A server's answer to one request, or the failure.
 
-    Nobody changes one; it is not frozen because that would double what it costs to make, once a download.
+    Treat it as immutable: it is not frozen because that would double the cost of making one per download.
     """
 
     url: str
     status: int
-    """The HTTP status, 0 when no answer arrived."""
+    """The HTTP status; 0 without an answer."""
     headers: tuple[tuple[str, str], ...]
     body: bytes
     failure: Failure | None
     detail: str
-    """A sentence about the failure, empty without one."""
+    """The failure in a sentence; empty without one."""
     at: float
     """Seconds since 1970, UTC, when the request was sent."""
     seconds: float
     received: int
-    """Bytes that came over the wire, headers included."""
+    """Bytes received, headers included."""
     ip: str
     fields: dict[str, str] = field(default_factory=dict)
-    """The headers by name in lower case; of several the last."""
+    """The headers by name in lower case; the last of several."""
 
     def header(self, name: str) -> str:
-        """A header's value, empty when there is none."""
+        """A header's value; empty without one."""
         return self.fields.get(name, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server gave us to ask "has it changed?" with (spec C6, H4)."""
+    """ETag and Last-Modified of a version, for conditional requests (spec C6, H4)."""
 
     etag: str
     last_modified: str

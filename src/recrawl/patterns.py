@@ -1,10 +1,10 @@
-r"""Regular expressions that people give and that meet text of the web: their cost is in proportion to the text.
+r"""Regular expressions from users, applied to text from the web in linear time.
 
-Python's own engine can take for ever on a text that somebody made for it (`(a+)+$`), and cannot be interrupted. RE2
-reads every text once. What it cannot do is refused: looking ahead or behind, and referring back.
+Python's engine can take exponential time on a hostile text (`(a+)+$`) and cannot be interrupted; RE2 reads every text
+once. It has no lookahead, lookbehind or backreferences: patterns that use them are refused.
 
-Patterns are written as for Python's `re`. Letters and digits of all scripts are letters and digits, as there; only
-`\b` and `\B` know those of ASCII alone.
+Patterns have the syntax of Python's `re`. As there, `\w` and `\d` match letters and digits of all scripts; `\b` and
+`\B` know ASCII only.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _OUTSIDE = {
 }
 _INSIDE = {"d": r"\p{Nd}", "D": r"\P{Nd}", "w": _WORD, "s": _SPACE}
 _PIECES = re.compile(r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)|\{,(\d+)\}|(\[\^?\]?)|(\])|.", re.DOTALL)
-"""Escapes, a repetition that RE2 would take as it stands, where a class begins, where it ends, and all else."""
+"""Escapes, a repetition that RE2 would take literally, the start of a class, its end, and all else."""
 
 
 class Match(Protocol):
-    """Where a pattern was found."""
+    """A match of a pattern."""
 
     def start(self) -> int:
-        """The place of its first character."""
+        """The index of its first character."""
 
     def end(self) -> int:
-        """The place after its last."""
+        """The index after its last character."""
 
 
 class Pattern:
-    """A pattern, ready for use."""
+    """A compiled pattern."""
 
     __slots__ = ("_made",)
 
@@ -54,19 +54,19 @@ class Pattern:
         self._made = made
 
     def search(self, text: str) -> Match | None:
-        """The first place where it is found."""
+        """The first match, or None."""
         found: Match | None = self._made.search(_plain(text))
         return found
 
     def erase(self, text: str) -> str:
-        """The text with a space for every match."""
+        """The text with every match replaced by a space."""
         erased: str = self._made.sub(" ", _plain(text))
         return erased
 
 
 @lru_cache(maxsize=1024)
 def compiled(text: str, *, ignore_case: bool = False) -> Pattern:
-    r"""A pattern ready for use; UsageError that says what is wrong with it.
+    r"""Compile a pattern; `UsageError` says what is wrong with it.
 
     >>> compiled(r"\d+ Uhr").erase("um 12 Uhr")
     'um  '
@@ -74,12 +74,12 @@ def compiled(text: str, *, ignore_case: bool = False) -> Pattern:
     True
     """
     if len(text) > _LONGEST:
-        raise UsageError(f"it has more than {_LONGEST:,} characters")
+        raise UsageError(f"it has {len(text):,} characters; the limit is {_LONGEST:,}")
     try:
         with warnings.catch_warnings():
-            # What Python warns of, such as [[, will mean something else one day.
+            # Python warns of what will change its meaning, such as [[.
             warnings.simplefilter("error")
-            re.compile(text)  # it knows best what is wrong with a pattern in its own dialect
+            re.compile(text)  # its messages fit its own dialect
     except (re.error, Warning, OverflowError, RecursionError) as error:
         raise UsageError(str(error)) from None
     options = re2.Options()
@@ -112,7 +112,7 @@ def _translated(text: str) -> str:
             inside = True
             made.append(opened.replace("]", r"\]"))
         elif opened is not None:
-            # A bracket within a class is a sign like others; what came with it may be the end of the class.
+            # Within a class a bracket is literal; a ] after it may close the class.
             inside = not opened.endswith("]")
             made.append("\\" + opened)
         elif closed is not None:
@@ -124,15 +124,15 @@ def _translated(text: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    told = error.args[0]
-    said = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(error)
-    if "perl operator" in said or "escape sequence" in said:
-        return f"looking ahead or behind and referring back cannot be done in bounded time ({said})"
-    return said
+    raw = error.args[0]
+    message = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(error)
+    if "perl operator" in message or "escape sequence" in message:
+        return f"lookahead, lookbehind and backreferences are not supported ({message})"
+    return message
 
 
 def _plain(text: str) -> str:
-    """Text that can be written as UTF-8."""
+    """The text with what UTF-8 cannot encode replaced."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
