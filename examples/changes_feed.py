@@ -1,44 +1,52 @@
-"""What changed in a repository, as an Atom feed on standard output.
+"""The changes of a repository as an Atom feed, from where the last call stopped.
 
     python examples/changes_feed.py DIR > changes.atom
 
-It asks the command line for JSON, as any program in any language can.
+The number of the last change is kept in DIR/changes_feed.id: each call prints the changes that were recorded since.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from xml.etree import ElementTree as ET
+
+import recrawl
 
 ATOM = "http://www.w3.org/2005/Atom"
 
 
-def feed(changes: list[dict[str, str]]) -> str:
-    """The feed, newest entry first."""
+def feed(changes: Iterable[recrawl.Change]) -> str:
+    """The feed, in the order of the changes."""
     root = ET.Element("feed", xmlns=ATOM)
     _text(root, "title", "Changes seen by recrawl")
     _text(root, "id", "urn:recrawl:changes")
-    _text(root, "updated", changes[0]["at"] if changes else "1970-01-01T00:00:00Z")
+    updated = _text(root, "updated", "1970-01-01T00:00:00Z")
     for change in changes:
         entry = ET.SubElement(root, "entry")
-        _text(entry, "title", f"{change['outcome']}: {change['title'] or change['url']}")
-        _text(entry, "id", f"{change['url']}#{change['at']}")
-        _text(entry, "updated", change["at"])
-        ET.SubElement(entry, "link", href=change["url"])
+        _text(entry, "title", f"{change.outcome}: {change.title or change.url}")
+        _text(entry, "id", f"{change.url}#{change.id}")
+        _text(entry, "updated", change.time.isoformat())
+        ET.SubElement(entry, "link", href=change.url)
+        updated.text = change.time.isoformat()
     return ET.tostring(root, encoding="unicode")
 
 
-def _text(parent: ET.Element, name: str, text: str) -> None:
-    ET.SubElement(parent, name).text = text
+def _text(parent: ET.Element, name: str, text: str) -> ET.Element:
+    element = ET.SubElement(parent, name)
+    element.text = text
+    return element
 
 
 def main(folder: str) -> None:
-    """Ask, and print."""
-    command = [sys.executable, "-m", "recrawl", "-C", folder, "changes", "--limit", "100", "--json"]
-    asked = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
-    print(feed(json.loads(asked.stdout)))
+    """Print the feed and keep the number of the last change."""
+    with recrawl.open(folder) as repo:
+        mark = repo.folder / "changes_feed.id"
+        changes = list(repo.changes(after=int(mark.read_text()) if mark.is_file() else -1))
+        print(feed(changes))
+        if changes:
+            Path(mark).write_text(f"{changes[-1].id}\n")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,28 @@
-"""A policy of one's own, and how to try it: pages that changed most often come first.
+"""A policy of one's own: pages that changed at the largest share of their visits come first.
 
     python examples/restless.py
 
-The class is all that a policy needs. To use it in `recrawl cycle`, put it in a file of `recrawl/choose` and into the
-list there: docs/guides/write-a-policy.md.
+The same class works in Python, as an object, and on the command line, in the folder of this file:
+
+    recrawl cycle --policy 'restless:Restless(prior=0.2)'
+    recrawl lab run history.parquet --policy restless:Restless --policy round-robin
 """
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from recrawl.book import Book
+import recrawl
 from recrawl.choose import Choice
-from recrawl.loop import drive
-from recrawl.model import Outcome, Outcomes, Picks
+from recrawl.testing import GeneratedWeb, check_policy
 
 
 class Restless:
-    """Pages that changed at the largest share of their visits; `prior` stands for what is not known yet."""
+    """Pages that changed at the largest share of their visits; `prior` is the share assumed before the first visit."""
 
     name: ClassVar[str] = "restless"
     source: ClassVar[str] = "an example"
@@ -28,38 +31,30 @@ class Restless:
     def __init__(self, *, prior: float = 0.5) -> None:
         self.prior = prior
 
-    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """One batch, best first; pages that are equal are drawn by lot."""
+    def cycle(self, book: recrawl.Book, budget: int, rng: np.random.Generator) -> Choice:
+        """One batch, best first; equal pages in random order."""
         pages = rng.permutation(np.flatnonzero(book.known))
         share = (book.changes[pages] + self.prior) / (book.visits[pages] + 1)
         best = np.argsort(-share, kind="stable")[:budget]
-        yield Picks(pages[best], share[best], "changed at the largest share of its visits")
-
-
-class Uneven:
-    """A world in which page n of 100 has changed with a chance of n per cent."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def visit(self, picks: Picks) -> Outcomes:
-        """Toss a coin for each page."""
-        changed = self._rng.random(len(picks)) < picks.pages / 100
-        return Outcomes(picks.pages, np.where(changed, Outcome.CHANGED, Outcome.UNCHANGED).astype(np.int8))
+        yield recrawl.Picks(pages[best], share[best], "it changed at the largest share of its visits")
 
 
 def main() -> None:
-    """Thirty cycles of ten visits: the share that finds a change grows."""
-    book, world, policy = Book.blank(100), Uneven(seed=1), Restless()
-    found = 0
-    for day in range(30):
-        book.now = day * 86400.0
-        for seen in drive(policy, world, book, budget=10, seed=day):
-            book.note(seen, book.now)
-            found += int(seen.changed.sum())
-        if day % 10 == 9:
-            print(f"days {day - 8} to {day + 1}: {found} of 100 visits found a change")
-            found = 0
+    """Check the contract, then use the policy live and in the lab."""
+    policy = Restless(prior=0.2)
+    check_policy(policy)
+    with GeneratedWeb(pages=40, days=12.0, seed=4) as web:
+        with tempfile.TemporaryDirectory() as folder, recrawl.init(Path(folder), clock=web.now) as repo:
+            repo.add(*web.urls, allow_private=True, delay=0)
+            repo.crawl()
+            for _ in range(4):
+                web.advance(days=1)
+                report = repo.cycle(budget=10, policy=policy)
+                print(f"live: {report.policy} found {report.changed} updates in {report.visits} visits")
+        history = recrawl.History.read(web.file)
+    for candidate in (policy, "round-robin"):
+        result = recrawl.lab.replay(history, policy=candidate, budget=10, cycle="1d")
+        print(f"lab: {result.policy} found {result.found} updates in {result.visits} visits")
 
 
 if __name__ == "__main__":

@@ -283,6 +283,8 @@ def test_example_files_run(file: Path, tmp_path: Path, tools: Path, example_org:
         assert code == 0, output
     code, output = run([sys.executable, str(file), *arguments], tmp_path, tools)
     assert code == 0, output
+    if file.name == "changes_feed.py":
+        assert "<entry>" not in run([sys.executable, str(file), *arguments], tmp_path, tools)[1], "nothing since"
     assert {"changes_feed.py": "<entry>", "download_cost.py": " ms of CPU time"}.get(file.name, "found") in output
 
 

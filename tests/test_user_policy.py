@@ -135,7 +135,7 @@ def test_the_path_stays_as_it_is_without_such_a_policy(folder: Path) -> None:
         ("broken_policy_test:Broken", "'broken_policy_test' cannot be imported: SyntaxError"),
         ("lacking_policy_test:X", "'lacking_policy_test' cannot be imported: .*no_such_module_at_all"),
         ("own_policy_test:ByNumbr", "did you mean 'ByNumber'"),
-        ("own_policy_test:some_function", "there is no class in the module"),
+        ("own_policy_test:some_function", "unknown class in the module"),
         ("json:Nothing", "the module 'json' has no class 'Nothing', and no other policy"),
         ("own_policy_test:NoNeeds", "is not a policy: 'needs' must be a frozenset"),
         ("fractions:Fraction", "is not a policy: .*cycle"),

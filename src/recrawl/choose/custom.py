@@ -41,7 +41,7 @@ def make_custom(text: str) -> Policy:
     known = inspect.signature(kind).parameters
     for name in values:
         if name not in known:
-            raise UnknownName(f"parameter of {match[1]}:{match[2]} called", name, known)
+            raise UnknownName(f"parameter of {match[1]}:{match[2]}", name, known)
     try:
         policy = kind(**values)
     except (TypeError, ValueError) as error:
@@ -137,7 +137,7 @@ def _class(module: str, name: str) -> type[Any]:
             if isinstance(value, type) and callable(getattr(value, "cycle", None))
         ]
         raise (
-            UnknownName(f"class in the module '{module}' called", name, classes)
+            UnknownName(f"class in the module '{module}'", name, classes)
             if classes
             else UsageError(f"the module '{module}' has no class '{name}', and no other policy")
         )

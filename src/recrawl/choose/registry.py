@@ -101,9 +101,7 @@ def make_policy(text: str, *, imports: bool = True) -> Policy:
             raise UsageError(f"parameter {key} is given twice in '{text}'")
         if key not in known:
             raise (
-                UnknownName(f"parameter of {name} called", key, known)
-                if known
-                else UsageError(f"{name} takes no parameters")
+                UnknownName(f"parameter of {name}", key, known) if known else UsageError(f"{name} takes no parameters")
             )
         values[key] = _parse(value, known[key], f"{name}'s {key}")
     policy: Policy = POLICIES[name](**values)

@@ -1,16 +1,8 @@
-"""Contract checks for policies: `recrawl.testing.check_policy(MyPolicy())`.
-
-    def test_my_policy():
-        recrawl.testing.check_policy(MyPolicy(alpha=0.2))
-
-The checks drive the policy over random books, which hold whatever it may need, and raise `PolicyError` with the
-violated rule. All policies of recrawl pass them. `RULES` lists the rules.
-"""
+"""The contract checks for policies."""
 
 from __future__ import annotations
 
 import copy
-import dataclasses
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.book import Book, Clusters, Directories, Hints, LinkGraph
+from recrawl.book import Book
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.choose.custom import check_policy_object
 from recrawl.choose.protocol import Learner
 from recrawl.columns import DAY
 from recrawl.errors import PolicyError, UsageError
 from recrawl.loop import Resumed, drive, note
-from recrawl.model import Outcome, Outcomes, Picks
+from recrawl.model import Outcomes, Picks
+from recrawl.testing.books import RandomWorld, columns, equal, equip, random_book
 
 RULES = {
     "protocol": "a policy has a name, a source, needs and cycle(book, budget, rng)",
@@ -45,7 +38,6 @@ RULES = {
 }
 """Rule to sentence; the message of a `PolicyError` begins with the rule."""
 
-_FOLDERS_PER_SITE = 4
 _MAX_EMPTY = 1000
 _FORBIDDEN = ("open", "socket.", "sqlite3.connect", "subprocess.Popen", "os.system", "os.posix_spawn", "urllib.Request")
 _CODE = (".py", ".pyc", ".so", ".pyd", ".dll")
@@ -62,51 +54,6 @@ def check_policy(policy: Policy, *, books: int = 12, seed: int = 0) -> None:
         _check_cycle(policy, book, budget, number)
         _check_resume(policy, book, budget, number)
         _check_learning(policy, book, budget, number)
-
-
-def random_book(rng: np.random.Generator, *, most: int = 40) -> Book:
-    """A book of any state: pages never visited, failing, gone; with directories, links, clusters, forms and hints."""
-    pages, sites = int(rng.integers(1, most)), int(rng.integers(1, 6))
-    book = Book.blank(pages, now=float(rng.choice([0.0, 1e3, 1.7e9])))
-    book.site[:] = rng.integers(0, sites, pages)
-    book.folder[:] = book.site * _FOLDERS_PER_SITE + rng.integers(0, _FOLDERS_PER_SITE, pages)
-    book.depth[:] = rng.integers(0, 6, pages)
-    book.found[:] = book.now - rng.integers(0, 100, pages) * DAY
-    book.size[:] = rng.integers(0, 10**6, pages)
-    book.known[:] = rng.random(pages) < rng.choice([0.7, 1.0])
-    if rng.random() < 0.5:
-        book.weight = rng.gamma(0.5, 2.0, pages) * (rng.random(pages) < 0.8)
-        book.cost = rng.uniform(0.1, 9, pages)
-    _equip(book, rng, sites)
-    for _ in range(int(rng.integers(0, 6))):
-        visited = np.flatnonzero(rng.random(pages) < 0.5)
-        at = book.now - rng.integers(0, 30, len(visited)) * DAY / 2
-        found = rng.choice(5, len(visited), p=[0.4, 0.3, 0.1, 0.05, 0.15]).astype(np.int8)
-        book.note(Outcomes(visited, found), at)
-    return book
-
-
-class RandomWorld:
-    """A world where a visit finds a change or fails with fixed probabilities; it keeps its answers."""
-
-    def __init__(self, seed: int, *, changed: float = 0.3, failed: float = 0.05) -> None:
-        self._rng = np.random.default_rng(seed)
-        self._shares = [1 - changed - failed, changed, failed]
-        self.picks: list[Picks] = []
-        self.answers: dict[int, int] = {}
-
-    @property
-    def pages(self) -> list[int]:
-        """All pages visited, in order."""
-        return [page for picks in self.picks for page in picks.pages.tolist()]
-
-    def visit(self, picks: Picks) -> Outcomes:
-        """Draw an outcome for each page."""
-        kinds = np.array([Outcome.UNCHANGED, Outcome.CHANGED, Outcome.FAILED], np.int8)
-        seen = Outcomes(picks.pages, self._rng.choice(kinds, len(picks), p=self._shares))
-        self.picks.append(picks)
-        self.answers.update(zip(seen.pages.tolist(), seen.what.tolist(), strict=True))
-        return seen
 
 
 class _Replayed:
@@ -146,11 +93,11 @@ def _check_small_books(policy: Policy) -> None:
     rng = np.random.default_rng(0)
     for pages in (0, 9):
         book = Book.blank(pages, now=1e9)
-        _equip(book, rng, 1)
+        equip(book, rng, 1)
         book.known[:] = False
         _choices(policy, book, 5, 1)
     book = Book.blank(9, now=1e9)
-    _equip(book, rng, 1)
+    equip(book, rng, 1)
     world = _choices(policy, book, 1000, 1)
     missed = set(range(9)) - set(world.pages)
     if missed:
@@ -158,10 +105,10 @@ def _check_small_books(policy: Policy) -> None:
 
 
 def _check_cycle(policy: Policy, book: Book, budget: int, seed: int) -> None:
-    before = _columns(book)
+    before = columns(book)
     first = _choices(policy, book, budget, seed)
-    for name, column in _columns(book).items():
-        if not _equal(column, before[name]):
+    for name, column in columns(book).items():
+        if not equal(column, before[name]):
             raise _fail("read-only", f"it changed book.{name}")
     _compare(first, _choices(policy, book, budget, seed), "seed")
     same = copy.deepcopy(policy)
@@ -198,7 +145,7 @@ def _check_learning(policy: Policy, book: Book, budget: int, seed: int) -> None:
         seen = Outcomes(pages, np.array([world.answers[page] for page in world.pages], np.int8))
         at = book.now + 0.001 * np.arange(len(pages), dtype=np.float64)
         if isinstance(learner, Learner):
-            before = _columns(book)
+            before = columns(book)
             with _watching_io() as events:
                 learner.learn(book, seen, at)
             _check_memory(book, before, events)
@@ -212,8 +159,8 @@ def _check_learning(policy: Policy, book: Book, budget: int, seed: int) -> None:
 def _check_memory(book: Book, before: dict[str, Any], events: list[str]) -> None:
     changed = [
         name
-        for name, column in _columns(book).items()
-        if not name.startswith("memory.") and not _equal(column, before[name])
+        for name, column in columns(book).items()
+        if not name.startswith("memory.") and not equal(column, before[name])
     ]
     if changed:
         raise _fail("learn", f"it changed book.{changed[0]}")
@@ -281,46 +228,6 @@ def _compare(one: RandomWorld, other: RandomWorld, rule: str) -> None:
 
 def _first(values: list[Any]) -> str:
     return f"{values[:5]}{' ...' if len(values) > 5 else ''}"
-
-
-# -- books -------------------------------------------------------------------------------------------------------
-
-
-def _equip(book: Book, rng: np.random.Generator, sites: int) -> None:
-    """Give a book directories, links, clusters, forms of URLs and hints."""
-    pages = len(book)
-    parent = np.full(sites * _FOLDERS_PER_SITE, -1, np.int64)
-    level = np.zeros(sites * _FOLDERS_PER_SITE, np.int32)
-    for folder in range(sites * _FOLDERS_PER_SITE):
-        if folder % _FOLDERS_PER_SITE and rng.random() < 0.8:
-            parent[folder] = rng.integers(folder - folder % _FOLDERS_PER_SITE, folder)
-            level[folder] = level[parent[folder]] + 1
-    degree = rng.integers(0, 5, pages) * (rng.random(pages) < 0.8)
-    target = rng.integers(0, max(pages, 1), degree.sum()).astype(np.int32)
-    groups = int(rng.integers(1, 6))
-    nearest = [[own, *rng.permutation(np.delete(np.arange(groups), own))] for own in range(groups)]
-    shape = (2, pages)
-    claimed = book.now - rng.choice([-1e9, 0.0, 1e6, np.inf], shape)
-    signals = rng.choice([0, 0, 1, 7], shape).astype(np.int16)
-    book.folders = Directories(parent, level)
-    book.links = LinkGraph(np.concatenate(([0], np.cumsum(degree))).astype(np.int64), target)
-    book.clusters = Clusters(rng.integers(-1, groups, pages).astype(np.int32), np.array(nearest, np.int32))
-    book.form = rng.integers(0, 5, pages)
-    book.hints = Hints(("lastmod", "feed"), signals, claimed, book.now - rng.choice([0.0, 1e5, np.inf], shape))
-
-
-def _columns(book: Book) -> dict[str, Any]:
-    """A copy of every array of a book, by name."""
-    parts = {item.name: getattr(book, item.name) for item in dataclasses.fields(book)}
-    memory = {f"memory.{name}": column for name, column in parts.pop("memory").items()}
-    for name in ("folders", "links", "clusters", "hints"):
-        part = parts.pop(name)
-        parts |= {f"{name}.{item.name}": getattr(part, item.name) for item in dataclasses.fields(part)} if part else {}
-    return copy.deepcopy(parts | memory)
-
-
-def _equal(one: Any, other: Any) -> bool:
-    return np.array_equal(one, other, equal_nan=np.asarray(one).dtype.kind == "f")
 
 
 # -- input and output --------------------------------------------------------------------------------------------
