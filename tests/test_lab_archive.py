@@ -148,13 +148,13 @@ def test_files_that_are_no_archive(tmp_path):
     (tmp_path / "text.parquet").write_text("hello")
     (tmp_path / "empty").mkdir()
     for path, said in (
-        (tmp_path / "text.parquet", "cannot be read as Parquet"),
-        (tmp_path / "empty", "holds no .parquet file"),
+        (tmp_path / "text.parquet", "cannot read .* as Parquet"),
+        (tmp_path / "empty", "contains no .parquet file"),
         (tmp_path / "none", "does not exist"),
     ):
         with pytest.raises(BadArchive, match=said):
             Archive.open([path])
-    with pytest.raises(BadArchive, match="no archive was named"):
+    with pytest.raises(BadArchive, match="no archive given"):
         Archive.open([])
 
 

@@ -212,7 +212,7 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     short = tmp_path / "short.parquet"
     short.write_bytes(written(tmp_path / "w.parquet", [(A, 1, b"x" * 1000)]).read_bytes()[:-20])
     for file in (text, short):
-        with pytest.raises(BadArchive, match="cannot be read as Parquet"):
+        with pytest.raises(BadArchive, match=r"cannot read .* as Parquet"):
             open_history([file])
     with pytest.raises(BadArchive, match="does not exist"):
         open_history([tmp_path / "nowhere.parquet"])
@@ -235,8 +235,8 @@ def test_a_file_that_is_damaged_inside(tmp_path: Path) -> None:
         ({"url": [A], "time": [1.5], "html": [b"x"]}, "column 'time' is double"),
         ({"url": [7], "time": [1], "html": [b"x"]}, "column 'url' is int64"),
         ({"url": [A], "time": [1], "html": [3]}, "column 'html' is int64"),
-        ({"url": [A, None], "time": [1, 2], "html": [b"x", b"y"]}, "without an address"),
-        ({"url": [A, A], "time": [1, None], "html": [b"x", b"y"]}, "without an address or a time"),
+        ({"url": [A, None], "time": [1, 2], "html": [b"x", b"y"]}, "without url"),
+        ({"url": [A, A], "time": [1, None], "html": [b"x", b"y"]}, "without url or time"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

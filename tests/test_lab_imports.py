@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from recrawl.errors import BadArchive, UnknownName, UsageError
 from recrawl.lab.formats import capture_listings, git_history, warc_files
 from recrawl.lab.formats.archive import Archive
-from recrawl.lab.formats.source_kinds import describe_source, kind_of
+from recrawl.lab.formats.source_kinds import CARRIES, kind_of
 from recrawl.lab.formats.version_rows import Taken, Window
 from recrawl.lab.histories.history import ABSENT, History
 from tests.complaints import complaint
@@ -313,7 +313,7 @@ def test_git_window(work: Work) -> None:
         BASE + "a.html",
         BASE + "gone.html",
     ]
-    with pytest.raises(BadArchive, match="in the time"):
+    with pytest.raises(BadArchive, match="in this period"):
         work.convert(window=Window(until=first - 1))
 
 
@@ -617,7 +617,7 @@ def test_warc_complaints(tmp_path: Path) -> None:
         "no.warc": "not a WARC file",
         "empty.warc": "no HTML page",
         "picture.warc": "no HTML page",
-        "folder": "holds no .warc",
+        "folder": "contains no .warc",
         "nowhere.warc": "does not exist",
     }.items():
         with pytest.raises(BadArchive, match=words):
@@ -773,7 +773,7 @@ def test_listing(tmp_path: Path, form: str, name: str) -> None:
     assert listing.history.change == "raw"
     assert listing.history.size.max() == (0 if form == "other order" else 800)
     assert kind_of(tmp_path / name) == "cdx"
-    assert describe_source(tmp_path / name)["carries"] == ["digests"]
+    assert CARRIES[kind_of(tmp_path / name)] == ("digests",)
 
 
 def test_listing_revisit_means_what_it_repeats(tmp_path: Path) -> None:
@@ -823,8 +823,8 @@ def test_listing_that_is_cut_off(tmp_path: Path) -> None:
 def test_listing_complaints(tmp_path: Path) -> None:
     for text, words in {
         "": "it is empty",
-        "these are\nno captures\n": "none of its lines",
-        "https://example.org/\n": "none of its lines",
+        "these are\nno captures\n": "no valid line",
+        "https://example.org/\n": "no valid line",
         f"k 20200101000000 http://example.org/a image/png 200 {A} 1\n": "no HTML page",
         f"k 20200101000000 http://example.org/a text/html 404 {A} 1\n": "no HTML page",
         f"k 20200101000000 http://example.org/a warc/revisit - {A} 1\n": "no HTML page",
@@ -887,7 +887,7 @@ def test_kinds(work: Work, tmp_path: Path) -> None:
     kinds |= {"out.parquet": "parquet", "table": "parquet"}
     assert {name: kind_of(tmp_path / name) for name in kinds} == kinds
     for name in kinds:
-        assert describe_source(tmp_path / name)["carries"] == ["text", "links", "digests"]
+        assert CARRIES[kind_of(tmp_path / name)] == ("text", "links", "digests")
     (tmp_path / "urls.txt").write_text("https://example.org/\n")
     (tmp_path / "bad.gz").write_bytes(b"\x1f\x8b rubbish")
     (tmp_path / "nothing").mkdir()

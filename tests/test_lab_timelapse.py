@@ -349,7 +349,7 @@ def test_bodies_are_kept_within_their_limit():
     assert host is not None
     for row in (0, 1, 2, 4, 0, 1):
         assert bodies.of(row, host, 80).body
-        assert sum(len(made.body) for made in bodies._kept.values()) <= 40 or len(bodies._kept) == 1
+        assert sum(len(made.body) for made in bodies._cache.values()) <= 40 or len(bodies._cache) == 1
 
 
 def test_libcurl_finds_every_site_by_its_name():

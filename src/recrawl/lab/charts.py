@@ -1,8 +1,7 @@
-"""Charts from rows: lines with bands, bars, grouped bars, calibration. The file's suffix says PNG, SVG, HTML or JSON.
+"""Charts from rows: lines with bands, bars, grouped bars, calibration; as PNG, SVG, HTML or JSON by the file's suffix.
 
-Altair makes a Vega-Lite specification, vl-convert draws it: without a browser, without the network; an HTML file
-carries its scripts in itself. Both are slow to load, so this module is imported only where a chart is made;
-what a chart shows is described before that, by a `Picture`.
+Altair builds a Vega-Lite specification and vl-convert draws it, without a browser or the network; an HTML file contains
+its scripts. Both load slowly, so import this module only to draw a chart; a `Picture` describes the chart without it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Chart = alt.TopLevelMixin
 """Anything that `save` can write."""
 
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
-"""Okabe and Ito's colours, which people with any kind of colour vision can tell apart."""
+"""Okabe and Ito's colours, distinguishable with any kind of colour vision."""
 
 _FONT = "Helvetica, Arial, sans-serif"
 _PNG_SCALE = 2.0
@@ -31,14 +30,14 @@ _WIDTH, _HEIGHT = 420, 260
 
 
 def draw(picture: Picture, rows: Rows) -> Chart:
-    """The chart that a picture describes; rows that lack its x or y are left out."""
+    """Return the chart of a picture; rows without x or y are omitted."""
     shown = [dict(row) for row in rows if row.get(picture.x) is not None and row.get(picture.y) is not None]
     make = {"line": line, "bar": bar, "grouped": grouped, "calibration": calibration}[picture.kind]
     return make(shown, picture)
 
 
 def line(rows: Rows, picture: Picture) -> Chart:
-    """Lines with points, a band from `low` to `high` around each when the picture names them."""
+    """Draw lines with points, and a band from `low` to `high` if the picture has them."""
     x = alt.X(picture.x, type="quantitative", title=picture.x_title, axis=alt.Axis(tickMinStep=1, grid=False))
     base = alt.Chart().encode(x=x, color=_colour(picture))
     y = alt.Y(picture.y, type="quantitative", title=picture.y_title, scale=alt.Scale(zero=picture.zero))
@@ -52,7 +51,7 @@ def line(rows: Rows, picture: Picture) -> Chart:
 
 
 def calibration(rows: Rows, picture: Picture) -> Chart:
-    """What came against what was said, both from 0 to 1: on the dashed line they agree. Points grow with `size`."""
+    """Draw observed against predicted frequencies, from 0 to 1, with a dashed diagonal. Points grow with `size`."""
     whole = alt.Scale(domain=[0, 1])
     x = alt.X(picture.x, type="quantitative", title=picture.x_title, scale=whole)
     y = alt.Y(picture.y, type="quantitative", title=picture.y_title, scale=whole)
@@ -66,12 +65,12 @@ def calibration(rows: Rows, picture: Picture) -> Chart:
 
 
 def bar(rows: Rows, picture: Picture) -> Chart:
-    """One bar for each value of x, in the order of the rows."""
+    """Draw one bar per value of x, in the order of the rows."""
     return _bars(rows, picture, beside=False)
 
 
 def grouped(rows: Rows, picture: Picture) -> Chart:
-    """Bars side by side: for each value of x one bar of each colour."""
+    """Draw bars side by side: for each value of x, one bar per colour."""
     return _bars(rows, picture, beside=True)
 
 
@@ -99,12 +98,12 @@ def _order(rows: Rows, key: str) -> list[str]:
 def _colour(picture: Picture) -> Any:
     if not picture.colour:
         return alt.value(PALETTE[0])
-    # The order of the rows, not of the alphabet: "DB(2)" stands before "DB(10)".
+    # In the order of the rows, not alphabetical: "DB(2)" comes before "DB(10)".
     return alt.Color(picture.colour, type="nominal", title=picture.colour_title or None, sort=None)
 
 
 def _tooltip(picture: Picture) -> list[alt.Tooltip]:
-    """What a pointer over the chart shows."""
+    """Return the tooltip of a mark."""
     along: Any = "quantitative" if picture.kind in ("line", "calibration") else "nominal"
     named: list[tuple[str, Any]] = [(picture.colour, "nominal"), (picture.x, along)]
     named += [(name, "quantitative") for name in (picture.y, picture.low, picture.high, picture.size)]
@@ -112,7 +111,7 @@ def _tooltip(picture: Picture) -> list[alt.Tooltip]:
 
 
 def _finished(layers: Any, rows: Rows, picture: Picture) -> Chart:
-    """Data, size, facets, title and the common look."""
+    """Add data, size, facets, title and the common style."""
     data = alt.InlineData(values=[dict(row) for row in rows])
     sized = layers.properties(width=_WIDTH, height=_HEIGHT)
     whole: Any
@@ -136,19 +135,19 @@ def _finished(layers: Any, rows: Rows, picture: Picture) -> Chart:
 
 
 def spec_of(chart: Chart) -> dict[str, Any]:
-    """The Vega-Lite specification, the rows where they are used."""
+    """Return the Vega-Lite specification, with the rows inline."""
     with alt.data_transformers.enable("default", consolidate_datasets=False, max_rows=None):
         spec: dict[str, Any] = chart.to_dict()
     return spec
 
 
 def save(chart: Chart, path: Path) -> None:
-    """Write a chart; .png, .svg, .html (needs nothing else, not even the network) or .json.
+    """Write a chart as .png, .svg, .html (self-contained) or .json.
 
     >>> from pathlib import Path
     >>> save(draw(Picture("bar", "x", "y", "title"), [{"x": "a", "y": 1}]), Path("chart.gif"))
     Traceback (most recent call last):
-    recrawl.errors.UsageError: a chart is saved as .png, .svg, .html or .json, not as 'chart.gif'
+    recrawl.errors.UsageError: invalid chart file 'chart.gif'; use .png, .svg, .html or .json
     """
     spec = spec_of(chart)
     match path.suffix.lower():
@@ -161,4 +160,4 @@ def save(chart: Chart, path: Path) -> None:
         case ".json":
             path.write_text(json.dumps(spec, indent=1), encoding="utf-8")
         case _:
-            raise UsageError(f"a chart is saved as .png, .svg, .html or .json, not as '{path.name}'")
+            raise UsageError(f"invalid chart file '{path.name}'; use .png, .svg, .html or .json")

@@ -1,4 +1,4 @@
-"""The chart of a comparison: policies side by side, at each budget, the spread over seeds as whiskers."""
+"""The chart of a comparison: policies side by side at each budget, with the spread over seeds as whiskers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _TITLES = {
 
 
 def compared(results: Sequence[Mapping[str, Any]], metric: str, path: Path) -> None:
-    """Write a chart of what `trials.over_seeds` gives; its kind is the ending of the path."""
+    """Write a chart of the rows of `runner.over_seeds`, in the format of the path's suffix."""
     picture = Picture(
         "grouped",
         x="budget",
         y=metric,
         title=f"{results[0]['pages']:,} pages on {results[0]['sites']:,} sites, {results[0]['change']} change",
-        x_title="visits a cycle",
+        x_title="visits per cycle",
         y_title=_TITLES.get(metric, metric.replace("_", " ")),
         colour="policy",
         facet="cycle" if len({result["cycle_days"] for result in results}) > 1 else "",

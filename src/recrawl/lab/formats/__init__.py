@@ -1,1 +1,12 @@
-"""formats."""
+"""Formats of site histories: what the lab reads and converts.
+
+- `archive`: Archive Parquet, the lab's own format, read and written
+- `page_facts`: digests, links and word counts of every version of an archive, cached
+- `source_kinds`: which format a file or folder has
+- `version_rows`: versions on their way into an archive, shared by the importers
+- `git_history`: import of a web site's git repository
+- `git_program`: calls of the git program
+- `warc_files`: import of WARC files
+- `capture_listings`: histories from CDX and CDXJ listings
+- `cdx`: the lines of such listings
+"""

@@ -1,11 +1,11 @@
 """Archive Parquet: the history of web pages as three columns (design §3).
 
-`url` string, `time` int64 (seconds since 1970, UTC), `html` binary, null where the page was removed; sorted
-by url, then time. A page's first row is its state at the window's start, or its birth. An archive is one
-file, a folder of files, or several of either.
+`url` string, `time` int64 (seconds since 1970, UTC), `html` binary, null where the page was removed; sorted by url,
+then time. A page's first row is its state at the start of the window, or its birth. An archive is one file, a folder of
+files, or several of either.
 
-In memory a page is a number (its place among the sorted addresses) and a version is a row. Rows of page p
-are `first[p] .. first[p + 1] - 1`. The bodies stay in Arrow buffers; only `html(row)` makes a bytes object.
+In memory a page is a number (its index among the sorted URLs) and a version is a row. The rows of page p are
+`first[p] .. first[p + 1] - 1`. The bodies stay in Arrow buffers; only `html(row)` creates a bytes object.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GROUP_BYTES = 64 << 20
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """What every page was at every time. Made by `open`, or by `of` from a table in memory.
+    """The versions of all pages. Built by `open`, or by `of` from a table in memory.
 
     >>> archive = Archive.of(pa.table({
     ...     "url": ["https://a.example/", "https://a.example/"], "time": [10, 20], "html": [b"one", b"two"]}))
@@ -45,32 +45,32 @@ class Archive:
     """
 
     urls: list[str]
-    """One per page, sorted."""
+    """Per page, sorted."""
     times: Ints
-    """One per row."""
+    """Per row."""
     first: Ints
-    """The first row of each page, and the number of rows at the end."""
+    """The first row of each page; the last entry is the number of rows."""
     removed: Flags
-    """One per row: the page is gone from this time on."""
+    """Per row: whether the page is gone from this time on."""
     sites: list[str]
     """The hosts, sorted."""
     site_of: Int32s
-    """One per page: its place in `sites`."""
+    """Per page: its index in `sites`."""
     column: pa.ChunkedArray
-    """The bodies, one per row, null where removed."""
+    """The bodies per row, null where removed."""
     _starts: Ints
 
     @classmethod
     def open(cls, paths: Sequence[Path]) -> Archive:
-        """Read archives; rows in the wrong order and rows given twice are put right."""
+        """Read archives; sort their rows and drop duplicates."""
         files = [file for path in paths for file in files_of(path)]
         if not files:
-            raise BadArchive("no archive was named; give a Parquet file or a folder of them")
+            raise BadArchive("no archive given; use a Parquet file or a folder of them")
         return cls._of(pa.concat_tables([_read(file) for file in files]), ", ".join(map(str, paths)))
 
     @classmethod
     def of(cls, table: pa.Table) -> Archive:
-        """The archive that a table holds."""
+        """Build an archive from a table."""
         return cls._of(checked(table, "the table"), "the table")
 
     @classmethod
@@ -105,16 +105,16 @@ class Archive:
 
     @property
     def page_of(self) -> Ints:
-        """One per row: its page."""
+        """Per row: its page."""
         return np.repeat(np.arange(len(self)), np.diff(self.first))
 
     def find(self, url: str) -> int | None:
-        """The page with that address."""
+        """Return the page with this URL."""
         at = bisect_left(self.urls, url)
         return at if at < len(self.urls) and self.urls[at] == url else None
 
     def row_at(self, page: int, t: float) -> int | None:
-        """The row in force at a time: None before the page's birth; `removed[row]` tells if it is gone."""
+        """Return the page's row at a time, None before its birth; `removed[row]` tells whether it is gone."""
         low, high = self.first[page], self.first[page + 1]
         row = int(low + np.searchsorted(self.times[low:high], t, side="right") - 1)
         return row if row >= low else None
@@ -125,33 +125,33 @@ class Archive:
         return np.where(begun > 0, self.first[:-1] + begun - 1, -1)
 
     def pages_at(self, t: float) -> Ints:
-        """The pages that are there at a time."""
+        """Return the pages that exist at a time."""
         rows = self.rows_at(t)
         return np.flatnonzero((rows >= 0) & ~self.removed[rows])
 
     def html(self, row: int) -> bytes:
-        """The body of a row, empty for a removal."""
+        """Return the body of a row, empty for a removal."""
         chunk = int(np.searchsorted(self._starts, row, side="right")) - 1
         body: bytes | None = self.column.chunk(chunk)[row - int(self._starts[chunk])].as_py()
         return body or b""
 
     def bodies(self) -> Iterator[tuple[int, pa.Array]]:
-        """The bodies in order, chunk by chunk, each with the number of its first row."""
+        """Yield the bodies in order, chunk by chunk, each with the number of its first row."""
         yield from zip(self._starts.tolist(), self.column.chunks, strict=False)
 
     def __len__(self) -> int:
-        """How many pages there are."""
+        """Number of pages."""
         return len(self.urls)
 
 
 def write(path: Path, urls: Any, times: Any, html: Any) -> int:
-    """Write an archive from columns in any order; returns the number of rows."""
-    table = checked(pa.table({"url": urls, "time": pa.array(times, pa.int64()), "html": html}), "what is to be written")
+    """Write an archive from rows in any order; return the number of rows."""
+    table = checked(pa.table({"url": urls, "time": pa.array(times, pa.int64()), "html": html}), "the table")
     return write_batches(path, _ordered(table)[0].to_batches(max_chunksize=_GROUP_ROWS))
 
 
 def write_batches(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write rows that come in order, in row groups; the file appears only when it is whole."""
+    """Write sorted rows in row groups; the file appears only once it is complete."""
     part = path.with_name(path.name + ".part")
     rows = 0
     try:
@@ -160,12 +160,12 @@ def write_batches(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
             SCHEMA,
             compression="zstd",
             compression_level=3,
-            # A dictionary or minimum and maximum of whole pages would only cost space.
+            # A dictionary or statistics of whole pages would only take space.
             use_dictionary=["url"],
             write_statistics=["url", "time"],
         ) as writer:
             for batch in batches:
-                # Cut before the cast: 32-bit offsets cannot hold more than 2 GB in one piece.
+                # Split before the cast: 32-bit offsets address at most 2 GB per piece.
                 for piece in _pieces(batch):
                     writer.write_batch(piece.cast(SCHEMA))
                 rows += batch.num_rows
@@ -185,11 +185,11 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The Parquet files that a path names: itself, or those in the folder."""
+    """Return the Parquet files of a path: the file itself, or those in the folder."""
     if path.is_dir():
         found = sorted(path.rglob("*.parquet"))
         if not found:
-            raise BadArchive(f"{path} holds no .parquet file")
+            raise BadArchive(f"{path} contains no .parquet file")
         return found
     if not path.is_file():
         raise BadArchive(f"{path} does not exist")
@@ -202,13 +202,13 @@ def _read(path: Path) -> pa.Table:
         present = [name for name in SCHEMA.names if name in file.schema_arrow.names]
         return checked(file.read(columns=present), str(path))
     except (pa.ArrowException, OSError) as error:
-        raise BadArchive(f"{path} cannot be read as Parquet: {error}") from error
+        raise BadArchive(f"cannot read {path} as Parquet: {error}") from error
 
 
 def checked(table: pa.Table, name: str) -> pa.Table:
-    """The three columns with their types in memory, or a sentence about what is wrong."""
+    """Return the three columns with their types in memory; raise `BadArchive` if one is missing or of a wrong type."""
     columns = []
-    for column, wanted in _IN_MEMORY.items():
+    for column, kind in _IN_MEMORY.items():
         if column not in table.column_names:
             raise BadArchive(f"{name} has no column '{column}'; an archive has url, time and html")
         values = table[column]
@@ -218,7 +218,7 @@ def checked(table: pa.Table, name: str) -> pa.Table:
             raise BadArchive(f"{name}: column '{column}' is {values.type}, not {SCHEMA.field(column).type}")
         if column != "html" and values.null_count:
             raise BadArchive(f"{name}: column '{column}' has {values.null_count} empty rows")
-        columns.append(values.cast(wanted))
+        columns.append(values.cast(kind))
     return pa.table(columns, names=list(_IN_MEMORY))
 
 
@@ -232,7 +232,7 @@ def _fits(column: str, kind: pa.DataType) -> bool:
 
 
 def _ordered(table: pa.Table) -> tuple[pa.Table, Ints, pa.Array]:
-    """Sorted by url and time, the last of equal rows kept; also each row's page and the pages' addresses."""
+    """Return the table sorted by url and time without duplicates, each row's page, and the pages' URLs."""
     coded = table["url"].combine_chunks().dictionary_encode()
     by_name = pc.sort_indices(coded.dictionary).to_numpy()
     place = np.empty(len(by_name), dtype=np.int64)
@@ -254,7 +254,7 @@ def _sites(urls: list[str]) -> tuple[list[str], Int32s]:
         scheme, _, rest = url.partition("://")
         host = rest.partition("/")[0].lower()
         if scheme not in ("http", "https") or not host:
-            raise BadArchive(f"'{url[:200]}' is not an http or https address")
+            raise BadArchive(f"'{url[:200]}' is not an http or https URL")
         hosts.append(host)
     names, inverse = np.unique(np.array(hosts, dtype=object), return_inverse=True)
     return names.tolist(), inverse.astype(np.int32)

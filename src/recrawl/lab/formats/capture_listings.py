@@ -1,11 +1,10 @@
-"""Capture listings of web archives (CDX, CDXJ) as a history: change by digest, nothing downloaded.
+"""Histories from capture listings of web archives (CDX, CDXJ): change by digest, without downloads.
 
-A listing says when a page was looked at, what the answer was and the digest of what came. That is enough to replay
-policies that need neither text nor links. A page is in another version when its digest is another; 404 and 410 mean
-that it is not there; redirects, errors and what is not HTML say nothing about it. A `warc/revisit` has the digest of
-the capture that it repeats, so it has that capture's meaning too.
+A listing gives the time, status and digest of each capture. That is enough to replay policies that need neither text
+nor links. Another digest is another version; 404 and 410 are removals; redirects, errors and documents other than HTML
+are ignored. A `warc/revisit` has the digest of the capture that it repeats, and so the same meaning.
 
-A page that was found as it had been gives no row, apart from its last capture: that one tells how long it was watched.
+An unchanged capture gives no row, except for a page's last one, which marks the end of its observation.
 """
 
 from __future__ import annotations
@@ -30,39 +29,39 @@ from recrawl.lab.histories.history import ABSENT, History, assemble
 CARRIES = frozenset({"digests"})
 _HTML = ("text/html", "application/xhtml+xml")
 _REVISIT = "warc/revisit"
-# What a capture says of its page. Of several in the same second, the greatest counts.
+# The meaning of a capture for its page. Of several in the same second, the greatest counts.
 _OTHER, _SEEN_AGAIN, _MISSING, _PAGE = range(4)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A history out of listings, and what became of their lines."""
+    """A history from listings, and counts of their lines."""
 
     history: History
     captures: int
-    """Lines that were understood."""
+    """Valid lines."""
     broken: int
-    """Lines that were not."""
+    """Invalid lines."""
     remarks: dict[str, int] = field(default_factory=dict)
-    """What was left out, in words for people, and how many of it."""
+    """Counts of what was skipped, by description."""
 
 
 def opened(path: Path) -> IO[bytes]:
-    """The bytes of a file, unpacked if they are gzip, whatever its name says."""
+    """Open a file, decompressed if its content is gzip, whatever its name."""
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
 
 
 def looks_like_one(start: bytes) -> bool:
-    """Whether the first bytes of a file are those of a listing."""
+    """Whether a file that starts with these bytes is a listing."""
     lines = start.decode("utf-8", "replace").splitlines()[:20]
     found = list(captures(lines[:-1] if len(lines) > 1 else lines))
     return any(found)
 
 
 def read(paths: Sequence[Path]) -> Listing:
-    """The history that listings tell together; their lines may come in any order, and more than once."""
+    """Read listings into one history; their lines may come in any order and repeatedly."""
     table = _Table()
     for path in paths:
         if not path.is_file():
@@ -75,7 +74,7 @@ def read(paths: Sequence[Path]) -> Listing:
         except (EOFError, gzip.BadGzipFile, zlib.error):
             table.remark("files read only up to a damaged place")
         if table.count == before:
-            what = "none of its lines can be read" if lines else "it is empty"
+            what = "it has no valid line" if lines else "it is empty"
             raise BadArchive(f"{path} is not a CDX or CDXJ listing: {what}")
     return table.listing(str(paths[0]) if paths else "the listing")
 
@@ -97,18 +96,18 @@ class _Table:
         self._columns = [array("q") for _ in range(5)]
 
     def remark(self, what: str) -> None:
-        """Count something that people should hear of."""
+        """Count something to report to the user."""
         self._remarks[what] = self._remarks.get(what, 0) + 1
 
     def note(self, capture: Capture | None) -> None:
-        """Take in a line."""
+        """Add the capture of a line; None is an invalid line."""
         if capture is None:
             self._broken += 1
             return
         self.count += 1
         url = canonical(capture.url)
         if url is None:
-            self.remark("captures left out: no address of a web page")
+            self.remark("captures left out: invalid URL")
             return
         kind = _kind(capture)
         if not capture.digest and kind in (_PAGE, _SEEN_AGAIN):
@@ -126,7 +125,7 @@ class _Table:
             column.append(value)
 
     def listing(self, name: str) -> Listing:
-        """The history of all captures together."""
+        """Build the history of all captures."""
         urls = sorted(self._urls)
         rank = np.empty(len(urls), np.int64)
         rank[[self._urls[url] for url in urls]] = np.arange(len(urls))
@@ -136,7 +135,7 @@ class _Table:
         version = np.where(kind == _PAGE, digest, ABSENT)
         rows = _rows(page, time, kind, version)
         if not len(rows):
-            raise BadArchive(f"{name} lists no HTML page that was there")
+            raise BadArchive(f"{name} lists no HTML page")
         kept, page = np.unique(page[rows], return_inverse=True)
         history = assemble(
             [urls[old] for old in kept.tolist()],
@@ -151,7 +150,7 @@ class _Table:
 
 
 def _kind(capture: Capture) -> int:
-    """What a capture says of its page. Without a status, and of no kind that is told, it is taken for a revisit."""
+    """Return the meaning of a capture. Without status and MIME type it counts as a revisit."""
     if capture.mime == _REVISIT or not (capture.status or capture.mime):
         return _SEEN_AGAIN
     if capture.status in ("404", "410"):
@@ -160,9 +159,9 @@ def _kind(capture: Capture) -> int:
 
 
 def _resolved(page: Ints, kind: Ints, digest: Ints, digests: int) -> Ints:
-    """The kinds, with each revisit given the kind of the capture that it repeats.
+    """Return the kinds, each revisit with the kind of the capture that it repeats.
 
-    Where that one is not listed, it is a version of the page, if the address is known to be one's at all.
+    If that capture is not listed, the revisit is a version of the page, provided that the URL is known to be HTML.
     """
     again = kind == _SEEN_AGAIN
     code = page * digests + digest
@@ -177,12 +176,12 @@ def _resolved(page: Ints, kind: Ints, digest: Ints, digests: int) -> Ints:
 
 
 def _rows(page: Ints, time: Ints, kind: Ints, version: Ints) -> Ints:
-    """The captures that are rows of the history, in its order."""
+    """Return the captures that are rows of the history, in its order."""
     rows = np.lexsort((kind, time, page))
     rows = rows[kind[rows] != _OTHER]
     last = np.append((np.diff(page[rows]) != 0) | (np.diff(time[rows]) != 0), True)[: len(rows)]
     rows = rows[last]
-    # Before it is first there, a page is not born yet.
+    # A page is born with its first version; earlier removals are skipped.
     there = np.maximum.accumulate(np.where(version[rows] != ABSENT, page[rows], -1))
     rows = rows[there == page[rows]]
     begins = np.diff(page[rows], prepend=-1) != 0

@@ -1,10 +1,10 @@
-"""Lines of capture listings, in all the forms in which web archives give them.
+"""Parse the lines of capture listings, in the formats of web archives:
 
 - CDX, columns in words (`urlkey timestamp original mimetype statuscode digest length`, the Wayback server's) or in
-  letters (` CDX N b a m s k r M S V g`), with or without the line that names them;
+  letters (` CDX N b a m s k r M S V g`), with or without a header line;
 - the same as JSON, an array of arrays (the Wayback server's `output=json`);
 - CDXJ, `urlkey timestamp {"url": …}` (pywb, Common Crawl's index files);
-- a JSON object a line (Common Crawl's index server).
+- one JSON object per line (Common Crawl's index server).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 COLUMNS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length")
-"""What a CDX line holds when no line says otherwise."""
+"""The columns of a CDX line without a header."""
 
 _LETTERS = {
     "N": "urlkey", "b": "timestamp", "a": "original", "m": "mimetype", "s": "statuscode", "k": "digest", "S": "length",
@@ -25,7 +25,7 @@ _NAMES = {**{name: name for name in COLUMNS}, "url": "original", "mime": "mimety
 
 
 class Capture(NamedTuple):
-    """One line of a listing. What it does not say is empty."""
+    """One line of a listing; missing fields are empty."""
 
     url: str
     time: int
@@ -36,7 +36,7 @@ class Capture(NamedTuple):
 
 
 def captures(lines: Iterable[str]) -> Iterator[Capture | None]:
-    """What the lines say, None for each that cannot be understood; lines without a capture are passed over."""
+    """Yield the capture of each line, None for an invalid one; skip lines without a capture."""
     columns: Sequence[str] = COLUMNS
     for line in lines:
         text = line.strip()
@@ -63,7 +63,7 @@ def _is_header(fields: Sequence[str]) -> bool:
 
 
 def _rows(text: str) -> Iterator[list[str] | None]:
-    """The rows on a line of an array of arrays: one on most lines, all of them if nobody broke the lines."""
+    """Yield the rows on a line of an array of arrays: mostly one per line, all rows if there are no line breaks."""
     text = text.rstrip(",")
     text = text[1:] if text.startswith("[[") else text
     text = text[:-1] if text.endswith("]]") else text
@@ -72,20 +72,20 @@ def _rows(text: str) -> Iterator[list[str] | None]:
     except (ValueError, RecursionError):
         rows = [None]
     for row in rows:
-        fine = isinstance(row, list) and all(isinstance(field, str) for field in row)
-        yield row if fine else None
+        valid = isinstance(row, list) and all(isinstance(field, str) for field in row)
+        yield row if valid else None
 
 
 def _of_object(text: str) -> Capture | None:
-    """CDXJ, or an object alone."""
+    """Parse a CDXJ line, or a JSON object alone."""
     head, brace, rest = text.partition("{")
     try:
-        said = json.loads(brace + rest)
+        values = json.loads(brace + rest)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict):
+    if not isinstance(values, dict):
         return None
-    fields: dict[str, Any] = {_NAMES.get(str(name), str(name)): str(value) for name, value in said.items()}
+    fields: dict[str, Any] = {_NAMES.get(str(name), str(name)): str(value) for name, value in values.items()}
     before = head.split()
     if len(before) > 1:
         fields["timestamp"] = before[1]
@@ -103,19 +103,19 @@ def _capture(fields: Mapping[str, str]) -> Capture | None:
     return Capture(
         url=url,
         time=time,
-        mime=_said(fields.get("mimetype", "")).partition(";")[0].strip().lower(),
-        status=_said(fields.get("statuscode", "")),
-        digest=_said(fields["digest"]).rpartition(":")[2].upper(),
+        mime=_value(fields.get("mimetype", "")).partition(";")[0].strip().lower(),
+        status=_value(fields.get("statuscode", "")),
+        digest=_value(fields["digest"]).rpartition(":")[2].upper(),
         length=int(length) if length.isascii() and length.isdecimal() and len(length) < 16 else 0,
     )
 
 
-def _said(field: str) -> str:
+def _value(field: str) -> str:
     return "" if field == "-" else field
 
 
 def seconds(stamp: str) -> int | None:
-    """Seconds since 1970 of a web archive's time stamp; None when it is none.
+    """Return the seconds since 1970 of a 14-digit timestamp; None if it is invalid.
 
     >>> seconds("19700102000010"), seconds("19700230000000"), seconds("yesterday")
     (86410, None, None)

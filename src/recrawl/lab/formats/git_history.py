@@ -1,12 +1,11 @@
-"""The history of a web site that is kept in git, as an archive: every commit of a branch is a moment of the site.
+"""Import the history of a web site from its git repository: every commit of a branch is a state of the site.
 
-Only the first parents are followed: that is what the branch showed, one state after the other. A commit that changes
-an `.html` or `.htm` file gives a row at the committer's time; `index.html` stands for its folder. Clocks of
-committers go wrong, but the order of commits is certain: a commit that claims to be no later than the one before
-it is put one second after it.
+Only first parents are followed: the states that the branch had, in order. A commit that changes an `.html` or `.htm`
+file gives a row at the committer's time; `index.html` is its folder's URL. Committers' clocks can be wrong, but the
+order of commits is certain: a commit dated no later than the one before is moved one second after it.
 
-The repository may be anybody's. Git is called by its program without a shell, with names ended by NUL; symbolic
-links and submodules are no pages; nothing is fetched from elsewhere, whatever the repository's settings say.
+The repository is untrusted. The git program runs without a shell and with NUL-terminated names; symbolic links and
+submodules are not pages; nothing is fetched from elsewhere, whatever the repository's settings.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from recrawl.lab.formats.version_rows import MAX_BYTES, Progress, Row, Taken, Wi
 
 _HTML = (b".html", b".htm")
 _INDEX = b"index.html"
-# What a browser leaves as it is in the path of a link, so that links and addresses agree.
+# Characters that browsers do not escape in the path of a link, so that links and URLs agree.
 _SAFE = "/:@!$&'()*+,;=~[]|"
-# Settings of the user or the repository must not change what is printed.
+# Override settings of the user or the repository that would change the output.
 _SETTINGS = ("-c", "log.showRoot=true", "-c", "log.showSignature=false", "-c", "log.diffMerges=first-parent")
 _FORM = ("--raw", "-z", "--no-renames", "--no-abbrev", "--no-color", "--no-notes", "--no-decorate", "--no-relative")
 _LOG = (*_SETTINGS, "log", "--first-parent", "-m", "--reverse", *_FORM, "--format=tformat:%ct")
-_AT_ONCE = 32  # so many requests always fit in a pipe, so that git and we never wait for each other
+_BATCH = 32  # requests that always fit in a pipe, so that git and this process never wait for each other
 _LAST = 253402300799  # the year 9999
 
 
@@ -44,7 +43,7 @@ class Change(NamedTuple):
     time: int
     path: bytes
     blob: str
-    """Git's name of the content; empty where there is none any more."""
+    """Git's object name of the content; empty if the file was removed."""
 
 
 def convert(
@@ -67,23 +66,23 @@ def convert(
     out
         The Parquet file to write.
     base_url
-        The address at which `root` is published.
+        The URL at which `root` is published.
     branch
-        A branch, or anything else that names a commit; the current one by default.
+        A branch, or any other name of a commit; by default the current branch.
     root
-        The folder of the repository that holds the site; the whole of it by default.
+        The folder of the repository that contains the site; by default the whole repository.
     window
-        The part that is wanted.
+        The part of the history to import.
     max_bytes
-        Larger files are left out; the page stays what it was.
+        Larger files are skipped; the page keeps its previous version.
     """
     base, folder = _base(base_url), _folder(root)
     git = Git(repo)
     commit = _commit(git, branch)
     where = f"{branch or 'HEAD'} of {repo}" + (f" under {root}" if folder else "")
-    nothing = f"no commit on {where} has an .html or .htm file in the time that is asked for"
+    nothing = f"no commit on {where} has an .html or .htm file in this period"
     taken = Taken()
-    pages = _Pages(base, folder, len(commit) // 2, taken)  # names are SHA-1, or SHA-256 as the commit's is
+    pages = _Pages(base, folder, len(commit) // 2, taken)  # object names are SHA-1 or SHA-256, as the commit's
     for done, change in enumerate(_changes(git, commit, folder, taken), 1):
         pages.note(change)
         progress("changes", done, None)
@@ -95,38 +94,38 @@ def convert(
 def _base(url: str) -> str:
     base = canonical(url)
     if base is None or "?" in base:
-        raise UsageError(f"'{url}' is no address of a site: give --base-url as in https://example.org/docs/")
+        raise UsageError(f"invalid base URL '{url}'; use --base-url https://example.org/docs/")
     return base if base.endswith("/") else base + "/"
 
 
 def _folder(root: str) -> bytes:
     parts = [part for part in root.split("/") if part not in ("", ".")]
     if ".." in parts or root.startswith("/"):
-        raise UsageError(f"'{root}' is no folder inside the repository: give --root as in docs or site/public")
+        raise UsageError(f"invalid folder '{root}'; use a folder inside the repository, such as --root docs")
     return "/".join(parts).encode("utf-8", "surrogateescape")
 
 
 def _commit(git: Git, branch: str) -> str:
-    """The commit that a branch, a tag or any other name leads to."""
+    """Return the commit of a branch, a tag or any other name."""
     if not branch:
-        return git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}") or _no_commits(git)
-    # A name that looks like an option never is a branch. A branch goes before a tag of the same name.
+        return git.output("rev-parse", "--verify", "--quiet", "HEAD^{commit}") or _no_commits(git)
+    # A name that looks like an option is never a branch. A branch precedes a tag of the same name.
     for name in () if branch.startswith("-") else (f"refs/heads/{branch}", branch):
-        found = git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        if found.isalnum():  # a range gives more than one
+        found = git.output("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        if found.isalnum():  # a range gives several
             return found
-    heads = git.ask("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", "refs/remotes").split("\n")
+    heads = git.output("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", "refs/remotes").split("\n")
     if not any(heads):
         _no_commits(git)
     raise UnknownName("branch", branch, heads)
 
 
 def _no_commits(git: Git) -> str:
-    raise BadArchive(f"{git.repo} has no commits where HEAD points to; name a branch that has some")
+    raise BadArchive(f"{git.repo} has no commits at HEAD; use a branch that has some")
 
 
 def _changes(git: Git, commit: str, folder: bytes, taken: Taken) -> Iterator[Change]:
-    """Every file that is changed by a commit, the oldest commit first."""
+    """Yield every file changed by a commit, oldest commit first."""
     paths = [b":(top,literal)" + folder] if folder else []
     with git.running([*_LOG, commit, "--", *paths]) as process:
         tokens = process.tokens()
@@ -148,7 +147,7 @@ def _changes(git: Git, commit: str, folder: bytes, taken: Taken) -> Iterator[Cha
 
 
 class _Pages:
-    """The changes of all pages as columns, and their addresses."""
+    """The changes of all pages as columns, and their URLs."""
 
     def __init__(self, base: str, folder: bytes, width: int, taken: Taken) -> None:
         self.urls: list[str] = []
@@ -163,7 +162,7 @@ class _Pages:
         self._seen: set[str] = set()
 
     def note(self, change: Change) -> None:
-        """Take in a change, if it is one of a page."""
+        """Add a change if it is one of a page."""
         if not (change.path.lower().endswith(_HTML) and change.path.startswith(self._prefix)):
             return
         page = self._numbers.get(change.path)
@@ -176,13 +175,13 @@ class _Pages:
         self.blobs += bytes.fromhex(change.blob) or bytes(self.width)
 
     def _admit(self, path: bytes) -> int:
-        """A new page's number; -1 when its address cannot be one, or is another file's already."""
+        """Return a new page's number; -1 if its URL is invalid or belongs to another file."""
         name = path[len(self._prefix) :]
         if name == _INDEX or name.endswith(b"/" + _INDEX):
             name = name[: -len(_INDEX)]
         url = canonical(self._base + quote_from_bytes(name, safe=_SAFE))
         if url is None or url in self._seen:
-            self._taken.remark("files left out: no address of their own")
+            self._taken.remark("files left out: no URL of their own")
             return -1
         self._seen.add(url)
         self.urls.append(url)
@@ -190,7 +189,7 @@ class _Pages:
 
 
 def _rows(git: Git, pages: _Pages, window: Window, max_bytes: int, taken: Taken, progress: Progress) -> Iterator[Row]:
-    """All versions in the order of the archive, with their bodies."""
+    """Yield all versions in the order of the archive, with their bodies."""
     by_name = np.array(sorted(range(len(pages.urls)), key=pages.urls.__getitem__), np.int64)
     rank = np.empty_like(by_name)
     rank[by_name] = np.arange(len(by_name))
@@ -201,14 +200,14 @@ def _rows(git: Git, pages: _Pages, window: Window, max_bytes: int, taken: Taken,
     removed: Flags = (names == 0).all(axis=1)
     kept, time = window.of(page, time, removed)
     with git.running(["cat-file", "--batch"]) as process:
-        for start in range(0, len(kept), _AT_ONCE):
-            rows = kept[start : start + _AT_ONCE]
-            wanted = ["" if removed[row] else names[row].tobytes().hex() for row in rows]
-            process.send("".join(f"{name}\n" for name in wanted if name).encode())
-            for number, (row, name) in enumerate(zip(rows.tolist(), wanted, strict=True), start):
+        for start in range(0, len(kept), _BATCH):
+            rows = kept[start : start + _BATCH]
+            blobs = ["" if removed[row] else names[row].tobytes().hex() for row in rows]
+            process.send("".join(f"{name}\n" for name in blobs if name).encode())
+            for number, (row, name) in enumerate(zip(rows.tolist(), blobs, strict=True), start):
                 body = process.blob(max_bytes) if name else None
                 if name and body is None:
                     taken.remark("versions left out: too large")
                     continue
                 yield pages.urls[by_name[page[row]]], int(time[number]), body
-            progress("versions", min(start + _AT_ONCE, len(kept)), len(kept))
+            progress("versions", min(start + _BATCH, len(kept)), len(kept))

@@ -1,4 +1,4 @@
-"""The git program, asked about a repository that may be anybody's: no shell, no pager, no network, no waiting."""
+"""Calls of the git program on an untrusted repository: no shell, no pager, no network, no prompts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import IO
 
 from recrawl.errors import BadArchive, UsageError
 
-# Variables by which a caller of ours (a hook, say) would lead git to another repository than the one we name.
-_MISLEADING = {
+# Variables by which a caller (a hook, for example) would direct git to another repository.
+_REDIRECTING = {
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -41,7 +41,7 @@ def is_repository(path: Path) -> bool:
 
 
 class Process:
-    """A git command at work."""
+    """A running git command."""
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
         assert popen.stdin is not None
@@ -50,7 +50,7 @@ class Process:
         self._out: IO[bytes] = popen.stdout
 
     def tokens(self) -> Iterator[bytes]:
-        """Its output, cut at every NUL."""
+        """Yield the output, split at every NUL."""
         rest = b""
         while chunk := self._out.read(_CHUNK):
             *whole, rest = (rest + chunk).split(b"\0")
@@ -59,16 +59,14 @@ class Process:
             yield rest
 
     def send(self, lines: bytes) -> None:
-        """Ask for blobs by name, one a line; no more at once than a pipe holds."""
+        """Request blobs by name, one per line; no more at once than fit in a pipe."""
         try:
-            os.write(self._in.fileno(), lines)  # nothing must be left in a buffer when git is gone
+            os.write(self._in.fileno(), lines)  # unbuffered, so that nothing is left over if git exits
         except BrokenPipeError as error:
-            raise BadArchive(
-                "git has stopped in the middle: does `git fsck` find fault with the repository?"
-            ) from error
+            raise BadArchive("git stopped unexpectedly; check the repository with `git fsck`") from error
 
     def blob(self, limit: int) -> bytes | None:
-        """The next blob that was asked for; None when it is larger than allowed."""
+        """Return the next requested blob; None if it is larger than the limit."""
         name, _, rest = self._out.readline().partition(b" ")
         kind, _, length = rest.strip().partition(b" ")
         if kind != b"blob":
@@ -95,27 +93,27 @@ class Git:
             raise BadArchive(f"{repo} is not a git repository")
         self.repo = repo
         self._start = [program, "--no-pager", "-C", str(repo)]
-        self._environment = {name: value for name, value in os.environ.items() if name not in _MISLEADING} | {
-            "GIT_ALLOW_PROTOCOL": "none",  # a partial clone would fetch what it lacks from wherever it likes
+        self._environment = {name: value for name, value in os.environ.items() if name not in _REDIRECTING} | {
+            "GIT_ALLOW_PROTOCOL": "none",  # a partial clone would fetch missing objects
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_CEILING_DIRECTORIES": str(repo.resolve().parent),  # this one, not one around it
+            "GIT_CEILING_DIRECTORIES": str(repo.resolve().parent),  # not a repository around this one
             "LC_ALL": "C",
         }
 
-    def ask(self, *words: str) -> str:
-        """The answer of a short command, empty when it has none."""
+    def output(self, *words: str) -> str:
+        """Return the output of a short command, empty if it finds nothing."""
         done = subprocess.run(  # noqa: S603 - a list of words, no shell
             [*self._start, *words], capture_output=True, env=self._environment, check=False
         )
-        if done.returncode > 1:  # 1 means no; more means that git could not work at all
-            self._complain(done.stderr)
+        if done.returncode > 1:  # 1 means "not found"; more is an error
+            self._fail(done.stderr)
         return done.stdout.decode("utf-8", "replace").strip()
 
     @contextmanager
     def running(self, words: Sequence[str | bytes]) -> Iterator[Process]:
-        """A command that is read from while it works; ended when the reader has had enough."""
+        """Run a command whose output is read meanwhile; end it when the block ends."""
         with (
             tempfile.TemporaryFile() as errors,
             subprocess.Popen(  # noqa: S603 - a list of words, no shell
@@ -133,9 +131,9 @@ class Git:
                 popen.kill()
             if popen.returncode:
                 errors.seek(0)
-                self._complain(errors.read())
+                self._fail(errors.read())
 
-    def _complain(self, errors: bytes) -> None:
+    def _fail(self, errors: bytes) -> None:
         lines = errors.decode("utf-8", "replace").strip().splitlines()
-        said = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "it failed")
-        raise BadArchive(f"git cannot read {self.repo}: {said.removeprefix('fatal: ')[:300]}")
+        message = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "it failed")
+        raise BadArchive(f"git cannot read {self.repo}: {message.removeprefix('fatal: ')[:300]}")

@@ -1,8 +1,7 @@
-"""What a replay needs of an archive file, read out of its pages once and kept.
+"""The facts of an archive's versions that replays need: digests, links, word counts.
 
-Reading the text and links of a page takes a good part of a millisecond, and histories hold millions of versions: so
-each file is read once, on all cores, and the columns are kept in a cache under a name made of the file's content.
-Equal bytes of one page are read once.
+Parsing a page takes almost a millisecond, and histories have millions of versions: so each file is parsed once, on all
+cores, and its columns are cached under a digest of the file. Equal bodies of one page are parsed once.
 """
 
 from __future__ import annotations
@@ -35,37 +34,37 @@ from recrawl.discover.urls import key
 from recrawl.errors import BadArchive, Unreadable
 from recrawl.lab.formats.archive import SCHEMA, checked, files_of
 
-_FORM = "facts 4"
-"""Part of every name in the cache: another number when what is read changes."""
+_CACHE_FORMAT = "facts 4"
+"""Part of every name in the cache; change it when the facts change."""
 _BATCH = 256
 _NAMES = "names of columns"
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, zlib.error)
-"""What reading a damaged file of the cache can come to."""
+"""Errors of reading a damaged cache file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """Columns over the rows of one file, in its order."""
+    """The facts of one file, as columns over its rows."""
 
     url: NDArray[Any]
     time: Ints
     raw: Ints
     """A digest of the bytes; 0 for a removal."""
     text: Ints
-    """A digest of the text left when the markup is stripped (spec C1); 0 for a removal."""
+    """A digest of the text without markup (spec C1); 0 for a removal."""
     size: Ints
     words: Int32s
     images: Int32s
     shape: Ints
-    """A digest of the page's outline: pages made by one template have the same, mostly."""
+    """A digest of the page's outline; pages of one template mostly share it."""
     links: Int32s
-    """The row's list of links."""
+    """Per row: the number of its list of links."""
     link_start: Ints
-    """Where each list begins in `link_key`; the end of the last at the end."""
+    """Start of each list in `link_key`, and the end of the last one."""
     link_key: Ints
-    """Keys of addresses (`discover.urls.key`)."""
+    """Keys of URLs (`discover.urls.key`)."""
     word_start: Ints
-    """Per row, where its words begin in `word`: only a page's first version in the file has any."""
+    """Start of each row's words in `word`; only a page's first version in the file has any."""
     word: Int32s
     word_count: Int32s
 
@@ -78,7 +77,7 @@ _Row = tuple[str, int, int, int, int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One version as read."""
+    """The facts of one version."""
 
     text: int
     words: int
@@ -101,9 +100,9 @@ def facts_of(
     *,
     workers: int | None = None,
 ) -> list[Facts]:
-    """The facts of every file; `progress` is told how many rows of how many are done."""
+    """Return the facts of every file; `progress` gets the rows done and the total."""
     files = [file for path in paths for file in files_of(path)]
-    names = [cache / f"{file_name(file, _FORM)}.npz" if cache else None for file in files]
+    names = [cache / f"{file_name(file, _CACHE_FORMAT)}.npz" if cache else None for file in files]
     total = sum(_rows(file) for file in files)
     done = 0
     found: list[Facts] = []
@@ -131,30 +130,30 @@ def _groups(file: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _rows(file: Path) -> int:
-    """How many rows a file has; one that is no archive is refused."""
+    """Return the number of rows of a file; raise `BadArchive` if it is not an archive."""
     try:
         opened = pq.ParquetFile(file)
     except (pa.ArrowException, OSError) as error:
-        raise BadArchive(f"{file} cannot be read as Parquet: {error}") from error
+        raise BadArchive(f"cannot read {file} as Parquet: {error}") from error
     checked(opened.schema_arrow.empty_table(), str(file))
     return int(opened.metadata.num_rows)
 
 
 def _versions(file: Path, group: int) -> Iterator[tuple[str, int, bytes | None]]:
-    """The rows of a row group: address, time and body."""
+    """Yield the rows of a row group: URL, time and body."""
     try:
         for batch in pq.ParquetFile(file).iter_batches(_BATCH, row_groups=[group], columns=list(SCHEMA.names)):
             for url, at, html in zip(*(batch.column(name).to_pylist() for name in SCHEMA.names), strict=True):
                 if url is None or at is None:
-                    raise BadArchive(f"{file} has rows without an address or a time")
+                    raise BadArchive(f"{file} has rows without url or time")
                 yield url, at, html.encode() if isinstance(html, str) else html
     except (pa.ArrowException, OSError) as error:
         raise BadArchive(f"{file} is damaged: {error}") from error
 
 
-def file_name(file: Path, form: str) -> str:
-    """A name made of a file's content, and of the form that is kept of it."""
-    seal = hashlib.blake2b(form.encode(), digest_size=16)
+def file_name(file: Path, format_: str) -> str:
+    """Return a cache name from a file's content and the format of the cached columns."""
+    seal = hashlib.blake2b(format_.encode(), digest_size=16)
     with file.open("rb") as handle:
         while block := handle.read(1 << 22):
             seal.update(block)
@@ -162,11 +161,11 @@ def file_name(file: Path, form: str) -> str:
 
 
 def from_cache(name: Path | None) -> dict[str, NDArray[Any]] | None:
-    """Columns that were kept; None where there are none, or they are damaged."""
+    """Return cached columns; None if there are none or they are damaged."""
     if name is None or not name.is_file():
         return None
     try:
-        # Opened here: of a damaged file numpy would leave its own handle open.
+        # Opened here: numpy would leave its own handle of a damaged file open.
         with name.open("rb") as file, np.load(file, allow_pickle=False) as kept:
             columns = {key: kept[key] for key in kept.files}
             # Damage to the list of contents can hide columns without any error.
@@ -176,7 +175,7 @@ def from_cache(name: Path | None) -> dict[str, NDArray[Any]] | None:
 
 
 def to_cache(name: Path | None, columns: dict[str, NDArray[Any]]) -> None:
-    """Keep columns; the file appears only when it is whole."""
+    """Cache columns; the file appears only once it is complete."""
     if name is None:
         return
     name.parent.mkdir(parents=True, exist_ok=True)
@@ -186,7 +185,7 @@ def to_cache(name: Path | None, columns: dict[str, NDArray[Any]]) -> None:
 
 
 def _read_group(file: Path, group: int) -> Facts:
-    """The facts of one row group."""
+    """Read the facts of one row group."""
     reader = FactReader()
     columns: list[_Row] = []
     lists: dict[tuple[int, ...], int] = {}
@@ -205,12 +204,12 @@ def _read_group(file: Path, group: int) -> Facts:
 _NO_WORDS = (np.zeros(0, np.int32), np.zeros(0, np.int32))
 _NOTHING = Read(0, 0, 0, 0, ())
 _OUTLINE = 40
-"""Elements that make a page's outline."""
+"""Elements in a page's outline."""
 _OUTLINE_DEPTH = 3
 
 
 class FactReader:
-    """Reads versions; the same bytes of the same page are read once."""
+    """Reads the facts of versions; equal bodies of a page are parsed once."""
 
     def __init__(self) -> None:
         self._links = LinkReader()
@@ -219,22 +218,22 @@ class FactReader:
         self._text = ""
 
     def read(self, url: str, body: bytes | None) -> tuple[int, Read]:
-        """A digest of the bytes, and what they say."""
+        """Return a digest of the body, and its facts."""
         if url != self._url:
             self._url, self._known = url, {}
         if body is None:
             return 0, _NOTHING
         raw = _number(hashlib.blake2b(body, digest_size=8).digest())
         if raw not in self._known:
-            self._known[raw] = self._understand(url, body, raw)
+            self._known[raw] = self._parse(url, body, raw)
         return raw, self._known[raw]
 
     def bag(self) -> tuple[Int32s, Int32s]:
-        """The hashed words of the version that was read last, and how often each is there."""
+        """Return the hashed words of the version read last, and their counts."""
         bag = hashed([self._text])
         return bag.indices.astype(np.int32), bag.data.astype(np.int32)
 
-    def _understand(self, url: str, body: bytes, raw: int) -> Read:
+    def _parse(self, url: str, body: bytes, raw: int) -> Read:
         try:
             tree = parse(decode(body).text)
         except Unreadable:
@@ -248,7 +247,7 @@ class FactReader:
 
 
 def outline(tree: LexborHTMLParser) -> str:
-    """The uppermost elements of a page with their classes: what its template gives it, not its content.
+    """Return the topmost elements of a page with their classes, which its template determines, not its content.
 
     >>> outline(parse("<body class=a><div class=b><p>x</div><p>y"))
     'body.a/0 div.b/1 p/2 p/1'
@@ -271,7 +270,7 @@ def outline(tree: LexborHTMLParser) -> str:
 
 
 def _number(seal: bytes) -> int:
-    """A positive number from a digest; 0 is kept for removals."""
+    """Return a positive number from a digest; 0 is reserved for removals."""
     return (int.from_bytes(seal[:8], "big") >> 1) or 1
 
 
@@ -301,7 +300,7 @@ def _columns(
 
 
 def _joined(parts: list[Facts]) -> Facts:
-    """One after another; lists are renumbered. Word bags and lists keep their order, so only starts move."""
+    """Concatenate facts and renumber their lists; word bags and lists keep their order, so only the starts change."""
     if not parts:
         return _columns([], {}, [])
 

@@ -1,13 +1,13 @@
-"""What a file or folder that is given to the lab is, and what it carries.
+"""Which format a file or folder has, and what it carries.
 
-| kind      | is                                                    | carries                |
+| kind      | format                                                | carries                |
 |-----------|-------------------------------------------------------|------------------------|
 | `parquet` | Archive Parquet, a file or a folder of files          | text, links, digests   |
-| `git`     | a repository that holds a web site                    | text, links, digests   |
+| `git`     | a git repository of a web site                        | text, links, digests   |
 | `warc`    | WARC files, one or a folder of them                   | text, links, digests   |
 | `cdx`     | a listing: CDX or CDXJ of a web archive               | digests only           |
 
-Files are known by what they hold, not by their names.
+Files are recognised by their content, not by their names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from recrawl.errors import BadArchive
 from recrawl.lab.formats import capture_listings, warc_files
@@ -29,17 +29,11 @@ CARRIES: dict[Kind, tuple[str, ...]] = {
     "warc": ("text", "links", "digests"),
     "cdx": ("digests",),
 }
-_SAYS: dict[Kind, str] = {
-    "parquet": "an archive: every version of every page, as it was",
-    "git": "a site's git repository; import it with --base-url to replay it",
-    "warc": "WARC files: every version that a crawler has stored; import them to replay them",
-    "cdx": "a listing of captures: when a page was another than before, but not what it said",
-}
 _PEEK = 1 << 16
 
 
 def kind_of(path: Path) -> Kind:
-    """What a file or folder is; BadArchive when it is nothing that the lab can use."""
+    """Return the format of a file or folder; raise `BadArchive` if it is none of these."""
     if not path.exists():
         raise BadArchive(f"{path} does not exist")
     found = guess(path)
@@ -49,7 +43,7 @@ def kind_of(path: Path) -> Kind:
 
 
 def guess(path: Path) -> Kind | None:
-    """What a file or folder looks like, None when like nothing that has a history."""
+    """Return the format of a file or folder, None if it is none of these."""
     if path.is_dir():
         if is_repository(path):
             return "git"
@@ -69,14 +63,8 @@ def guess(path: Path) -> Kind | None:
     return "cdx" if capture_listings.looks_like_one(start) else None
 
 
-def describe_source(path: Path) -> dict[str, Any]:
-    """What a file or folder is and what it carries, for people and machines."""
-    kind = kind_of(path)
-    return {"source": str(path), "kind": kind, "carries": list(CARRIES[kind]), "is": _SAYS[kind]}
-
-
 def _start(path: Path) -> bytes:
-    """The first bytes of a file, unpacked if it is gzip; what is damaged has none."""
+    """Return the first bytes of a file, decompressed if it is gzip; none if it is damaged."""
     try:
         with capture_listings.opened(path) as stream:
             return stream.read(_PEEK)

@@ -1,8 +1,8 @@
-"""Versions on their way into an archive: what the importers of git and WARC histories share.
+"""Versions on their way into an archive, shared by the importers of git and WARC histories.
 
-An importer first learns of every version without its body, as columns (page, time), puts them in order, cuts out
-the window that is wanted, and only then fetches the bodies, one at a time, in the order of the archive. So memory
-holds a few numbers per version and a few megabytes of bodies, however large the history is.
+An importer first lists all versions without bodies, as columns (page, time), sorts them, selects the window, and only
+then reads the bodies, one at a time, in the order of the archive. So memory holds a few numbers per version and a few
+megabytes of bodies, however large the history is.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from recrawl.errors import BadArchive
 from recrawl.lab.formats.archive import SCHEMA, write_batches
 
 Progress = Callable[[str, int, int | None], None]
-"""Is told what is being counted, how many are done, and of how many, where that is known."""
+"""Called with what is counted, the number done, and the total if known."""
 
 Row = tuple[str, int, bytes | None]
-"""Address, seconds since 1970, body; None where the page was removed."""
+"""URL, seconds since 1970, body; the body is None where the page was removed."""
 
 MAX_BYTES = 16 << 20
-"""Larger pages are left out, unless the caller says otherwise."""
+"""Default limit: larger pages are skipped."""
 
 _BATCH_ROWS = 4096
 _BATCH_BYTES = 16 << 20
@@ -33,7 +33,7 @@ _BATCH_BYTES = 16 << 20
 
 @dataclass(slots=True)
 class Taken:
-    """What went into an archive, and what did not."""
+    """Counts of what an import wrote and what it skipped."""
 
     pages: int = 0
     rows: int = 0
@@ -42,19 +42,19 @@ class Taken:
     start: int = 0
     end: int = 0
     remarks: dict[str, int] = field(default_factory=dict)
-    """What was left out or put right, in words for people, and how many of it."""
+    """Counts of what was skipped or corrected, by description."""
 
     def remark(self, what: str, count: int = 1) -> None:
-        """Count something that people should hear of."""
+        """Count something to report to the user."""
         if count:
             self.remarks[what] = self.remarks.get(what, 0) + count
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a history that is wanted: from a time, up to a time, and the pages that were there first.
+    """A part of a history: from a time, up to a time, and at most `limit` pages, the oldest first.
 
-    What a page was at the window's start is its first version there.
+    A page's version at the window's start becomes its first version there.
 
     >>> page, time, removed = np.array([0, 0, 0, 1]), np.array([10, 20, 30, 15]), np.zeros(4, bool)
     >>> rows, times = Window(since=22).of(page, time, removed)
@@ -69,7 +69,7 @@ class Window:
     limit: int | None = None
 
     def of(self, page: Ints, time: Ints, removed: Flags) -> tuple[Ints, Ints]:
-        """The rows that lie in the window, out of rows sorted by page and time; and their times in it."""
+        """Return the rows inside the window, given rows sorted by page and time, and their times in it."""
         keep = np.ones(len(page), bool)
         if self.since is not None:
             early = time <= self.since
@@ -87,9 +87,9 @@ class Window:
 
 
 def write_versions(path: Path, rows: Iterable[Row], taken: Taken, nothing: str) -> Taken:
-    """Write rows that come sorted by address and time; `nothing` is the complaint when none is left to write.
+    """Write rows sorted by URL and time; if there are none, raise `BadArchive` with the message `nothing`.
 
-    A version that is the same as the one before it is no version, and what is not there cannot be removed.
+    A version equal to the one before is skipped, and so is the removal of a page that does not exist.
     """
     write_batches(path, _batches(_folded(rows), taken, nothing))
     return taken
@@ -99,7 +99,7 @@ def _folded(rows: Iterable[Row]) -> Iterator[Row]:
     page, before = "", None
     for url, time, body in rows:
         if url != page:
-            page, before = url, None  # a page that is not born yet is like one that is gone
+            page, before = url, None  # a page not yet born is equal to a removed one
         if body != before:
             yield url, time, body
         before = body
@@ -125,7 +125,7 @@ def _batches(rows: Iterable[Row], taken: Taken, nothing: str) -> Iterator[pa.Rec
     if held:
         yield _batch(held)
     if not taken.rows:
-        raise BadArchive(nothing)  # before the file gets its name
+        raise BadArchive(nothing)  # before the file appears
 
 
 def _batch(rows: list[Row]) -> pa.RecordBatch:

@@ -1,11 +1,10 @@
-"""WARC files as an archive: what a crawler of any make has stored becomes versions of pages.
+"""Import WARC files of any crawler as an archive.
 
-A `response` with status 200 that is HTML is a version, one with 404 or 410 a removal; other answers say nothing about
-the page. A `revisit` says that the content was one that had been stored before: mostly the last one, which gives no
-row, but a page can also go back to what it was earlier. So revisits are looked up by their digest, once all files
-are read. An index beside the files (CDXJ) is not needed.
+A `response` with status 200 and HTML is a version, one with 404 or 410 a removal; other responses are ignored. A
+`revisit` refers to content stored before: mostly the last version, which gives no row, but a page can also revert to an
+earlier one. So revisits are looked up by their digest once all files are read. An index (CDXJ) is not needed.
 
-Bodies wait, compressed and each content once, in a file without a name, until the versions can be put in order.
+Until the versions are sorted, the bodies wait in an unnamed temporary file, compressed and each content once.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ _MICRO = 1_000_000
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """The WARC files among these files and folders."""
+    """Return the WARC files among these files and folders."""
     found: list[Path] = []
     for path in paths:
         if not path.exists():
             raise BadArchive(f"{path} does not exist")
         inside = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES)) if path.is_dir() else [path]
         if not inside:
-            raise BadArchive(f"{path} holds no .warc or .warc.gz file")
+            raise BadArchive(f"{path} contains no .warc or .warc.gz file")
         found += inside
     return found
 
@@ -58,7 +57,7 @@ def convert(
     max_bytes: int = MAX_BYTES,
     progress: Progress = lambda *_: None,
 ) -> Taken:
-    """Write what WARC files hold as an archive.
+    """Write the pages of WARC files as an archive.
 
     Parameters
     ----------
@@ -67,9 +66,9 @@ def convert(
     out
         The Parquet file to write.
     window
-        The part that is wanted.
+        The part of the history to import.
     max_bytes
-        Larger pages are left out.
+        Larger pages are skipped.
     """
     files = files_of(paths)
     taken = Taken()
@@ -80,11 +79,11 @@ def convert(
             for record in _records(file, taken):
                 captures.note(record)
         rows = captures.rows(window or Window())
-        return write_versions(out, rows, taken, f"{paths[0]} holds no HTML page in the time that is asked for")
+        return write_versions(out, rows, taken, f"{paths[0]} contains no HTML page in this period")
 
 
 def _records(file: Path, taken: Taken) -> Iterator[WarcRecord]:
-    """Responses and revisits; a file that ends in rubbish is read up to there."""
+    """Yield responses and revisits; a damaged file is read up to the damage."""
     begun = False
     with file.open("rb") as stream:
         try:
@@ -92,14 +91,14 @@ def _records(file: Path, taken: Taken) -> Iterator[WarcRecord]:
                 begun = True
                 if record.record_type & _KINDS:
                     yield record
-        except OSError as error:  # how fastwarc says that it does not understand
+        except OSError as error:  # fastwarc's error for invalid data
             if not begun:
                 raise BadArchive(f"{file} is not a WARC file: {error}") from error
             taken.remark("files read only up to a damaged place")
 
 
 class _Captures:
-    """What all records say, as columns; bodies in the spool."""
+    """The captures of all records as columns, with the bodies in the spool."""
 
     def __init__(self, spool: IO[bytes], taken: Taken, max_bytes: int) -> None:
         self._spool = spool
@@ -107,16 +106,16 @@ class _Captures:
         self._max_bytes = max_bytes
         self._numbers: dict[str, int] = {}
         self._slots: dict[bytes, int] = {}
-        """Where a content lies, by its digest as we make it and as the record says it."""
-        self._place = array("q")  # of a slot: where it begins, its bytes there, its bytes unpacked
+        """The slot of a content, by the computed digest and by the one in its record."""
+        self._place = array("q")  # per slot: its offset, its compressed size, its size
         self._page, self._time, self._slot = array("q"), array("q"), array("q")
         self._revisits: list[tuple[int, int, bytes]] = []
 
     def note(self, record: WarcRecord) -> None:
-        """Take in a response or a revisit."""
+        """Add a response or a revisit."""
         url = canonical((record.headers.get("WARC-Target-URI") or "").strip("<> "))
         if url is None or record.record_date is None:
-            return  # DNS look-ups and the like
+            return  # DNS records and the like
         if record.content_length > self._max_bytes:
             self._taken.remark("versions left out: too large")
             return
@@ -161,7 +160,7 @@ class _Captures:
         return self._numbers.setdefault(url, len(self._numbers))
 
     def _keep(self, body: bytes, digest: bytes) -> int:
-        """The slot of a content; new ones go to the end of the spool."""
+        """Return the slot of a content; append new content to the spool."""
         own = hashlib.sha1(body, usedforsecurity=False).digest()
         slot = self._slots.get(own)
         if slot is None:
@@ -182,7 +181,7 @@ class _Captures:
         return body
 
     def rows(self, window: Window) -> Iterator[Row]:
-        """All versions in the order of the archive."""
+        """Yield all versions in the order of the archive."""
         self._look_up_revisits()
         self._spool.flush()
         urls = sorted(self._numbers)
@@ -206,7 +205,7 @@ class _Captures:
 
 
 def _in_order(page: Ints, micros: array[int], slots: array[int]) -> tuple[Ints, Ints, Ints]:
-    """Sorted by page and time; of what happened in the same second, the last."""
+    """Sort by page and time; keep the last capture of each second."""
     micro, slot = np.array(micros, np.int64), np.array(slots, np.int64)
     order = np.lexsort((micro, page))
     page, second, slot = page[order], micro[order] // _MICRO, slot[order]
@@ -215,10 +214,10 @@ def _in_order(page: Ints, micros: array[int], slots: array[int]) -> tuple[Ints, 
 
 
 def _http(block: bytes, limit: int) -> tuple[int | None, str, bytes | None]:
-    """Status, content type and body (no more than a byte over the limit) of an HTTP answer.
+    """Return status, content type and body (at most one byte over the limit) of an HTTP response.
 
-    Some archives keep bodies unpacked, and the headers that say how they were packed as well: what cannot be unpacked
-    is taken as it is if it looks like HTML.
+    Some archives store decoded bodies with the headers of the encoded ones: a body that cannot be decoded is taken as
+    it is if it looks like HTML.
     """
     for how in ("all", "transfer", "none"):
         record = WarcRecord()
@@ -238,7 +237,7 @@ def _http(block: bytes, limit: int) -> tuple[int | None, str, bytes | None]:
 
 
 def _digest(text: str) -> bytes:
-    """A digest in one spelling: `sha1:` in base 32 or base 16 as its bytes, others as they are.
+    """Normalise a digest: `sha1:` in base 32 or base 16 to its bytes, others to lower-case text.
 
     >>> _digest("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ") == _digest("SHA1:da39a3ee5e6b4b0d3255bfef95601890afd80709")
     True

@@ -1,17 +1,17 @@
-"""A living web from a seed: `SyntheticWorld` says what it is like, `write` makes an archive of it.
+"""A generator of synthetic web sites: `SyntheticWorld` holds the parameters, `write` writes an archive.
 
-    world.py     the parameters, each with a default and a line of help
-    kinds.py     news, documentation, shop, blog, university: how the kinds of site differ
-    rhythm.py    day and week: when things happen
-    words.py     a vocabulary and prose
-    plan.py      which pages a site has
-    changes.py   when they are born, change and go
-    template.py  what is common to a site's pages: head, menu, sidebar, footer
-    body.py      what is a page's own: blocks of text, and how they are edited
-    history.py   a site's pages, version by version
-    generate.py  sites into record batches, and into a file
+- `world`: the parameters, each with a default and a line of help
+- `site_kinds`: how news, documentation, shop, blog and university sites differ
+- `rhythm`: daily and weekly rhythm of events
+- `vocabulary`: a vocabulary and prose
+- `site_plan`: the directories and pages of a site
+- `changes`: when pages are born, change and are removed
+- `template`: what the pages of a site share: head, menu, sidebar, footer
+- `body`: a page's own blocks of text, and their edits
+- `page_versions`: a site's pages, version by version
+- `generate`: sites to record batches, and to a file
 
-Each site has its own stream of random numbers, so site 3 is the same in a world of five sites and of fifty.
+Each site has its own random stream, so site 3 is the same in a world of five sites and of fifty.
 """
 
 from recrawl.lab.synth.generate import generate, hosts, write

@@ -1,4 +1,4 @@
-"""The part of a page that is its own: blocks of HTML, and how an editor changes them."""
+"""A page's own content: blocks of HTML, and their edits."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from html import escape
 
 import numpy as np
 
+from recrawl.columns import Ints
 from recrawl.lab.synth.site_kinds import Kind
-from recrawl.lab.synth.vocabulary import Ids, Words
+from recrawl.lab.synth.vocabulary import Words
 
 BLOCK_BYTES = 420
-"""What a block weighs on average, about."""
+"""Approximate mean size of a block."""
 
 _PARAGRAPH, _HEADING, _LIST, _TABLE, _CODE, _FIGURE = range(6)
 _WORDS = np.array([(35, 110), (30, 70), (30, 60), (16, 40), (20, 50), (6, 14)])
 
 
 def anchor(path: str, title: bytes) -> bytes:
-    """A link.
+    """Return a link.
 
     >>> anchor("/a.html", b"A")
     b'<a href="/a.html">A</a>'
@@ -27,9 +28,9 @@ def anchor(path: str, title: bytes) -> bytes:
 
 
 class Body:
-    """The blocks of one page, changed in place from version to version."""
+    """The blocks of one page, edited in place from version to version."""
 
-    def __init__(self, kind: Kind, words: Words, topic: Ids, rng: np.random.Generator) -> None:
+    def __init__(self, kind: Kind, words: Words, topic: Ints, rng: np.random.Generator) -> None:
         self._edges = np.cumsum(kind.blocks) / sum(kind.blocks)
         self._words = words
         self._topic = topic
@@ -37,15 +38,15 @@ class Body:
         self.blocks: list[bytes] = []
 
     def fill(self, size: int, links: Sequence[bytes]) -> None:
-        """Write about so many bytes, with the links strewn among the paragraphs."""
+        """Write about `size` bytes, with the links distributed over the blocks."""
         self.blocks = self._write(max(2, round(size / BLOCK_BYTES)))
         for place, link in zip(self._rng.integers(0, len(self.blocks), len(links)).tolist(), links, strict=True):
             head, paragraph, tail = self.blocks[place].rpartition(b"</p>")
-            said = b" See also " + link + b"."
-            self.blocks[place] = head + said + paragraph + tail if paragraph else tail + b"<p>" + said[1:] + b"</p>\n"
+            text = b" See also " + link + b"."
+            self.blocks[place] = head + text + paragraph + tail if paragraph else tail + b"<p>" + text[1:] + b"</p>\n"
 
     def edit(self) -> None:
-        """One change: a block rewritten, added or cut, or now and then a third of the page rewritten."""
+        """Make one edit: rewrite, add or delete a block, or sometimes rewrite a third of the page."""
         draw, place = self._rng.random(2)
         count = len(self.blocks)
         at = int(place * count)

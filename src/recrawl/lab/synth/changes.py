@@ -1,4 +1,4 @@
-"""When pages are born, change and go: the random part of a site's plan."""
+"""When pages are born, change and are removed: the random part of a site's plan."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.columns import Flags, Ints
-from recrawl.lab.synth.rhythm import DAY, HOUR, Reals, Rhythm, Seconds
+from recrawl.columns import Flags, Floats, Ints
+from recrawl.lab.synth.rhythm import DAY, HOUR, Rhythm
 from recrawl.lab.synth.site_kinds import Kind
 from recrawl.lab.synth.world import SyntheticWorld
 
 NEVER = 1 << 60
-"""Later than any world's end."""
+"""Later than the end of any world."""
 
 _YEAR = 365.25
 _MOST_A_DAY = 24.0
@@ -21,7 +21,7 @@ _EARLY = 3 * HOUR
 
 @dataclass(frozen=True, slots=True)
 class Dice:
-    """What every draw needs."""
+    """The inputs of every draw."""
 
     world: SyntheticWorld
     kind: Kind
@@ -29,8 +29,8 @@ class Dice:
     rng: np.random.Generator
 
 
-def draw_births(dice: Dice) -> Seconds:
-    """When articles are born; busy sites publish several at once, so that lists are not rebuilt endlessly."""
+def draw_births(dice: Dice) -> Ints:
+    """Draw births of articles; busy sites publish several at once, which limits the changes of lists."""
     world, rng = dice.world, dice.rng
     per_day = world.births * dice.kind.birth * world.pages
     times = dice.rhythm.draw(rng, per_day)
@@ -40,28 +40,28 @@ def draw_births(dice: Dice) -> Seconds:
     return times[(times > world.start) & (times < world.end)]
 
 
-def draw_deaths(dice: Dice, birth: Seconds) -> Seconds:
-    """When pages are removed: at a constant chance a day, but not in their first hour."""
+def draw_deaths(dice: Dice, birth: Ints) -> Ints:
+    """Draw removals of pages: a constant probability per day, but none in the first hour."""
     life = dice.rng.exponential(1.0, len(birth)) * DAY / max(dice.world.removals * dice.kind.removal, 1e-12)
     death = birth + np.clip(life, HOUR, 1e15).astype(np.int64)
     return np.where(death < dice.world.end, death, NEVER)
 
 
-def draw_rates(dice: Dice, folder: Ints, lists: Flags) -> Reals:
-    """Changes a day of each page's own text. Pages of a directory are alike (T §6.2), yet differ too."""
+def draw_rates(dice: Dice, folder: Ints, lists: Flags) -> Floats:
+    """Draw changes per day of each page's own text; rates correlate within a directory (T §6.2)."""
     world, rng = dice.world, dice.rng
     mean = world.change_rate * dice.kind.change
     shape = world.rate_shape
     by_folder = rng.gamma(shape, 1 / shape, int(folder.max()) + 1)
-    rates: Reals = np.minimum(mean * by_folder[folder] * rng.gamma(shape, 1 / shape, len(folder)), _MOST_A_DAY)
+    rates: Floats = np.minimum(mean * by_folder[folder] * rng.gamma(shape, 1 / shape, len(folder)), _MOST_A_DAY)
     rates[rng.random(len(rates)) < world.never] = 0
-    # Lists change with what they list; their few words of introduction rarely do.
+    # Lists change with their entries; their introductions rarely change.
     rates[lists] = mean / 4
     return rates
 
 
-def draw_changes(dice: Dice, rates: Reals, folder: Ints, birth: Seconds, death: Seconds) -> tuple[Ints, Seconds]:
-    """All pages' own changes, which and when, sorted by page and time."""
+def draw_changes(dice: Dice, rates: Floats, folder: Ints, birth: Ints, death: Ints) -> tuple[Ints, Ints]:
+    """Draw all changes of pages' own text; return pages and times, sorted by both."""
     world, rng = dice.world, dice.rng
     drawn = [dice.rhythm.draw_each(rng, rates, birth, death)]
     # New articles are corrected in their first hours.

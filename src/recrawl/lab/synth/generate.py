@@ -1,4 +1,4 @@
-"""From a `SyntheticWorld` to rows: site after site in order of address, page after page, version after version."""
+"""Generate the rows of a `SyntheticWorld`, sorted by URL and time."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _GOLDEN = (5**0.5 - 1) / 2
 _FRIENDS = 3
 
 Progress = Callable[[int, int], None]
-"""Told how many sites are done and how many rows there are."""
+"""Called with the number of finished sites and the number of rows."""
 
 
 def hosts(world: SyntheticWorld) -> list[tuple[str, Kind]]:
-    """The host and kind of each site. A site's do not depend on how many come after it.
+    """Return the host and kind of each site; they do not depend on the number of sites after it.
 
     >>> [host for host, _ in hosts(SyntheticWorld(sites=4, kinds="news=3,blog=1"))]
     ['news1.example', 'news2.example', 'news3.example', 'blog1.example']
@@ -35,7 +35,7 @@ def hosts(world: SyntheticWorld) -> list[tuple[str, Kind]]:
     counts = dict.fromkeys(weights, 0)
     found = []
     for site in range(world.sites):
-        # Multiples of the golden ratio fill the shares evenly, however few sites there are.
+        # Multiples of the golden ratio fill the shares evenly even for few sites.
         name = list(weights)[min(int(np.searchsorted(edges, site * _GOLDEN % 1, side="right")), len(edges) - 1)]
         counts[name] += 1
         found.append((f"{name}{counts[name]}.example", KINDS[name]))
@@ -43,7 +43,7 @@ def hosts(world: SyntheticWorld) -> list[tuple[str, Kind]]:
 
 
 def generate(world: SyntheticWorld, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a world in an archive's order, in batches of some megabytes."""
+    """Yield the rows of a world in the order of an archive, in batches of some megabytes."""
     words = Words(np.random.default_rng(np.random.SeedSequence(world.seed, spawn_key=(_VOCABULARY,))))
     named = hosts(world)
     rows = 0
@@ -58,7 +58,7 @@ def generate(world: SyntheticWorld, progress: Progress | None = None) -> Iterato
 
 
 def write(world: SyntheticWorld, path: Path, progress: Progress | None = None) -> int:
-    """Write a world as an archive; returns the number of rows."""
+    """Write a world as an archive; return the number of rows."""
     return write_batches(path, generate(world, progress))
 
 
@@ -66,7 +66,7 @@ def _site(world: SyntheticWorld, site: int, named: list[tuple[str, Kind]], words
     host, kind = named[site]
     rng = np.random.default_rng(np.random.SeedSequence(world.seed, spawn_key=(site,)))
     plan = plan_site(world, host, kind, words, rng)
-    # Links to other sites go to earlier ones only, so that a site is the same however many follow.
+    # A site links to earlier sites only, so that it does not depend on the number of sites.
     earlier = rng.permutation(site)[:_FRIENDS].tolist()
     histories = Histories(world, plan, words, [named[other][0] for other in earlier], rng)
     urls: list[str] = []

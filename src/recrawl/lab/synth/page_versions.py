@@ -1,8 +1,7 @@
 """A site's pages, version by version.
 
-A page's version at a time follows from what is in force then: how often its own text has changed, the
-template's revision, the sidebar, the list it shows, the day's stamp. A row is written only when one of these
-differs from the row before.
+A page's version at a time depends on the number of edits of its own text, the template's revision, the sidebar, the
+list it shows, and the day's stamp. A row is written only if one of these differs from the row before.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from recrawl.columns import Ints
 from recrawl.lab.synth.body import Body
 from recrawl.lab.synth.changes import NEVER
-from recrawl.lab.synth.rhythm import DAY, Seconds
+from recrawl.lab.synth.rhythm import DAY
 from recrawl.lab.synth.site_plan import PER_LIST, SitePlan
 from recrawl.lab.synth.template import END, Template, day, minute, stamp
 from recrawl.lab.synth.vocabulary import Words
@@ -48,7 +48,7 @@ class Histories:
         self._tick = int(rng.integers(DAY))
 
     def of(self, page: int) -> Iterator[tuple[int, bytes | None]]:
-        """The versions of a page: time and body, and None at its removal."""
+        """Yield the versions of a page: time and body, None at its removal."""
         plan = self._plan
         birth, death = int(plan.birth[page]), int(plan.death[page])
         own, ticks = plan.changes(page), self._ticks(page)
@@ -86,7 +86,7 @@ class Histories:
             yield death, None
 
     def _begin(self, page: int) -> tuple[Body, bytes]:
-        """The page's first text and its links to other pages."""
+        """Return the page's first text and its links to other pages."""
         plan, world, rng = self._plan, self._world, self._rng
         folder = int(plan.folder[page])
         body = Body(plan.kind, self._words, plan.folders.topic[max(folder, 0)], rng)
@@ -105,7 +105,7 @@ class Histories:
         return body, b"<section><h2>Related</h2>\n<ul>\n" + items + b"</ul></section>\n" if items else b""
 
     def _related(self, page: int, count: int) -> list[int]:
-        """Pages to link to: ones that were there before and will stay; older ones are more popular."""
+        """Return pages to link to: ones born earlier that stay; older ones are more popular."""
         plan = self._plan
         born = plan.birth[page]
         found: list[int] = []
@@ -113,27 +113,27 @@ class Histories:
             known = int(np.searchsorted(plan.birth[pool], born, side="right"))
             draws = self._rng.random(round(2 * count * share))
             found.extend(pool[(draws * draws * known).astype(np.int64)].tolist() if known else ())
-        # Popular pages are drawn more than once, so more are drawn than needed.
+        # Popular pages are drawn repeatedly, so more are drawn than needed.
         chosen = [other for other in dict.fromkeys(found) if other != page]
         return [chosen[i] for i in self._rng.permutation(len(chosen))[:count].tolist()]
 
-    def _dates(self, page: int, own: Seconds, edit: int) -> bytes:
+    def _dates(self, page: int, own: Ints, edit: int) -> bytes:
         plan = self._plan
         if not plan.is_article(page):
             return b""
         line = b'<p class="dates">Published ' + day(int(plan.published[page]))
         return line + (b", updated " + minute(int(own[edit - 1])) if edit else b"") + b"</p>\n"
 
-    def _ticks(self, page: int) -> Seconds:
-        """When the page's stamp is renewed: once a day, all pages of a site within ten minutes."""
+    def _ticks(self, page: int) -> Ints:
+        """Return when the page's stamp changes: once a day, all pages of a site within ten minutes."""
         if not self._plan.noisy[page]:
             return np.zeros(0, dtype=np.int64)
         start = self._world.start
         first = start - start % DAY + self._tick + page * 7 % 600
         return np.arange(first, self._world.end, DAY, dtype=np.int64)
 
-    def _list_times(self, page: int) -> Seconds:
-        """When what the page lists may change: births and removals."""
+    def _list_times(self, page: int) -> Ints:
+        """Return when the page's list may change: at births and removals."""
         plan = self._plan
         folder = int(plan.folder[page])
         if page == 0:
@@ -147,7 +147,7 @@ class Histories:
         return np.concatenate((plan.birth[listed], plan.death[listed]))
 
     def _listed(self, page: int, t: int) -> bytes:
-        """The list of articles that the page shows at a time, newest first; empty on articles."""
+        """Return the list of articles on the page at a time, newest first; empty on articles."""
         plan = self._plan
         if plan.is_article(page):
             return b""
@@ -165,19 +165,19 @@ class Histories:
         items = b"".join([self._items[i] for i in reversed(shown.tolist())])
         return b'<section class="list">\n<ul>\n<li>Newest first</li>\n' + items + b"</ul>\n" + more + b"</section>\n"
 
-    def _newest(self, t: int) -> Seconds:
+    def _newest(self, t: int) -> Ints:
         plan = self._plan
-        first, wanted = plan.first_article, plan.kind.latest
+        first, count = plan.first_article, plan.kind.latest
         high = first + int(np.searchsorted(plan.birth[first : plan.first_chunk], t, side="right"))
         low = high
         alive = np.zeros(0, dtype=np.int64)
-        while len(alive) < wanted and low > first:
-            low = max(first, low - 2 * wanted)
+        while len(alive) < count and low > first:
+            low = max(first, low - 2 * count)
             alive = np.flatnonzero(plan.death[low:high] > t) + low
-        return alive[-wanted:]
+        return alive[-count:]
 
-    def _folder_list(self, folder: int, t: int) -> tuple[Seconds, bytes]:
-        """The articles in no older-article list yet, the thirty before them, and links to those lists."""
+    def _folder_list(self, folder: int, t: int) -> tuple[Ints, bytes]:
+        """Return the articles not yet in a list of older ones, the thirty before them, and links to those lists."""
         plan = self._plan
         members = plan.members[folder]
         born = int(np.searchsorted(plan.birth[members], t, side="right"))
@@ -187,6 +187,6 @@ class Histories:
         older = b" ".join(self._template.link(first + c) for c in range(full))
         return shown[plan.death[shown] > t], b"<p>" + older + b"</p>\n" if older else b""
 
-    def _chunk(self, page: int) -> Seconds:
+    def _chunk(self, page: int) -> Ints:
         folder, number = self._plan.chunks[page - self._plan.first_chunk]
         return self._plan.members[folder][PER_LIST * number : PER_LIST * (number + 1)]

@@ -1,8 +1,8 @@
-"""The kinds of site, as a table. Paces are relative: they are multiplied with the rates of the `World`.
+"""The kinds of site. Paces are relative: they multiply the rates of the `SyntheticWorld`.
 
-The paces follow what the seeds publish: pages of news sites change about as often as in B (22 % found changed
-in a uniform pass) and Q table 4.1 (3 % to 82 % a day), university sites lie between 2 % and 44 % (Q), and
-commercial and governmental ones near nothing. Over five sites of the five kinds the paces average about 1.
+The paces follow published figures: pages of news sites change about as often as in B (22 % found changed in a uniform
+pass) and Q table 4.1 (3 % to 82 % per day), university sites between 2 % and 44 % (Q), commercial and governmental ones
+near 0. Over five sites of the five kinds the paces average about 1.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Kind:
     removal: float
     """Pace of removals."""
     early: float
-    """Corrections that a new page gets in its first hours, on average."""
+    """Mean number of corrections to a new page in its first hours."""
     latest: int
-    """How many of the newest pages the front page links. A news site's front is its anchor (spec A1)."""
+    """Number of newest pages that the front page links. A news site's front page is its anchor (spec A1)."""
     sidebar: bool
     """Whether all pages show the newest ones in a sidebar."""
     dated: bool
-    """Whether the month is a directory in the address."""
+    """Whether the month is a directory in the URL."""
     blocks: tuple[float, float, float, float, float, float]
     """Shares of paragraph, heading, list, table, code and figure."""
 

@@ -1,9 +1,9 @@
-"""The plan of one site: its directories and pages, and when each is born, changes and goes.
+"""The plan of one site: its directories and pages, and when each is born, changes and is removed.
 
-Pages are numbered: 0 the front page, then three fixed ones, one list page per directory, the articles in
-order of birth, and older-article lists of thirty each. Articles are linked by their directory's list or, when
-they are older, by one of the older-article lists, so every live page can be reached at every time. All other
-links lead to pages that are never removed, so a removal has to touch the lists alone.
+Pages are numbered: 0 is the front page, then come three fixed pages, one list page per directory, the articles in order
+of birth, and lists of thirty older articles each. The list of its directory, or a list of older articles, links to each
+article, so every live page is reachable at every time. All other links lead to pages that are never removed, so a
+removal affects only the lists.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 from recrawl.columns import Flags, Floats, Ints
 from recrawl.lab.synth.changes import NEVER, Dice, draw_births, draw_changes, draw_deaths, draw_rates
-from recrawl.lab.synth.rhythm import DAY, Rhythm, Seconds
+from recrawl.lab.synth.rhythm import DAY, Rhythm
 from recrawl.lab.synth.site_kinds import Kind
-from recrawl.lab.synth.vocabulary import Ids, Words
+from recrawl.lab.synth.vocabulary import Words
 from recrawl.lab.synth.world import SyntheticWorld
 
 PER_LIST = 30
@@ -36,12 +36,12 @@ class SiteFolders:
     parent: list[int]
     below: list[list[int]]
     tops: int
-    topic: list[Ids]
+    topic: list[Ints]
 
 
 @dataclass(frozen=True, slots=True)
 class SitePlan:
-    """Everything about a site that is settled before it is written. Arrays have one value per page."""
+    """Everything about a site that is fixed before its pages are written. Arrays have one value per page."""
 
     host: str
     kind: Kind
@@ -50,21 +50,21 @@ class SitePlan:
     title: list[bytes]
     folder: Ints
     """The directory of a page, -1 for the front page and the fixed ones."""
-    birth: Seconds
-    death: Seconds
-    """`NEVER` for pages that outlive the world."""
-    published: Seconds
-    """The date an article bears: for those that are there at the start, some time before it."""
+    birth: Ints
+    death: Ints
+    """`NEVER` for pages that are not removed."""
+    published: Ints
+    """The date on an article; for articles that exist at the start, a time before it."""
     noisy: Flags
     members: list[Ints]
     """The articles of each directory, oldest first."""
     chunks: list[tuple[int, int]]
     """Directory and number of each older-article list; they are the last pages."""
     change_first: Ints
-    change_times: Seconds
-    templates: Seconds
+    change_times: Ints
+    templates: Ints
     """When the template changes."""
-    sidebars: Seconds
+    sidebars: Ints
     """When sidebars are rebuilt."""
 
     @property
@@ -78,10 +78,10 @@ class SitePlan:
         return len(self.path) - len(self.chunks)
 
     def is_article(self, page: int) -> bool:
-        """Not a list and not a fixed page."""
+        """Whether a page is an article, not a list or a fixed page."""
         return self.first_article <= page < self.first_chunk
 
-    def changes(self, page: int) -> Seconds:
+    def changes(self, page: int) -> Ints:
         """When a page's own text changes."""
         return self.change_times[self.change_first[page] : self.change_first[page + 1]]
 
@@ -91,13 +91,13 @@ class _Rows:
     """Pages as columns."""
 
     folder: Ints
-    birth: Seconds
-    death: Seconds
-    published: Seconds
+    birth: Ints
+    death: Ints
+    published: Ints
 
 
 def plan_site(world: SyntheticWorld, host: str, kind: Kind, words: Words, rng: np.random.Generator) -> SitePlan:
-    """Draw a site."""
+    """Draw the plan of a site."""
     dice = Dice(world, kind, Rhythm(world.rhythm, world.start, world.end), rng)
     folders = _folders(dice, words)
     articles = _articles(dice, len(folders.path))
@@ -130,11 +130,11 @@ def plan_site(world: SyntheticWorld, host: str, kind: Kind, words: Words, rng: n
 
 
 def _arranged(articles: _Rows, folders: int, start: int) -> tuple[_Rows, list[Ints], list[tuple[int, int]]]:
-    """All pages in the order of their numbers, each directory's articles, and the older-article lists."""
+    """Return all pages in order of number, each directory's articles, and the lists of older articles."""
     fronts = FIRST_FOLDER + folders
     inside = [np.flatnonzero(articles.folder == f) for f in range(folders)]
     chunks = [(f, c) for f in range(folders) for c in range((len(inside[f]) - 1) // PER_LIST)]
-    # A list of thirty is complete, and begins, when the article after it is born.
+    # A list of thirty begins, complete, when the article after it is born.
     begun = np.array([articles.birth[inside[f][PER_LIST * (c + 1)]] for f, c in chunks], dtype=np.int64)
     chunk_folder = np.array([f for f, _ in chunks], dtype=np.int64)
     at_start = np.full(fronts, start)
@@ -162,7 +162,7 @@ def _titled(name: str) -> bytes:
 
 
 def _folders(dice: Dice, words: Words) -> SiteFolders:
-    """A tree of directories, most of them one to three deep (T fig. 4)."""
+    """Draw a tree of directories, most of them one to three levels deep (T fig. 4)."""
     rng, sections = dice.rng, dice.kind.sections
     count = max(2, min(_MAX_FOLDERS, dice.world.pages // _PER_FOLDER))
     tops = min(len(sections), count, max(2, round(1.5 * count**0.5)))
@@ -184,7 +184,7 @@ def _folders(dice: Dice, words: Words) -> SiteFolders:
 def _articles(dice: Dice, folders: int) -> _Rows:
     world, rng = dice.world, dice.rng
     born = draw_births(dice)
-    # Directories are uneven, but each has an article from the start.
+    # Directories differ in size, but each has an article from the start.
     weight = rng.gamma(2.0, 1.0, folders) + 0.05
     weight /= weight.sum()
     old = np.concatenate(
@@ -193,7 +193,7 @@ def _articles(dice: Dice, folders: int) -> _Rows:
             rng.choice(folders, max(0, world.pages - FIRST_FOLDER - 2 * folders), p=weight),
         )
     )
-    # The older-article lists count as pages of the site too.
+    # The lists of older articles count as pages of the site too.
     lists = int(((np.bincount(old) - 1) // PER_LIST).sum())
     old = old[: max(folders, len(old) - lists)]
     before = world.start - rng.exponential(120 * DAY, len(old)).astype(np.int64)
@@ -209,7 +209,7 @@ def _articles(dice: Dice, folders: int) -> _Rows:
 def _named(
     folders: SiteFolders, articles: _Rows, dated: bool, words: Words, rng: np.random.Generator
 ) -> tuple[list[bytes], list[str]]:
-    """Titles and addresses of the articles."""
+    """Return the titles and URL paths of the articles."""
     titles: list[bytes] = [b""] * len(articles.folder)
     for f, topic in enumerate(folders.topic):
         mine = np.flatnonzero(articles.folder == f).tolist()
@@ -223,8 +223,8 @@ def _named(
     return titles, paths
 
 
-def _sidebars(dice: Dice, articles: _Rows) -> Seconds:
-    """Sidebars are rebuilt when a page is born that stays, but not more often than the world allows."""
+def _sidebars(dice: Dice, articles: _Rows) -> Ints:
+    """Return when sidebars are rebuilt: at the birth of a page that stays, at most every `sidebar_days`."""
     kept: list[int] = []
     if dice.kind.sidebar:
         staying = (articles.death == NEVER) & (articles.birth > dice.world.start)

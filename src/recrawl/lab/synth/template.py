@@ -1,7 +1,7 @@
-"""What all pages of a site share: head, menu, crumbs, sidebar and footer, in one revision after another.
+"""What all pages of a site share: head, menu, breadcrumbs, sidebar and footer, in successive revisions.
 
-A template change gives every page a new look at the same second. Some alter words that are seen (the tagline,
-the notice in the footer), the others only markup: class names, the style sheet's name, the build number.
+A template change affects every page at the same second. Some changes alter visible text (the tagline, the notice in the
+footer), the others only markup: class names, the style sheet's name, the build number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RECENT = 8
 
 
 def day(t: int) -> bytes:
-    """A date as people write it.
+    """Return a date for readers.
 
     >>> day(1704067200)
     b'1 January 2024'
@@ -30,12 +30,12 @@ def day(t: int) -> bytes:
 
 
 def minute(t: int) -> bytes:
-    """A date with the time of day."""
+    """Return a date with the time of day."""
     return day(t) + f"{datetime.fromtimestamp(t, UTC):, %H:%M} UTC".encode()
 
 
 class Template:
-    """The frame of a site's pages; `revision` counts template changes, from 0."""
+    """The template of a site's pages; `revision` counts its changes, from 0."""
 
     def __init__(
         self, world: SyntheticWorld, plan: SitePlan, words: Words, neighbours: list[str], rng: np.random.Generator
@@ -56,14 +56,14 @@ class Template:
         self._recent: dict[int, bytes] = {}
 
     def links_in_frame(self, page: int) -> int:
-        """About how many links the frame of a page has."""
+        """Return the approximate number of links in the template of a page."""
         folders = self._plan.folders
         folder = int(self._plan.folder[page])
         below = len(folders.below[folder]) if folder >= 0 else 0
         return 3 + folders.tops + below + len(FIXED) + self._friends.count(b"<a ") + _RECENT * self._plan.kind.sidebar
 
     def top(self, page: int, revision: int) -> bytes:
-        """Everything before the page's own content."""
+        """Return everything before the page's own content."""
         build, tagline, _ = self._looks[revision]
         plan = self._plan
         return b"".join(
@@ -83,7 +83,7 @@ class Template:
         )
 
     def bottom(self, revision: int) -> bytes:
-        """The footer, up to where a stamp may follow; `END` closes the page."""
+        """Return the footer up to the stamp; `END` closes the page."""
         build, _, notice = self._looks[revision]
         return b'</main>\n<footer class="foot-%x"><p>%s</p>\n<p>%s</p>\n<p>%s</p>\n' % (
             build % 79,
@@ -93,7 +93,7 @@ class Template:
         )
 
     def sidebar(self, rebuilt: int) -> bytes:
-        """The newest pages as of the last time that sidebars were rebuilt; only ones that stay."""
+        """Return the newest pages as of the last rebuild of sidebars, without pages that will be removed."""
         if not self._plan.kind.sidebar:
             return b""
         if rebuilt not in self._recent:
@@ -106,7 +106,7 @@ class Template:
         return self._recent[rebuilt]
 
     def link(self, page: int) -> bytes:
-        """A link to a page, by its title."""
+        """Return a link to a page, with its title."""
         return self._links[page]
 
     def _menu(self, folder: int, revision: int) -> bytes:
@@ -132,7 +132,7 @@ class Template:
 
 
 def stamp(t: int, visitors: int) -> bytes:
-    """Noise: a date and a counter."""
+    """Return noise: a date and a counter."""
     return b'<p class="stamp">Today is %s. You are visitor %d.</p>\n' % (day(t), visitors)
 
 

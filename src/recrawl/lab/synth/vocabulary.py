@@ -1,8 +1,8 @@
-"""A vocabulary that nobody speaks, with the frequencies of one that somebody does, and prose made of it.
+"""An artificial vocabulary with realistic word frequencies, and prose made of it.
 
-The commonest words are English ones, so that a reader sees sentences; the rest are built from syllables.
-Frequencies follow Zipf's law. A directory has a topic: a few dozen words that its pages use more often, so
-that pages of a directory resemble each other.
+The most frequent words are English, so that text looks like sentences; the rest are built from syllables. Frequencies
+follow Zipf's law. A directory has a topic: a few dozen words that its pages use more often, so that pages of a
+directory are similar.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from recrawl.columns import Ints
-
-Ids = Ints
 
 
 def _split(text: str) -> list[str]:
@@ -32,26 +30,26 @@ _QUANTILES = 1 << 16
 
 
 class Words:
-    """The words of a world. Everything it writes is plain ASCII without markup characters."""
+    """The words of a world, in ASCII without markup characters."""
 
     def __init__(self, rng: np.random.Generator, size: int = 6000) -> None:
         words = list(dict.fromkeys([*_COMMON, *_invented(rng, size)]))[:size]
         self.count = len(words)
         plain = [word.encode() for word in words]
-        # One table for all forms: plain, with a capital, at the end of a sentence. It is an array of objects
-        # because thousands are taken at once, which is faster than from a list.
+        # One table of all forms: plain, capitalised, at the end of a sentence. An array of objects, because taking
+        # thousands at once from it is faster than from a list.
         forms = [*plain, *(word.capitalize() for word in plain), *(word + b"." for word in plain)]
         self._forms = np.array(forms, dtype=object)
         weight = 1 / (np.arange(self.count) + 2.7)
         edges = np.cumsum(weight) / weight.sum()
         self._drawn = np.searchsorted(edges, (np.arange(_QUANTILES) + 0.5) / _QUANTILES)
 
-    def topic(self, rng: np.random.Generator, size: int = 60) -> Ids:
-        """Words that belong together."""
+    def topic(self, rng: np.random.Generator, size: int = 60) -> Ints:
+        """Draw the words of a topic."""
         return rng.integers(len(_COMMON), self.count, size)
 
-    def prose(self, rng: np.random.Generator, lengths: Sequence[int], topic: Ids) -> list[bytes]:
-        """Paragraphs of so many words, in sentences."""
+    def prose(self, rng: np.random.Generator, lengths: Sequence[int], topic: Ints) -> list[bytes]:
+        """Return paragraphs of these numbers of words, in sentences."""
         if not lengths:
             return []
         total = sum(lengths)
@@ -61,8 +59,8 @@ class Words:
         form[starts], form[starts - 1] = 1, 2
         return self._cut(ids, form, lengths)
 
-    def titles(self, rng: np.random.Generator, count: int, topic: Ids) -> list[bytes]:
-        """Headlines of four to eight words."""
+    def titles(self, rng: np.random.Generator, count: int, topic: Ints) -> list[bytes]:
+        """Return headlines of four to eight words."""
         if not count:
             return []
         lengths: list[int] = rng.integers(4, 9, count).tolist()
@@ -71,16 +69,16 @@ class Words:
         return [title[:-1] for title in self._cut(ids, np.zeros(total, dtype=np.int64), lengths)]
 
     def names(self, rng: np.random.Generator, count: int) -> list[str]:
-        """Distinct single words, for directories."""
+        """Return different single words, for directories."""
         return [self._forms[i].decode() for i in rng.permutation(np.arange(len(_COMMON), self.count))[:count]]
 
-    def _ids(self, rng: np.random.Generator, total: int, topic: Ids, share: float) -> Ids:
+    def _ids(self, rng: np.random.Generator, total: int, topic: Ints, share: float) -> Ints:
         ids = self._drawn[rng.integers(0, _QUANTILES, total)]
         own = np.flatnonzero(rng.random(total) < share)
         ids[own] = topic[rng.integers(0, len(topic), len(own))]
         return ids
 
-    def _cut(self, ids: Ids, form: Ids, lengths: Sequence[int]) -> list[bytes]:
+    def _cut(self, ids: Ints, form: Ints, lengths: Sequence[int]) -> list[bytes]:
         bounds = np.cumsum(lengths)
         form[bounds[:-1]], form[bounds - 1] = 1, 2
         form[:1] = 1
@@ -93,7 +91,7 @@ class Words:
 
 
 def _invented(rng: np.random.Generator, size: int) -> list[str]:
-    """More than enough invented words, the short ones first, as in a language."""
+    """Return more than enough invented words, short ones first, as in a language."""
     found: list[str] = []
     for syllables, share in ((1, 0.2), (2, 0.8), (3, 0.6)):
         count = int(size * share)

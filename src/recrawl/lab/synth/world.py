@@ -1,7 +1,7 @@
-"""What a generated world is like: one parameter per line, with its default and what it means.
+"""The parameters of a synthetic world, each with its default and help.
 
-The command line and the docs read `PARAMETERS`. Where a default rests on a figure in the seeds, the help says
-so: T = Tan 2007, B = Barbosa 2003, Q = Al-Qaaideh 2009.
+The command line and the docs read `PARAMETERS`. Where a default comes from a paper, the help cites it: T = Tan 2007,
+B = Barbosa 2003, Q = Al-Qaaideh 2009.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from recrawl.lab.synth.site_kinds import KINDS
 
 
 class Parameter(NamedTuple):
-    """One line of the table."""
+    """A parameter with its default and help."""
 
     name: str
     default: int | float | str
@@ -29,17 +29,17 @@ def _is(default: Any, explanation: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticWorld:
-    """The parameters of a generated web.
+    """The parameters of a synthetic world.
 
     >>> SyntheticWorld(sites=2).pages
     200
-    >>> World.of({"days": "7", "kinds": "news=3,blog"}).weights
+    >>> SyntheticWorld.of({"days": "7", "kinds": "news=3,blog"}).weights
     {'news': 3.0, 'blog': 1.0}
     """
 
     seed: int = _is(1, "the same seed and parameters give the same bytes")
     start: int = _is(1704067200, "first second, since 1970 UTC (a Monday, so that weeks begin with the world)")
-    days: float = _is(60.0, "how long the world is watched")
+    days: float = _is(60.0, "length of the history in days")
     sites: int = _is(5, "number of sites (T: 210)")
     pages: int = _is(200, "pages of a site at the start, lists included (T table 1: 1,100 to 2,000)")
     kinds: str = _is("news,docs,shop,blog,university", "kinds of site with weights, as news=2,docs=1")
@@ -54,8 +54,8 @@ class SyntheticWorld:
     template_changes: float = _is(3.0, "times a year that a site's template changes, and all its pages with it")
     template_text: float = _is(0.5, "share of template changes that alter visible text, not markup alone")
     births: float = _is(0.01, "pages born a day, as a share of the pages at the start, times the kind's pace")
-    removals: float = _is(0.0005, "chance a day that a page is removed, times the kind's pace")
-    publications: float = _is(24.0, "at most so many moments a day at which a site publishes new pages")
+    removals: float = _is(0.0005, "probability per day that a page is removed, times the kind's pace")
+    publications: float = _is(24.0, "times per day, at most, at which a site publishes new pages")
     rhythm: float = _is(0.7, "strength of day and week: 0 is even, 1 is office hours only")
     noise: float = _is(0.04, "share of the pages whose footer has a date and a counter that tick every day")
     sidebar_days: float = _is(7.0, "sidebars with the newest pages are rebuilt at most this often")
@@ -85,11 +85,11 @@ class SyntheticWorld:
             if not (math.isfinite(value) and low <= value <= high):
                 raise UsageError(f"{name} is {value}; it must lie between {low:g} and {high:g}")
         if not sum(self.weights.values()) > 0:
-            raise UsageError("kinds names no kind of site with a weight above 0")
+            raise UsageError("kinds has no kind of site with a weight above 0")
 
     @property
     def weights(self) -> dict[str, float]:
-        """The kinds of site and their weights."""
+        """The kinds of site with their weights."""
         found: dict[str, float] = {}
         for part in filter(None, (piece.strip() for piece in self.kinds.split(","))):
             name, _, weight = part.partition("=")
@@ -97,17 +97,17 @@ class SyntheticWorld:
                 raise UnknownName("kind of site", name.strip(), KINDS)
             found[name.strip()] = _number("kinds", weight or "1")
         if any(not 0 <= weight < math.inf for weight in found.values()):
-            raise UsageError("the weights of kinds are numbers from 0 up")
+            raise UsageError("invalid weight in kinds; use numbers from 0 up")
         return found
 
     @property
     def end(self) -> int:
-        """The first second after the world."""
+        """The first second after the history."""
         return self.start + round(self.days * 86400)
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> SyntheticWorld:
-        """A world from words, as they come from a command line."""
+        """Build a world from texts, as on the command line."""
         defaults = {parameter.name: parameter.default for parameter in PARAMETERS}
         values: dict[str, Any] = {}
         for name, text in given.items():

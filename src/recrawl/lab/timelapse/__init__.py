@@ -1,15 +1,15 @@
-"""The time-lapse server: an archive served over real HTTP on loopback, at a time that can be turned.
+"""The time-lapse server: serves an archive over HTTP on loopback, as of a virtual time that can be set.
 
-    clock.py      virtual time
-    addresses.py  from a request's host and path to a page of the archive, and back
-    bodies.py     a row as an answer: body, validators, charset; links led back to this server
-    documents.py  robots.txt, sitemap, feed and start pages, made from what is alive now
-    dating.py     the dates that sitemaps name, true or not
-    app.py        the ASGI application
-    server.py     running it, in the foreground or beside a test
+- `clock`: virtual time
+- `addresses`: from a request's host and path to a page of the archive, and back
+- `bodies`: a row as a response: body, validators, charset; links rewritten to this server
+- `site_documents`: robots.txt, sitemap, feed and start pages, generated from the live pages
+- `sitemap_dates`: the dates in sitemaps, correct or not
+- `app`: the ASGI application
+- `server`: running it in the foreground, or in a thread for tests
 
-Site `H` is served at `http://H.localhost:PORT/`; libcurl and browsers take every name under localhost for
-this machine. An archive of one site is served at `http://127.0.0.1:PORT/` too.
+Site `H` is served at `http://H.localhost:PORT/`; libcurl and browsers resolve every name under localhost to this
+machine. An archive of one site is also served at `http://127.0.0.1:PORT/`.
 """
 
 from recrawl.lab.timelapse.app import ServerOptions, TimeLapse, app

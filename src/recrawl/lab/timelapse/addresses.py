@@ -1,8 +1,7 @@
-"""From a request's host and path to a page of the archive, and from a page to the address it is served at.
+"""From a request's host and path to a page of the archive, and from a page to the URL at which it is served.
 
-Paths are compared with their percent-escapes undone. What web servers do by themselves is done here too:
-`/dir/` shows `/dir/index.html` and `/name` shows `/name.html` where the archive has no page of that very
-address, and `/dir` leads to `/dir/`.
+Paths are compared with their percent-escapes decoded. As on most web servers, `/dir/` shows `/dir/index.html` and
+`/name` shows `/name.html` if the archive has no page of that URL, and `/dir` redirects to `/dir/`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _INDEXES = ("index.html", "index.htm", "index.xhtml")
 
 
 class Found(NamedTuple):
-    """A page; `exact` is false when it was found under another name of it."""
+    """A page; `exact` is false if the request used an alias of its URL."""
 
     page: int
     exact: bool
@@ -26,24 +25,24 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a Host header means: a site, or none for the list of all sites."""
+    """The meaning of a Host header: a site, or None for the list of all sites."""
 
     site: int | None
     base: str
-    """Where the answer's own links lead, as `http://host:port`."""
+    """The base URL of links in the response, as `http://host:port`."""
 
 
 class Addresses:
-    """The names under which an archive is served."""
+    """The hosts and paths under which an archive is served."""
 
     def __init__(self, archive: Archive) -> None:
-        # A port cannot be part of a name.
+        # A host name cannot contain a port.
         self.labels = [site.replace(":", "-") for site in archive.sites]
         self._by_label = {label: site for site, label in enumerate(self.labels)}
         self._pages: list[dict[str, int]] = [{} for _ in archive.sites]
         self._aliases: list[dict[str, int]] = [{} for _ in archive.sites]
         self.paths: list[str] = []
-        """The path of each page as it is served."""
+        """Per page: the path at which it is served."""
         for page, (url, site) in enumerate(zip(archive.urls, archive.site_of.tolist(), strict=True)):
             path, query = _after_host(url)
             self._pages[site].setdefault(f"{path}?{query}" if query else path, page)
@@ -52,7 +51,7 @@ class Addresses:
             _add_aliases(pages, aliases)
 
     def host(self, header: str, port: int) -> Host | None:
-        """What a Host header means, None when it names nobody here."""
+        """Return the meaning of a Host header, None if it is no host of the archive."""
         name = header.rpartition(":")[0] if header.rpartition(":")[2].isdigit() else header
         name = name.lower().rstrip(".")
         if name in ("localhost", "127.0.0.1", "[::1]"):
@@ -61,11 +60,11 @@ class Addresses:
         return None if site is None else Host(site, self.base(site, port))
 
     def base(self, site: int, port: int) -> str:
-        """Where a site is served."""
+        """Return the base URL of a site."""
         return f"http://{self.labels[site]}.localhost:{port}"
 
     def find(self, site: int, path: str, query: str) -> Found | None:
-        """The page at a path whose escapes are undone."""
+        """Return the page at a path with decoded escapes."""
         key = f"{path}?{query}" if query else path
         page = self._pages[site].get(key)
         if page is not None:
@@ -74,7 +73,7 @@ class Addresses:
         return None if page is None else Found(page, exact=False)
 
     def served(self, url: str, port: int) -> str | None:
-        """Where an address of the archive is served, None when its host is not in it."""
+        """Return where a URL of the archive is served, None if its host is not in the archive."""
         host = url.partition("://")[2].partition("/")[0].lower()
         site = self._by_label.get(host.replace(":", "-"))
         if site is None:
@@ -84,12 +83,12 @@ class Addresses:
 
     @staticmethod
     def quoted(path: str, query: str) -> str:
-        """A path with its escapes, and its query, if any."""
+        """Return a path with percent-escapes, and its query, if any."""
         return quote(path, safe=_SAFE) + ("?" + query if query else "")
 
 
 def _after_host(url: str) -> tuple[str, str]:
-    """Path without escapes, and query.
+    """Return the path with decoded escapes, and the query.
 
     >>> _after_host("https://h.example/a%20b.html?x=1"), _after_host("https://h.example")
     (('/a b.html', 'x=1'), ('/', ''))

@@ -1,4 +1,4 @@
-"""The ASGI application: one request in, one answer out. `answer` is a plain function of request and time."""
+"""The ASGI application of the time-lapse server. `answer` is a pure function of request and time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _HTML = b"text/html; charset=utf-8"
-_LONGEST_ORDER = 4096
+_MAX_BODY = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,21 @@ class ServerOptions:
     lying_lastmod: bool = False
     """Last-Modified is the time of the request, and there is no ETag (spec C6)."""
     no_validators: bool = False
-    """Neither ETag nor Last-Modified, and conditions are ignored."""
+    """Neither ETag nor Last-Modified; conditional requests get a full response."""
     latency: float = 0.0
-    """Seconds that every answer waits."""
+    """Seconds of delay before every response."""
     sitemap: str = "honest"
-    """Which dates sitemaps name: honest, lying, noisy:P,R ... (see `recrawl.lab.replays.simulated_hints`)."""
+    """Dates in sitemaps: honest, lying, noisy:P,R ... (see `recrawl.lab.replays.simulated_hints`)."""
 
 
 class ServedRequest(NamedTuple):
-    """What of a request matters here."""
+    """The parts of a request that determine the response."""
 
     method: str
     host: str
     port: int
     path: str
-    """With escapes undone."""
+    """With percent-escapes decoded."""
     query: str
     headers: Mapping[bytes, bytes]
     """Names in lower case."""
@@ -96,17 +96,17 @@ class TimeLapse:
         await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else reply.body})
 
     def answer(self, request: ServedRequest, now: float) -> Reply:
-        """The answer to a request at a time."""
+        """Return the response to a request at a time."""
         if request.method not in ("GET", "HEAD"):
-            return _note(405, "Only GET and HEAD are answered here.", now, (b"allow", b"GET, HEAD"))
+            return _message(405, "Only GET and HEAD are supported.", now, (b"allow", b"GET, HEAD"))
         host = self.addresses.host(request.host, request.port)
         if host is None:
-            return _note(404, "This archive has no such site.", now)
+            return _message(404, "This archive has no such site.", now)
         if host.site is None:
-            return self._about_all(request, host, now)
-        return self._about_site(request, host, host.site, now)
+            return self._index_reply(request, host, now)
+        return self._site_reply(request, host, host.site, now)
 
-    def _about_site(self, request: ServedRequest, host: Host, site: int, now: float) -> Reply:
+    def _site_reply(self, request: ServedRequest, host: Host, site: int, now: float) -> Reply:
         found = self.addresses.find(site, request.path, request.query)
         row = self.archive.row_at(found.page, now) if found else None
         if found and row is not None and not self.archive.removed[row]:
@@ -122,15 +122,15 @@ class TimeLapse:
             return self._reply(made, request, now)
         if found is None and self.addresses.find(site, request.path + "/", request.query):
             target = host.base + self.addresses.quoted(request.path + "/", request.query)
-            return _note(301, "It lies in the folder.", now, (b"location", target.encode("latin-1")))
-        return _note(404, "There is no such page at this time.", now)
+            return _message(301, "Moved to the folder.", now, (b"location", target.encode("latin-1")))
+        return _message(404, "This page does not exist at this time.", now)
 
-    def _about_all(self, request: ServedRequest, host: Host, now: float) -> Reply:
-        """The host that stands for all sites: a page that leads to each of them."""
+    def _index_reply(self, request: ServedRequest, host: Host, now: float) -> Reply:
+        """Respond for the host of all sites: a page with links to each of them."""
         if request.path == "/robots.txt":
             return self._reply(robots(host), request, now)
         if request.path != "/":
-            return _note(404, "Each site has a host of its own; the front page lists them.", now)
+            return _message(404, "Each site has its own host; the front page lists them.", now)
         links = [
             (html.escape(self.addresses.base(site, request.port)) + "/", html.escape(name))
             for site, name in enumerate(self.archive.sites)
@@ -148,16 +148,16 @@ class TimeLapse:
         return Reply(200, [*made.headers, date], made.body)
 
     def _control(self, request: ServedRequest, order: bytes, allowed: bool) -> Reply:
-        """The clock, shown and turned."""
+        """Show the clock, or set it."""
         if request.method == "POST":
             if not allowed:
-                return _note(403, "Only this machine may turn the clock.", self.clock.now())
+                return _message(403, "Only this machine may set the clock.", self.clock.now())
             try:
-                self._turn(order)
+                self._set_clock(order)
             except ValueError as error:
-                return _note(400, f"The order was not understood: {error}", self.clock.now())
+                return _message(400, f"Invalid request: {error}", self.clock.now())
         elif request.method not in ("GET", "HEAD"):
-            return _note(405, "GET shows the clock, POST turns it.", self.clock.now(), (b"allow", b"GET, HEAD, POST"))
+            return _message(405, "GET shows the clock, POST sets it.", self.clock.now(), (b"allow", b"GET, HEAD, POST"))
         now = self.clock.now()
         shown = {
             "now": now,
@@ -170,32 +170,32 @@ class TimeLapse:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         return Reply(200, [*headers, (b"cache-control", b"no-store"), (b"date", http_date(now))], body)
 
-    def _turn(self, order: bytes) -> None:
-        wanted = json.loads(order)
-        if not isinstance(wanted, dict) or not wanted or set(wanted) - {"now", "speed", "advance"}:
-            raise ValueError("give an object with now, speed or advance")
-        if isinstance(wanted.get("now"), str):
-            moment = datetime.fromisoformat(wanted["now"])
-            wanted["now"] = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        for name, value in wanted.items():
+    def _set_clock(self, order: bytes) -> None:
+        given = json.loads(order)
+        if not isinstance(given, dict) or not given or set(given) - {"now", "speed", "advance"}:
+            raise ValueError("expected an object with now, speed or advance")
+        if isinstance(given.get("now"), str):
+            moment = datetime.fromisoformat(given["now"])
+            given["now"] = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        for name, value in given.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise ValueError(f"{name} must be a number")
             if abs(value) > LAST:
                 raise ValueError(f"{name} is too large")
-        if "now" in wanted:
-            self.clock.set(wanted["now"])
-        if "advance" in wanted:
-            self.clock.advance(wanted["advance"])
-        if "speed" in wanted:
-            self.clock.run(wanted["speed"])
+        if "now" in given:
+            self.clock.set(given["now"])
+        if "advance" in given:
+            self.clock.advance(given["advance"])
+        if "speed" in given:
+            self.clock.run(given["speed"])
 
 
 def app(archive: Archive, clock: Clock, options: ServerOptions | None = None) -> TimeLapse:
-    """The ASGI application that serves an archive at the clock's time."""
+    """Return the ASGI application that serves an archive at the clock's time."""
     return TimeLapse(archive, clock, options or ServerOptions())
 
 
-def _note(status: int, sentence: str, now: float, *more: tuple[bytes, bytes]) -> Reply:
+def _message(status: int, sentence: str, now: float, *more: tuple[bytes, bytes]) -> Reply:
     body = link_page(html.escape(sentence), []).encode()
     headers = [
         (b"content-type", _HTML),
@@ -207,7 +207,7 @@ def _note(status: int, sentence: str, now: float, *more: tuple[bytes, bytes]) ->
 
 
 def _is_unchanged(made: Content, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a conditional request is answered with 304 (RFC 9110 §13.2.2)."""
+    """Whether a conditional request gets a 304 (RFC 9110 §13.2.2)."""
     tags = headers.get(b"if-none-match")
     if tags is not None:
         return tags.strip() == b"*" or made.etag in (tag.strip().removeprefix(b"W/") for tag in tags.split(b","))
@@ -221,14 +221,14 @@ def _is_unchanged(made: Content, headers: Mapping[bytes, bytes]) -> bool:
 
 
 async def _read(receive: Receive) -> bytes:
-    """The request's body, as far as an order can be long; cut short it is no JSON."""
+    """Return the request's body, cut to the size limit; a cut body is invalid JSON."""
     order = b""
-    while len(order) <= _LONGEST_ORDER:
+    while len(order) <= _MAX_BODY:
         message = await receive()
         order += message.get("body", b"")
         if not message.get("more_body"):
             break
-    return order[:_LONGEST_ORDER]
+    return order[:_MAX_BODY]
 
 
 def _is_loopback(client: tuple[str, int] | None) -> bool:

@@ -1,7 +1,6 @@
-"""A row of the archive as an answer: its body, and the headers that do not depend on the time of asking.
+"""A row of the archive as a response: its body, and the headers that do not depend on the time of the request.
 
-Absolute links to hosts of the archive are led to where this server serves them. Answers are kept in memory
-up to a limit, so that a page asked for again costs a look-up.
+Absolute links to hosts of the archive are rewritten to this server. A cache of limited size holds the responses.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from recrawl.lab.timelapse.addresses import Addresses, Host
 Headers = list[tuple[bytes, bytes]]
 
 _LIMIT = 64 << 20
-# It begins with a literal, which is searched for ten times as fast; the scheme before it is looked at after.
+# Starts with a literal, which makes the search ten times as fast; the scheme before it is checked afterwards.
 _HOST = re.compile(rb"//([A-Za-z0-9][A-Za-z0-9._-]{0,252}(?::\d{1,5})?)")
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
-_LOOKED_AT = 2048
+_CHARSET_BYTES = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A body with what identifies it."""
+    """A body with its content type and validators."""
 
     body: bytes
     kind: bytes
@@ -41,19 +40,19 @@ class Content:
 
 
 def content(body: bytes, kind: bytes, modified: int, digest: bytes | None = None) -> Content:
-    """Put together a body and its headers; the tag is that of `digest`, else of the body."""
+    """Build the content of a body; its ETag comes from `digest`, else from the body."""
     etag = b'"%s"' % (digest or body_digest(body))
     bare = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
     return Content(body, kind, etag, modified, [*bare, *validators(etag, modified)], bare)
 
 
 def validators(etag: bytes, modified: int) -> Headers:
-    """The headers a client can ask again with."""
+    """Return the validator headers."""
     return [(b"etag", etag), (b"last-modified", http_date(modified))]
 
 
 def http_date(t: float) -> bytes:
-    """A time as HTTP writes it.
+    """Return a time as an HTTP date.
 
     >>> http_date(0)
     b'Thu, 01 Jan 1970 00:00:00 GMT'
@@ -62,17 +61,17 @@ def http_date(t: float) -> bytes:
 
 
 def body_digest(body: bytes) -> bytes:
-    """What an ETag holds."""
+    """Return the digest for an ETag."""
     return blake2b(body, digest_size=10).hexdigest().encode()
 
 
 def content_type(body: bytes) -> bytes:
-    """The content type with the charset that the page declares; UTF-8 if it declares none but is it.
+    """Return the content type with the charset that the page declares, or UTF-8 if the body is valid UTF-8.
 
     >>> content_type(b'<meta charset="iso-8859-1">'), content_type(b"plain"), content_type(bytes([0xfc, 32]))
     (b'text/html; charset=iso-8859-1', b'text/html; charset=utf-8', b'text/html')
     """
-    declared = _CHARSET.search(body, 0, _LOOKED_AT)
+    declared = _CHARSET.search(body, 0, _CHARSET_BYTES)
     if declared:
         return b"text/html; charset=" + declared[1].lower()
     try:
@@ -83,33 +82,33 @@ def content_type(body: bytes) -> bytes:
 
 
 class Bodies:
-    """The answers to rows, made when first asked for."""
+    """Responses of rows, built on first use and cached."""
 
     def __init__(self, archive: Archive, addresses: Addresses, limit: int = _LIMIT) -> None:
         self._archive = archive
         self._addresses = addresses
         self._sites = {site.encode(): number for number, site in enumerate(archive.sites)}
-        self._kept: OrderedDict[tuple[int, str], Content] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, str], Content] = OrderedDict()
         self._room = limit
 
     def of(self, row: int, host: Host, port: int) -> Content:
-        """The answer to a row, with links as this host's visitor needs them."""
+        """Return the response of a row, with links rewritten for this host."""
         key = row, host.base
-        found = self._kept.get(key)
+        found = self._cache.get(key)
         if found is not None:
-            self._kept.move_to_end(key)
+            self._cache.move_to_end(key)
             return found
         raw = self._archive.html(row)
-        body = self._led_here(raw, host, port)
+        body = self._rewritten(raw, host, port)
         made = content(body, content_type(body), int(self._archive.times[row]), body_digest(raw))
-        self._kept[key] = made
+        self._cache[key] = made
         self._room -= len(body)
-        while self._room < 0 and len(self._kept) > 1:
-            self._room += len(self._kept.popitem(last=False)[1].body)
+        while self._room < 0 and len(self._cache) > 1:
+            self._room += len(self._cache.popitem(last=False)[1].body)
         return made
 
-    def _led_here(self, body: bytes, host: Host, port: int) -> bytes:
-        """Links to hosts of the archive, with or without a scheme, as links to this server."""
+    def _rewritten(self, body: bytes, host: Host, port: int) -> bytes:
+        """Rewrite links to hosts of the archive, with or without a scheme, to this server."""
         pieces: list[bytes] = []
         done = 0
         for match in _HOST.finditer(body):
@@ -119,7 +118,7 @@ class Bodies:
             start = match.start()
             before = body[max(done, start - 6) : start].lower()
             start -= 6 if before == b"https:" else 5 if before.endswith(b"http:") else 0
-            # A visitor who came by 127.0.0.1 stays there.
+            # A client that uses 127.0.0.1 stays on it.
             base = host.base if site == host.site else self._addresses.base(site, port)
             pieces += (body[done:start], base.encode())
             done = match.end()

@@ -1,7 +1,6 @@
-"""What a web server adds to its pages: robots.txt, a sitemap, a feed; and pages to start from.
+"""Generated documents of a served site: robots.txt, sitemap, feed, and start pages.
 
-They follow from the rows in force at a time, so they are made anew only when a row of the site has come into
-force since.
+They depend on the current rows of the site, so they are generated again only after one of them has changed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ FEED_ENTRIES = 20
 
 _XML = b"application/xml; charset=utf-8"
 _HTML = b"text/html; charset=utf-8"
-_DECLARED = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_XML_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _SITEMAPS = "http://www.sitemaps.org/schemas/sitemap/0.9"
 _TITLE = re.compile(rb"<title[^>]{0,200}>([^<]{0,300})", re.IGNORECASE)
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -46,7 +45,7 @@ class Documents:
         self._kept: dict[tuple[int, str, str], tuple[tuple[int, int], Content | None]] = {}
 
     def find(self, path: str, host: Host, now: float) -> Content | None:
-        """The document at a path, None when there is none."""
+        """Return the document at a path, None if there is none."""
         assert host.site is not None
         if path == "/robots.txt":
             return robots(host)
@@ -61,13 +60,13 @@ class Documents:
             text = maker(part, host, self._live(host.site, now), now)
             modified = int(self._site_times[host.site][max(begun - 1, 0)])
             kept = state, None if text is None else content(text.encode(), kind, modified)
-            # Paths that name no document must not fill the memory.
+            # Paths without a document must not fill the memory.
             if text is not None:
                 self._kept[key] = kept
         return kept[1]
 
     def start(self, host: Host, now: float) -> Content:
-        """A page that leads to every page alive, for sites without a front page."""
+        """Return a page with links to all live pages, for sites without a front page."""
         found = self.find("/-/pages/1", host, now)
         assert found is not None
         return found
@@ -84,7 +83,7 @@ class Documents:
         return None, 0, b""
 
     def _live(self, site: int, now: float) -> Ints:
-        """The rows in force of the site's live pages."""
+        """Return the current rows of the site's live pages."""
         pages = self._archive.pages_at(now)
         mine: Ints = self._archive.rows_at(now)[pages[self._archive.site_of[pages] == site]]
         return mine
@@ -95,13 +94,13 @@ class Documents:
         return [html.escape(host.base + paths[page]) for page in pages.tolist()]
 
     def _sitemap(self, part: int, host: Host, rows: Ints, now: float) -> str | None:
-        """Part 0 is the sitemap or, above 50,000 pages, the index of its parts (spec H2)."""
+        """Return part 0, the sitemap or, above 50,000 pages, the index of its parts (spec H2); or another part."""
         parts = -(-len(rows) // SITEMAP_URLS)
         if part == 0 and parts > 1:
             listed = "".join(
                 f"<sitemap><loc>{html.escape(host.base)}/sitemap-{i + 1}.xml</loc></sitemap>\n" for i in range(parts)
             )
-            return f'{_DECLARED}<sitemapindex xmlns="{_SITEMAPS}">\n{listed}</sitemapindex>\n'
+            return f'{_XML_HEAD}<sitemapindex xmlns="{_SITEMAPS}">\n{listed}</sitemapindex>\n'
         if part > max(parts, 1):
             return None
         rows = rows[SITEMAP_URLS * max(part - 1, 0) :][:SITEMAP_URLS]
@@ -109,10 +108,10 @@ class Documents:
             f"<url><loc>{address}</loc>{f'<lastmod>{date}</lastmod>' if date else ''}</url>\n"
             for address, date in zip(self._addresses_of(rows, host), self._dates.of(rows, now), strict=True)
         )
-        return f'{_DECLARED}<urlset xmlns="{_SITEMAPS}">\n{listed}</urlset>\n'
+        return f'{_XML_HEAD}<urlset xmlns="{_SITEMAPS}">\n{listed}</urlset>\n'
 
     def _feed(self, part: int, host: Host, rows: Ints, now: float) -> str:
-        """The newest changes (spec H3)."""
+        """Return a feed of the newest changes (spec H3)."""
         del part, now
         newest = rows[np.argsort(-self._archive.times[rows], kind="stable")[:FEED_ENTRIES]]
         times = self._times(newest)
@@ -123,7 +122,7 @@ class Documents:
             for row, address, time in zip(newest.tolist(), self._addresses_of(newest, host), times, strict=True)
         )
         return (
-            f'{_DECLARED}<feed xmlns="http://www.w3.org/2005/Atom">\n'
+            f'{_XML_HEAD}<feed xmlns="http://www.w3.org/2005/Atom">\n'
             f'<title>{base}</title><id>{base}/</id><link href="{base}/"/>'
             f"<author><name>{base}</name></author>"
             f"<updated>{times[0] if times else '1970-01-01T00:00:00Z'}</updated>\n{entries}</feed>\n"
@@ -144,13 +143,13 @@ class Documents:
 
 
 def robots(host: Host) -> Content:
-    """All may be visited."""
+    """Return a robots.txt that allows everything."""
     sitemap = f"Sitemap: {host.base}/sitemap.xml\n" if host.site is not None else ""
     return content(f"User-agent: *\nAllow: /\n{sitemap}".encode(), b"text/plain; charset=utf-8", 0)
 
 
 def link_page(title: str, links: list[tuple[str, str]]) -> str:
-    """A page of links; addresses and names are escaped already."""
+    """Return a page of links; URLs and names are already escaped."""
     items = "".join(f'<li><a href="{address}">{name}</a></li>\n' for address, name in links)
     return (
         f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{title}</title></head>\n'
