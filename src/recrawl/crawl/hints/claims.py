@@ -1,4 +1,4 @@
-"""From the dates that a source names to rows for the store: what is news, what is not, what is ignored and why."""
+"""From the dates that a source claims to rows of the store: which are signals, which are ignored and why."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _JUST_NOW = 60.0
 def claims(
     store: Store, site: int, kind: str, dates: Mapping[int, float], seen: float, *, whole: bool = True, bad: int = 0
 ) -> tuple[list[HintRow], SourceRow]:
-    """Rows for pages whose date is another one than before; and for the source. `bad` dates could not be read at all.
+    """Rows for pages whose date has changed, and the row of the source. `bad` is the number of invalid dates.
 
-    `whole` where the source was read to its end: then its silence about all other pages means something too.
+    `whole` means that the source was read completely, so that pages it does not list count as unchanged.
     """
     page = np.fromiter(dates, np.int64, len(dates))
     date = np.fromiter(dates.values(), np.float64, len(dates))
@@ -55,7 +55,7 @@ def promises(store: Store, kind: str, periods: Mapping[int, float], seen: float)
 
 
 def _problem(date: np.ndarray, may: np.ndarray, seen: float, bad: int) -> str:
-    """What is wrong with the dates, in words that can be shown; empty when nothing is."""
+    """Problems with the dates, for display; empty if there are none."""
     wrong = []
     future = int(np.count_nonzero(date[~may] > seen))
     if future:

@@ -1,12 +1,12 @@
-"""Hints as the store has them, as the book wants them, and as a visit's record keeps them.
+"""Hints as rows of the store, as arrays of the book, and packed into the record of a visit.
 
-The store holds for each page and kind what its source said last, and how many signals came since the page's last visit.
-A visit takes them with it: packed into one number they stay in its record, so that what was learned of sources can be
-learned again from visits alone. A byte for each kind, in the order of `KINDS`: how many signals there were (up to 15),
-and for how much of the time since the visit before the source would have told (in 15ths).
+The store holds for each page and kind the last claim of its source, and the number of signals since the page's last
+visit. A visit stores them packed into one integer, so that trust in sources can be learned again from visits alone.
+Each kind has one byte, in the order of `KINDS`: the number of signals (at most 15), and the share of the time since the
+previous visit that the source covers (in 15ths).
 
-Sources that give dates are silent until they were read last; pushes would come at once. `changefreq` and the
-meta-updates tag are promises: a page signals by itself when the time that was promised has gone by.
+Sources with dates cover the time until they were last read; pushes cover the time until now. `changefreq` and the
+meta-updates tag are promises: they signal when the promised interval has passed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from recrawl.record.storage import Storage
 from recrawl.record.store import Columns, Store
 
 KINDS = ("lastmod", "changefreq", "feed", "updates", "indexnow", "websub")
-"""The kinds that signal, each in its place; a new one is added at the end."""
+"""The kinds of hints by their number; add new ones at the end."""
 PROMISES = frozenset({"changefreq", "updates"})
 PUSHES = frozenset({"indexnow", "websub"})
 _MOST = 15
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 def hints_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> Hints:
-    """The hints that a cycle goes by; those that it began with while it is under way (see `needs`)."""
+    """The hints of a cycle: those it began with, also when it is resumed (see `book_columns`)."""
     path = aside(repository)
     kept = read_arrays(path)
     if kept is not None and int(kept["cycle"]) == cycle.id:
@@ -48,7 +48,7 @@ def hints_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) 
 
 
 def aside(repository: Storage) -> Path:
-    """Where the hints are that a cycle began with."""
+    """The file of the hints that a cycle began with."""
     return repository.folder / "models" / "hints-of-cycle.npz"
 
 
@@ -66,7 +66,7 @@ def packed(store: Store, pages: Iterable[int], now: float) -> dict[int, int]:
 
 
 def unpacked(pages: NDArray[np.int64], bits: NDArray[np.int64], book: Book) -> Hints:
-    """The hints that visits took with them, on a book as it was before them."""
+    """The hints packed in visits, for the book before these visits."""
     kinds = tuple(kind for place, kind in enumerate(KINDS) if ((bits >> (8 * place)) & 255).any())
     hints = _nothing(kinds, len(book))
     gap = np.clip(book.now - book.last_visit[pages], 1.0, 1e10)
@@ -79,7 +79,7 @@ def unpacked(pages: NDArray[np.int64], bits: NDArray[np.int64], book: Book) -> H
 
 
 def _spread(rows: Columns, pages: int, now: float) -> Hints:
-    """Rows as a table, kind by page."""
+    """Rows as arrays, kind by page."""
     page, kind, signals, until = _read(rows, now)
     value = rows["value"][rows["kind"] >= 0]
     inside = page < pages
@@ -95,12 +95,12 @@ def _spread(rows: Columns, pages: int, now: float) -> Hints:
 
 
 def _read(rows: Columns, now: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Floats]:
-    """Page, kind, signals, and until when silence means something, of the rows whose kind we know."""
+    """Page, kind, signals and end of coverage of the rows of known kinds."""
     known = rows["kind"] >= 0
     page, kind, signals, last = (rows[name][known] for name in ("page", "kind", "signals", "last"))
     promised = np.isin(kind, [KINDS.index(name) for name in PROMISES])
     pushed = np.isin(kind, [KINDS.index(name) for name in PUSHES])
-    waited = np.clip(now - last, 0.0, 1e10)  # of a page never visited nobody asks
+    waited = np.clip(now - last, 0.0, 1e10)  # never-visited pages do not matter here
     due = waited // np.maximum(rows["value"][known], 60.0)
     signals = np.where(promised, np.minimum(due, _MOST), signals).astype(np.int64)
     until = np.where(promised | pushed, now, np.maximum(rows["seen"], rows["read"])[known])

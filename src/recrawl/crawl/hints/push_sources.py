@@ -1,9 +1,9 @@
-"""How far each source of pushes is believed: how often a page that it named was changed at the visit that followed.
+"""How reliable each source of pushes is: the share of its pages that had changed at the following visit.
 
-Trust in a *kind* of hint is learned for each site (`learn.hints`); but one sender can spoil it for others, and one that
-is nearly always wrong would still get its pages the visits that are kept for pushes. So each source is judged by
-itself: one of which less than a quarter was right loses that privilege, and its pages are ordinary ones. It is listened
-to all the same, and gets it back when more of what it says proves right.
+Trust in a *kind* of hint is learned per site (`learn.hints`); but one sender can spoil it for others, and one that is
+nearly always wrong would still get visits from the reserve for pushes. So each source has a score of its own: with less
+than a quarter right it loses access to the reserve, and its pages compete like any others. Its pushes still count, and
+it regains access when enough of them prove right.
 """
 
 from __future__ import annotations

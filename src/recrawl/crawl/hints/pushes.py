@@ -23,33 +23,33 @@ from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
 PER_HOUR = 10_000
-"""Addresses that one source may name in an hour."""
+"""URLs accepted from one source per hour."""
 MOST_WAITING = 200_000
-"""Addresses that may wait to be heard, of all sources together."""
+"""URLs in the queue, from all sources together."""
 _MOST_SOURCES = 1000
 _LONGEST = 2048
 _DELAY = 60.0
-"""What is said within a minute after a visit is taken to be about what the visit saw."""
+"""A push within this time after a visit is about the version that the visit saw."""
 _AT_ONCE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of the addresses of one push."""
+    """What became of the URLs of one push."""
 
     taken: int = 0
     repeated: int = 0
-    """Said before and not heard yet."""
+    """Already in the queue."""
     bad: int = 0
-    """No addresses of web pages."""
+    """Not valid URLs."""
     foreign: int = 0
-    """Of sites that the repository does not hold."""
+    """Of sites outside the repository."""
     refused: int = 0
-    """Too many, from this source in this hour or altogether."""
+    """Over the hourly limit of the source, or the limit of the queue."""
 
 
 def accept(repository: Storage, urls: Iterable[str], kind: str, source: str, now: float) -> Accepted:
-    """Put down that pages have changed, as `source` says; `kind` is indexnow or websub."""
+    """Queue the URLs that `source` says have changed; `kind` is indexnow or websub."""
     if kind not in PUSHES:
         raise UsageError(f"a push is {' or '.join(sorted(PUSHES))}, not '{kind}'")
     store, source = repository.store, source[:200]
@@ -63,7 +63,7 @@ def accept(repository: Storage, urls: Iterable[str], kind: str, source: str, now
                 continue
             what = _put(store, url, kind, source, now, sites)
             counts[what] += 1
-            room -= 1  # what is no use costs as much as what is
+            room -= 1  # rejected URLs count towards the limit too
         spent = sum(counts.values()) - counts["refused"]
         store.pushes.add_to_hour(source, spent, counts["refused"])
     return Accepted(**counts)

@@ -1,6 +1,6 @@
-"""What a repository knows of its sites' anchors: the book with its links, and all that follows from them (spec A1, A2).
+"""Anchors of the sites of a repository: the book with its links, and what follows from them (spec A1, A2).
 
-Made for questions (`recrawl anchor`); a cycle that needs links gets its book from `memory`.
+For `recrawl anchor`; a cycle that needs links gets its book from `policy_memory.ready_book`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VISITABLE = (State.FOUND, State.LIVE, State.MISSING)
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Anchors and depths of all sites at one time; arrays by site unless said otherwise."""
+    """Anchors and depths of all sites; arrays by site unless noted."""
 
     anchor: NDArray[np.int64]
     """Pages, -1 for a site without any."""
@@ -34,13 +34,13 @@ class Survey:
     found: Candidates
     table: Layers
     n: NDArray[np.int64]
-    """How deep the group that is visited often should go."""
+    """Recommended depth of the group that is visited often."""
 
 
 def survey(
     book: Book, named: NDArray[np.int64], *, period: float, room: float, room_per_site: float | NDArray[np.float64]
 ) -> Survey:
-    """Look at all sites; `period` is the wanted time between visits in seconds, rooms are visits in a period."""
+    """Anchors and depths of all sites; `period` is the target interval in seconds, `room` the visits per period."""
     chosen = anchors(book, named=named)
     table = layers(book, from_anchors(book, chosen), period, room=room, room_per_site=room_per_site)
     return Survey(chosen, named, candidates(book), table, recommend(table))
@@ -57,7 +57,7 @@ def load(store: Store, now: float) -> Book:
 
 
 def links_of(store: Store, pages: int) -> LinkGraph:
-    """All links; one to a page that has moved leads to where it is now."""
+    """All links; a link to a moved page leads to its new page."""
     lengths = np.zeros(pages, np.int64)
     parts: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
     for page, packed in store.links.below(pages):
@@ -67,7 +67,7 @@ def links_of(store: Store, pages: int) -> LinkGraph:
     for page, leads_to in store.pages.moves(pages):
         moved[page] = leads_to
     target = np.concatenate(parts).astype(np.int32)
-    # Links to pages that were found while we read are left out.
+    # Without links to pages found during this read.
     there = target < pages
     row = np.repeat(np.arange(pages), lengths)[there]
     return LinkGraph(np.concatenate(([0], np.cumsum(np.bincount(row, minlength=pages)))), moved[target[there]])
@@ -80,5 +80,5 @@ def named_pages(store: Store, urls: Iterable[str]) -> NDArray[np.int64]:
 
 
 def named_anchors(store: Store, urls: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """What the policy `anchor-depth` has to know of the anchors that the user named (see `memory.ready_book`)."""
+    """The named anchors for the memory of the policy `anchor-depth` (see `policy_memory.ready_book`)."""
     return {NAMED: named_pages(store, urls)}

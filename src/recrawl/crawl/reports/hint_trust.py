@@ -1,4 +1,4 @@
-"""How far each site's hints are believed, for people: what was read, what was ignored, what visits made of it."""
+"""How far each site's hints are trusted: what was read, what was ignored, and their precision and recall."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def trust(repository: Storage) -> dict[str, list[dict[str, Any]]]:
 
 
 def _learned(repository: Storage) -> list[HintTrust]:
-    """What the policy that worked last has learned of sources."""
+    """Trust learned by the policy that ran last."""
     files = sorted((path, path.stat().st_mtime_ns) for path in (repository.folder / "models").glob("*.npz"))
     return _learned_from(tuple(files))
 
 
 @lru_cache(maxsize=4)
 def _learned_from(files: tuple[tuple[Path, int], ...]) -> list[HintTrust]:
-    """The same, from these files as they were written at these times."""
+    """The same, from these files with these modification times."""
     memory = _memory([path for path, _ in files])
     if memory is None:
         return []
@@ -57,7 +57,7 @@ def _learned_from(files: tuple[tuple[Path, int], ...]) -> list[HintTrust]:
 
 
 def _memory(files: list[Path]) -> Arrays | None:
-    """The newest memory of a policy that has to do with hints."""
+    """The newest policy memory with hints."""
     best: Arrays | None = None
     for path in files:
         file = read_part(path, "kept hints.")

@@ -1,7 +1,7 @@
-"""What the next cycle would do, found out without visiting anything or writing anything down.
+"""What the next cycle would do, without visiting or writing anything.
 
-A policy that goes by what its visits find cannot say beforehand what it will do after the first of them. Its plan is
-made as if every page were found unchanged; `sure` says how many pages it asks for before it wants to know.
+A policy that reacts to outcomes cannot say beforehand what it will do after its first visits. Its plan assumes that
+every page is unchanged; `sure` is the number of pages it chooses before the first outcome.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from recrawl.record.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class CyclePlan:
-    """Pages in the order of their visits, and why."""
+    """Pages in the order of their visits, with scores and reasons."""
 
     cycle: CycleRow
     """The cycle as it would begin now."""
@@ -39,30 +39,30 @@ class CyclePlan:
     allowance: Allowance
     batches: list[Picks]
     line: list[Picks]
-    """All pages that the policy would ask for if it could have any number, and nothing changed."""
+    """All pages that the policy would choose with an unlimited budget if nothing changed."""
 
     @property
     def pages(self) -> Pages:
-        """All pages, the first to be visited first."""
+        """All pages, in the order of their visits."""
         return np.concatenate([np.zeros(0, np.int64), *(picks.pages for picks in self.batches)])
 
     @property
     def score(self) -> NDArray[np.float64]:
-        """What each was worth to the policy."""
+        """The policy's score of each page."""
         return np.concatenate([np.zeros(0), *(picks.score for picks in self.batches)])
 
     @property
     def reasons(self) -> list[str]:
-        """Why each would be visited."""
+        """The reason for each visit."""
         return [picks.reason for picks in self.batches for _ in range(len(picks))]
 
     @property
     def sure(self) -> int:
-        """How many pages are chosen before anything has to be found out."""
+        """Number of pages chosen before the first outcome."""
         return len(self.batches[0]) if self.batches else 0
 
     def rank(self, page: int) -> tuple[int, float] | None:
-        """A page's place in line, from 1, and its score; None where the policy does not ask for it."""
+        """A page's rank, from 1, and its score; None if the policy does not choose it."""
         before = 0
         for picks in self.line:
             place = np.flatnonzero(picks.pages == page)
@@ -73,13 +73,13 @@ class CyclePlan:
 
 
 class _Unchanged:
-    """A world that is only imagined: nothing has changed, and it keeps what was asked of it."""
+    """A world where nothing has changed; records the picks."""
 
     def __init__(self) -> None:
-        self.asked: list[Picks] = []
+        self.picks: list[Picks] = []
 
     def visit(self, picks: Picks) -> Outcomes:
-        self.asked.append(picks)
+        self.picks.append(picks)
         return Outcomes(picks.pages, np.full(len(picks), Outcome.UNCHANGED, np.int8))
 
 
@@ -93,7 +93,7 @@ def next_plan(
     seconds: float = math.inf,
     ranked: bool = False,
 ) -> CyclePlan:
-    """What a cycle would do that began now; `ranked` finds out what the policy thinks of all pages, too."""
+    """The plan of a cycle that began now; `ranked` adds the rank of all pages."""
     check_needs(policy)
     store, number = repository.store, repository.store.next_id("cycles")
     visits = limits.within(budget_of(budget, store), options, seconds)
@@ -111,4 +111,4 @@ def next_plan(
     if ranked:
         for _ in drive(policy, everything, book, len(book), row.seed):
             pass
-    return CyclePlan(row, book, allowance, world.asked, everything.asked)
+    return CyclePlan(row, book, allowance, world.picks, everything.picks)

@@ -1,8 +1,7 @@
-"""How likely a page of the repository has changed by now, and why: from the visits in the store alone.
+"""The probability that a page has changed by now, and why, from the visits in the store alone. Nothing is written.
 
-The visits of the page's site, the newest of them, are gone through once, as the policy `predicted` does while it
-crawls: what was known before each visit, and what it found, makes the rows of a model (`learn.pooled.model`). Then
-the page itself is asked about. Nothing is written.
+The newest visits of the page's site are replayed once, as the policy `predicted` does: what was known before each
+visit, and what it found, are the training rows of a model (`learn.pooled.model`), which then predicts the page.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from recrawl.record.store import Store
 MOST_VISITS = 200_000
 """Visits of a site that are looked at, the newest."""
 ENOUGH = 3
-"""Visits that could be compared, below which a page's own history says too little."""
+"""Comparisons below which a page's own history says too little."""
 _SURE = 1.28
 """Standard errors to either side: four times out of five the truth lies between."""
 
 Visits = NDArray[np.void]
-"""One row a visit: page, cycle, at, changed."""
+"""One row per visit: page, cycle, at, changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class OwnHistory:
     """A page's own history."""
 
     visits: int
-    """Those that said something, the first included."""
+    """Answered visits, including the first."""
     compared: int
     changes: int
     first: float | None
@@ -44,19 +43,19 @@ class OwnHistory:
     last_change: float | None
     low: float
     high: float
-    """Its change rate per visit lies in between, four times out of five."""
+    """80 % interval of its change rate per visit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """How likely it has changed by now."""
+    """The probability that a page has changed by now."""
 
     probability: float | None
     """None for a page that was never downloaded."""
     basis: str
-    """What it rests on: `model`, `history` (the page's own) or `site` (what is usual there)."""
+    """What it is based on: `model`, `history` (the page's own) or `site` (the site's mean)."""
     rows: int
-    """Visits that the model was learned from."""
+    """Training rows of the model."""
     site_rate: float | None
     """The share of visits to other pages of the site that found a change."""
 
@@ -67,7 +66,7 @@ def site_visits(store: Store, site: int) -> Visits:
 
 
 def own_history(visits: Visits, page: int) -> OwnHistory:
-    """What its own visits say."""
+    """Summary of a page's own visits."""
     mine = visits[visits["page"] == page]
     later = mine[1:]
     changed = later["at"][later["changed"]]
@@ -85,7 +84,7 @@ def own_history(visits: Visits, page: int) -> OwnHistory:
 
 
 def chance_of(store: Store, visits: Visits, page: int, now: float) -> Chance:
-    """How likely a page has changed by now."""
+    """The probability that a page has changed by now."""
     numbers, place = np.unique(np.append(visits["page"], page), return_inverse=True)
     folder = _folders(store, numbers)
     ledger = Ledger.of(np.zeros(len(numbers), np.int64), folder)
@@ -104,7 +103,7 @@ def chance_of(store: Store, visits: Visits, page: int, now: float) -> Chance:
 
 
 def between(changed: int, of: int) -> tuple[float, float]:
-    """Where a share lies, given so many of so many (Wilson); everything is possible when nothing was seen.
+    """80 % interval of a share (Wilson); (0, 1) without observations.
 
     >>> [round(value, 2) for value in between(0, 10)], between(0, 0)
     ([0.0, 0.14], (0.0, 1.0))
@@ -125,7 +124,7 @@ def _folders(store: Store, pages: NDArray[np.int64]) -> NDArray[np.int64]:
 def _folded(
     ledger: Ledger, visits: Visits, place: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float64]]:
-    """Go through the visits: the rows of features before each, what it found, and when."""
+    """Replay the visits: features before each, whether it found a change, and its time."""
     width = len(feature_names(depth=False))
     rows: list[NDArray[np.float32]] = [np.zeros((0, width), np.float32)]
     labels: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
@@ -141,7 +140,7 @@ def _folded(
 
 
 def _runs(visits: Visits, place: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """The visits in order: those of a cycle together, of a page at most one at a time."""
+    """The visits in order, cycle by cycle, each page at most once per part."""
     cuts = np.flatnonzero(np.diff(visits["cycle"])) + 1
     for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(visits)], strict=True):
         for rows in turns(place[begin:end]):

@@ -1,8 +1,8 @@
-"""How often the pages of a repository change: its recorded visits as columns, and what estimators make of them.
+"""Change rates of the pages of a repository, estimated from its recorded visits as columns. Nothing is written.
 
-Where a server's Last-Modified is believed (spec C6), a change that it dates is taken to have happened then. The store
-has the Last-Modified of each page's newest version, so that of the last change; for a single page the headers in the
-archive tell those of earlier ones too. Nothing is written.
+If a server's Last-Modified is trusted (spec C6), it dates the change that a visit found. The store has the
+Last-Modified of each page's newest version, hence of its last change; for a single page, the headers in the archive
+date earlier changes too.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ MOST_VERSIONS = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Watched:
-    """Pages that were visited, one row each, and what visits have said of them."""
+    """Visited pages, one row each, with the outcomes of their visits."""
 
     page: NDArray[np.int64]
-    """Their numbers in the store, ascending."""
+    """Page numbers, ascending."""
     site: NDArray[np.int64]
     folder: NDArray[np.int64]
-    """Groups from 0 up, as are sites."""
+    """Group numbers from 0, as for sites."""
     last_visit: Floats
     gaps: Gaps
     at: Floats
-    """One per row of `gaps`: when the visit was."""
+    """One per row of `gaps`: the time of the visit."""
 
     @property
     def levels(self) -> list[NDArray[np.int64]]:
-        """What pages lean on where they have seen little themselves."""
+        """The groups whose rates serve as priors of their pages."""
         return [self.site, self.folder]
 
     def row(self, page: int) -> int:
-        """The row of a page, -1 when it was never visited."""
+        """The row of a page, -1 if it was never visited."""
         place = int(np.searchsorted(self.page, page))
         return place if place < len(self.page) and self.page[place] == page else -1
 
@@ -59,7 +59,7 @@ def watched(store: Store, sites: list[int] | None = None) -> Watched:
     owner = np.repeat(np.arange(len(page)), np.diff(np.append(first, len(rows))))
     before = np.append(-np.inf, rows["at"][:-1])
     later = np.ones(len(rows), bool)
-    later[first] = False  # a page's first visit has nothing to compare with
+    later[first] = False  # first visits have nothing to compare with
     facts = facts[np.searchsorted(facts["id"], page)]
     honest = trusted(store)
     told = np.where(honest[facts["site"]] & (facts["told"] > 0), facts["told"], np.nan) if len(page) else np.zeros(0)
@@ -88,23 +88,23 @@ def trusted(store: Store) -> NDArray[np.bool_]:
 
 
 def _last_change(owner: NDArray[np.int64], changed: NDArray[np.bool_], pages: int) -> NDArray[np.bool_]:
-    """Marks the last row of each page that found a change; rows are in order of time."""
+    """Marks the last change of each page; rows are in order of time."""
     last = np.full(pages, -1)
     where = np.flatnonzero(changed)
-    last[owner[where]] = where  # of several, the last one stays
+    last[owner[where]] = where  # the last of several assignments counts
     marked = np.zeros(len(owner), bool)
     marked[last[last >= 0]] = True
     return marked
 
 
 def _quiet(at: Floats, before: Floats, told: Floats, marked: NDArray[np.bool_]) -> Floats:
-    """Days from a dated change to the visit that found it; a date outside the gap says nothing."""
+    """Days from a dated change to the visit that found it; NaN for a date outside the gap."""
     inside = marked & (told > before) & (told <= at)
     return np.where(inside, (at - told) / DAY, np.nan)
 
 
 def with_headers(seen: Watched, repository: Storage, page: int, site: int) -> Watched:
-    """The same, with the dates of a single page's earlier changes from the archive, if its server is believed."""
+    """The same, with dates of one page's earlier changes from the archive, if its server is trusted."""
     row = seen.row(page)
     honest = trusted(repository.store)
     if row < 0 or site >= len(honest) or not honest[site]:
@@ -124,26 +124,26 @@ def with_headers(seen: Watched, repository: Storage, page: int, site: int) -> Wa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
-    """What an estimator says, one row a page, or a group of pages."""
+    """Estimated rates, one row per page or group of pages."""
 
     first: NDArray[np.int64]
-    """The row of the page, or of the first one of the group, in `Watched`."""
+    """The row of the page, or of the first page of the group, in `Watched`."""
     pages: NDArray[np.int64]
     rate: Floats
-    """Changes a day of a page; not a number where the estimator has nothing to go by."""
+    """Changes per day and page; NaN without data."""
     low: Floats
     high: Floats
-    """Between these the true rate lies; only `gamma` says so, others leave not a number."""
+    """Interval of the rate; only from `gamma`, NaN from other estimators."""
     even: Floats
-    """Days after which a change is as likely as not."""
+    """Days after which a change has probability 0.5."""
     visits: Floats
-    """Visits that had an earlier one to be compared with."""
+    """Visits after the first one."""
     changes: Floats
     days: Floats
 
 
 def rates_of(seen: Watched, estimator: str, group: NDArray[np.int64] | None = None, sure: float = 0.9) -> Rates:
-    """The rates of pages; with `group`, of groups: the mean of their pages."""
+    """The rates of pages or, with `group`, the mean rates of groups."""
     own = np.arange(len(seen.page)) if group is None else group
     first, pages = np.unique(own, return_index=True)[1], np.bincount(own)
     gaps = seen.gaps
@@ -164,7 +164,7 @@ def rates_of(seen: Watched, estimator: str, group: NDArray[np.int64] | None = No
 
 
 def of_groups(pages: Posterior, group: NDArray[np.int64]) -> Posterior:
-    """The mean rate of each group's pages: the Gamma distribution that has its mean and its spread.
+    """The mean rate of each group's pages, as the Gamma distribution with its mean and variance.
 
     >>> both = of_groups(Posterior(np.array([2.0, 2.0, 1.0]), np.array([1.0, 1.0, 4.0])), np.array([0, 0, 1]))
     >>> both.a.tolist(), both.b.tolist()

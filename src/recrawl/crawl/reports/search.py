@@ -1,4 +1,4 @@
-"""Search with snippets: the index knows which pages there are for a query, the archive what they say."""
+"""Full-text search with snippets: the index finds the pages, the archive has their text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def search(
     since: float | None = None,
     until: float | None = None,
 ) -> list[Hit]:
-    """The best pages for a query, each quoted; `noise` gives the noise filter of an origin."""
+    """The best pages for a query, with snippets; `noise` gives the noise filter of an origin."""
 
     def text(page: int, at: float) -> str:
         return _text(repository, page, at, noise)

@@ -1,10 +1,10 @@
-"""Sums that are written when a crawl or a cycle ends, so that nobody has to scan pages or visits to show them.
+"""Sums by cycle and site, written when a crawl or cycle ends, so that displaying them needs no scan of the tables.
 
-    cycle_summaries   one row a cycle: what came of its visits, what was expected, how fresh the repository then was
-    site_cycles       the same by site, as far as visits go
-    site_summaries    one row a site: how it stands since the last cycle
+    cycle_summaries   one row per cycle: outcomes of its visits, expected updates, freshness of the repository
+    site_cycles       the visits of a cycle by site
+    site_summaries    one row per site: its state after the last cycle
 
-Repositories of before these tables, and cycles whose process died at their very end, are caught up with by `catch_up`.
+`catch_up` adds rows for cycles from before these tables, and for cycles whose process died at their very end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def summarise(store: Store, cycle: CycleRow, now: float) -> None:
     visits = store.visits.with_previous(cycle)
     pages = store.pages.summary_columns()
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
-    changes = pages["changes"] - 1  # its creation is counted too
+    changes = pages["changes"] - 1  # without its creation
     belief, rates = believe(pages["site"], pages["visits"], changes, pages["last_visit"] - pages["found"], sites)
     expected, wider = _expected(visits, pages, sites)
     row = _cycle_row(store, cycle, visits, expected, wider)
@@ -64,8 +64,8 @@ def catch_up(store: Store, now: float) -> int:
 
 
 def _expected(visits: Columns, pages: Columns, sites: int) -> tuple[Floats, float]:
-    """The chance of an update at each visit as it was before the visit, nan where nothing could be expected; and how
-    much wider than by chance what was found lies around it."""
+    """The probability of an update before each visit, NaN for first and failed visits; and the overdispersion of the
+    updates found around it."""
     page = visits["page"]
     found = np.isin(visits["outcome"], (Outcome.CHANGED, Outcome.GONE))
     again = np.isfinite(visits["before"]) & (visits["outcome"] != Outcome.FAILED)
@@ -94,7 +94,7 @@ def _cycle_row(store: Store, cycle: CycleRow, visits: Columns, expected: Floats,
 
 
 def _fresh(pages: Columns, belief: Belief, now: float) -> Floats:
-    """The chance that a page is still as stored; nan for pages of which nothing is stored."""
+    """The probability that a page is still as stored; NaN for pages without a stored version."""
     kept = np.isin(pages["state"], (State.LIVE, State.MISSING)) & np.isfinite(pages["last_visit"])
     return np.where(kept, belief.still(np.where(kept, now - pages["last_visit"], 0.0)), np.nan)
 

@@ -1,9 +1,8 @@
-"""What a policy asks of the book beyond its columns: directories, links, clusters, hints. Made only when asked for.
+"""What a policy can need beyond the columns of the book: directories, links, clusters, hints. Loaded only if needed.
 
-Addresses never change, so directories can be made again at any time. Links do: the store has those of each page's
-newest version. A cycle that is under way has overwritten some of what it began with, so the links and hints that it
-began with are put aside in files until it is finished; whoever resumes it finds them there. Clusters are kept in a file
-of their own (see `clusters`).
+URLs never change, so directories can be recomputed at any time. Links do: the store has those of each page's newest
+version. A running cycle overwrites some of what it began with, so its initial links and hints are kept in files until
+it is finished, for a resumed cycle. Clusters have a file of their own (see `clusters`).
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
 _LIVE = frozenset({"folders", "links", "clusters", "forms", "hints", "arrivals"})
-"""What a repository can give."""
+"""What a repository provides."""
 
 
 def check_needs(policy: Policy) -> None:
-    """Refuse a policy that needs what a repository cannot give; to be asked before a cycle is begun."""
+    """Raise if the policy needs something that a repository does not provide; call before a cycle begins."""
     lacking = sorted(policy.needs - _LIVE)
     if lacking:
         raise UsageError(f"{policy.name} needs {' and '.join(lacking)}, which a repository does not have")
 
 
 def equip(book: Book, repository: Storage, cycle: CycleRow, needs: frozenset[str], *, begin: bool) -> None:
-    """Give the book what is needed, as it was when the cycle began; `begin` where the cycle is really to be run."""
+    """Add what is needed to the book, as of the cycle's start; `begin` saves it for a resumed cycle."""
     if "folders" in needs:
         add_folders(book, repository.store)
     if "forms" in needs:
@@ -57,16 +56,16 @@ def equip(book: Book, repository: Storage, cycle: CycleRow, needs: frozenset[str
 
 
 def put_away(repository: Storage) -> None:
-    """The cycle is finished: what it began with is of no more use."""
+    """Delete the files of a finished cycle."""
     aside(repository).unlink(missing_ok=True)
     _aside(repository).unlink(missing_ok=True)
 
 
 def add_folders(book: Book, store: Store) -> None:
-    """The tree of directories, and each page's place in it.
+    """Add the tree of directories, and each page's directory in it.
 
-    The store's numbers say which pages share a directory, so one address of each directory is enough. They are taken
-    in the order of pages: pages found since do not change the numbers of others.
+    The store's numbers say which pages share a directory, so one URL per directory is enough. They are taken in the
+    order of pages, so that pages found later do not change the numbers of others.
     """
     _, first, dense = np.unique(book.folder, return_index=True, return_inverse=True)
     order = np.argsort(first)

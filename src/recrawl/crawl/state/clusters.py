@@ -1,12 +1,12 @@
-"""Clusters of like pages (spec S4), live: built when a policy first asks for them, then kept up.
+"""Clusters of similar pages (spec S4), live: built when a policy first needs them, then updated.
 
-    a cycle begins     pages downloaded since the last time, new or changed, are put where they belong; saved
-    it is resumed      the file names the cycle: what it began with is taken as it is
-    pages have doubled all is built anew, from the newest version of every page
+    a cycle begins     pages downloaded since the last time, new or changed, are assigned to clusters; saved
+    it is resumed      the file names the cycle and is used as it is
+    pages have doubled clusters are rebuilt from the newest version of every page
 
-The file `models/clusters.npz` can always be made again. Where it is missing, damaged, of another program or not of
-this store, the clusters are built anew. A page that was never downloaded is in no cluster: nobody knows what it is
-like. To build is to read the text of every page, a millisecond each; to keep up, of those that changed.
+The file `models/clusters.npz` can be recomputed. If it is missing, damaged, or from another program version or store,
+clusters are rebuilt. A page that was never downloaded has no cluster. A rebuild reads the text of every page, about
+1 ms each; an update, that of changed pages.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ _HEAD = frozenset({"version", "cycle", "upto", "last", "from"})
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Clusters as they were when a cycle began."""
+    """Clusters at the start of a cycle."""
 
     model: PageClusters
     cycle: int
     upto: int
-    """The first visit that they know nothing of."""
+    """The first visit not taken into account."""
     made_from: int
-    """Pages that they were built from."""
+    """Number of pages they were built from."""
 
 
 def clusters_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> Clusters:
-    """The clusters that a cycle begins with, or began with; saved when it really begins."""
+    """The clusters at the cycle's start; `begin` saves them."""
     kept = _saved(repository, cycle, len(book))
     if kept is None or kept.cycle != cycle.id:
         kept = _brought_up(kept, book, repository, cycle)
         if begin:
             _save(repository, kept)
-    of: NDArray[np.int32] = np.full(len(book), -1, np.int32)  # pages found since then are in none
+    of: NDArray[np.int32] = np.full(len(book), -1, np.int32)  # pages found since have none
     of[: len(kept.model.page)] = kept.model.page
     return Clusters(of, kept.model.clusters.nearest)
 
 
 def _brought_up(kept: _Kept | None, book: Book, repository: Storage, cycle: CycleRow) -> _Kept:
-    """Clusters for the pages of today."""
+    """Clusters for the current pages."""
     store = repository.store
     stored = store.versions.newest(len(book))
     if kept is None or len(stored) >= _AGAIN * max(1, kept.made_from):
@@ -85,7 +85,7 @@ def _brought_up(kept: _Kept | None, book: Book, repository: Storage, cycle: Cycl
 
 
 def _saved(repository: Storage, cycle: CycleRow, pages: int) -> _Kept | None:
-    """What the file holds; None when it cannot be used."""
+    """The saved clusters; None if the file cannot be used."""
     file = read_arrays(file_of(repository))
     if file is None or not file.keys() >= _HEAD or str(file["version"]) != __version__:
         return None
@@ -108,11 +108,11 @@ def _save(repository: Storage, kept: _Kept) -> None:
 
 
 def file_of(repository: Storage) -> Path:
-    """Where the clusters are saved. They are of the pages, so all policies share them."""
+    """The file of the clusters, shared by all policies."""
     return repository.folder / "models" / "clusters.npz"
 
 
-# -- what pages are like ------------------------------------------------------------------------------------------
+# -- features of pages --------------------------------------------------------------------------------------------
 
 
 def _facts(repository: Storage, book: Book, rows: list[StoredPage]) -> PageFacts:
@@ -141,7 +141,7 @@ def _facts(repository: Storage, book: Book, rows: list[StoredPage]) -> PageFacts
 
 
 def _read(repository: Storage, place: Place) -> tuple[str, int]:
-    """Text and number of images; a body that cannot be read says nothing."""
+    """Text and number of images; empty if the body cannot be read."""
     try:
         _, headers, body = read_body(repository.archive.read(place))
         return read_page(body, headers)

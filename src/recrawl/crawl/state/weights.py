@@ -1,8 +1,7 @@
-"""How much the pages of a repository matter, and what visits to them cost: put into the book before a policy sees it.
+"""Importance of pages and cost of visits, set in the book before a policy sees it.
 
-Both can change while a cycle is under way, as files are edited and pages change in size; so what a cycle began with is
-put aside, and whoever resumes the cycle goes by it. Ranks are kept beside it: the next cycle's are found sooner from
-them.
+Both can change during a cycle, as files are edited and pages change in size; so a cycle's initial values are kept in a
+file for a resumed cycle. PageRanks are kept with them, as a start for those of the next cycle.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _LATELY = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What the user says (see `recrawl.learn.value.importance`)."""
+    """The settings `importance` and `cost` (see `recrawl.learn.value.importance`)."""
 
     importance: str = "even"
     cost: str = "visit"
@@ -38,16 +37,16 @@ class Weights:
 
     @property
     def even(self) -> bool:
-        """Whether all pages are alike."""
+        """Whether all pages have the same weight and cost."""
         return self.importance == "even" and self.cost == "visit"
 
 
 EVEN = Weights()
-"""All pages alike."""
+"""The same weight and cost for all pages."""
 
 
 def check_weights(repository: Storage, weights: Weights) -> None:
-    """Refuse weights that cannot be had; to be asked before a cycle is begun."""
+    """Raise if the weight file is missing; call before a cycle begins."""
     kind, path = kind_of(weights.importance)
     if path and not _file(repository, path).is_file():
         raise UsageError(
@@ -56,7 +55,7 @@ def check_weights(repository: Storage, weights: Weights) -> None:
 
 
 def weigh(book: Book, repository: Storage, cycle: CycleRow, weights: Weights, *, begin: bool) -> str:
-    """Set the book's weights and costs, as of the cycle's start; what of them was ignored, in words."""
+    """Set the book's weights and costs, as of the cycle's start; returns a message about ignored weights."""
     if weights.even:
         return ""
     aside = repository.folder / "models" / "weights-of-cycle.npz"
@@ -75,7 +74,7 @@ def weigh(book: Book, repository: Storage, cycle: CycleRow, weights: Weights, *,
 
 
 def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats | None) -> tuple[Floats, Floats, str]:
-    """Weights, ranks to begin with next time, and what was ignored."""
+    """Weights, ranks to start from next time, and a message about ignored weights."""
     kind, path = kind_of(weights.importance)
     none = np.zeros(0)
     if kind == "even":
@@ -106,12 +105,12 @@ def _cheap(store: Store, cycle: CycleRow) -> Floats:
 
 
 def _fitted(column: Floats, pages: int) -> Floats:
-    """As many values as there are pages; pages found since are like any other."""
+    """The column for `pages` pages; pages found since have 1."""
     whole = np.ones(pages)
     whole[: len(column)] = column[:pages]
     return whole
 
 
 def _file(repository: Storage, path: str) -> Path:
-    """Paths are meant from the repository."""
+    """Paths are relative to the repository."""
     return repository.folder / path
