@@ -1,11 +1,13 @@
-"""Remember: everything that outlives a command lies in one folder, like git's.
+"""Everything that outlives a command: one folder per repository, with a database, an archive and a search index.
 
-repository   the folder: opens, locks and mends it; one commit joins the three stores below
-store        SQLite: sites, pages, visits, versions, links, cycles
-migrations   the store's shape, as named steps that are applied once
-questions    what people ask of the store
-archive      bodies in rolling *.warc.gz files
-warc         single WARC records, as bytes
-index        full text (tantivy)
-lock         one writer at a time
+storage          the folder: open, lock and repair it; one commit writes to archive, store and index
+store/           the facts (sites, pages, visits, versions, links, cycles) behind one protocol; all SQL
+rows             rows of the store as named tuples, and the batch that is committed at once
+listings         iterate over tables that grow, block by block
+migrations       the schema as named steps, each applied once
+first_schema     the SQL of the first step
+archive          bodies in rolling *.warc.gz files
+warc             single WARC records as bytes
+index            full-text index (tantivy)
+lock             one writer at a time
 """

@@ -1,7 +1,7 @@
-"""Bodies in rolling `*.warc.gz` files: append, make durable, read back, mend after a crash.
+"""Bodies in rolling `*.warc.gz` files: append, sync to disk, read, repair after a crash.
 
-The store knows how long each file was when it last committed. Whatever lies behind that length was written by a
-process that died before its commit: `mend` cuts it off, so a visit is in both or in neither.
+The store records the length of each file at its last commit. Bytes beyond that length were written by a process that
+died before its commit: `mend` truncates them, so a visit is in both or in neither.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from recrawl.errors import RepositoryError
 from recrawl.record import warc
 
-_to_disk = getattr(os, "fdatasync", os.fsync)  # not every system has the cheaper one
+_to_disk = getattr(os, "fdatasync", os.fsync)  # cheaper, but not on every system
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a record lies."""
+    """The position of a record."""
 
     file: int
     start: int
@@ -40,10 +40,10 @@ class WarcArchive:
         self._dirty: dict[int, int] = {}
 
     def mend(self, lengths: dict[int, int]) -> None:
-        """Cut off what was never committed; open the newest file to go on with it."""
+        """Truncate uncommitted bytes; continue the newest file."""
         for path in self.folder.glob("recrawl-*.warc.gz"):
             if path.name not in self.names.values() and _number(path.name) > max(self.names, default=-1):
-                path.unlink()  # begun, but no commit ever spoke of it
+                path.unlink()  # created, but never committed
         for file, name in self.names.items():
             path = self.folder / name
             size = path.stat().st_size if path.exists() else -1
@@ -59,7 +59,7 @@ class WarcArchive:
             self._file, self._length = newest, lengths[newest]
 
     def append(self, blob: bytes, at: float) -> Place:
-        """Put a record at the end; it counts only after `sync` and the store's commit."""
+        """Append a record; it is valid only after `sync` and the store's commit."""
         if self._file < 0 or self._length >= self._roll_bytes:
             self._roll(at)
         self._pending.append(blob)
@@ -68,7 +68,7 @@ class WarcArchive:
         return place
 
     def sync(self) -> list[tuple[int, str, int]]:
-        """Make what was appended durable; number, name and length of the files touched, for the store."""
+        """Sync appended records to disk; returns number, name and length of the files written, for the store."""
         if self._pending:
             self._write()
         touched = [(file, self.names[file], length) for file, length in self._dirty.items()]
@@ -98,7 +98,7 @@ class WarcArchive:
         self._dirty[self._file] = self._length
 
     def _roll(self, at: float) -> None:
-        """Begin a new file. The folder is synced too, or a power cut could lose its name."""
+        """Start a new file. The folder is synced too: otherwise a power failure could lose the file's name."""
         if self._pending:
             self._write()
         self.close()

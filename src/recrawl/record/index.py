@@ -1,9 +1,8 @@
-"""Full text over the newest version of every page (tantivy): current within seconds of the visit (spec K8).
+"""Full-text index of the newest version of every page (tantivy), current within seconds of the visit (spec K8).
 
-A commit for every document would cost forty times the indexing itself, so documents gather and the engine commits
-by time. The index can always be made again from the store and the archive: it holds nothing of its own, not even the
-texts. Where a page is to be quoted, whoever searches gives its text: the archive has it, and keeping it here too
-would make the index three times as large and indexing a quarter dearer.
+A commit per document would cost forty times the indexing itself, so documents are collected and the crawl commits by
+time. The index can be rebuilt from store and archive. It does not store texts: for snippets the caller passes the text
+from the archive. Storing it here would make the index three times as large and indexing 25 % slower.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from recrawl.errors import UsageError
 
 _HEAP = 64_000_000
 _QUOTED = 200
-"""Most characters of a snippet."""
+"""Maximum characters of a snippet."""
 _EVER = 1e15
-"""Seconds that reach beyond any time."""
+"""Later than any time, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is searched of a page."""
+    """The searchable fields of a page."""
 
     page: int
     url: str
@@ -35,12 +34,12 @@ class Document:
     text: str
     at: float
     new: bool = False
-    """It was never put here before, so there is nothing to replace."""
+    """The page is not in the index yet, so there is nothing to replace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A page that a search found; `marks` are the places in `snippet` that matched."""
+    """A search result; `marks` are the matching ranges of `snippet`."""
 
     page: int
     url: str
@@ -63,11 +62,11 @@ def _schema() -> tantivy.Schema:
 
 
 class Index:
-    """The folder `index/`; without one, an index that is empty and stays so."""
+    """The index in the folder `index/`; an empty index without a folder."""
 
     def __init__(self, folder: Path | None) -> None:
         if folder is not None and tantivy.Index.exists(_made(folder)):
-            self._index = tantivy.Index.open(str(folder))  # whatever its shape is: it has the same fields
+            self._index = tantivy.Index.open(str(folder))  # whatever its schema is: the fields are the same
         else:
             self._index = tantivy.Index(_schema(), path=None if folder is None else _made(folder))
         self._writer: Any = None
@@ -75,7 +74,7 @@ class Index:
 
     @property
     def current(self) -> bool:
-        """Whether it has the shape of today; one of an earlier version can be searched, but is better made again."""
+        """Whether it has the current schema; an older index can be searched, but should be rebuilt."""
         return bool(self._index.schema == _schema())
 
     def put(self, document: Document) -> None:
@@ -95,7 +94,7 @@ class Index:
         self._writer.add_document(row)
 
     def remove(self, page: int) -> None:
-        """Take a page out."""
+        """Remove a page."""
         self._open_writer()
         self._writer.delete_documents_by_term("page", page)
         self.pending += 1
@@ -105,13 +104,13 @@ class Index:
             self._writer = self._index.writer(heap_size=_HEAP, num_threads=1)
 
     def commit(self) -> None:
-        """Let searches see what was put and removed."""
+        """Make additions and removals visible to searches."""
         if self.pending:
             self._writer.commit()
             self.pending = 0
 
     def close(self) -> None:
-        """Commit and let merges end."""
+        """Commit and wait for merges."""
         self.commit()
         if self._writer is not None:
             self._writer.wait_merging_threads()
@@ -134,8 +133,8 @@ class Index:
     ) -> list[Hit]:
         """The best pages for a query: words, "phrases", +must, -not, title:word, url:word.
 
-        `since` and `until` bound the time of the version that is searched. `text` gives what a page said at a time, to
-        quote from; without it snippets are empty.
+        `since` and `until` bound the time of the version that is searched. `text` returns the text of a page at a
+        time, for snippets; without it they are empty.
         """
         self._index.reload()
         if not query.strip():
@@ -151,7 +150,7 @@ class Index:
         return [_hit(score, searcher.doc(address), snippets, text) for score, address in found.hits]
 
     def _only(self, site: str, since: float | None, until: float | None) -> list[tantivy.Query]:
-        """Conditions that say nothing about how good a page is."""
+        """Conditions that do not affect the score."""
         found = []
         if site:
             found.append(tantivy.Query.term_query(self._index.schema, "site", site))
@@ -161,7 +160,7 @@ class Index:
         return [tantivy.Query.const_score_query(part, 0.0) for part in found]
 
     def _parse(self, query: str) -> tantivy.Query:
-        """The query as written; where that is no query (an address, say), its words as one phrase."""
+        """Parse a query; a URL that is not a valid query becomes one phrase."""
         phrase = '"' + query.replace('"', " ") + '"'
         for text in (query, phrase) if "://" in query else (query,):
             try:
@@ -186,7 +185,7 @@ def _hit(
 
 
 def _quote(text: str, snippets: tantivy.SnippetGenerator) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The stretch of a text that says most about the query, else its beginning; and where the query's words are."""
+    """The part of a text that matches the query best, otherwise its beginning; and the matching ranges."""
     words = tantivy.Document()
     words.add_text("text", text)
     snippet = snippets.snippet_from_doc(words)

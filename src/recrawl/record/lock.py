@@ -1,4 +1,4 @@
-"""One writer at a time: a lock that the system itself drops when the holder dies, however it dies."""
+"""One writer at a time: a file lock that the operating system releases when its holder dies."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from recrawl.errors import RepositoryBusy
 
 
 class Lock:
-    """An advisory lock on a file that also names its holder for people.
+    """An advisory lock on a file that also names its holder.
 
-    `wait` is called between tries with who holds the lock; it returns False to give up.
+    `wait` is called between attempts with the name of the holder; it returns False to give up.
     """
 
     def __init__(self, path: Path, what: str, wait: Callable[[str], bool]) -> None:
@@ -39,7 +39,7 @@ class Lock:
         return os.pread(self._fd, 200, 0).decode("utf-8", "replace").strip() or "another process"
 
     def release(self) -> None:
-        """Let the next one in."""
+        """Release the lock."""
         os.ftruncate(self._fd, 0)
         os.close(self._fd)
 

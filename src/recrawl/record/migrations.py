@@ -1,11 +1,11 @@
-"""The store's shape, as named steps in order; each is applied once and noted in the table `migrations`.
+"""The schema as named steps in order; each is applied once and recorded in the table `migrations`.
 
-A step that has been released is never edited: a new one is appended. A store that names a step we do not know was
-made by a newer recrawl and is refused.
+A released step is never edited: changes are new steps. A store with an unknown step was made by a newer recrawl and is
+refused.
 
-A page's id is its number in the book, counted from 0 without gaps. Addresses are found by `key`, 64 bits of a hash,
-which makes the index a tenth of the size that one over URLs would have. Links are one packed array a page
-(little-endian int32 page numbers), not one row a link.
+A page's id is its number in the book, counted from 0 without gaps. URLs are looked up by `key`, a 64-bit hash, which
+makes the index a tenth of the size of one over URLs. Links are one packed array per page (little-endian int32 page
+numbers), not one row per link.
 """
 
 from __future__ import annotations
@@ -13,124 +13,7 @@ from __future__ import annotations
 import sqlite3
 
 from recrawl.errors import NewerRepository
-
-_FIRST = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-
-CREATE TABLE sites (
-    id INTEGER PRIMARY KEY,
-    origin TEXT NOT NULL UNIQUE,
-    robots_status INTEGER NOT NULL DEFAULT -1,
-    robots_body BLOB NOT NULL DEFAULT x'',
-    robots_at REAL NOT NULL DEFAULT 0,
-    robots_held REAL NOT NULL DEFAULT 0,
-    sitemap_at REAL NOT NULL DEFAULT 0,
-    held_until REAL NOT NULL DEFAULT 0,
-    lm_good INTEGER NOT NULL DEFAULT 0,
-    lm_bad INTEGER NOT NULL DEFAULT 0,
-    etag_good INTEGER NOT NULL DEFAULT 0,
-    etag_bad INTEGER NOT NULL DEFAULT 0,
-    habits TEXT NOT NULL DEFAULT ''
-);
-
-CREATE TABLE pages (
-    id INTEGER PRIMARY KEY,
-    key INTEGER NOT NULL UNIQUE,
-    site INTEGER NOT NULL,
-    folder INTEGER NOT NULL,
-    depth INTEGER NOT NULL,
-    parent INTEGER NOT NULL,
-    found REAL NOT NULL,
-    cycle INTEGER NOT NULL,
-    state INTEGER NOT NULL DEFAULT 0,
-    visits INTEGER NOT NULL DEFAULT 0,
-    changes INTEGER NOT NULL DEFAULT 0,
-    failures INTEGER NOT NULL DEFAULT 0,
-    quiet INTEGER NOT NULL DEFAULT 0,
-    misses INTEGER NOT NULL DEFAULT 0,
-    size INTEGER NOT NULL DEFAULT 0,
-    listed INTEGER NOT NULL DEFAULT 0,
-    version INTEGER NOT NULL DEFAULT -1,
-    version_at REAL NOT NULL DEFAULT 0,
-    target INTEGER NOT NULL DEFAULT -1,
-    last_try REAL,
-    last_visit REAL,
-    last_change REAL,
-    missing_since REAL NOT NULL DEFAULT 0,
-    payload BLOB,
-    digest BLOB,
-    noise BLOB,
-    etag TEXT NOT NULL DEFAULT '',
-    modified TEXT NOT NULL DEFAULT '',
-    url TEXT NOT NULL
-);
-CREATE INDEX pages_by_site ON pages (site, state);
-
-CREATE TABLE visits (
-    id INTEGER PRIMARY KEY,
-    page INTEGER NOT NULL,
-    cycle INTEGER NOT NULL,
-    at REAL NOT NULL,
-    outcome INTEGER NOT NULL,
-    status INTEGER NOT NULL,
-    received INTEGER NOT NULL,
-    seconds REAL NOT NULL,
-    version INTEGER NOT NULL,
-    score REAL,
-    why INTEGER,
-    failure TEXT,
-    detail TEXT
-);
-CREATE INDEX visits_by_page ON visits (page, id);
-CREATE INDEX updates_by_time ON visits (at) WHERE outcome IN (1, 2, 3);
-
-CREATE TABLE versions (
-    id INTEGER PRIMARY KEY,
-    page INTEGER NOT NULL,
-    at REAL NOT NULL,
-    changed INTEGER NOT NULL,
-    divergence REAL,
-    significant INTEGER,
-    new_links INTEGER NOT NULL,
-    searchable INTEGER NOT NULL,
-    size INTEGER NOT NULL,
-    warc INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    length INTEGER NOT NULL,
-    payload BLOB NOT NULL,
-    digest BLOB NOT NULL,
-    title TEXT NOT NULL,
-    mime TEXT NOT NULL,
-    encoding TEXT NOT NULL
-);
-CREATE INDEX versions_by_page ON versions (page, id);
-
-CREATE TABLE links (page INTEGER PRIMARY KEY, targets BLOB NOT NULL);
-
-CREATE TABLE cycles (
-    id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL,
-    policy TEXT NOT NULL,
-    budget INTEGER NOT NULL,
-    seed INTEGER NOT NULL,
-    started REAL NOT NULL,
-    finished REAL,
-    first_visit INTEGER NOT NULL,
-    known INTEGER NOT NULL
-);
-
-CREATE TABLE reasons (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
-
-CREATE TABLE hints (
-    page INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    seen REAL NOT NULL,
-    value REAL NOT NULL,
-    PRIMARY KEY (page, kind)
-) WITHOUT ROWID;
-
-CREATE TABLE warcs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, length INTEGER NOT NULL);
-"""
+from recrawl.record.first_schema import FIRST
 
 _SUMMARIES = """
 CREATE TABLE cycle_summaries (
@@ -311,7 +194,7 @@ CREATE TABLE push_sources (
 """
 
 STEPS: tuple[tuple[str, str], ...] = (
-    ("0001-first", _FIRST),
+    ("0001-first", FIRST),
     ("0002-summaries", _SUMMARIES),
     ("0003-hints", _HINTS),
     ("0004-alerts", _ALERTS),
@@ -321,7 +204,7 @@ STEPS: tuple[tuple[str, str], ...] = (
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring the store to the newest shape; each step is applied whole or not at all."""
+    """Apply the missing steps, each in one transaction."""
     db.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY) WITHOUT ROWID")
     done = check(db)
     for name, script in STEPS:
@@ -331,7 +214,7 @@ def migrate(db: sqlite3.Connection) -> None:
 
 
 def check(db: sqlite3.Connection) -> set[str]:
-    """The steps that were applied; raises when some are not ours."""
+    """The applied steps; raises `NewerRepository` if one is unknown."""
     done = {row[0] for row in db.execute("SELECT name FROM migrations")}
     unknown = sorted(done - {name for name, _ in STEPS})
     if unknown:

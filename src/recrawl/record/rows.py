@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 class NewPage(NamedTuple):
-    """An address seen for the first time."""
+    """A URL found for the first time."""
 
     id: int
     key: int
@@ -33,22 +33,22 @@ class NewPage(NamedTuple):
 
 
 class PageState(NamedTuple):
-    """What a visit may change about a page; `id` comes last because SQL wants it there."""
+    """The columns of a page that a visit may change; `id` is last because the UPDATE statement needs it there."""
 
     state: int
     visits: int
     changes: int
     failures: int
     quiet: int
-    """304 answers in a row; every tenth visit asks without validators."""
+    """Consecutive 304 answers; every tenth visit sends no validators."""
     misses: int
     size: int
     version: int
     version_at: float
-    """When the stored version was downloaded: revisit records refer to it."""
+    """When the stored version was downloaded; revisit records refer to it."""
     target: int
     last_try: float | None
-    """The last visit of any outcome; `last_visit` leaves failures out."""
+    """The last visit of any outcome; `last_visit` excludes failures."""
     last_visit: float | None
     last_change: float | None
     missing_since: float
@@ -61,7 +61,7 @@ class PageState(NamedTuple):
 
 
 def unvisited(page: int) -> PageState:
-    """The state of a page that was found and nothing more."""
+    """The state of a page that was found but never visited."""
     return PageState(0, 0, 0, 0, 0, 0, 0, -1, 0.0, -1, None, None, None, 0.0, None, None, None, "", "", page)
 
 
@@ -115,19 +115,19 @@ class VisitRow(NamedTuple):
     failure: str | None
     detail: str | None
     hints: int = 0
-    """What servers had volunteered about the page since the visit before, packed (see `engine.hinted`)."""
+    """Hints about the page since the previous visit, packed (see `crawl.hints.hint_codec`)."""
 
 
 class HintRow(NamedTuple):
-    """What a source says of a page now."""
+    """The current claim of a source about a page."""
 
     page: int
     kind: str
     seen: float
     value: float
-    """The date that it names; for a promise, every how many seconds the page changes."""
+    """The claimed date; for a promise, the period of changes in seconds."""
     signals: int
-    """1 where this is news, 0 where not; the store adds them up until the next visit."""
+    """1 if the claim is new, otherwise 0; the store adds them up until the next visit."""
 
 
 class SourceRow(NamedTuple):
@@ -136,7 +136,7 @@ class SourceRow(NamedTuple):
     site: int
     kind: str
     seen: float
-    """When it was read; 0 when not all of it could be."""
+    """When it was read; 0 if it could not be read completely."""
     signals: int
     ignored: int
     problem: str
@@ -194,7 +194,7 @@ class OutboxRow(NamedTuple):
 
 
 class FeedRow(NamedTuple):
-    """A feed of a site, and what to ask it with."""
+    """A feed of a site with its validators."""
 
     site: int
     url: str
@@ -204,7 +204,7 @@ class FeedRow(NamedTuple):
 
 
 class VersionRow(NamedTuple):
-    """One version of a page, and where its body lies."""
+    """One version of a page and the place of its body in the archive."""
 
     id: int
     page: int
@@ -226,7 +226,7 @@ class VersionRow(NamedTuple):
 
 
 class SiteRow(NamedTuple):
-    """A server: what it said about robots, and how far its validators are believed."""
+    """A server: its robots.txt, and counts of right and wrong validators."""
 
     id: int
     origin: str
@@ -256,12 +256,12 @@ class CycleRow(NamedTuple):
     first_visit: int
     known: int
     limits: str | None = None
-    """What it may spend (see `choose.allowance`); None as long as that is not decided."""
+    """Its limits (see `choose.budget.allowance`); None until they are decided."""
 
 
 @dataclass(slots=True)
 class Batch:
-    """What is recorded together: all of it or nothing."""
+    """Rows that are committed together."""
 
     pages: list[NewPage] = field(default_factory=list)
     visits: list[VisitRow] = field(default_factory=list)
@@ -272,13 +272,13 @@ class Batch:
     sources: list[SourceRow] = field(default_factory=list)
     feeds: list[FeedRow] = field(default_factory=list)
     listed: list[tuple[int, int]] = field(default_factory=list)
-    """(whether its sitemap names it, page)."""
+    """Pairs (listed, page): 1 if the sitemap lists the page, 2 if it no longer does, 0 if the page is gone or moved."""
     sites: list[SiteRow] = field(default_factory=list)
     records: list[tuple[bytes, float]] = field(default_factory=list)
-    """WARC records that belong to no version: revisits, redirects."""
+    """WARC records without a version: revisits, redirects."""
     documents: list[Document] = field(default_factory=list)
     removals: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        told = self.hints or self.sources or self.feeds
-        return bool(self.pages or self.visits or self.states or self.listed or told or self.sites)
+        hints = self.hints or self.sources or self.feeds
+        return bool(self.pages or self.visits or self.states or self.listed or hints or self.sites)

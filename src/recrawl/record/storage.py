@@ -1,15 +1,15 @@
-"""The repository on disk: a folder with settings, store, archive and index, opened, mended and locked as one.
+"""The repository on disk: a folder with settings, store, archive and index.
 
     recrawl.toml   settings, seeds, filters (read by the command line, not here)
     recrawl.db     sites, pages, visits, versions, links, cycles
     archive/       bodies, as *.warc.gz
     index/         full text
-    models/        what policies remember, and clusters of like pages (written by the engine)
+    models/        memory of policies and clusters of similar pages (written by `crawl`)
 
-A commit goes through in this order: bodies to the archive and onto the disk, then one transaction in the store, then
-the index. A crash between two of them leaves bytes that the store does not know (cut off at the next opening) or
-documents that the index lacks (indexed again at the next opening, from the visit that `indexed` names on). What lies in
-models/ follows from the store and the archive: it may be missing or behind, and is then made again.
+A commit writes in this order: bodies to the archive, synced to disk; one transaction in the store; the index. A crash
+in between leaves bytes that the store does not know (truncated when the next writer opens the repository) or documents
+that the index lacks (indexed again by the next writer, from the visit `indexed` on). The files in models/ can be
+rebuilt from store and archive: they may be missing or outdated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SETTINGS = "recrawl.toml"
 
 
 def find(start: Path) -> Path:
-    """The repository that holds this folder: itself or the nearest one above."""
+    """The repository in this folder or in the nearest folder above it."""
     for folder in (start, *start.resolve().parents):
         if (folder / SETTINGS).is_file() and (folder / "recrawl.db").is_file():
             return folder
@@ -39,7 +39,7 @@ def find(start: Path) -> Path:
 
 
 def create(folder: Path, settings: str) -> None:
-    """Make a repository with these settings in a folder, which may exist."""
+    """Create a repository with these settings in a folder, which may exist."""
     if (folder / SETTINGS).exists():  # it is written last
         raise RepositoryError(f"there is already a repository in {folder}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def create(folder: Path, settings: str) -> None:
 
 
 class Storage:
-    """An open repository, for reading; `writing` makes it ready for commits."""
+    """An open repository, for reading; call `writing` before commits."""
 
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
         self.folder = folder
@@ -60,14 +60,14 @@ class Storage:
 
     @property
     def index(self) -> Index:
-        """The full-text index, opened when first asked for; a reader never makes one that is not there."""
+        """The full-text index, opened on first use; a reader never creates one."""
         if self._index is None:
             folder = self.folder / "index"
             self._index = Index(folder if self._lock is not None or folder.is_dir() else None)
         return self._index
 
     def writing(self, what: str, wait: Callable[[str], bool], *, roll_bytes: int, software: str) -> None:
-        """Become the one writer: lock, bring the shape up to date, cut off what a crash left behind."""
+        """Become the only writer: lock, migrate the schema, truncate what a crash left uncommitted."""
         self._lock = Lock(self.folder / "lock", what, wait)
         self.store.close()
         self.store = open_store(self.folder, create=True)
@@ -76,17 +76,17 @@ class Storage:
         self._drop_old_index()
 
     def _drop_old_index(self) -> None:
-        """Take away an index of an earlier shape: what it lacks is indexed again, which then is everything."""
+        """Delete an index with an old schema; all pages are indexed again."""
         folder = self.folder / "index"
         if folder.is_dir() and self.index.current:
             return
         if self.store.meta.get("indexed", -1) != -1:
-            self.store.meta.set("indexed", -1)  # first: a crash while it is made again must not count as done
+            self.store.meta.set("indexed", -1)  # first: a crash during reindexing must not count as done
         self._index = None
         shutil.rmtree(folder, ignore_errors=True)
 
     def refresh(self) -> None:
-        """Take notice of archive files that were begun since; for readers that stay open."""
+        """Read the names of archive files created since; for readers that stay open."""
         self.archive.names.update(self.store.warcs.names())
 
     def _open_archive(self, roll_bytes: int, software: str) -> WarcArchive:
@@ -107,7 +107,7 @@ class Storage:
             self.index.put(document)
 
     def commit_index(self, last_visit: int) -> None:
-        """Let searches see everything up to this visit."""
+        """Make everything up to this visit searchable."""
         if self._index is not None:
             self._index.commit()
         self.store.meta.set("indexed", last_visit)
@@ -117,7 +117,7 @@ class Storage:
         return read_body(self.archive.read(Place(version.warc, version.start, version.length)))
 
     def unindexed(self) -> list[int]:
-        """Pages with visits that the index has not seen: a crash came between store and index."""
+        """Pages with updates that the index lacks: a crash came between store and index."""
         mark = int(self.store.meta.get("indexed", -1)) if (self.folder / "index").is_dir() else -1
         return self.store.visits.pages_updated_since(mark)
 

@@ -1,19 +1,18 @@
 """Visits as WARC records: built as bytes, one gzip member each, ready to be appended to a file.
 
 A changed page gives a `request` and a `response`; an unchanged one a `revisit` (ISO 28500:2017 §6.7) that names
-the response it repeats by address, date, digest and record id, so that any replay tool finds the body:
+the response it repeats by URL, date, digest and record id, so that any replay tool finds the body:
 
 - the server sent the same bytes again: profile *identical-payload-digest*, with the headers it sent;
 - the server said 304: profile *server-not-modified* with an empty block, since replay tools take the headers of a
   revisit for the page's own when there are any.
 
-Bodies are kept as they were after decompression; `Content-Encoding` and `Transfer-Encoding` are renamed, as other
-archives do it, because they no longer describe what follows. Record ids come from what the record says, not from
-chance: the same visit gives the same bytes.
+Bodies are stored decompressed; `Content-Encoding` and `Transfer-Encoding` are renamed, as in other archives, because
+they no longer describe the body. Record ids are hashes of the contents: the same visit gives the same bytes.
 
-Records are written here, line by line, and read by FastWARC: a visit that found nothing new is mostly its record, and
-to build that from parts would cost it four times as much. No value holds a line break: addresses are canonical, the
-rest is ours.
+This module formats records itself and reads them with FastWARC: the record is most of the cost of an unchanged visit,
+and building it with a library costs four times as much. No value contains a line break: URLs are canonical, the other
+values are our own.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from isal import igzip_lib
 IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 
-_LEVEL = 1  # igzip's level 1 packs HTML as tightly as zlib's 6 does, at a fifth of its cost
-_SMALL = 2000  # below this, level 0 is a fifth of the cost again and hardly larger
+_LEVEL = 1  # igzip's level 1 compresses HTML as well as zlib's 6, at a fifth of the cost
+_SMALL = 2000  # bytes; below this, level 0 costs a fifth of level 1 and is hardly larger
 _RENAMED = {"content-encoding", "transfer-encoding", "content-length"}
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _RESPONSE = "application/http; msgtype=response"
@@ -46,7 +45,7 @@ Headers = tuple[tuple[str, str], ...]
 def response(
     url: str, at: float, ip: str, status: int, headers: Headers, body: bytes, digest: bytes, request: bytes
 ) -> bytes:
-    """A response and the request that asked for it; the response comes first, so its offset is the blob's."""
+    """A response and its request; the response comes first, so that its offset is the offset of the blob."""
     identity, date = record_id(url, at, "response"), warc_date(at)
     target = _record(
         "response",
@@ -70,7 +69,7 @@ def response(
 def revisit(
     url: str, at: float, ip: str, digest: bytes, original_at: float, same_bytes: tuple[int, Headers] | None
 ) -> bytes:
-    """The page was as in `original_at`: `same_bytes` holds status and headers, or None for a 304."""
+    """The page is unchanged since `original_at`; `same_bytes` is status and headers, None for a 304."""
     fields = (
         f"WARC-Target-URI: {url}\r\n{_address(ip)}"
         f"WARC-Profile: {IDENTICAL if same_bytes else NOT_MODIFIED}\r\n"
@@ -85,14 +84,14 @@ def revisit(
 
 
 def warcinfo(name: str, at: float, software: str) -> bytes:
-    """The record that opens every file."""
+    """The first record of every file."""
     block = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
     fields = f"WARC-Filename: {name}\r\nContent-Type: application/warc-fields\r\n"
     return _record("warcinfo", record_id(name, at, "warcinfo"), warc_date(at), fields, block)
 
 
 def read_body(blob: bytes) -> tuple[int, Headers, bytes]:
-    """Status, headers and body of the response that opens these bytes."""
+    """Status, headers and body of the first response in these bytes."""
     for record in ArchiveIterator(io.BytesIO(blob), record_types=WarcRecordType.response, parse_http=True):
         status = int(record.http_headers.status_code or 0)
         headers = tuple((str(k), str(v)) for k, v in record.http_headers.astuples())
@@ -101,7 +100,7 @@ def read_body(blob: bytes) -> tuple[int, Headers, bytes]:
 
 
 def record_id(url: str, at: float, kind: str) -> str:
-    """A record's id from its contents."""
+    """A record's id, derived from its contents."""
     name = hashlib.blake2b(f"{kind} {at:.6f} {url}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
     text = name.hex()  # as a random UUID would look: version 4, variant 8
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-8{text[17:20]}-{text[20:]}"
@@ -146,7 +145,7 @@ def _address(ip: str) -> str:
 
 
 def _sha1(digest: bytes) -> str:
-    """A SHA-1 in base 32, two letters at a time: Python's own way takes five times as long.
+    """A SHA-1 in base 32, two letters at a time: five times as fast as `base64.b32encode`.
 
     >>> _sha1(bytes(20))
     'sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
