@@ -20,5 +20,6 @@ rates.py       change rates
 anchors.py     anchors of sites, and change by depth
 noise.py       proposals for noise filters, and previews
 exchange.py    import and export
+reports/       bounded read-only reports, for the dashboard and the HTTP API
 words.py       counted nouns
 """

@@ -22,5 +22,4 @@ The web server and the crawl run in separate processes and share only the store,
     alerts/           alert rules, outbox and delivery
     jobs/             long commands and queries in child processes, uploaded files
     push/             IndexNow and WebSub receivers, outgoing POST requests
-    queries/          read-only queries for the dashboard and the API
 """

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.record.rows import VersionRow
+from recrawl.repository.reports import pages as reading
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
-from recrawl.serve.queries import pages as reading
 
 SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

@@ -13,11 +13,11 @@ from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of
+from recrawl.repository.reports import pages as reading
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import LIMIT, Arguments, Operation, rows
 from recrawl.serve.context import Context
 from recrawl.serve.jobs import subprocess_queries
-from recrawl.serve.queries import pages as reading
 from recrawl.serve.stored_files import download
 
 _HIDDEN = frozenset({"key", "payload", "digest", "noise", "folder"})

@@ -17,11 +17,11 @@ from recrawl.model import State
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of
 from recrawl.repository.opening import options_of
+from recrawl.repository.reports.changes import Cursor, Filters, changes
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, bad_cursor, rows
 from recrawl.serve.context import Context
-from recrawl.serve.queries.changes import Cursor, Filters, changes
-from recrawl.serve.queries.overview import troubles
+from recrawl.serve.push.websub import push_problems
 from recrawl.times import moment
 
 SITE = Field("site", "string", "Only this site; the URL of the site or of any of its pages.", default="")
@@ -36,7 +36,7 @@ def status(context: Context, _: Arguments) -> dict[str, Any]:
     with context.reading() as repository:
         store = repository.store
         sums, states = store.summaries.totals(), store.summaries.states()
-        problems = troubles(store, context.clock())
+        problems = push_problems(store, context.clock())
         archived = store.warcs.total_bytes()
         newest = store.summaries.latest_cycle()
         last = _cycle(newest) if newest else None

@@ -8,11 +8,10 @@ from typing import Any
 
 from recrawl.choose import make_policy
 from recrawl.compare.noise.filters import Noise
-from recrawl.compare.noise.proposals import propose
 from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.anchors import keep_named, surveyed
-from recrawl.repository.lookup import origin_of, page_of
-from recrawl.repository.noise import restless, sources
+from recrawl.repository.lookup import origin_of
+from recrawl.repository.noise import proposals
 from recrawl.repository.opening import options_of, seed_url
 from recrawl.repository.seeds import with_seeds, without_seeds
 from recrawl.repository.turns import period_of
@@ -128,9 +127,7 @@ def remove_filter(context: Context, given: Arguments) -> dict[str, Any]:
 def noise(context: Context, given: Arguments) -> dict[str, Any]:
     """Suggest noise filters, for a page or for the pages that change at every visit."""
     with context.dedicated() as repository:
-        pages = [page_of(repository, given["url"])["id"]] if given["url"] else restless(repository)
-        found = [sources(repository, page) for page in pages]
-    return rows([{"url": url, **asdict(proposal)} for url, texts in found for proposal in propose(texts)])
+        return rows([proposal.as_dict() for proposal in proposals(repository, given["url"])])
 
 
 def anchors(context: Context, given: Arguments) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.errors import UsageError
+from recrawl.repository.reports.sites import names
 from recrawl.serve.alerts.outbox import newest_entries
 from recrawl.serve.alerts.rules import OUTCOMES, check_rule
 from recrawl.serve.api.alerts import put_alert, remove_alert
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.settings import redirect_saved, show_settings
 from recrawl.serve.dashboard.views import Views
-from recrawl.serve.queries.sites import names
 from recrawl.settings import Alert
 
 _TEXTS = ("name", "target", "site", "path", "selector", "text", "digest", "secret")

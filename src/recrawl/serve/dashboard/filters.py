@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from recrawl.compare.noise.filters import Noise
 from recrawl.errors import UsageError
+from recrawl.repository.reports.sites import names
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.settings import lines, redirect_saved, show_settings
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.filter_preview import preview_filter
-from recrawl.serve.queries.sites import names
 from recrawl.settings import Filter, write_filters
 
 _FIELDS = ("site", "selectors", "patterns", "do")

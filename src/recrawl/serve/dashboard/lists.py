@@ -10,11 +10,11 @@ from starlette.responses import Response
 from recrawl.crawl.reports.search import search
 from recrawl.errors import UsageError
 from recrawl.repository.lookup import page_of
+from recrawl.repository.reports import changes as reading
+from recrawl.repository.reports.sites import names
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
-from recrawl.serve.queries import changes as reading
-from recrawl.serve.queries.sites import names
 
 _FEED_ENTRIES = 50
 _HITS = 20

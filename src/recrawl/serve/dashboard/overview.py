@@ -10,13 +10,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from recrawl.errors import UsageError
+from recrawl.repository.reports import overview as reading
+from recrawl.repository.reports.changes import Filters, changes
+from recrawl.repository.reports.overview import CycleFigures, Overview
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import number, percent, size
 from recrawl.serve.dashboard.views import Views
-from recrawl.serve.queries import overview as reading
-from recrawl.serve.queries.changes import Filters, changes
-from recrawl.serve.queries.overview import Figures
+from recrawl.serve.push.websub import push_problems
 from recrawl.serve.scheduler import SchedulerStatus
 from recrawl.times import span, stamp
 
@@ -34,18 +35,18 @@ def overview(views: Views, request: Request) -> Response:
     now = views.now()
     with views.reading() as repository:
         store = repository.store
-        whole = reading.whole(store, now)
-        begun = whole is not None or store.pages.any()
+        whole = reading.overview(store, now)
+        has_pages = whole is not None or store.pages.any()
         cycles = reading.cycles(store, _CYCLES)
         sites = store.summaries.busiest_sites(_SITES)
         latest = changes(store, Filters(), limit=_LATEST).rows
-        problems = reading.troubles(store, now)
+        problems = push_problems(store, now)
     status = views.context.scheduler.status()
     return views.show(
         request,
         "overview.html",
         now=_now(whole, cycles, now) if whole is not None else None,
-        begun=begun,
+        has_pages=has_pages,
         lead=_lead(whole, status, now),
         fresh=_fresh(cycles),
         found=_found(cycles),
@@ -76,7 +77,7 @@ def control(views: Views, request: Request, given: FormData) -> Response:
     return RedirectResponse("/", 303)
 
 
-def _now(whole: reading.Whole, cycles: Sequence[Figures], now: float) -> Values:
+def _now(whole: Overview, cycles: Sequence[CycleFigures], now: float) -> Values:
     last = cycles[-1] if cycles else None
     answered = last.visits - last.failed if last else 0
     return {
@@ -94,7 +95,7 @@ def _now(whole: reading.Whole, cycles: Sequence[Figures], now: float) -> Values:
     }
 
 
-def _lead(whole: reading.Whole | None, status: SchedulerStatus, now: float) -> str:
+def _lead(whole: Overview | None, status: SchedulerStatus, now: float) -> str:
     if whole is None:
         return "No pages yet."
     return f"{count(whole.pages, 'page')} on {count(whole.sites, 'site')}. {_state(status, now)}"
@@ -121,11 +122,11 @@ def _controls(status: SchedulerStatus) -> list[tuple[str, str]]:
     return found
 
 
-def _days(cycles: Sequence[Figures]) -> list[str]:
+def _days(cycles: Sequence[CycleFigures]) -> list[str]:
     return [stamp(row.started)[:10] for row in cycles]
 
 
-def _fresh(cycles: Sequence[Figures]) -> Values:
+def _fresh(cycles: Sequence[CycleFigures]) -> Values:
     rows = [row for row in cycles if row.fresh is not None]
     if not rows:
         return _NO_CHART
@@ -138,7 +139,7 @@ def _fresh(cycles: Sequence[Figures]) -> Values:
     return {"chart": chart, "summary": summary, "rows": table}
 
 
-def _found(cycles: Sequence[Figures]) -> Values:
+def _found(cycles: Sequence[CycleFigures]) -> Values:
     if not cycles:
         return _NO_CHART
     columns = [[("changed", row.changed), ("new", row.new), ("gone", row.gone)] for row in cycles]
@@ -157,7 +158,7 @@ def _found(cycles: Sequence[Figures]) -> Values:
     return {"chart": chart, "summary": summary, "rows": table}
 
 
-def _spent(cycles: Sequence[Figures]) -> Values:
+def _spent(cycles: Sequence[CycleFigures]) -> Values:
     if not cycles:
         return _NO_CHART
     columns = [[("changed", row.found), ("unchanged", row.unchanged), ("failed", row.failed)] for row in cycles]

@@ -12,13 +12,13 @@ from recrawl.errors import NotKnown
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository.prediction import about_relative, sentences
+from recrawl.repository.reports import pages as reading
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent, size
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
-from recrawl.serve.queries import pages as reading
 from recrawl.times import span, stamp
 
 _VISITS = 30
@@ -42,7 +42,7 @@ def page(views: Views, request: Request) -> Response:
         facts=_facts(found, versions, views.now()),
         divergence=_divergence(versions),
         versions=[_timeline_entry(row, k + 1 < len(versions)) for k, row in enumerate(versions)],
-        cut=len(versions) == reading.MOST_VERSIONS,
+        cut=len(versions) == reading.MAX_VERSIONS,
         visits=visits,
     )
 
@@ -125,7 +125,7 @@ def _version(repository: Storage, request: Request) -> tuple[dict[str, Any], Ver
 
 def _number(form: Form, name: str) -> int | None:
     """Return the version number in a field; None if it is empty."""
-    found = form.number(name, most=reading.LARGEST)
+    found = form.number(name, most=reading.MAX_ID)
     if form.errors[name]:
         raise NotKnown(f"this page has no version '{form[name]}'")
     return found

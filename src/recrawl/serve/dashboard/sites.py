@@ -16,14 +16,14 @@ from recrawl.record.rows import SiteRow
 from recrawl.record.storage import Storage
 from recrawl.repository.anchors import surveyed
 from recrawl.repository.opening import options_of
+from recrawl.repository.reports import directory_tree, heat_map
+from recrawl.repository.reports import sites as reading
+from recrawl.repository.reports.pages import MAX_ID
+from recrawl.repository.reports.shocks import memory_of, shocks
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import percent
 from recrawl.serve.dashboard.views import Views
-from recrawl.serve.queries import directory_tree, heat_map
-from recrawl.serve.queries import sites as reading
-from recrawl.serve.queries.pages import LARGEST
-from recrawl.serve.queries.shocks import memory_of, shocks
 from recrawl.settings import Settings
 from recrawl.times import span, stamp
 
@@ -86,14 +86,14 @@ def sites(views: Views, request: Request) -> Response:
 
 def site(views: Views, request: Request) -> Response:
     """Show one site."""
-    now, number = views.now(), min(request.path_params["site"], LARGEST)
+    now, number = views.now(), min(request.path_params["site"], MAX_ID)
     values = views.settings()
     with views.reading() as repository:
         store = repository.store
         row = next((row for row in reading.sites(store, now, only=number)), None)
         if row is None:
             raise NotKnown(f"there is no site {number}")
-        pages = store.pages.of_site(number, directory_tree.MOST_PAGES)
+        pages = store.pages.of_site(number, directory_tree.MAX_PAGES)
         tree = directory_tree.tree(pages, row["origin"])
         heat = _heat(heat_map.heat_map(store, pages), row["origin"])
         depth = _depth(repository, values, row["origin"], now)
@@ -105,7 +105,7 @@ def site(views: Views, request: Request) -> Response:
         "site.html",
         site=row,
         tree=tree,
-        tree_part=len(pages) == directory_tree.MOST_PAGES,
+        tree_part=len(pages) == directory_tree.MAX_PAGES,
         heat=heat,
         depth=depth,
         shocks=shocks(memory, number) if memory else [],

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from recrawl.columns import DAY
+from recrawl.crawl.hints import push_sources
 from recrawl.discover.urls import canonical
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record.storage import Storage
@@ -57,6 +58,11 @@ def subscription_problems(store: Store, now: float) -> list[str]:
         elif row["state"] == "active" and row["expires"] <= now:
             found.append(f"The subscription to {row['topic']} has expired: subscribe again.")
     return found
+
+
+def push_problems(store: Store, now: float) -> list[str]:
+    """Describe failed subscriptions and push sources that are mostly wrong, one sentence each."""
+    return [*subscription_problems(store, now), *push_sources.troubles(store)]
 
 
 def confirm(store: Store, name: str, now: float, lease: int) -> None:

@@ -1,4 +1,4 @@
-"""Which pages of a site changed when: rows of pages, columns of time."""
+"""Heat map of a site: pages by time intervals."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from recrawl.model import Outcome
 from recrawl.record.store import Store
-from recrawl.serve.queries.directory_tree import Found
+from recrawl.repository.reports.directory_tree import PageCounts
 
 _ROWS = 30
 _COLUMNS = 32
 _VISITS = 300
-"""Visits of one page that are looked at: the newest."""
+"""Only the newest visits of a page are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeatRow:
-    """One page: in each stretch of time its visits and those that found an update."""
+    """One page: visits and updates found, per interval."""
 
     page: int
     url: str
@@ -27,14 +27,14 @@ class HeatRow:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Pages by time; `edges` are where the stretches begin, and the end of the last."""
+    """Pages by time; `edges` are the starts of the intervals and the end of the last one."""
 
     rows: list[HeatRow]
     edges: list[float]
 
 
-def heat_map(store: Store, pages: Sequence[Found]) -> HeatMap:
-    """The pages that changed most, the most changed first; their first visits are no change and left out."""
+def heat_map(store: Store, pages: Sequence[PageCounts]) -> HeatMap:
+    """Return the heat map of the pages that changed most; their first visits are left out."""
     top = sorted((row for row in pages if row[2] > 1), key=lambda row: (-row[3], -row[2], row[0]))[:_ROWS]
     visits = {page: _visits(store, page) for page, _, _, _ in top}
     times = [at for rows in visits.values() for at, _ in rows]
@@ -57,7 +57,7 @@ def _row(page: int, url: str, visits: list[tuple[float, bool]], begin: float, st
 
 
 def _visits(store: Store, page: int) -> list[tuple[float, bool]]:
-    """When a page was visited, newest first, and whether an update was found; its first visit is left out."""
+    """Return times of visits, newest first, and whether each found an update; without the page's first visit."""
     rows = store.visits.of_page(page, _VISITS)
     first = 1 if len(rows) < _VISITS else 0
     return [(at, outcome != int(Outcome.UNCHANGED)) for at, outcome in rows[: len(rows) - first]]

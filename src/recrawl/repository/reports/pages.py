@@ -1,8 +1,9 @@
-"""One page: what is known of it, its versions, and what a version says, safe to show."""
+"""One page: its facts and versions, and the text, source and difference of versions, with size limits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from recrawl.compare.diff import DiffRow, Hunk, diff
@@ -15,17 +16,17 @@ from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
-MOST_VERSIONS = 200
-"""Versions of a page that are listed: the newest."""
-LARGEST = 1 << 62
-"""Larger than any number in the store, and not too large for it."""
-_MOST_LINES = 5_000
-_MOST_CHARACTERS = 400_000
+MAX_VERSIONS = 200
+"""Only the newest versions of a page are listed."""
+MAX_ID = 1 << 62
+"""Larger than any id in the store, and within SQLite's range."""
+_MAX_LINES = 5_000
+_MAX_CHARACTERS = 400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A version as lines; `cut` when there are more than are shown."""
+    """A version as lines; `cut` if it is truncated."""
 
     lines: list[str]
     cut: bool
@@ -34,7 +35,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A line of a side-by-side view; None where the other side has no counterpart."""
+    """A line of a side-by-side view; None where a side has no counterpart."""
 
     old: DiffRow | None
     new: DiffRow | None
@@ -43,70 +44,72 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """What lies between two versions."""
+class ShownDifference:
+    """The difference between two versions, or the reason why there is none."""
 
     hunks: list[Hunk]
     share: float | None
-    """The share of words that differ; None when a text could not be read."""
+    """Share of words that differ; None if a version is unreadable."""
     problem: str = ""
 
 
 def page(store: Store, number: int) -> dict[str, Any]:
-    """What is known of a page; NotKnown when there is none."""
-    found = store.pages.details(min(number, LARGEST))
+    """Return the facts of a page; raise NotKnown if it does not exist."""
+    found = store.pages.details(min(number, MAX_ID))
     if found is None:
-        raise NotKnown("there is no such page here")
+        raise NotKnown(f"there is no page {number}")
     return found
 
 
 def versions(store: Store, number: int) -> list[VersionRow]:
-    """The newest versions of a page, newest first."""
-    return store.versions.newest_of_page(number, MOST_VERSIONS)
+    """Return the newest versions of a page, newest first."""
+    return store.versions.newest_of_page(number, MAX_VERSIONS)
 
 
 def version(store: Store, number: int, wanted: int | None) -> VersionRow:
-    """A version of a page by its number, the newest without one; NotKnown when it is not this page's."""
+    """Return a version of a page by id, or the newest; raise NotKnown if the page has no such version."""
     found = store.versions.pick(number, wanted)
     if found is None:
-        raise NotKnown("this page was never downloaded" if wanted is None else "this page has no such version")
+        raise NotKnown(
+            "this page has no downloaded version" if wanted is None else f"this page has no version {wanted}"
+        )
     return found
 
 
 def text_of(repository: Storage, which: VersionRow, noise: Noise) -> Text:
-    """What a version says, line by line, without markup."""
+    """Return the visible text of a version by lines."""
     try:
         _, headers, body = repository.body(which)
         lines = read_lines(body, headers, noise)
     except (OSError, ValueError, KeyError, Unreadable) as error:
-        return Text([], cut=False, problem=f"This version cannot be read: {error}.")
+        return Text([], cut=False, problem=f"This version is unreadable: {error}.")
     return _cut(lines)
 
 
 def source_of(repository: Storage, which: VersionRow) -> tuple[Text, list[tuple[str, str]]]:
-    """A version's bytes as text, and its headers."""
+    """Return the decoded body of a version, and its headers."""
     try:
         _, headers, body = repository.body(which)
     except (OSError, ValueError, KeyError) as error:
-        return Text([], cut=False, problem=f"This version cannot be read: {error}."), []
+        return Text([], cut=False, problem=f"This version is unreadable: {error}."), []
     if b"\0" in body[:512]:
-        return Text([], cut=False, problem="This is no text."), list(headers)
+        return Text([], cut=False, problem="This version is binary, not text."), list(headers)
     return _cut(decode(body, header(headers, "content-type")).text.splitlines()), list(headers)
 
 
-def difference(repository: Storage, old: VersionRow, new: VersionRow, noise: Noise) -> Difference:
-    """What changed from one version to another."""
+def difference(repository: Storage, old: VersionRow, new: VersionRow, noise: Noise) -> ShownDifference:
+    """Return the difference between two versions."""
     try:
         bodies = [repository.body(which)[1:] for which in (old, new)]
         before, after = (read_lines(body, headers, noise) for headers, body in bodies)
         texts = [read_text(body, headers, noise) for headers, body in bodies]
     except (OSError, ValueError, KeyError, Unreadable) as error:
-        return Difference([], None, f"These versions cannot be compared: {error}.")
-    return Difference(diff(before, after), divergence(texts[0], texts[1]))
+        return ShownDifference([], None, f"These versions cannot be compared: {error}.")
+    return ShownDifference(diff(before, after), divergence(texts[0], texts[1]))
 
 
 def side_by_side(hunk: Hunk) -> list[Pair]:
-    """The rows of a hunk in two columns: what went beside what came in its place.
+    """Return the rows of a hunk in two columns: removed lines beside the lines that replaced them.
 
     >>> hunk = diff(["a", "one", "z"], ["a", "two", "new", "z"])[0]
     >>> [(p.old and p.old.text, p.new and p.new.text) for p in side_by_side(hunk)]
@@ -114,17 +117,16 @@ def side_by_side(hunk: Hunk) -> list[Pair]:
     """
     pairs: list[Pair] = []
     left, right = hunk.old_start, hunk.new_start
-    gone: list[DiffRow] = []
-    came: list[DiffRow] = []
+    removed: list[DiffRow] = []
+    added: list[DiffRow] = []
 
     def flush() -> None:
         nonlocal left, right
-        for k in range(max(len(gone), len(came))):
-            old, new = gone[k] if k < len(gone) else None, came[k] if k < len(came) else None
+        for old, new in zip_longest(removed, added):
             pairs.append(Pair(old, new, left if old else None, right if new else None))
             left, right = left + (old is not None), right + (new is not None)
-        gone.clear()
-        came.clear()
+        removed.clear()
+        added.clear()
 
     for row in hunk.rows:
         if row.kind == "same":
@@ -132,13 +134,13 @@ def side_by_side(hunk: Hunk) -> list[Pair]:
             pairs.append(Pair(row, row, left, right))
             left, right = left + 1, right + 1
         else:
-            (gone if row.kind == "out" else came).append(row)
+            (removed if row.kind == "out" else added).append(row)
     flush()
     return pairs
 
 
 def stretches(row: DiffRow) -> list[tuple[bool, str]]:
-    """A row's text in pieces, each with whether it was changed.
+    """Split a row's text into (changed, text) pieces.
 
     >>> stretches(DiffRow("in", "one two", ((4, 7),)))
     [(False, 'one '), (True, 'two')]
@@ -152,8 +154,8 @@ def stretches(row: DiffRow) -> list[tuple[bool, str]]:
 
 
 def _cut(lines: list[str]) -> Text:
-    kept, room = [], _MOST_CHARACTERS
-    for line in lines[:_MOST_LINES]:
+    kept, room = [], _MAX_CHARACTERS
+    for line in lines[:_MAX_LINES]:
         kept.append(line[:room])
         room -= len(line)
         if room <= 0:

@@ -12,8 +12,8 @@ from recrawl.errors import UsageError
 from recrawl.record.storage import Storage
 from recrawl.record.store import SqliteStore
 from recrawl.repository import noise
-from recrawl.serve.queries import changes, directory_tree, heat_map, overview, pages, sites
-from recrawl.serve.queries.changes import Cursor, Filters
+from recrawl.repository.reports import changes, directory_tree, heat_map, overview, pages, sites
+from recrawl.repository.reports.changes import Cursor, Filters
 from tests.world import Repo, Site
 
 HOSTILE = "<script>alert(1)</script>"
@@ -93,7 +93,7 @@ def test_changes_pass_filters(store: SqliteStore) -> None:
 
 
 def test_changes_look_through_so_many_and_no_more(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "_LOOKED_AT", 2)
+    monkeypatch.setattr(changes, "_SCANNED", 2)
     part = changes.changes(store, Filters(path="/nowhere"))
     assert part.rows == []
     assert part.looked_through
@@ -102,12 +102,12 @@ def test_changes_look_through_so_many_and_no_more(store: SqliteStore, monkeypatc
 
 @pytest.mark.parametrize("text", ["x", "1", "1_x", "_", "nan_1", "inf_1", "1e999_1", "1_-1", f"1_{10**30}"])
 def test_a_bad_cursor_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no place in the list"):
+    with pytest.raises(UsageError, match="invalid cursor"):
         Cursor.read(text)
 
 
 def test_an_unknown_kind_of_update_is_refused(store: SqliteStore) -> None:
-    with pytest.raises(UsageError, match="changed, new or gone"):
+    with pytest.raises(UsageError, match="changed, new, gone"):
         changes.changes(store, Filters(outcome="eaten"))
 
 
@@ -133,11 +133,11 @@ def test_a_page_with_its_versions(repository: Storage, store: SqliteStore) -> No
 
 def test_versions_of_other_pages_are_refused(store: SqliteStore) -> None:
     one, two = number(store, "/a/one"), number(store, "/a/two")
-    with pytest.raises(UsageError, match="no such version"):
+    with pytest.raises(UsageError, match="has no version 6"):
         pages.version(store, two, pages.versions(store, one)[0].id)
-    with pytest.raises(UsageError, match="no such page"):
+    with pytest.raises(UsageError, match="there is no page"):
         pages.page(store, 10**9)
-    with pytest.raises(UsageError, match="no such page"):
+    with pytest.raises(UsageError, match="there is no page"):
         pages.page(store, 10**30)
 
 
@@ -154,7 +154,7 @@ def test_a_difference_inline_and_side_by_side(repository: Storage, store: Sqlite
 
 
 def test_a_long_text_is_cut(repository: Storage, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "_MOST_CHARACTERS", 5)
+    monkeypatch.setattr(pages, "_MAX_CHARACTERS", 5)
     text = pages.text_of(repository, pages.versions(store, number(store, "/a/one"))[0], NO_NOISE)
     assert text.cut
     assert sum(map(len, text.lines)) <= 5
@@ -165,7 +165,7 @@ def test_a_long_text_is_cut(repository: Storage, store: SqliteStore, monkeypatch
 
 def test_the_tree_adds_up(store: SqliteStore) -> None:
     site = pages.page(store, number(store, "/a/one"))["site"]
-    top = directory_tree.tree(store.pages.of_site(site, directory_tree.MOST_PAGES), "site")
+    top = directory_tree.tree(store.pages.of_site(site, directory_tree.MAX_PAGES), "site")
     assert top.pages == sum(child.pages for child in top.folders.values()) + len(top.leaves)
     assert top.folders["a"].changes == 3
     assert top.folders["a"].share == pytest.approx(3 / top.folders["a"].visits)
@@ -179,7 +179,7 @@ def test_the_tree_is_cut_where_it_is_too_wide() -> None:
 
 def test_the_heat_map_shows_the_changes(store: SqliteStore) -> None:
     site = pages.page(store, number(store, "/a/one"))["site"]
-    found = heat_map.heat_map(store, store.pages.of_site(site, directory_tree.MOST_PAGES))
+    found = heat_map.heat_map(store, store.pages.of_site(site, directory_tree.MAX_PAGES))
     assert found.rows[0].url.endswith("/a/one")
     assert sum(found.rows[0].updates) == 3
     assert all(sum(row.updates) <= sum(row.visits) for row in found.rows)
@@ -195,7 +195,7 @@ def test_a_heat_map_of_nothing(store: SqliteStore) -> None:
 
 def test_the_whole_is_what_the_pages_add_up_to(store: SqliteStore) -> None:
     end = store.db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
-    now = overview.whole(store, end)
+    now = overview.overview(store, end)
     assert now is not None
     assert now.pages == store.db.execute("SELECT count(*) FROM pages WHERE state IN (1, 2)").fetchone()[0]
     assert now.sites == 1
@@ -208,7 +208,7 @@ def test_the_whole_is_what_the_pages_add_up_to(store: SqliteStore) -> None:
 
 def test_freshness_falls_while_nobody_looks(store: SqliteStore) -> None:
     end = store.db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
-    shares = [overview.whole(store, end + days * 86400.0) for days in (0, 1, 10)]
+    shares = [overview.overview(store, end + days * 86400.0) for days in (0, 1, 10)]
     fresh = [whole.fresh or 0.0 for whole in shares if whole is not None]
     assert fresh == sorted(fresh, reverse=True)
     assert fresh[0] > fresh[-1]
@@ -228,7 +228,7 @@ def test_shares_of_sites_add_up(store: SqliteStore) -> None:
     end = store.db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
     rows = sites.sites(store, end)
     assert sum(row["share"] for row in rows) == pytest.approx(1.0)
-    assert [row["health"][1] for row in rows] == ["well"]
+    assert [row["health"][1] for row in rows] == ["good"]
     assert rows[0]["rate"] > 0
     assert sites.sites(store, end, only=99) == []
     assert sum(row["share"] for row in store.summaries.busiest_sites(5)) == pytest.approx(1.0)
@@ -236,11 +236,11 @@ def test_shares_of_sites_add_up(store: SqliteStore) -> None:
 
 def test_a_site_that_is_not_well_says_why() -> None:
     row = {"failed": 0, "visits": 10, "robots_held": 0.0, "held_until": 0.0, "last_visit": 1.0}
-    assert sites.health(row, 5.0)[1] == "well"
+    assert sites.health(row, 5.0)[1] == "good"
     assert sites.health({**row, "failed": 6}, 5.0) == ("bad", "failing", "60% of the last visits failed")
-    assert sites.health({**row, "failed": 2}, 5.0)[1] == "shaky"
+    assert sites.health({**row, "failed": 2}, 5.0)[1] == "unstable"
     assert sites.health({**row, "held_until": 9.0}, 5.0)[1] == "waiting"
-    assert sites.health({**row, "robots_held": 1.0}, 5.0)[1] == "held off"
+    assert sites.health({**row, "robots_held": 1.0}, 5.0)[1] == "on hold"
     assert sites.health({**row, "last_visit": None}, 5.0)[1] == "new"
 
 
@@ -248,7 +248,7 @@ def test_nothing_yet(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "empty")
     with Storage(repo.folder) as opened:
         store = opened.store
-        assert overview.whole(store, 0.0) is None
+        assert overview.overview(store, 0.0) is None
         assert not store.pages.any()
         assert overview.cycles(store, 5) == []
         assert sites.sites(store, 0.0) == []
@@ -261,7 +261,7 @@ def test_a_noise_filter_is_tried_on_what_was_seen(repository: Storage) -> None:
     assert found.example.startswith("day")
     assert noise.preview(repository, "", NO_NOISE, Noise(("#nothing",))).hides == 0
     assert noise.preview(repository, "https://elsewhere.example", NO_NOISE, Noise(("p",))).pages == 0
-    with pytest.raises(UsageError, match="not a CSS selector"):
+    with pytest.raises(UsageError, match="use a CSS selector"):
         noise.preview(repository, "", NO_NOISE, Noise(("p[[",)))
 
 
@@ -270,7 +270,7 @@ def test_the_overview_scans_neither_pages_nor_visits(store: SqliteStore) -> None
     asked: list[str] = []
     store.db.set_trace_callback(asked.append)
     try:
-        overview.whole(store, 0.0)
+        overview.overview(store, 0.0)
         overview.cycles(store, 40)
         store.summaries.busiest_sites(8)
         changes.changes(store, Filters(), limit=6)

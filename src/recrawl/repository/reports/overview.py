@@ -1,4 +1,4 @@
-"""The repository as a whole, and its last cycles: from the sums that are written when a cycle ends."""
+"""The repository as a whole, and its last cycles, from the summaries written at the end of each cycle."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recrawl.crawl.hints import push_sources
+from recrawl.columns import DAY
 from recrawl.crawl.reports.summaries import AGES
 from recrawl.record.store import Store
-from recrawl.serve.push import websub
 
-SURE = 1.64
-"""Standard deviations to either side: nine times in ten the truth lies between."""
-_DAY = 86400.0
+Z90 = 1.64
+"""Half-width of a 90 % interval, in standard deviations."""
 _CLASSES = ("1 h", "6 h", "1 d", "3 d", "7 d", "14 d", "30 d", "90 d", "longer")
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """What a cycle came to. Freshness is that at its end, None where it was not estimated."""
+class CycleFigures:
+    """Results of a cycle. Freshness is that at its end; None if it was not estimated."""
 
     cycle: int
     policy: str
@@ -33,7 +31,7 @@ class Figures:
     unchanged: int
     failed: int
     unmodified: int
-    """Answers that were 304."""
+    """Responses with status 304."""
     received: int
     expected: float
     fresh: float | None
@@ -42,62 +40,62 @@ class Figures:
 
     @property
     def found(self) -> int:
-        """Updates of any kind."""
+        """Updates of all kinds."""
         return self.changed + self.new + self.gone
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """How the repository stands."""
+class Overview:
+    """The state of the repository."""
 
     at: float
-    """When the sums were made."""
+    """Time of the summary."""
     pages: int
     sites: int
     fresh: float | None
     low: float | None
     high: float | None
     age: float | None
-    """The median time since a page was last looked at, as of `at`."""
+    """Median time since the last visit of a page, as of `at`."""
     ages: list[tuple[str, int]]
-    """Pages in classes of that time, each named by its end."""
+    """Pages by time since the last visit, in classes named by their upper bound."""
 
 
-def whole(store: Store, now: float) -> Whole | None:
-    """How the repository stands now; None before the first crawl has ended.
+def overview(store: Store, now: float) -> Overview | None:
+    """Return the current state of the repository; None before the first crawl has ended.
 
-    Since the sums were made, time has passed: freshness has fallen since, at the mean rate of the sites.
+    Freshness is extrapolated from the time of the summary at the mean change rate of the sites.
     """
     row = store.summaries.latest()
     if row is None:
         return None
     sites, rate = store.summaries.mean_rate()
-    passed = max(0.0, now - row["at"]) / _DAY
+    passed = max(0.0, now - row["at"]) / DAY
     fresh = row["freshness"] * math.exp(-rate * passed)
     low, high = band(fresh, row["freshness_sd"])
     counts = json.loads(row["ages"])
     ages = list(zip(_CLASSES, counts, strict=True))
-    return Whole(row["at"], row["pages"], sites, fresh, low, high, median_age(counts), ages)
+    return Overview(row["at"], row["pages"], sites, fresh, low, high, median_age(counts), ages)
 
 
-def cycles(store: Store, limit: int) -> list[Figures]:
-    """The last cycles, oldest first; crawls of what is new are not among them."""
+def cycles(store: Store, limit: int) -> list[CycleFigures]:
+    """Return the last cycles, oldest first, without crawls of new pages."""
     return [_figures(row) for row in reversed(store.summaries.refreshes(limit))]
 
 
 def band(mean: float | None, deviation: float | None) -> tuple[float | None, float | None]:
-    """Where a share lies, nine times in ten.
+    """Return the 90 % interval of a share.
 
     >>> band(0.5, 0.1), band(0.99, 0.1), band(None, None)
     ((0.336, 0.664), (0.826, 1.0), (None, None))
     """
     if mean is None or deviation is None:
         return None, None
-    return max(0.0, round(mean - SURE * deviation, 6)), min(1.0, round(mean + SURE * deviation, 6))
+    return max(0.0, round(mean - Z90 * deviation, 6)), min(1.0, round(mean + Z90 * deviation, 6))
 
 
 def median_age(counts: Sequence[int]) -> float | None:
-    """The median, as well as classes tell it; None for no pages.
+    """Return the median, interpolated within its class; None for no pages.
 
     >>> median_age([0, 0, 4, 0, 0, 0, 0, 0, 0]) / 3600, median_age([0] * 9)
     (15.0, None)
@@ -111,10 +109,10 @@ def median_age(counts: Sequence[int]) -> float | None:
     return None
 
 
-def _figures(row: dict[str, Any]) -> Figures:
+def _figures(row: dict[str, Any]) -> CycleFigures:
     low, high = band(row["freshness"], row["freshness_sd"])
     names = ("cycle", "policy", "started", "visits", "changed", "new", "gone", "unchanged", "failed", "received")
-    return Figures(
+    return CycleFigures(
         **{name: row[name] for name in names},
         unmodified=row["not_modified"],
         expected=row["expected"],
@@ -122,8 +120,3 @@ def _figures(row: dict[str, Any]) -> Figures:
         low=low,
         high=high,
     )
-
-
-def troubles(store: Store, now: float) -> list[str]:
-    """What goes wrong without stopping anything: hubs that do not renew, sources of pushes that are mostly wrong."""
-    return [*websub.subscription_problems(store, now), *push_sources.troubles(store)]

@@ -1,4 +1,4 @@
-"""Shocks that were seen: times when far more happened to a site's pages than usual, as the policy `shock` noted."""
+"""Shocks of a site recorded by the policy `shock`: intervals with at least twice the expected number of changes."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from pathlib import Path
 
 import numpy as np
 
+from recrawl.columns import DAY
 from recrawl.crawl.state.array_files import Arrays, read_arrays
 
-_DAY = 86400.0
-_TIMES = 2.0
-"""What counts as far more."""
-_FEWEST = 3.0
-"""Changes below which chance explains it."""
-_MOST = 10
+_MIN_RATIO = 2.0
+"""Least ratio of changes to expected changes."""
+_MIN_CHANGES = 3.0
+"""Fewer changes are explained by chance."""
+_MAX_SHOCKS = 10
 _NAMES = ("site", "times", "events", "expected")
 
 
 @dataclass(frozen=True, slots=True)
 class SeenShock:
-    """One such time."""
+    """One shock."""
 
     since: float
     until: float
     changes: float
-    """Changes thought to have fallen there; a visit does not say when exactly one was."""
+    """Estimated changes in the interval; visits do not give exact times."""
     usual: float
-    """Changes that would have been expected of the pages watched there."""
+    """Expected changes of the pages visited."""
 
     @property
     def times(self) -> float:
-        """How many times as much as usual."""
+        """Ratio of changes to expected changes."""
         return self.changes / max(self.usual, 1e-9)
 
 
 def memory_of(folder: Path) -> Arrays | None:
-    """What the policy remembered last; None when it was never used, or remembers otherwise than we read."""
+    """Return the latest saved state of the policy; None if there is none or its format is unknown."""
     files = sorted((file.stat().st_mtime_ns, file) for file in (folder / "models").glob("shock-*.npz"))
     return _read(files[-1][1], files[-1][0]) if files else None
 
 
 @lru_cache(maxsize=2)
 def _read(file: Path, _written: int) -> Arrays | None:
-    """The file as it was when it was written."""
+    """Read a state file; the modification time is part of the cache key."""
     found = read_arrays(file)
     if found is None or not {f"kept shock.{name}" for name in _NAMES} <= found.keys():
         return None
@@ -52,7 +52,7 @@ def _read(file: Path, _written: int) -> Arrays | None:
 
 
 def shocks(memory: Arrays, site: int) -> list[SeenShock]:
-    """The shocks of a site, newest first.
+    """Return the shocks of a site, newest first.
 
     >>> memory = {
     ...     "site": np.zeros(1, int), "times": np.array([0.0, 1.0, 2.0]),
@@ -61,11 +61,11 @@ def shocks(memory: Arrays, site: int) -> list[SeenShock]:
     >>> [(shock.until, shock.changes, shock.times) for shock in shocks(memory, 0)]
     [(172800.0, 9.0, 3.0)]
     """
-    events, expected, times = memory["events"], memory["expected"], memory["times"] * _DAY
+    events, expected, times = memory["events"], memory["expected"], memory["times"] * DAY
     groups = min(len(memory["site"]), len(events), len(expected))
     bins = min(len(times) - 1, events.shape[1], expected.shape[1])
     mine = memory["site"][:groups] == site
     changes = events[:groups][mine, :bins].sum(axis=0, dtype=np.float64)
     usual = expected[:groups][mine, :bins].sum(axis=0, dtype=np.float64)
-    found = np.flatnonzero((changes >= _TIMES * usual) & (changes >= _FEWEST))[::-1][:_MOST]
+    found = np.flatnonzero((changes >= _MIN_RATIO * usual) & (changes >= _MIN_CHANGES))[::-1][:_MAX_SHOCKS]
     return [SeenShock(float(times[k]), float(times[k + 1]), float(changes[k]), float(usual[k])) for k in found.tolist()]

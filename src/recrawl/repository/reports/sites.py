@@ -1,4 +1,4 @@
-"""Sites: how each stands, what it costs, and whether it is well."""
+"""Sites: rate, freshness, budget share and health of each."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from typing import Any
 
 from recrawl.discover.urls import key
 from recrawl.record.store import Store
-from recrawl.serve.queries.overview import band
+from recrawl.repository.reports.overview import band
 
-LATELY = 10
-"""Cycles and crawls over which a site's share of the visits is counted."""
-_MOST = 500
-_MANY_FAIL = 0.5
-_SOME_FAIL = 0.1
+RECENT_CYCLES = 10
+"""Cycles and crawls over which a site's share of the visits is computed."""
+_MAX_NAMES = 500
+_FAILING = 0.5
+_UNSTABLE = 0.1
 
 
 def names(store: Store) -> list[tuple[int, str]]:
-    """Number and origin of the sites, by name; of very many the first."""
-    return store.sites.names(_MOST)
+    """Return number and origin of the first 500 sites, by origin."""
+    return store.sites.names(_MAX_NAMES)
 
 
 def sites(store: Store, now: float, only: int | None = None) -> list[dict[str, Any]]:
-    """All sites, or one, each with its figures; those that no cycle has seen yet have few."""
-    total, rows = store.summaries.recent(LATELY, only)
-    return [_told(row, total, now) for row in rows]
+    """Return all sites, or one, with their figures; some are None before a site's first cycle."""
+    total, rows = store.summaries.recent(RECENT_CYCLES, only)
+    return [_figures(row, total, now) for row in rows]
 
 
 def page_number(store: Store, url: str) -> int | None:
-    """The number of a page that is known."""
+    """Return the number of a page; None if it is unknown."""
     return store.pages.number(key(url))
 
 
-def _told(row: dict[str, Any], total: int, now: float) -> dict[str, Any]:
+def _figures(row: dict[str, Any], total: int, now: float) -> dict[str, Any]:
     good, bad = row["lm_good"] + row["etag_good"], row["lm_bad"] + row["etag_bad"]
     low, high = band(row["freshness"], row["freshness_sd"])
     return {
@@ -53,16 +53,16 @@ def _told(row: dict[str, Any], total: int, now: float) -> dict[str, Any]:
 
 
 def health(row: dict[str, Any], now: float) -> tuple[str, str, str]:
-    """How a site is: the class of a colour, a word, and why."""
+    """Return the health of a site: CSS class, label and reason."""
     failed = row["failed"] / row["visits"] if row["visits"] else 0.0
     if row["robots_held"] > 0:
-        return "bad", "held off", "its robots.txt could not be had"
+        return "bad", "on hold", "robots.txt is unavailable"
     if row["held_until"] > now:
-        return "warn", "waiting", "it asked us to wait"
-    if failed >= _MANY_FAIL:
+        return "warn", "waiting", "the server requested a back-off"
+    if failed >= _FAILING:
         return "bad", "failing", f"{failed:.0%} of the last visits failed"
-    if failed >= _SOME_FAIL:
-        return "warn", "shaky", f"{failed:.0%} of the last visits failed"
+    if failed >= _UNSTABLE:
+        return "warn", "unstable", f"{failed:.0%} of the last visits failed"
     if row["last_visit"] is None:
-        return "", "new", "nothing of it was downloaded yet"
-    return "good", "well", "it answers"
+        return "", "new", "not downloaded yet"
+    return "good", "good", "responding"

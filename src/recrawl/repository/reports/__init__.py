@@ -1,0 +1,13 @@
+"""Bounded read-only reports, for the dashboard and the HTTP API.
+
+No report scans all pages or visits: lists use an index and a limit, and totals come from the summary tables written at
+the end of each cycle. Reports on very large sites cover a part of the pages, and say so.
+
+    overview.py         freshness, age and the results of the last cycles
+    sites.py            all sites: rate, freshness, budget share, health
+    directory_tree.py   a site as a tree of directories
+    heat_map.py         which pages of a site changed when
+    shocks.py           shocks recorded by the policy `shock`
+    changes.py          new, changed and removed pages, with filters and a cursor
+    pages.py            one page: versions, text, source, difference
+"""
