@@ -353,7 +353,7 @@ def test_diff_of_nonsense(past: Past, words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/a", ["It is kept", "unchanged", "has waited", "cycle"]),
+        ("/a", ["It is live", "unchanged", "had waited", "cycle"]),
         ("/unvisited", ["never"]),
         ("/private/x", ["robots.txt"]),
         ("/old", ["moved"]),
@@ -385,8 +385,8 @@ def test_why_with_a_policy_that_cannot_run_here(past: Past, monkeypatch: pytest.
     """What there is to say of the page is said; for the next cycle there is a sentence."""
     monkeypatch.setattr(RoundRobin, "needs", frozenset({"weather"}))
     shown = past.repo.run("why", past.url("/a")).out
-    assert "It is kept." in shown
-    assert "The next cycle cannot be told: round-robin needs weather, which a repository does not have." in shown
+    assert "It is live." in shown
+    assert "The next cycle cannot be planned: round-robin needs weather, which a repository does not have." in shown
     assert past.repo.json("why", past.url("/a"))["plan"] is None
 
 

@@ -1,4 +1,4 @@
-"""Why a page was visited, why it was not, and what the next cycle thinks of it: in sentences, with the numbers."""
+"""Why a page was visited or not, and what the next cycle would do with it: in sentences and in numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from recrawl.choose import make_policy
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.choose.papers.change_frequency import page_rates
 from recrawl.choose.papers.predicted import LIKELY
+from recrawl.columns import DAY
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
 from recrawl.errors import NotKnown, UsageError
@@ -21,23 +22,21 @@ from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of, seed_url
 from recrawl.repository.turns import period_of
 from recrawl.repository.values import Explanation
+from recrawl.repository.words import count
 from recrawl.settings import Settings
 from recrawl.times import span, stamp
 
 _STATES = {
     "found": "It was found but never downloaded.",
-    "live": "It is kept.",
-    "missing": "The server says it is not there; it counts as gone only when that is confirmed.",
-    "gone": "It is gone, and no longer visited unless a sitemap names it again.",
-    "moved": "It has moved; its new address is visited instead.",
-    "barred": "robots.txt keeps us out.",
+    "live": "It is live.",
+    "missing": "The server answered 404 or 410; it counts as gone once that is confirmed.",
+    "gone": "It is gone and not visited, unless a sitemap lists it again.",
+    "moved": "It has moved; its new URL is visited instead.",
+    "barred": "robots.txt, a filter, its content type or a trap limit excludes it.",
     "dropped": "It was removed with 'recrawl rm'.",
 }
-_DAY = 86400.0
-
-
 _OUT = {
-    "other-site": "no site that was added holds it: name one with 'recrawl add'",
+    "other-site": "it belongs to no site that was added; add one with 'recrawl add'",
     "excluded": "a pattern of its site excludes it",
     "not-included": "its site's patterns do not include it",
 }
@@ -52,25 +51,25 @@ def explain(folder: Path, values: Settings, options: CrawlOptions, url: str, now
 
 
 def find(repository: Storage, values: Settings, url: str) -> dict[str, Any]:
-    """The page that a URL names; where there is none, the error says why."""
+    """The page with this URL; the error explains why there is none."""
     try:
         return page_of(repository, url)
     except NotKnown as error:
         refusal = options_of(values).scopes.refuses(seed_url(url), 1)
-        why = _OUT.get(refusal or "", "it was never found: no page that was downloaded names it, and no sitemap")
+        why = _OUT.get(refusal or "", "it was never found: no downloaded page and no sitemap links to it")
         raise NotKnown(f"{error}; {why}") from error
 
 
 def reasons(
     repository: Storage, values: Settings, page: dict[str, Any], now: float, options: CrawlOptions | None = None
 ) -> tuple[list[str], dict[str, Any] | None]:
-    """Sentences about a page, and what the next cycle plans with it in numbers; None when that cannot be told.
+    """Sentences about a page, and the next cycle's numbers for it; None when the next cycle cannot be planned.
 
-    The repository must be open in a connection of its own: the plan needs tables for a while.
+    The storage must have a connection of its own: the plan needs temporary tables.
     """
     store = repository.store
     moved = store.pages.get(page["target"])[0] if page["target"] >= 0 else ""
-    sentences = [f"{_STATES[page['state']]}{f' It leads to {moved}.' if moved else ''}"]
+    sentences = [f"{_STATES[page['state']]}{f' It redirects to {moved}.' if moved else ''}"]
     visits = store.reports.visits_of_page(page["id"], limit=1)
     sentences += _last_visit(visits)
     sentences += _last_cycle(repository, page, visits)
@@ -81,8 +80,8 @@ def reasons(
         numbers = _numbers(plan, page["id"], values["policy"])
         sentences += _habits(plan.book, page["id"])
         sentences.append(_next_cycle(repository, plan, numbers, page, period_of(values), now))
-    except UsageError as error:  # the settings ask for what this repository cannot do; the rest can still be told
-        sentences.append(f"The next cycle cannot be told: {error}.")
+    except UsageError as error:  # the past can be explained even if the settings are invalid
+        sentences.append(f"The next cycle cannot be planned: {error}.")
     return sentences, numbers
 
 
@@ -100,9 +99,9 @@ def _last_visit(visits: list[dict[str, Any]]) -> list[str]:
     because = (
         f"because {visit['reason']} (policy {visit['policy']}{score})"
         if visit["reason"]
-        else "where it was imported"
+        else "when it was imported"
         if visit["kind"] == "import"
-        else "as a crawl downloads everything that is new"
+        else "as a crawl downloads all new pages"
     )
     return [f"Last visit: {stamp(visit['at'])}, {what}{detail}, in {visit['kind']} {visit['cycle']}, {because}."]
 
@@ -127,18 +126,17 @@ def _last_cycle(repository: Storage, page: dict[str, Any], visits: list[dict[str
     most = limits.most.get(page["site"], limits.site_most)
     name = f"Cycle {cycle.id} did not visit it:"
     if most == 0:
-        return [f"{name} its server wanted to be left alone."]
+        return [f"{name} its server had asked for a pause (Retry-After)."]
     if most is not None and spent["of_site"] >= most:
-        return [f"{name} its site got the {most:,} visits that it may have."]
+        return [f"{name} its site had reached its limit of {most:,} visits."]
     if spent["received"] + max(page["size"], spent["received"] / max(1, spent["visits"])) > limits.bytes:
-        return [f"{name} the {limits.bytes / 1e6:,.1f} MB that it may receive were used up."]
+        return [f"{name} its limit of {limits.bytes / 1e6:,.1f} MB was used up."]
     if cycle.finished is None:
-        return [f"Cycle {cycle.id} has not visited it, but is not finished."]
+        return [f"Cycle {cycle.id} has not visited it yet and is unfinished."]
     if spent["visits"] < cycle.budget:
-        return [
-            f"{name} it ended after {spent['visits']:,} of {cycle.budget:,} visits, with nothing more it could ask for."
-        ]
-    lowest = "" if spent["lowest"] is None else f", the last of them with a score of {_short(spent['lowest'])}"
+        made = f"{spent['visits']:,} of {cycle.budget:,} visits"
+        return [f"{name} it ended after {made}, as the policy had no more pages to choose."]
+    lowest = "" if spent["lowest"] is None else f", the last with score {_short(spent['lowest'])}"
     return [f"{name} its {cycle.budget:,} visits went to pages that {cycle.policy} ranked higher{lowest}."]
 
 
@@ -168,14 +166,14 @@ def _numbers(plan: CyclePlan, page: int, policy: str) -> dict[str, Any]:
 
 
 def _habits(book: Book, page: int) -> list[str]:
-    """How often it changes, by its own history."""
+    """Its change rate, from its own history."""
     compared, changed = int(book.visits[page]) - 1, int(book.changes[page]) - 1
     if compared < 1:
         return []
     rate = float(page_rates(book)[page])
-    chance = -math.expm1(-rate * max(0.0, book.now - float(book.last_visit[page])) / _DAY)
+    probability = -math.expm1(-rate * max(0.0, book.now - float(book.last_visit[page])) / DAY)
     seen = f"It had changed at {max(0, changed):,} of {compared:,} visits after the first"
-    return [f"{seen}; by that alone, the chance that it has changed by now is {chance:.0%}."]
+    return [f"{seen}; by that rate it is {probability:.0%} likely to have changed since its last visit."]
 
 
 def _next_cycle(
@@ -184,33 +182,32 @@ def _next_cycle(
     name = f"{told['policy']}, budget {told['budget']:,}"
     if not told["visitable"]:
         return _barred(told, page, now)
-    line = (
-        f"it is number {told['place']:,} of {told['known']:,} in line{_scored(told['score'])}" if told["place"] else ""
-    )
+    line = f"it ranks {told['place']:,} of {told['known']:,}{_scored(told['score'])}" if told["place"] else ""
     if told["planned"]:
         return f"The next cycle ({name}) would visit it because {told['reason']}; {line}."
     no = f"The next cycle ({name}) would not reach it:"
     if told["site_most"] == 0:
         until = repository.store.sites.get(page["site"]).held_until
-        return f"{no} its server wants to be left alone until {stamp(until)}."
+        return f"{no} its server asked for a pause until {stamp(until)}."
     if told["site_most"] is not None and told["site_planned"] >= told["site_most"]:
-        return f"{no} its site gets at most {told['site_most']:,} visits, and that many of its pages come before it."
+        return f"{no} its site is limited to {told['site_most']:,} visits, and as many of its pages rank higher."
     if told["place"] is None:
-        return f"The next cycle ({name}) would not ask for it: its time has not come by the policy's rule."
+        return f"The next cycle ({name}) would not choose it: by the policy's rule it is not due yet."
     if len(plan.pages) < told["budget"] and plan.allowance.bytes < math.inf:
-        return f"{no} the {plan.allowance.bytes / 1e6:,.1f} MB of the cycle go to pages before it; {line}."
+        return f"{no} the {plan.allowance.bytes / 1e6:,.1f} MB of the cycle go to pages that rank higher; {line}."
     last = _scored(told["last_score"]).removeprefix(", ")
     cycles = -(-told["place"] // max(1, told["budget"]))
     return (
-        f"{no} {line}{f', the last one visited has {last}' if last else ''}; "
-        f"if nothing changed its place, its turn would come in about {cycles:,} cycles ({span(cycles * period)})."
+        f"{no} {line}{f'; the last page visited has {last}' if last else ''}; "
+        f"at this rank its turn comes in about {cycles:,} cycles ({span(cycles * period)})."
     )
 
 
 def _barred(told: dict[str, Any], page: dict[str, Any], now: float) -> str:
     if page["state"] in ("found", "live", "missing") and told["failures"]:
         tried = span(max(0.0, now - page["last_try"]))
-        return f"It failed {told['failures']} times in a row, last {tried} ago, and is left alone for a while."
+        attempts = count(told["failures"], "failed attempt")
+        return f"{attempts}, the last {tried} ago; it is retried after a pause that grows with each failure."
     if page["state"] == "found":
-        return "The next cycle cannot choose it: its site has as many pages as it may have (--limit)."
+        return "The next cycle cannot choose it: its site has reached its page limit (--limit)."
     return "The next cycle cannot choose it."
