@@ -1,11 +1,11 @@
 """Speed and size, measured against other crawlers on this machine: `make bench`.
 
-`web` is the site that everybody crawls, `measure` runs a command and adds up what it cost, `ours` and
-`peers` say how each crawler is started, `crawl` and `scale` are the benchmarks, `report` prints them.
-Figures are only compared with figures of the same run: a machine's speed is not part of the result.
+`web` is the site that all crawlers fetch, `measure` runs a command and measures its cost, `ours` and `peers` start each
+crawler, `crawl` and `scale` are the benchmarks, `report` prints them. Compare figures only within one run: the speed of
+the machine is not part of the result.
 """
 
 import os
 
-# As the command does it: threads that share a small matrix wait for each other longer than it takes.
+# As in the command: for small matrices, threads wait for each other longer than the work takes.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -31,7 +31,7 @@ def options() -> argparse.Namespace:
     chosen = parser.parse_args()
     unknown = set(filter(None, chosen.peers.split(","))) - peers.KINDS.keys()
     if unknown:
-        parser.error(f"no such peer: {', '.join(sorted(unknown))} (there are {', '.join(peers.KINDS)})")
+        parser.error(f"unknown peer {', '.join(sorted(unknown))}; use {', '.join(peers.KINDS)}")
     return chosen
 
 
@@ -40,10 +40,10 @@ def load() -> dict[str, Any]:
 
 
 def workplace(asked: Path | None) -> Path:
-    """Where everybody's files go when crawlers are compared: a file system in memory, if it has room.
+    """Return the folder for the crawlers' files: a file system in memory, if it has room.
 
-    Disks have moods that would decide the comparison. ext4 without a journal takes no inode freed within the
-    last minutes, so that removing one run's thousands of files triples the CPU time wget2 needs in the next.
+    Disks would distort the comparison: ext4 without a journal does not reuse inodes freed within the last minutes, so
+    removing the thousands of files of one run triples the CPU time of wget2 in the next.
     """
     if asked is None and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
         return MEMORY
@@ -51,7 +51,7 @@ def workplace(asked: Path | None) -> Path:
 
 
 def measure(chosen: argparse.Namespace) -> None:
-    """Run what was asked for; figures of the other benchmarks stay as they were."""
+    """Run the chosen benchmarks; figures of the others stay as they were."""
     work, disk = workplace(chosen.work), chosen.work or FOLDER / "work"
     for folder in (FOLDER, work, disk):
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def tables(results: dict[str, Any]) -> list[Table]:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The figures for the documentation."""
+    """Return the figures for the documentation."""
     here = next(
         (results[part]["machine"] for part in ("crawl", "scale", "lab", "prediction") if part in results),
         machine(FOLDER),

@@ -1,8 +1,8 @@
-"""The lab: what it costs to replay every policy, and the two things that are reckoned before a replay.
+"""The lab: cost of a replay under every policy, and of PageRank and clusters, which are computed before a replay.
 
-Everything is measured in a process of its own that may use one core:
+Each measurement runs in its own process on one core:
 
-* every policy at its defaults, and sampling with every neighbourhood and chance: 24 cycles on a world as large as T's;
+* every policy at its defaults, and sampling with every neighbourhood and phi: 24 cycles on a world as large as T's;
 * round-robin with larger budgets, for the loop itself rather than the choice;
 * some policies on 30,000 pages, and on worlds of ten and a hundred copies of them, the same share visited in a cycle;
 * PageRank of a million pages, and the clusters of T's pages, features included.
@@ -33,13 +33,13 @@ SECONDS, MEMORY = 30.0, 1536 * 2**20
 VISITS = 5e6
 CLUSTER_SECONDS = 300.0
 LINEAR = 2.0
-"""A page and cycle may cost so much more in a world ten times as large, which no cache holds."""
+"""Allowed growth of the cost per page and cycle in a world ten times as large, which exceeds the CPU caches."""
 ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass
 class Lab:
-    """What was measured."""
+    """The measurements."""
 
     policies: list[Cost] = field(default_factory=list)
     larger: list[Cost] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Lab:
 
 
 def texts() -> list[str]:
-    """The policies to replay."""
+    """Return the texts of the policies to replay."""
     kinds = ("directory", "links", "clusters")
     sampling = [f"sampling(neighbours={kind}, phi={phi})" for kind in kinds for phi in ("status", "ha", "wha", "pra")]
     return [*(name for name in POLICIES if name != "sampling"), *sampling]
 
 
 def measure(work: Path, scale: float = 1.0) -> Lab:
-    """All of it; `scale` makes every world smaller, to try the benchmark out."""
+    """Run all measurements; `scale` below 1 makes every world smaller, for a trial run."""
     done = Lab()
     world = work / "world"
     _child("lab_replay", "make", str(world), _scaled(PAGES, scale))
@@ -75,7 +75,7 @@ def measure(work: Path, scale: float = 1.0) -> Lab:
 
 
 def _grown(world: Path, copies: int, scale: float) -> list[Cost]:
-    """Some policies on so many copies of a small world."""
+    """Replay some policies on `copies` copies of a small world."""
     _child("lab_replay", "make", str(world), _scaled(SMALL, scale), str(copies))
     budget = round(SMALL * copies * BUDGET / PAGES)
     return [cost for text in GROWING for cost in _replay(world, text, budget, scale)]
@@ -86,7 +86,7 @@ def _scaled(size: int, scale: float) -> str:
 
 
 def _replay(world: Path, text: str, budget: int, scale: float) -> list[Cost]:
-    """One replay, or nothing if it fails: that costs its own line only."""
+    """Run one replay; return nothing if it fails, so that the others still run."""
     try:
         cost = Cost(**json.loads(_child("lab_replay", "run", str(world), text, str(max(1, round(budget * scale))))))
     except subprocess.CalledProcessError as problem:
@@ -100,7 +100,7 @@ def _replay(world: Path, text: str, budget: int, scale: float) -> list[Cost]:
 
 
 def _child(module: str, *words: str) -> str:
-    """What a module of this package prints when it is run by itself on one core."""
+    """Run a module of this package on one core and return its output."""
     command = [sys.executable, "-m", f"benchmarks.{module}", *words]
     return subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | ONE_CORE).stdout
 

@@ -1,10 +1,9 @@
-"""Run one command and say what it cost: CPU of its whole process tree, wall time, peak memory.
+"""Run one command and measure its cost: CPU time of its whole process tree, wall time, peak memory.
 
-CPU time is read from outside, when everything has ended: what the kernel charged to our waited-for children
-and theirs. Helpers that outlive their parent would get lost that way, so this process makes itself the one
-that inherits orphans (a "subreaper") and waits for those too. Memory is the sum over the tree of what is
-resident, sampled; shared pages count once per process, so it is an upper bound. `foreign` is the CPU time
-that went to anything else meanwhile, apart from the web server: the noise of a shared machine.
+CPU time is that of all waited-for children, as the kernel counts it, read after they have ended. To include processes
+that outlive their parent, this process inherits orphans (as a "subreaper") and waits for them too. Memory is the
+sampled sum of resident memory over the tree; shared pages count once per process, so it is an upper bound. `foreign` is
+the CPU time of all other processes except the web server: the noise of a shared machine.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command used."""
+    """The cost of a command."""
 
     cpu: float  # seconds, user and system, of the whole tree
     system: float  # seconds of these spent in the kernel, much of it for files and sockets
@@ -39,7 +38,7 @@ class Cost:
 
 
 class CommandError(Exception):
-    """A command that had to work ended badly; carries the end of what it said."""
+    """A required command failed; carries the end of its output."""
 
 
 def adopt_orphans() -> None:
@@ -70,7 +69,7 @@ def run(command: list[str], *, log: Path, server: int, env: dict[str, str] | Non
 
 
 def must(cost: Cost, what: str, log: Path, codes: tuple[int, ...] = (0,)) -> Cost:
-    """The cost, or an error with the last lines of the log if the command failed."""
+    """Return the cost; raise an error with the last lines of the log if the command failed."""
     if cost.code not in codes:
         tail = log.read_text(errors="replace").splitlines()[-15:]
         raise CommandError(f"{what} ended with code {cost.code}:\n  " + "\n  ".join(tail))
@@ -100,7 +99,7 @@ def _wait_for_orphans(deadline: float, keep: set[int]) -> None:
 
 
 class Sampler(threading.Thread):
-    """Looks at the tree's resident memory every now and then."""
+    """Samples the resident memory of a process tree."""
 
     def __init__(self, root: int) -> None:
         super().__init__(daemon=True)

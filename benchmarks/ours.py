@@ -1,6 +1,6 @@
-"""How recrawl is started for a benchmark: a new repository, its settings, then one verb at a time.
+"""Start recrawl for a benchmark: a new repository, its settings, then one command at a time.
 
-Nothing here reaches into the package: the command line is what people run, so its start-up counts too.
+The benchmark runs the command line, as users do, so its start-up time counts too.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from benchmarks.measure import CommandError, Cost, must, run
 from benchmarks.web import Web
 
 COMMAND = Path(sys.executable).with_name("recrawl")
-# A server of one's own may be asked as often as it can answer; peers get their own settings for that.
+# No politeness limit for our own server; peers get the equivalent settings.
 SETTINGS: dict[str, str] = {"per_server": "64"}
 INDEX = {True: {"index": "true"}, False: {"index": "false"}}
 ENV = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
 
 
 def unavailable() -> str:
-    """Why recrawl cannot be measured, or nothing."""
+    """Return why recrawl cannot be measured; empty if it can."""
     try:
         answer = subprocess.run([str(COMMAND), "crawl", "--help"], capture_output=True, text=True, check=False)
     except OSError as problem:
@@ -30,7 +30,7 @@ def unavailable() -> str:
 
 
 class Repository:
-    """A repository under measurement, with a log of what its last command said."""
+    """A repository under measurement, with a log of its last command's output."""
 
     def __init__(self, folder: Path, web: Web) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Repository:
         return self._measured("cycle", "--budget", str(budget))
 
     def bytes(self) -> int:
-        """What the repository takes on disk."""
+        """Return the size of the repository on disk."""
         return sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file())
 
     def _verb(self, verb: str, *options: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tables for the terminal and, the same ones, for the documentation; and what machine it was."""
+"""Tables for the terminal and for the documentation, and a description of the machine."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def number(value: float) -> str:
 
 
 def _file_system(folder: Path) -> str:
-    """The kind of file system below a folder: writing many small files costs very different amounts."""
+    """Return the type of a folder's file system; the cost of many small files depends on it."""
     asked = subprocess.run(["stat", "-f", "-c", "%T", str(folder)], capture_output=True, text=True, check=False)
     return asked.stdout.strip() or "an unknown file system"
 
 
 def machine(work: Path) -> dict[str, str]:
-    """What the figures were taken on."""
+    """Return a description of the machine."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
