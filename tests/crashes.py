@@ -28,10 +28,7 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.choose import make_policy
-from recrawl.cli import crawl as crawl_verb
-from recrawl.cli import cycle as cycle_verb
 from recrawl.cli import invoke as command
-from recrawl.cli.terminal.session import load, options_of, writing
 from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions
 from recrawl.lab.formats.archive import Archive
@@ -42,6 +39,8 @@ from recrawl.model import State
 from recrawl.record import storage
 from recrawl.record.rows import SiteRow, VersionRow
 from recrawl.record.storage import Storage
+from recrawl.repository import reader
+from recrawl.repository.opening import held, load, options_of
 from recrawl.settings import TEMPLATE, Seed, write_seeds, write_value
 from tests.world import connection
 
@@ -102,7 +101,7 @@ class Bench:
     def opened(self, folder: Path, **changes: Any) -> Iterator[tuple[Storage, CrawlOptions]]:
         """A repository, for writing."""
         options = self.options(folder, **changes)
-        with writing(folder, "test", options, load(folder)) as open_one:
+        with held(folder, "test", options, load(folder)) as open_one:
             yield open_one, options
 
     def crawl(self, folder: Path, controls: cycles.Controls | None = None, **changes: Any) -> cycles.Summary:
@@ -166,8 +165,7 @@ def main() -> None:
     def smaller(*given: Any, **named: Any) -> CrawlOptions:
         return replace(options_of(*given, **named), **SMALL)
 
-    for verb in (crawl_verb, cycle_verb):
-        verb.options_of = smaller  # type: ignore[attr-defined]
+    reader.options_of = smaller  # type: ignore[attr-defined]
     sys.exit(command(sys.argv[1:]))
 
 

@@ -144,8 +144,8 @@ def test_before_anything_was_visited_twice(repo: Repo) -> None:
     ("words", "says"),
     [
         (["--every", "never"], "no duration"),
-        (["--every", "0s"], "--every must be above 0 s"),
-        (["--per-minute", "-1"], "--per-minute 0 or more"),
+        (["--every", "0s"], "invalid period of 0 s"),
+        (["--per-minute", "-1"], "-1 pages per minute"),
         (["elsewhere.example"], "not in this repository"),
         (["--auto"], "anchor SITE --auto"),
         (["--set", "http://elsewhere.example/x"], "not known"),

@@ -8,10 +8,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, say
-from recrawl.cli.terminal.session import AllowPrivate, Delay, folder_of, load, seed_url
-from recrawl.record.storage import SETTINGS
-from recrawl.repository.seeds import with_seeds
-from recrawl.settings import Seed, write_seeds
+from recrawl.cli.terminal.session import AllowPrivate, Delay, repository
 
 EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --limit 500"
 
@@ -30,22 +27,16 @@ def command(
     json: AsJson = False,
 ) -> None:
     """Add sites or pages to track. The options are stored with them; add a URL again to change them."""
-    folder = folder_of(ctx)
-    before = load(folder)
-    added = [
-        Seed(
-            url=seed_url(url),
+    with repository(ctx) as repo:
+        added = repo.add(
+            *urls,
             depth=depth,
             limit=limit,
-            include=tuple(include or ()),
-            exclude=tuple(exclude or ()),
+            include=include or (),
+            exclude=exclude or (),
             allow_private=allow_private,
             delay=delay,
         )
-        for url in urls
-    ]
-    after = with_seeds(before, added)
-    write_seeds(folder / SETTINGS, after.seeds)
     if json:
         as_json([asdict(seed) for seed in added])
         return

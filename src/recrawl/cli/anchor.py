@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any
 
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, say, table
-from recrawl.cli.terminal.session import load, reading
+from recrawl.cli.terminal.session import repository
 from recrawl.errors import UsageError
-from recrawl.repository.anchors import keep_named, surveyed
-from recrawl.repository.lookup import origin_of
 from recrawl.times import duration, span
 
 EXAMPLE = "Example: recrawl anchor https://example.org --every 6h"
@@ -35,21 +32,16 @@ def command(
     """Show the anchor of a site (the page that links its newest pages) and how the change probability falls with the
     link distance from it. The policy anchor-depth visits the pages near the anchor every few hours.
     """
-    period = duration(every)
-    if period <= 0 or per_minute < 0:
-        raise UsageError("invalid --every or --per-minute: --every must be above 0 s, --per-minute 0 or more")
-    with reading(ctx) as repository:
-        if name and auto:
-            raise UsageError("give --set or --auto, not both")
+    if name and auto:
+        raise UsageError("give --set or --auto, not both")
+    with repository(ctx) as repo:
         if name or auto:
-            keep_named(repository, site, name)
-        values = load(repository.folder)
-        where = origin_of(repository, site)
-        rows = surveyed(repository, values, time.time(), period, per_minute, where)
+            repo.set_anchor(site, name)
+        rows = [found.as_dict() for found in repo.anchors(site, every=every, per_minute=per_minute)]
     if json:
-        as_json(rows[0] if where else rows)
-    elif where:
-        _show(rows[0], period)
+        as_json(rows[0] if site else rows)
+    elif site:
+        _show(rows[0], duration(every))
     else:
         table(
             ({**row, **row["anchor"], "n": row["recommended"]["n"], "site": row["site"]} for row in rows),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, table
-from recrawl.cli.terminal.session import reading
-from recrawl.repository.lookup import origin_of
-from recrawl.times import iso, moment, stamp
+from recrawl.cli.terminal.output import AsJson, as_json, table, when
+from recrawl.cli.terminal.session import repository
+from recrawl.repository.values import Change
 
 EXAMPLE = "Example: recrawl changes --since 2d"
 
@@ -23,32 +21,23 @@ def command(
     json: AsJson = False,
 ) -> None:
     """List what changed, newest first: new, changed and gone pages, and by how much. * marks significant changes."""
-    begin = moment(since, time.time()) if since else float("-inf")
-    with reading(ctx) as repository:
-        where = origin_of(repository, site)
-        rows = repository.store.reports.updates(since=begin, site=where, limit=limit)
-    if json:
-        as_json([{**row, "at": iso(row["at"]), "significant": _flag(row["significant"])} for row in rows])
-        return
-    table(
-        ({**row, "at": stamp(row["at"]), "share": _share(row)} for row in rows),
-        {
-            "at": "seen",
-            "outcome": "outcome",
-            "share": ">changed",
-            "new_links": ">new links",
-            "url": "page",
-            "title": "title",
-        },
-    )
+    with repository(ctx) as repo:
+        changes = repo.changes(since=since or None, site=site, limit=limit)
+        if json:
+            as_json([change.as_dict() for change in changes])
+            return
+        table(
+            ({**change.as_dict(), "at": when(change.time), "share": _share(change)} for change in changes),
+            {
+                "at": "seen",
+                "outcome": "outcome",
+                "share": ">changed",
+                "new_links": ">new links",
+                "url": "page",
+                "title": "title",
+            },
+        )
 
 
-def _flag(value: int | None) -> bool | None:
-    return None if value is None else bool(value)
-
-
-def _share(row: dict[str, object]) -> str:
-    share = row["divergence"]
-    if not isinstance(share, float):
-        return ""
-    return f"{share:.1%}{' *' if row['significant'] else ''}"
+def _share(change: Change) -> str:
+    return "" if change.divergence is None else f"{change.divergence:.1%}{' *' if change.significant else ''}"

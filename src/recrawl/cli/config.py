@@ -6,12 +6,10 @@ from typing import Annotated
 
 import typer
 
-from recrawl.choose import make_policy
 from recrawl.cli.terminal.output import AsJson, as_json, say, table
-from recrawl.cli.terminal.session import folder_of, load
+from recrawl.cli.terminal.session import repository
 from recrawl.errors import UnknownName
-from recrawl.record.storage import SETTINGS as FILE
-from recrawl.settings import SETTINGS, parse_value, write_value
+from recrawl.settings import SETTINGS, parse_value
 
 EXAMPLE = "Example: recrawl config delay 2.5"
 
@@ -23,15 +21,13 @@ def command(
     json: AsJson = False,
 ) -> None:
     """List, show or change settings. They are stored in recrawl.toml, which you can also edit."""
-    folder = folder_of(ctx)
-    if name is not None and value is not None:
-        parsed = parse_value(name, value)
-        if name == "policy":
-            make_policy(parsed)  # refuses an invalid policy
-        write_value(folder / FILE, name, parsed)
-    values = load(folder)
-    if name is not None and name not in {setting.name for setting in SETTINGS}:
-        raise UnknownName("setting", name, (setting.name for setting in SETTINGS))
+    names = [setting.name for setting in SETTINGS]
+    if name is not None and name not in names:
+        raise UnknownName("setting", name, names)
+    with repository(ctx) as repo:
+        if name is not None and value is not None:
+            repo.configure(**{name: parse_value(name, value)})
+        values = repo.settings
     rows = [
         {"name": setting.name, "value": values[setting.name], "help": setting.help}
         for setting in SETTINGS

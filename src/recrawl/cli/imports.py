@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from recrawl.cli.terminal import import_history
-from recrawl.cli.terminal.import_history import Selection
-from recrawl.cli.terminal.output import AsJson, as_json, note, say
+from recrawl.cli.terminal.output import AsJson, as_json, count, note, say
 from recrawl.cli.terminal.progress import progress
-from recrawl.cli.terminal.session import folder_of, load, options_of, writing
-from recrawl.crawl.importer import Importer
+from recrawl.cli.terminal.session import Wait, repository
 from recrawl.errors import UsageError
-from recrawl.lab.formats.archive import Archive
-from recrawl.lab.formats.source_kinds import Kind
+from recrawl.lab.formats.source_kinds import CARRIES, Kind
 from recrawl.lab.formats.version_rows import Taken, Window
-from recrawl.times import moment
+from recrawl.repository import exchange
+from recrawl.repository.exchange import Selection
+from recrawl.times import iso, moment, stamp
 
 EXAMPLE = "Example: recrawl import git site --base-url https://example.org --out site.parquet"
-_FIRST, _LAST = -62135596800, 253402300799  # the years 1 and 9999
-_WORDS: dict[str, Kind] = {"git": "git", "warc": "warc"}
+_WORDS: dict[str, Literal["git", "warc"]] = {"git": "git", "warc": "warc"}
+_UPDATE_EVERY = 0.2
 
 
 def command(
@@ -57,7 +55,7 @@ def command(
         int | None,
         typer.Option(min=1, metavar="PAGES", help="git, WARC: import at most this many pages, oldest first."),
     ] = None,
-    wait: Annotated[bool, typer.Option(help="Wait if another command is writing to the repository.")] = False,
+    wait: Wait = False,
     json: AsJson = False,
 ) -> None:
     """Import URLs (a text file) or histories of pages (Parquet, WARC, a site's git repository).
@@ -69,91 +67,110 @@ def command(
     In a git repository, every commit on the branch that changes an .html or .htm file adds a version of that page, at
     the time of the commit; index.html is the page of its folder. The words git and warc are optional.
     """
-    kinds = _kinds(files)
-    now = time.time()
-    window = Window(_second(since, now), _second(until, now), limit)
-    selection = Selection(base_url, branch, root, window)
-    selection.check({kind for kind in kinds.values() if kind})
-    if out is not None:
-        import_history.to_archive(kinds, out, selection, json=json)
-    else:
-        _to_repository(folder_of(ctx), kinds, selection, wait=wait, json=json)
-
-
-def _kinds(files: list[Path]) -> dict[Path, Kind | None]:
-    """The kind of each file, by the first word or by content; None is a URL list."""
     word = _WORDS.get(str(files[0])) if len(files) > 1 else None
-    return dict.fromkeys(files[1:], word) if word else {file: import_history.kind_of(file) for file in files}
-
-
-def _second(text: str | None, now: float) -> int | None:
-    return None if text is None else int(moment(text, now))
-
-
-def _to_repository(
-    folder: Path, kinds: dict[Path, Kind | None], selection: Selection, *, wait: bool, json: bool
-) -> None:
-    values = load(folder)
-    options = options_of(values)
-    lists = [file for file, kind in kinds.items() if kind is None]
-    pages = versions = 0
-    bad: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="recrawl-") as aside:
-        history, converted = _history(kinds, Path(aside), selection, quiet=json)
-        with writing(folder, "import", options, values, wait=wait) as repository:
-            if lists:
-                pages, bad = Importer(repository, options).urls(_lines(lists))
-            if history is not None:
-                histories = _histories(history, quiet=json)
-                taken, versions = Importer(repository, options).histories(histories)
-                pages += taken
-    if json:
-        result: dict[str, Any] = {"pages": pages, "versions": versions, "refused": bad}
-        as_json(result | ({"remarks": converted.remarks} if converted else {}))
+    files = files[1:] if word else files
+    kinds: dict[Path, Kind | None] = {file: word or exchange.kind_of(file) for file in files}
+    if out is not None:
+        first, last = (None if text is None else int(moment(text, time.time())) for text in (since, until))
+        _to_archive(kinds, out, Selection(base_url, branch, root, Window(first, last, limit)), json=json)
         return
-    for line in bad[:5]:
+    lists = [file for file, kind in kinds.items() if kind is None]
+    with repository(ctx) as repo, _conversion_line(quiet=json) as on_converted, _page_bar(quiet=json) as on_page:
+        imported = repo.import_history(
+            *(file for file, kind in kinds.items() if kind is not None),
+            kind=word,
+            urls=exchange.lines_of(map(_read, lists)),
+            base_url=base_url,
+            branch=branch,
+            root=root,
+            since=since,
+            until=until,
+            limit=limit,
+            wait=wait,
+            converting=on_converted,
+            progress=on_page,
+        )
+    if json:
+        as_json(imported.as_dict())
+        return
+    for line in imported.refused[:5]:
         note(f"not a valid URL: {line[:200]}")
-    if converted:
-        import_history.print_remarks(converted)
-    say(f"imported {pages:,} new pages and {versions:,} versions" + (f"; refused {len(bad):,}" if bad else ""))
+    _print_remarks(imported.remarks or {})
+    refused = f"; refused {len(imported.refused):,}" if imported.refused else ""
+    say(f"imported {imported.pages:,} new pages and {imported.versions:,} versions{refused}")
 
 
-def _history(
-    kinds: dict[Path, Kind | None], aside: Path, selection: Selection, *, quiet: bool
-) -> tuple[Archive | None, Taken | None]:
-    """All given histories as one archive, and the report of the conversion if there was one."""
-    archives = [file for file, kind in kinds.items() if kind == "parquet"]
-    converted: Taken | None = None
-    for word, kind in _WORDS.items():
-        sources = [file for file, found in kinds.items() if found == kind]
-        if sources:
-            archives.append(aside / f"{word}.parquet")
-            taken = import_history.convert(kind, sources, archives[-1], selection, quiet=quiet)
-            converted = converted or taken
-            for what, number in taken.remarks.items() if taken is not converted else ():
-                converted.remark(what, number)
-    if not archives:
-        return None, None
-    history = Archive.open(archives)
-    if not (history.start >= _FIRST and history.end <= _LAST):
-        raise UsageError("invalid times in this archive: expected seconds since 1970 (milliseconds?)")
-    return history, converted
+def _read(file: Path) -> str:
+    return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8", errors="replace")
 
 
-def _lines(files: list[Path]) -> Iterator[str]:
-    for file in files:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8", errors="replace")
-        yield from (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+def _to_archive(kinds: dict[Path, Kind | None], out: Path, selection: Selection, *, json: bool) -> None:
+    """`--out`: write an archive and print what is in it."""
+    selection.check({kind for kind in kinds.values() if kind})
+    if out.suffix != ".parquet" or not out.parent.is_dir():
+        raise UsageError(f"invalid --out {out}: use a name that ends in .parquet, in an existing folder")
+    other = next((file for file, kind in kinds.items() if kind not in ("git", "warc")), None)
+    if other is not None:
+        raise UsageError(f"--out needs a git repository or WARC files; {other} is neither")
+    if len(set(kinds.values())) > 1:
+        raise UsageError("--out takes a git repository or WARC files, not both")
+    kind = next(iter(kinds.values()))
+    assert kind is not None
+    begun = time.monotonic()
+    with _conversion_line(quiet=json) as on_converted:
+        taken = exchange.convert(kind, list(kinds), out, selection, on_converted)
+    if json:
+        as_json(_described(kind, out, taken, time.monotonic() - begun))
+        return
+    _print_remarks(taken.remarks)
+    versions, removals = count(taken.rows - taken.removals, "version"), count(taken.removals, "removal")
+    size = out.stat().st_size / 1e6
+    say(f"wrote {out}: {versions} and {removals} of {count(taken.pages, 'page')}, {size:,.1f} MB")
+    say(f"from {stamp(taken.start)} to {stamp(taken.end)}; contains {', '.join(CARRIES[kind])}")
 
 
-def _histories(archive: Archive, *, quiet: bool) -> Iterator[tuple[str, list[tuple[float, bytes | None]]]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+def _print_remarks(remarks: dict[str, int]) -> None:
+    for what, number in remarks.items():
+        note(f"{number:,} {what}")
+
+
+def _described(kind: Kind, out: Path, taken: Taken, seconds: float) -> dict[str, Any]:
+    return {
+        "archive": str(out),
+        "kind": kind,
+        "carries": list(CARRIES[kind]),
+        "pages": taken.pages,
+        "versions": taken.rows - taken.removals,
+        "removals": taken.removals,
+        "start": iso(taken.start),
+        "end": iso(taken.end),
+        "bytes": out.stat().st_size,
+        "remarks": taken.remarks,
+        "seconds": round(seconds, 3),
+    }
+
+
+@contextmanager
+def _conversion_line(*, quiet: bool) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show the progress of a conversion; yields the function to report it to."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with progress(*columns, quiet=quiet) as bars:
-        task = bars.add_task("importing pages", total=len(archive))
-        for page in range(len(archive)):
-            rows = range(int(archive.first[page]), int(archive.first[page + 1]))
-            yield (
-                archive.urls[page],
-                [(float(archive.times[row]), None if archive.removed[row] else archive.html(row)) for row in rows],
-            )
-            bars.update(task, completed=page + 1)
+        task = bars.add_task("", total=None)
+        last = 0.0
+
+        def report(what: str, done: int, total: int | None) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= _UPDATE_EVERY:
+                last = now
+                bars.update(task, description=f"{what}: {done:,}" + (f" of {total:,}" if total else ""))
+
+        yield report
+
+
+@contextmanager
+def _page_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show the imported pages; yields the function to report them to."""
+    with progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), quiet=quiet) as bars:
+        task = bars.add_task("importing pages", total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, say
-from recrawl.record import storage
-from recrawl.settings import TEMPLATE
+from recrawl.repository.repository import Repository
 
 EXAMPLE = "Example: recrawl init news"
 
@@ -21,7 +20,7 @@ def command(
 ) -> None:
     """Create a repository: a folder with settings, database, archive and search index."""
     where = folder or ctx.obj or Path()
-    storage.create(where, TEMPLATE)
+    Repository.create(where).close()
     if json:
         as_json({"folder": str(where)})
         return

@@ -6,57 +6,34 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, table
-from recrawl.cli.terminal.session import reading
-from recrawl.repository.lookup import page_of
-from recrawl.times import iso, stamp
+from recrawl.cli.terminal.output import AsJson, as_json, table, when
+from recrawl.cli.terminal.session import Url, repository
+from recrawl.repository.pages import Version
+from recrawl.repository.values import Visit
 
 EXAMPLE = "Example: recrawl log https://example.org/news"
+_VISITS = {"at": "visited", "outcome": "outcome", "status": ">HTTP", "failure": "failure", "received": ">bytes"}
+_VERSIONS = {
+    "number": ">version",
+    "at": "downloaded",
+    "what": "outcome",
+    "divergence": ">changed",
+    "size": ">bytes",
+    "title": "title",
+}
 
 
 def command(
     ctx: typer.Context,
-    url: Annotated[str, typer.Argument(metavar="URL", help="A page.")],
+    url: Url,
     visits: Annotated[bool, typer.Option("--visits", help="List every visit instead of the versions.")] = False,
     json: AsJson = False,
 ) -> None:
     """List the versions of a page, newest first; number 1 is the oldest."""
-    with reading(ctx) as repository:
-        page = page_of(repository, url)
-        past = repository.store.reports.visits_of_page(page["id"])
-        versions = repository.store.versions.of_page(page["id"])
-    if visits:
-        rows = [{"url": page["url"], **row} for row in past]
-        columns = {
-            "at": "visited",
-            "outcome": "outcome",
-            "status": ">HTTP",
-            "failure": "failure",
-            "received": ">bytes",
-        }
-    else:
-        rows = [
-            {
-                "url": page["url"],
-                "number": number,
-                "at": version.at,
-                "what": "new" if number == 1 else "changed" if version.changed else "markup only",
-                "divergence": version.divergence,
-                "significant": None if version.significant is None else bool(version.significant),
-                "size": version.size,
-                "title": version.title,
-            }
-            for number, version in enumerate(versions, 1)
-        ][::-1]
-        columns = {
-            "number": ">version",
-            "at": "downloaded",
-            "what": "outcome",
-            "divergence": ">changed",
-            "size": ">bytes",
-            "title": "title",
-        }
+    with repository(ctx) as repo:
+        page = repo.page(url)
+        rows: list[Visit | Version] = list(page.visits) if visits else list(page.versions[::-1])
     if json:
-        as_json([{**row, "at": iso(row["at"])} for row in rows])
+        as_json([row.as_dict() for row in rows])
         return
-    table(({**row, "at": stamp(row["at"])} for row in rows), columns)
+    table(({**row.as_dict(), "at": when(row.time)} for row in rows), _VISITS if visits else _VERSIONS)

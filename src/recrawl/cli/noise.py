@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, note, say, table
-from recrawl.cli.terminal.session import reading
-from recrawl.compare.noise.proposals import propose
-from recrawl.repository.lookup import page_of
-from recrawl.repository.noise import restless, sources
+from recrawl.cli.terminal.session import repository
 
 EXAMPLE = "Example: recrawl noise https://example.org/"
 
@@ -33,13 +29,8 @@ def command(
         selectors = ["#visitors"]
         patterns = ['\\d\\d:\\d\\d Uhr']
     """
-    with reading(ctx) as repository:
-        pages = [page_of(repository, url)["id"]] if url else restless(repository)
-        rows = [
-            {"url": page_url, **asdict(proposal)}
-            for page_url, html in (sources(repository, page) for page in pages)
-            for proposal in propose(html)
-        ]
+    with repository(ctx) as repo:
+        rows = [proposal.as_dict() for proposal in repo.noise_proposals(url or "")]
     if json:
         as_json(rows)
         return

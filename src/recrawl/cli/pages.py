@@ -6,15 +6,10 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, table
-from recrawl.cli.terminal.session import reading
-from recrawl.errors import UnknownName
-from recrawl.model import State
-from recrawl.repository.lookup import origin_of
-from recrawl.times import iso, stamp
+from recrawl.cli.terminal.output import AsJson, as_json, table, when
+from recrawl.cli.terminal.session import repository
 
 EXAMPLE = "Example: recrawl pages --state live --limit 20"
-_TIMES = ("found", "last_visit", "last_change")
 
 
 def command(
@@ -25,24 +20,20 @@ def command(
     json: AsJson = False,
 ) -> None:
     """List the pages: state, depth, visits, changes, last visit, title."""
-    names = [name.name.lower() for name in State]
-    if state and state not in names:
-        raise UnknownName("state", state, names)
-    with reading(ctx) as repository:
-        where = origin_of(repository, site)
-        rows = repository.store.reports.pages(site=where, state=state, limit=limit)
-    if json:
-        as_json([{**row, **{name: iso(row[name]) for name in _TIMES}} for row in rows])
-        return
-    table(
-        ({**row, "last_visit": stamp(row["last_visit"])} for row in rows),
-        {
-            "url": "page",
-            "state": "state",
-            "depth": ">depth",
-            "visits": ">visits",
-            "changes": ">changes",
-            "last_visit": "last visit",
-            "title": "title",
-        },
-    )
+    with repository(ctx) as repo:
+        pages = repo.pages(site=site, state=state, limit=limit)
+        if json:
+            as_json([page.as_dict() for page in pages])
+            return
+        table(
+            ({**page.as_dict(), "last_visit": when(page.last_visit)} for page in pages),
+            {
+                "url": "page",
+                "state": "state",
+                "depth": ">depth",
+                "visits": ">visits",
+                "changes": ">changes",
+                "last_visit": "last visit",
+                "title": "title",
+            },
+        )

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from recrawl.cli.terminal.output import AsJson, as_json, clean, note, say
-from recrawl.cli.terminal.session import load, options_of, reading
-from recrawl.crawl.reports.search import search
-from recrawl.errors import UsageError
-from recrawl.repository.lookup import origin_of
-from recrawl.times import iso, stamp
+from recrawl.cli.terminal.output import AsJson, as_json, clean, note, say, when
+from recrawl.cli.terminal.session import repository
 
 EXAMPLE = "Example: recrawl search 'title:election +recount -poll'"
 
@@ -28,20 +23,16 @@ def command(
     json: AsJson = False,
 ) -> None:
     """Search the newest version of every page. A change is searchable seconds after the visit."""
-    with reading(ctx) as repository:
-        values = load(repository.folder)
-        if not values["index"]:
-            raise UsageError("the search index is off: run 'recrawl config index true', then crawl or cycle")
-        where = origin_of(repository, site)
-        hits = search(repository, " ".join(query), options_of(values).noise, limit=limit, site=where)
+    with repository(ctx) as repo:
+        hits = repo.search(" ".join(query), site=site, limit=limit)
     if json:
-        as_json([{**asdict(hit), "at": iso(hit.at)} for hit in hits])
+        as_json([hit.as_dict() for hit in hits])
         return
     if not hits:
         note("nothing found")
     for hit in hits:
         if not sys.stdout.isatty():
-            say("\t".join((hit.url, stamp(hit.at), hit.title, " ".join(hit.snippet.split()))))
+            say("\t".join((hit.url, when(hit.time), hit.title, " ".join(hit.snippet.split()))))
             continue
         snippet = Text(clean(hit.snippet))
         for start, end in hit.marks:

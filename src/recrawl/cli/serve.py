@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, note, say
-from recrawl.cli.terminal.session import folder_of, load
+from recrawl.cli.terminal.session import repository
 from recrawl.errors import UsageError
 
 EXAMPLE = "Example: recrawl serve --port 8700"
@@ -34,8 +34,9 @@ def command(
     The settings 'every', 'budget' and 'policy' control the cycles and can be changed while the service runs. Outside
     loopback, a token is created, printed once and stored in the repository, unless --token-file names one.
     """
-    folder = folder_of(ctx)
-    load(folder)  # refuse invalid settings before anything starts
+    with repository(ctx) as repo:
+        folder = repo.folder
+        repo.options()  # refuse invalid settings before anything starts
     from recrawl.serve import service as running  # lazy: starlette and uvicorn load slowly
     from recrawl.serve import sessions  # lazy: loads starlette
 

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, table
-from recrawl.cli.terminal.session import load, reading
-from recrawl.crawl.reports.hint_trust import trust
-from recrawl.discover.urls import origin
-from recrawl.times import iso, stamp
+from recrawl.cli.terminal.output import AsJson, as_json, table, when
+from recrawl.cli.terminal.session import repository
+from recrawl.repository.values import Site
 
 EXAMPLE = "Example: recrawl sites --json"
 
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:
     """List the sites: pages, visits, changes, status of robots.txt, and precision and recall of hints."""
-    with reading(ctx) as repository:
-        rows = repository.store.reports.sites()
-        trusted = trust(repository)
-        seeds = load(repository.folder).seeds
-    for row in rows:
-        row["hints"] = trusted.get(row["url"], [])
-    known = {row["url"] for row in rows}
-    rows += [{"url": seed.url, "pages": 0} for seed in seeds if origin(seed.url) not in known]
+    with repository(ctx) as repo:
+        sites = repo.sites()
     if json:
-        times = ("last_visit", "robots_at", "sitemap_at")
-        as_json([{**row, **{name: iso(row.get(name) or None) for name in times}} for row in rows])
+        as_json([site.as_dict() for site in sites])
         return
     table(
         (
-            {**row, "last_visit": stamp(row.get("last_visit")), "robots": _robots(row), "hints": _hints(row)}
-            for row in rows
+            {**site.as_dict(), "last_visit": when(site.last_visit), "robots": _robots(site), "hints": _hints(site)}
+            for site in sites
         ),
         {
             "url": "site",
@@ -49,19 +38,17 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
     )
 
 
-def _robots(row: dict[str, object]) -> str:
-    status = row.get("robots_status")
-    if not isinstance(status, int) or status < 0:
+def _robots(site: Site) -> str:
+    if site.robots_status < 0:
         return "not fetched yet"
-    return "no response" if status == 0 else f"HTTP {status}"
+    return "no response" if site.robots_status == 0 else f"HTTP {site.robots_status}"
 
 
-def _hints(row: dict[str, Any]) -> str:
+def _hints(site: Site) -> str:
     """Each kind of hint with its precision and recall."""
-    parts = []
-    for hint in row.get("hints", ()):
-        if hint["precision"] is None:
-            parts.append(f"{hint['kind']} (not measured yet)")
-        else:
-            parts.append(f"{hint['kind']} ({hint['precision']:.0%}, {hint['recall']:.0%})")
-    return ", ".join(parts)
+    return ", ".join(
+        f"{hint['kind']} (not measured yet)"
+        if hint["precision"] is None
+        else f"{hint['kind']} ({hint['precision']:.0%}, {hint['recall']:.0%})"
+        for hint in site.hints
+    )

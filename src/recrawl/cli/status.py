@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import typer
 
-from recrawl.choose.budget.allowance import Allowance
-from recrawl.cli.terminal.output import AsJson, as_json, count, say, table
-from recrawl.cli.terminal.session import reading
-from recrawl.record.store.reports import Reports
-from recrawl.times import iso, span, stamp
+from recrawl.cli.terminal.output import AsJson, as_json, count, say, table, when
+from recrawl.cli.terminal.session import repository
+from recrawl.times import span
 
 EXAMPLE = "Example: recrawl status"
 _MOST_SITES = 5
@@ -19,37 +16,23 @@ _MOST_SITES = 5
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:
     """Show what is stored, how long ago it was checked, and what the last cycles found."""
-    now = time.time()
-    with reading(ctx) as repository:
-        reports = repository.store.reports
-        totals, ages, cycles = reports.totals(), reports.ages(now), reports.cycles(5)
-        spending = _spending(reports, cycles)
-        searchable = len(repository.index) if (repository.folder / "index").is_dir() else 0
-    age = {f"p{share}": _quantile(ages, share / 100) for share in (10, 50, 90, 100)} if ages else {}
+    with repository(ctx) as repo:
+        status = repo.status()
     if json:
-        as_json(
-            {
-                **totals,
-                "last_visit": iso(totals["last_visit"]),
-                "searchable": searchable,
-                "age_seconds": age,
-                "spending": spending,
-                "cycles": [{**row, "started": iso(row["started"]), "finished": iso(row["finished"])} for row in cycles],
-            }
-        )
+        as_json(status.as_dict())
         return
-    states = ", ".join(f"{number:,} {name}" for name, number in totals["states"].items())
-    say(f"{count(totals['sites'], 'site')}, {count(totals['pages'], 'page')} ({states or 'none yet'})")
-    archived = f"{totals['archive_bytes'] / 1e6:,.1f} MB archived"
-    say(f"{totals['versions']:,} versions, {archived}, {searchable:,} pages searchable")
-    say(f"{totals['visits']:,} visits, last {stamp(totals['last_visit'])}")
-    if age:
-        median, p90, oldest = (span(age[name]) for name in ("p50", "p90", "p100"))
+    states = ", ".join(f"{number:,} {name}" for name, number in status.states.items())
+    say(f"{count(status.sites, 'site')}, {count(status.pages, 'page')} ({states or 'none yet'})")
+    archived = f"{status.archive_bytes / 1e6:,.1f} MB archived"
+    say(f"{status.versions:,} versions, {archived}, {status.searchable:,} pages searchable")
+    say(f"{status.visits:,} visits, last {when(status.last_visit)}")
+    if status.age_seconds:
+        median, p90, oldest = (span(status.age_seconds[name]) for name in ("p50", "p90", "p100"))
         say(f"last checked: median {median} ago, p90 {p90} ago, oldest {oldest} ago")
-    if cycles:
+    if status.cycles:
         say()
         table(
-            map(_cycle, cycles),
+            map(_cycle, status.cycles),
             {
                 "cycle": ">no",
                 "kind": "kind",
@@ -64,27 +47,9 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
                 "state": "",
             },
         )
-    if spending:
+    if status.spending:
         say()
-        _print_spending(spending)
-
-
-def _spending(reports: Reports, cycles: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """How the last cycle spent its budget."""
-    last = next((row for row in cycles if row["kind"] == "cycle"), None)
-    if last is None:
-        return None
-    sites = reports.spent_by_site(last["cycle"], last["first_visit"], -1)
-    same = sum(row["not_modified"] for row in sites)
-    return {
-        "cycle": last["cycle"],
-        "budget": last["budget"],
-        "visits": last["visits"],
-        "received": last["received"],
-        "not_modified": same,
-        "limits": Allowance.of(last["limits"] or "").told(),
-        "sites": sites,
-    }
+        _print_spending(status.spending)
 
 
 def _print_spending(spending: dict[str, Any]) -> None:
@@ -100,8 +65,4 @@ def _print_spending(spending: dict[str, Any]) -> None:
 
 
 def _cycle(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "started": stamp(row["started"]), "state": "" if row["finished"] else "unfinished"}
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    return {**row, "started": when(row["started"]), "state": "" if row["finished"] else "unfinished"}

@@ -21,6 +21,8 @@ from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of, page_of
 from recrawl.repository.values import Row, at, iso
 
+__all__ = ["ESTIMATORS", "By", "PageRate", "Rate", "check_estimator", "rate", "rates"]
+
 By = Literal["page", "directory", "site"]
 _CONFIDENCE = 0.9
 """Probability that the true rate lies in the interval."""

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -281,16 +282,13 @@ class Repository(Reader):
 
     def import_urls(self, urls: Iterable[str], *, wait: bool = False) -> Import:
         """Make URLs known, whatever their site; the next crawl downloads them."""
-        from recrawl.crawl.importer import Importer  # lazy: loads the parser
-
-        options = self.options()
-        with self._writing("import", options, self.settings, wait=wait) as held:
-            pages, refused = Importer(held, options).urls(urls)
-        return Import(pages=pages, refused=tuple(refused))
+        return self.import_history(urls=urls, wait=wait)
 
     def import_history(
         self,
         *files: Path | str,
+        kind: Literal["git", "warc"] | None = None,
+        urls: Iterable[str] = (),
         base_url: str | None = None,
         branch: str | None = None,
         root: str | None = None,
@@ -303,27 +301,32 @@ class Repository(Reader):
     ) -> Import:
         """Record histories of pages (Parquet, WARC files, a git repository) as if they had been visited at those times.
 
-        Pages that are known already are left alone. `base_url`, `branch` and `root` are for git; `since`, `until` and
-        `limit` (pages) for git and WARC. `progress` gets pages done and pages in all.
+        Pages that are known already are skipped. `kind` is the kind of all files; it is detected by default. `urls` are
+        made known first, as by `import_urls`. `base_url`, `branch` and `root` are for git; `since`, `until` and `limit`
+        (pages) for git and WARC. `progress` gets pages done and pages in all.
         """
         from recrawl.crawl.importer import Importer  # lazy: loads the parser
         from recrawl.lab.formats.version_rows import Window  # lazy: loads pyarrow
         from recrawl.repository import exchange  # lazy: loads pyarrow
 
-        kinds = {Path(file): exchange.kind_of(Path(file)) for file in files}
+        kinds = {Path(file): kind or exchange.kind_of(Path(file)) for file in files}
         lists = [str(file) for file, kind in kinds.items() if kind is None]
         if lists:
             raise UsageError(f"{lists[0]} holds no history; import a URL list with import_urls")
-        first, last = (None if when is None else int(seconds(when, self.now())) for when in (since, until))
-        selection = exchange.Selection(base_url, branch, root, Window(first, last, limit))
+        start, end = (None if when is None else int(seconds(when, self.now())) for when in (since, until))
+        selection = exchange.Selection(base_url, branch, root, Window(start, end, limit))
         selection.check({kind for kind in kinds.values() if kind})
         options = self.options()
-        with exchange.opened_history(kinds, selection, converting) as (archive, converted):
-            if archive is None:
-                return Import()
-            with self._writing("import", options, self.settings, wait=wait) as held:
-                pages, versions = Importer(held, options).histories(exchange.histories(archive, progress))
-        return Import(pages, versions, remarks=None if converted is None else converted.remarks)
+        with (
+            exchange.opened_history(kinds, selection, converting) as (archive, converted),
+            self._writing("import", options, self.settings, wait=wait) as held,
+        ):
+            first = next(waiting := iter(urls), None)
+            pages, refused = (0, []) if first is None else Importer(held, options).urls(chain([first], waiting))
+            more, versions = 0, 0
+            if archive is not None:
+                more, versions = Importer(held, options).histories(exchange.histories(archive, progress))
+        return Import(pages + more, versions, tuple(refused), None if converted is None else converted.remarks)
 
     def export(self, file: Path | str) -> int:
         """Write all versions (`.parquet`: url, time, html) or else the list of URLs; returns the number of rows."""

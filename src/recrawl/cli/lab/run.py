@@ -32,9 +32,8 @@ from recrawl.cli.terminal.progress import detailed
 from recrawl.errors import UsageError
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.histories.slicing import without_start
-from recrawl.lab.histories.weights import with_importance
+from recrawl.lab.histories.weights import check_importance, with_importance
 from recrawl.lab.replays.runner import Trial, needs_of, over_seeds, run_all, trials_of
-from recrawl.learn.value.importance import kind_of
 from recrawl.settings import size
 from recrawl.times import duration
 
@@ -120,14 +119,14 @@ def show_rows(rows: list[dict[str, Any]], importance: str, json: bool) -> None:
     columns: dict[str, str] = {}
     for key, heading in COLUMNS.items():
         columns[key] = heading
-        if key in WEIGHTED and kind_of(importance)[0] != "even":
+        if key in WEIGHTED and check_importance(importance) != "even":
             columns[WEIGHTED[key]] = ">by weight"
     table(rows, columns)
 
 
 def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[str, Any]]:
     """Run all replays of a grid; one row per policy, budget and cycle length, averaged over the seeds."""
-    weighted = kind_of(grid.importance)[0] != "even"  # also refuses an invalid importance before the long work
+    weighted = check_importance(grid.importance) != "even"
     seconds, skipped = [duration(length) for length in grid.lengths], duration(grid.skip)
     if min(seconds) <= 0:
         raise UsageError("invalid cycle length: must be longer than 0 s")

@@ -1,6 +1,5 @@
 """What the commands share: options, output, progress, and how a command opens a repository.
 
-import_history.py  git repositories and WARC files on their way into an archive
 output.py          plain text, tables and JSON on standard output
 progress.py        progress bars, or progress lines for the service
 run_report.py      the progress and the summary of a crawl or cycle

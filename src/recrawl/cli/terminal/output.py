@@ -10,13 +10,14 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
 from recrawl.repository.words import count
 
-__all__ = ["AsJson", "as_json", "clean", "count", "json_line", "note", "say", "table"]
+__all__ = ["AsJson", "as_json", "clean", "count", "json_line", "note", "say", "table", "when"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -50,6 +51,16 @@ def as_json(value: Any) -> None:
 def json_line(value: Any) -> None:
     """Print a value as one line of JSON, for programs that read a stream."""
     typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def when(time: datetime | None) -> str:
+    """A time in UTC, to the second.
+
+    >>> from datetime import UTC
+    >>> when(datetime(2026, 3, 1, tzinfo=UTC)), when(None)
+    ('2026-03-01 00:00:00Z', 'never')
+    """
+    return "never" if time is None else time.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
@@ -24,7 +24,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from recrawl.crawl.tally import RunCounts
+from recrawl.model import Outcome
+from recrawl.repository.values import Progress as RunProgress
 from recrawl.repository.words import PROGRESS
 
 _VARIABLE = "RECRAWL_PROGRESS"
@@ -72,29 +73,46 @@ def _of(done: float, total: float | None) -> str:
     return f"{done:,.0f} of {total:,.0f}" if total else ""
 
 
-@contextmanager
-def run_bar(
-    title: str, total: int | None, describe: Callable[[RunCounts], str]
-) -> Iterator[Callable[[RunCounts], None]]:
-    """A progress bar for a crawl or cycle; yields the function that the run reports its counts to."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[detail]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total, detail="")
-        last = 0.0
+class RunBar:
+    """A progress bar for crawls and cycles: call it with each progress report; `close` removes it."""
 
-        def report(counts: RunCounts) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last >= _BAR_EVERY:
-                last = now
-                goal = total if total is not None else counts.visits + counts.waiting
-                bar.update(task, completed=counts.visits, total=goal, detail=describe(counts))
+    def __init__(self, describe: Callable[[Counter[Outcome]], str]) -> None:
+        self._describe = describe
+        self._bar: Progress | None = None
+        self._kind = ""
+        self._last = 0.0
 
-        yield report
+    def __call__(self, progress: RunProgress) -> None:
+        """Show the progress of a run, at most every 0.2 s."""
+        now = time.monotonic()
+        if progress.kind != self._kind:
+            self.close()
+        elif now - self._last < _BAR_EVERY:
+            return
+        if self._bar is None:
+            self._start(progress)
+        self._last = now
+        total = progress.total if progress.total is not None else progress.visits + progress.waiting
+        assert self._bar is not None
+        task = self._bar.task_ids[0]
+        self._bar.update(task, completed=progress.visits, total=total, detail=self._describe(progress.outcomes))
+
+    def _start(self, progress: RunProgress) -> None:
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[detail]}"),
+            TimeElapsedColumn(),
+        )
+        self._kind = progress.kind
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar.add_task("crawling" if progress.kind == "crawl" else "visiting", total=progress.total, detail="")
+        self._bar.start()
+
+    def close(self) -> None:
+        """Remove the bar from the terminal."""
+        if self._bar is not None:
+            self._bar.stop()
+        self._bar, self._kind = None, ""

@@ -3,50 +3,60 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from recrawl.cli.terminal.output import count, note, say
-from recrawl.crawl.cycles import Summary
-from recrawl.crawl.tally import RunCounts
 from recrawl.model import Outcome
+from recrawl.repository.values import Progress, Report
 from recrawl.times import span
 
 _MOST_WARNINGS = 10
 _MOST_FAILURES = 5
 
 
+class Watcher(NamedTuple):
+    """Where a run reports its progress: a bar on a terminal, or nowhere."""
+
+    report: Callable[[Progress], None] | None
+    close: Callable[[], None]
+
+
 @contextmanager
-def watched(title: str, total: int | None, *, quiet: bool) -> Iterator[Callable[[RunCounts], None]]:
-    """Show progress on a terminal; yields the function that the run reports its counts to."""
+def watched(*, quiet: bool) -> Iterator[Watcher]:
+    """Show progress on a terminal unless `quiet`: pass `report` as the run's `progress`, `close` before printing."""
     if quiet or not sys.stderr.isatty():
-        yield lambda _: None
+        yield Watcher(None, lambda: None)
         return
-    from recrawl.cli.terminal.progress import run_bar  # lazy: rich loads slowly
+    from recrawl.cli.terminal.progress import RunBar  # lazy: rich loads slowly
 
-    with run_bar(title, total, describe_counts) as report:
-        yield report
+    bar = RunBar(describe_outcomes)
+    try:
+        yield Watcher(bar, bar.close)
+    finally:
+        bar.close()
 
 
-def describe_counts(counts: RunCounts) -> str:
+def describe_outcomes(outcomes: Counter[Outcome]) -> str:
     """Visits by outcome, as in '3 new, 1 changed'."""
     words = ("new", "changed", "gone", "unchanged", "failed")
-    parts = [(counts.outcomes[Outcome[word.upper()]], word) for word in words]
+    parts = [(outcomes[Outcome[word.upper()]], word) for word in words]
     return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "nothing"
 
 
-def print_summary(summary: Summary) -> None:
+def print_report(report: Report) -> None:
     """Print the summary of a crawl or cycle."""
-    counts = summary.tally
-    name = f"{summary.cycle.kind} {summary.cycle.id}"
-    resumed = " (resumed)" if summary.resumed else ""
-    end = "" if summary.finished else "; stopped early, the next one resumes it"
-    say(f"{name}{resumed}: {count(counts.visits, 'visit')} in {span(summary.seconds)}: {describe_counts(counts)}{end}")
-    if counts.found:
-        say(f"  {count(counts.found, 'page')} found, {counts.received / 1e6:.1f} MB received")
-    for text in summary.notes:
+    resumed = " (resumed)" if report.resumed else ""
+    end = "" if report.finished else "; stopped early, the next one resumes it"
+    visits = f"{count(report.visits, 'visit')} in {span(report.seconds)}: {describe_outcomes(report.outcomes)}"
+    say(f"{report.kind} {report.cycle}{resumed}: {visits}{end}")
+    if report.found:
+        say(f"  {count(report.found, 'page')} found, {report.received / 1e6:.1f} MB received")
+    for text in report.notes:
         note(text)
-    for failure, number in counts.failures.most_common(_MOST_FAILURES):
+    for failure, number in report.failures.most_common(_MOST_FAILURES):
         say(f"  {number:,} x {failure}")
-    for warning in counts.warnings[:_MOST_WARNINGS]:
+    for warning in report.warnings[:_MOST_WARNINGS]:
         note(f"ignored: {warning}")

@@ -12,6 +12,11 @@ from recrawl.lab.histories.history import History
 from recrawl.learn.value.importance import kind_of, match_weights, normalise
 
 
+def check_importance(importance: str) -> str:
+    """The kind of an importance: even, pagerank, file or clicks; raises `UsageError` for an invalid one."""
+    return kind_of(importance)[0]
+
+
 def with_importance(history: History, importance: str) -> tuple[History, str]:
     """Return the history with these weights, and a description of the weights that were ignored.
 
