@@ -1,22 +1,23 @@
-# Every target sets up what it needs: a virtual environment in .venv and, where the system lacks
-# the venv module and we are root, the package that holds it. Nothing else has to be installed first.
+# Every target creates what it needs: a virtual environment in .venv and, if the system lacks the venv module and we are
+# root, the package that contains it.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test check format bench docs pictures browser clean
+.PHONY: help demo quick test check format bench docs pictures browser clean
 
 help:
-	@echo "make demo    crawl and refresh a living web on this machine (two minutes at most)"
-	@echo "make test    format, lint, types, import contracts and all tests"
-	@echo "make check   the same without the tests"
-	@echo "make format  put the code in its standard form"
-	@echo "make bench   speed against other crawlers (installs them in an environment of their own), and of the lab"
-	@echo "make docs    write the generated pages of docs/ anew"
-	@echo "make pictures  take the pictures of the dashboard anew"
-	@echo "make clean   remove .venv and caches"
+	@echo "make demo      crawl and refresh a generated web on this machine (at most two minutes)"
+	@echo "make quick     lint, types and the tests that need no server, browser or process of their own"
+	@echo "make test      format, lint, types, import contracts and all tests"
+	@echo "make check     the same without the tests"
+	@echo "make format    format the code and apply automatic fixes"
+	@echo "make bench     measure speed against other crawlers (in an environment of their own), and of the lab"
+	@echo "make docs      regenerate the generated pages of docs/"
+	@echo "make pictures  retake the pictures of the dashboard"
+	@echo "make clean     remove .venv and caches"
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("recrawl needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
@@ -37,12 +38,18 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The tests of the dashboard drive a real browser; where there is none, and none can be installed, they are skipped.
+# The dashboard tests drive a real browser; without one, and if none can be installed, they are skipped.
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
 	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { \
 	    echo "installing chromium ..."; apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }; } || \
-	  echo "no Chromium here: the tests of the dashboard will be skipped (Debian: install the package chromium)"
+	  echo "no Chromium found: the dashboard tests will be skipped (Debian: install the package chromium)"
+
+quick: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -m quick -n auto
 
 test: check browser
 	$(BIN)/python -m pytest -n auto

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,3 +35,28 @@ def site() -> Iterator[Callable[..., Site]]:
             return stack.enter_context(Site(pages))
 
         yield start
+
+
+_NEEDS_MORE = re.compile(
+    r"^\s*(?:from|import) (?:subprocess|multiprocessing|socket|playwright|tests\.(?!complaints)\w+|tests\b)"
+    r"|TimeLapseServer|GeneratedWeb|run_all|workers=",
+    re.MULTILINE,
+)
+"""In the source of a test file: it starts servers, browsers or processes, or shares the modules that do."""
+
+
+@functools.cache
+def _needs_more(file: Path) -> bool:
+    return file.name.startswith("test_") and _NEEDS_MORE.search(file.read_text(encoding="utf-8")) is not None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import the other files when only quick tests are selected."""
+    return True if config.option.markexpr == "quick" and _needs_more(collection_path) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests as `quick`, for `make quick`: no server, browser or process of their own, and not slow."""
+    for item in items:
+        if not (item.get_closest_marker("slow") or _needs_more(item.path)):
+            item.add_marker("quick")
