@@ -20,6 +20,7 @@ from recrawl.lab.formats.source_kinds import CARRIES, Kind
 from recrawl.lab.formats.version_rows import Taken, Window
 from recrawl.repository import exchange
 from recrawl.repository.exchange import Selection
+from recrawl.repository.repository import Repository
 from recrawl.times import iso, moment, stamp
 
 EXAMPLE = "Example: recrawl import git site --base-url https://example.org --out site.parquet"
@@ -74,22 +75,16 @@ def command(
         first, last = (None if text is None else int(moment(text, time.time())) for text in (since, until))
         _to_archive(kinds, out, Selection(base_url, branch, root, Window(first, last, limit)), json=json)
         return
+    options = {"base_url": base_url, "branch": branch, "root": root, "since": since, "until": until, "limit": limit}
+    _to_repository(repository(ctx), kinds, {"kind": word, "wait": wait, **options}, json=json)
+
+
+def _to_repository(repo: Repository, kinds: dict[Path, Kind | None], options: dict[str, Any], *, json: bool) -> None:
     lists = [file for file, kind in kinds.items() if kind is None]
-    with repository(ctx) as repo, _conversion_line(quiet=json) as on_converted, _page_bar(quiet=json) as on_page:
-        imported = repo.import_history(
-            *(file for file, kind in kinds.items() if kind is not None),
-            kind=word,
-            urls=exchange.lines_of(map(_read, lists)),
-            base_url=base_url,
-            branch=branch,
-            root=root,
-            since=since,
-            until=until,
-            limit=limit,
-            wait=wait,
-            converting=on_converted,
-            progress=on_page,
-        )
+    histories = [file for file, kind in kinds.items() if kind is not None]
+    with repo, _conversion_line(quiet=json) as on_converted, _page_bar(quiet=json) as on_page:
+        urls = exchange.lines_of(map(_read, lists))
+        imported = repo.import_history(*histories, urls=urls, converting=on_converted, progress=on_page, **options)
     if json:
         as_json(imported.as_dict())
         return

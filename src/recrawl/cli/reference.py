@@ -25,6 +25,7 @@ from rich.text import Text
 
 from recrawl.choose import POLICIES, parameters
 from recrawl.cli import MODULES, VERBS
+from recrawl.cli.api_reference import api
 from recrawl.lab.synth import PARAMETERS
 from recrawl.model import Failure
 from recrawl.settings import SETTINGS
@@ -242,6 +243,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "policies.md": policies,
     "synth.md": synth,
     "failures.md": failures,
+    "api.md": api,
 }
 """File name to the function that generates the page."""
 
