@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.crawl.reports.summaries import AGES, catch_up
-from recrawl.learn.rates.staleness import believe, counted, mean_and_deviation
+from recrawl.learn.rates.staleness import estimated_changes, fit_rates, mean_and_deviation
 from recrawl.record.store import SqliteStore
 from tests.world import Repo, Site, page
 
@@ -115,12 +115,12 @@ def test_the_estimate_is_close_to_the_truth(seed: int, rate: float) -> None:
     rates = chance.gamma(2.0, rate / 2.0, 3000) / 86400.0
     days = 30
     changed = chance.random((days, 3000)) < 1 - np.exp(-rates * 86400.0)
-    belief, _ = believe(
+    model, _ = fit_rates(
         np.zeros(3000, int), np.full(3000, days + 1), changed.sum(axis=0), np.full(3000, days * 86400.0), 1
     )
     gap = 2 * 86400.0
     truth = float(np.exp(-rates * gap).mean())
-    guess, deviation = mean_and_deviation(belief.still(np.full(3000, gap)))
+    guess, deviation = mean_and_deviation(model.unchanged(np.full(3000, gap)))
     assert guess is not None
     assert deviation is not None
     assert abs(guess - truth) < 0.03
@@ -129,7 +129,7 @@ def test_the_estimate_is_close_to_the_truth(seed: int, rate: float) -> None:
 
 @given(st.integers(0, 1000), st.integers(0, 1000))
 def test_more_changes_were_there_than_were_seen(visits: int, changes: int) -> None:
-    happened = float(counted(np.array([visits]), np.array([changes]))[0])
+    happened = float(estimated_changes(np.array([visits]), np.array([changes]))[0])
     assert happened >= min(changes, max(visits - 1, 0)) * 0.5
     assert np.isfinite(happened)
 

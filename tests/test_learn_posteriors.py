@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 from recrawl.book import Book
-from recrawl.learn.rates.censored import balanced, waiting
+from recrawl.columns import DAY
+from recrawl.learn.rates.censored import censored_term, solve_rates
 from recrawl.learn.rates.comparison import ESTIMATORS, estimate
-from recrawl.learn.rates.gaps import DAY, LEAST, MOST, Gaps, GapSums
+from recrawl.learn.rates.gaps import MAX_GAP, MIN_GAP, Gaps, GapSums
 from recrawl.learn.rates.posteriors import FIRST_RATE, Posterior, nested, posterior
 from recrawl.model import Outcomes
 
@@ -119,17 +120,17 @@ def test_rows_seen_many_times_are_as_good_as_rows(name: str) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.floats(LEAST, MOST), st.integers(1, 50)), max_size=6),
+    st.lists(st.tuples(st.floats(MIN_GAP, MAX_GAP), st.integers(1, 50)), max_size=6),
     st.floats(1e-3, 100),
     st.floats(1e-6, 1e6),
 )
 def test_both_sides_are_equal_and_the_worth_is_the_curvature(rows: list[tuple[float, int]], a: float, b: float) -> None:
     gap, times = (np.array(column, float) for column in (zip(*rows, strict=True) if rows else ((), ())))
-    rate, worth = balanced(np.zeros(len(rows), np.int64), gap, times, np.array([a]), np.array([b]))
-    assert a + float((times * waiting(rate[0] * gap)).sum()) == pytest.approx(b * float(rate[0]), rel=1e-6)
+    rate, worth = solve_rates(np.zeros(len(rows), np.int64), gap, times, np.array([a]), np.array([b]))
+    assert a + float((times * censored_term(rate[0] * gap)).sum()) == pytest.approx(b * float(rate[0]), rel=1e-6)
 
     def slope(log: float) -> float:
-        return a + float((times * waiting(np.exp(log) * gap)).sum()) - b * math.exp(log)
+        return a + float((times * censored_term(np.exp(log) * gap)).sum()) - b * math.exp(log)
 
     at = math.log(float(rate[0]))
     assert -(slope(at + 1e-5) - slope(at - 1e-5)) / 2e-5 == pytest.approx(float(worth[0]), rel=1e-3, abs=1e-5)
@@ -213,7 +214,7 @@ def test_an_interval_holds_the_middle_and_a_wider_one_holds_it(a: float, b: floa
     low, high = belief.interval(share)
     wider = belief.interval((1 + share) / 2)
     assert 0 <= wider[0] <= low <= high <= wider[1]
-    assert float(belief.chance(belief.even())[0]) == pytest.approx(0.5)
+    assert float(belief.probability(belief.median_days())[0]) == pytest.approx(0.5)
 
 
 # -- tallies -----------------------------------------------------------------------------------------------------
@@ -256,4 +257,4 @@ def test_failures_and_first_visits_say_nothing() -> None:
     tally = GapSums.kept(book, "mine")
     tally.add(book, Outcomes(np.arange(3), np.array([2, 4, 1], np.int8)), np.full(3, DAY))
     assert tally.changed.tolist() == [0, 0, 1]
-    assert tally.changed_days.tolist() == pytest.approx([0, 0, LEAST]), "a clock that stepped back"
+    assert tally.changed_days.tolist() == pytest.approx([0, 0, MIN_GAP]), "a clock that stepped back"

@@ -1,12 +1,10 @@
-"""What is known of every page: columns, one row a page, nothing else. Policies read it; `note` is how it learns.
+"""The book: what is known about every page, as columns with one entry per page. Policies read it; `note` updates it.
 
-The book is the same in the lab and live. Live it is loaded from the store at the start of a cycle; the visits of the
-cycle are noted at its end, so a policy sees one state of knowledge throughout, and a crashed cycle can be started
-again from the same state.
+Lab and live crawl use the same book. Live, it is loaded from the store at the start of a cycle, and the visits of the
+cycle are noted at its end; so a policy sees one state throughout, and a crashed cycle can start again from it.
 
-Five things are there only when a policy `needs` them: the tree of directories, the links between pages, clusters of
-like pages, the forms of addresses, what servers volunteer about change. And `memory` is what the policy in use keeps
-from cycle to cycle, under names of its own.
+Five parts are present only if the policy `needs` them: the tree of directories, the links between pages, clusters of
+similar pages, URL templates, and hints of servers. `memory` holds the policy's own state between cycles.
 """
 
 from __future__ import annotations
@@ -18,42 +16,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.model import Outcome, Outcomes
+from recrawl.columns import Flags, Floats, Int32s, Ints
+from recrawl.model import Outcome, Outcomes, Pages
 
 
 @dataclass(frozen=True, slots=True)
 class Directories:
-    """The tree of directories; `book.folder` holds numbers of it."""
+    """The tree of directories; `book.folder` holds their numbers."""
 
-    parent: NDArray[np.int64]
-    """One per directory, -1 at the top of a site."""
-    level: NDArray[np.int32]
-    """One per directory, 0 at the top of a site."""
+    parent: Ints
+    """One per directory: its parent, -1 at the top of a site."""
+    level: Int32s
+    """One per directory: its level, 0 at the top of a site."""
 
 
 @dataclass(frozen=True)
 class LinkGraph:
     """Links between pages in rows: page p links to `target[start[p] : start[p + 1]]`."""
 
-    start: NDArray[np.int64]
-    target: NDArray[np.int32]
+    start: Ints
+    target: Int32s
 
-    def of(self, page: int) -> NDArray[np.int32]:
-        """The pages that a page links to."""
+    def of(self, page: int) -> Int32s:
+        """Return the pages that a page links to."""
         return self.target[self.start[page] : self.start[page + 1]]
 
-    def turned(self) -> LinkGraph:
-        """The same links from their targets' side: who links to a page.
+    def reversed(self) -> LinkGraph:
+        """Return the graph with all links reversed: the pages that link to each page.
 
         >>> links = LinkGraph(np.array([0, 2, 3, 3]), np.array([1, 2, 2], np.int32))
-        >>> links.turned().of(2).tolist()
+        >>> links.reversed().of(2).tolist()
         [0, 1]
         """
-        return self._turned
+        return self._reversed
 
     @cached_property
-    def _turned(self) -> LinkGraph:
-        # Sorting numbers of 16 bits takes linear time, sorting larger ones does not: the low half first, then the high.
+    def _reversed(self) -> LinkGraph:
+        # numpy sorts 16-bit numbers in linear time: the low half first, then the high half.
         low = np.argsort(self.target.astype(np.uint16), kind="stable")
         order = low[np.argsort((self.target >> 16).astype(np.uint16)[low], kind="stable")]
         sources = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.start))
@@ -61,87 +60,90 @@ class LinkGraph:
         return LinkGraph(np.concatenate(([0], np.cumsum(counts))), sources[order])
 
     def __len__(self) -> int:
-        """How many pages there are."""
+        """Return the number of pages."""
         return len(self.start) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Groups of pages that are alike (spec S4)."""
+    """Clusters of similar pages (spec S4)."""
 
-    of: NDArray[np.int32]
+    of: Int32s
     """One per page: its cluster, -1 for a page in none."""
-    nearest: NDArray[np.int32]
+    nearest: Int32s
     """Row c: all clusters by the distance of their centroids from c's, c itself first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What servers volunteer about change (spec §8), kind by page. Who believes what is `learn.hints`' affair."""
+    """What servers volunteer about change (spec §8), kind by page; `learn.hints` decides how far to trust it."""
 
     kinds: tuple[str, ...]
     signals: NDArray[np.int16]
-    """Kind by page: how often the source said since the page's last visit that it has changed."""
-    claimed: NDArray[np.float64]
-    """Kind by page: the newest time of change that it named; -inf where it named none."""
-    until: NDArray[np.float64]
-    """Kind by page: up to when its silence would mean something; -inf where it does not speak of the page at all."""
+    """Kind by page: the number of signals since the page's last visit."""
+    claimed: Floats
+    """Kind by page: the newest time of change that the source named; -inf for none."""
+    until: Floats
+    """Kind by page: the time up to which the source covers the page, so that its silence counts; -inf for never."""
 
     def first(self, pages: int) -> Hints:
-        """The hints of the first so many pages."""
+        """Return the hints of the first `pages` pages."""
         return Hints(self.kinds, self.signals[:, :pages], self.claimed[:, :pages], self.until[:, :pages])
 
 
 @dataclass(slots=True)
 class Book:
-    """Columns over pages. Times are seconds since 1970, UTC; -inf where something never happened."""
+    """Columns with one entry per page. Times are in seconds since 1970, UTC; -inf for never."""
 
     now: float
-    known: NDArray[np.bool_]
-    """May be visited: found, not gone, not barred."""
-    site: NDArray[np.int32]
-    folder: NDArray[np.int64]
-    """A number for the page's directory: equal numbers, same directory."""
-    depth: NDArray[np.int32]
-    found: NDArray[np.float64]
-    visits: NDArray[np.int32]
-    """Visits that said something, the first included."""
-    changes: NDArray[np.int32]
-    """Updates seen: the page's creation, changes and removal."""
-    failures: NDArray[np.int32]
+    known: Flags
+    """Whether the page may be visited: found, not gone, not barred."""
+    site: Int32s
+    folder: Ints
+    """The number of the page's directory."""
+    depth: Int32s
+    found: Floats
+    """When the page was found."""
+    visits: Int32s
+    """Visits with an answer, the first included."""
+    changes: Int32s
+    """Updates observed: the page's creation, changes and removal."""
+    failures: Int32s
     """Failed visits in a row."""
-    last_try: NDArray[np.float64]
+    last_try: Floats
     """The last visit of any outcome."""
-    last_visit: NDArray[np.float64]
-    """The last visit that said something."""
-    last_change: NDArray[np.float64]
-    size: NDArray[np.int64]
-    weight: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    """How much a page matters, 1 on average; finite and not negative. All 1 where nobody said anything."""
-    cost: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    """What a visit costs against others, over zero; all 1 where a visit is a visit."""
-    arrivals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    """How many new links a change of the page brings, as far as was seen; all 1 where nobody has counted."""
+    last_visit: Floats
+    """The last visit with an answer."""
+    last_change: Floats
+    """The last visit that found an update."""
+    size: Ints
+    """Bytes."""
+    weight: Floats = field(default_factory=lambda: np.zeros(0))
+    """The importance of the page, 1 on average; finite and not negative. All 1 by default."""
+    cost: Floats = field(default_factory=lambda: np.zeros(0))
+    """The cost of a visit, above 0; all 1 by default."""
+    arrivals: Floats = field(default_factory=lambda: np.zeros(0))
+    """New links per change of the page, as observed; all 1 by default."""
     folders: Directories | None = None
     links: LinkGraph | None = None
     clusters: Clusters | None = None
-    form: NDArray[np.int64] | None = None
-    """A number for the form of the page's address: equal numbers, same form (see `learn.forms`)."""
+    form: Ints | None = None
+    """The number of the page's URL template (see `recrawl.learn.shocks.url_templates`)."""
     hints: Hints | None = None
     memory: dict[str, NDArray[Any]] = field(default_factory=dict)
-    """What the policy keeps; only its `learn` may write here."""
+    """The policy's state; only its `learn` writes here."""
 
     def __post_init__(self) -> None:
-        ones = np.broadcast_to(np.float64(1), len(self))  # takes no room; nobody writes into these columns
+        ones = np.broadcast_to(np.float64(1), len(self))  # takes no memory; these columns are read only
         self.weight = self.weight if len(self.weight) else ones
         self.cost = self.cost if len(self.cost) else ones
         self.arrivals = self.arrivals if len(self.arrivals) else ones
 
     @classmethod
     def blank(cls, pages: int, now: float = 0.0) -> Book:
-        """A book of pages that were never visited, all of one site."""
+        """Return a book of pages that were never visited, all of one site."""
 
-        def never() -> NDArray[np.float64]:
+        def never() -> Floats:
             return np.full(pages, -np.inf)
 
         return cls(
@@ -165,10 +167,10 @@ class Book:
 
     @property
     def sites(self) -> int:
-        """How many sites there are; their numbers begin at 0."""
+        """The number of sites; sites are numbered from 0."""
         return int(self.site.max(initial=-1)) + 1
 
-    def note(self, seen: Outcomes, at: float | NDArray[np.float64], requested: NDArray[np.bool_] | None = None) -> None:
+    def note(self, seen: Outcomes, at: float | Floats, requested: Flags | None = None) -> None:
         """Record the outcomes of visits, each page at most once per call.
 
         `requested` is False for failures without a request, which do not count against the page; None is all True.
@@ -180,18 +182,18 @@ class Book:
         """
         times = np.broadcast_to(np.asarray(at, np.float64), len(seen))
         answered, changed = seen.answered, seen.changed
-        said, found = seen.pages[answered], seen.pages[changed]
-        self.visits[said] += 1
-        self.changes[found] += 1
-        self.failures[said] = 0
+        visited, updated = seen.pages[answered], seen.pages[changed]
+        self.visits[visited] += 1
+        self.changes[updated] += 1
+        self.failures[visited] = 0
         self.failures[seen.pages[~answered if requested is None else ~answered & requested]] += 1
         self.last_try[seen.pages] = times
-        self.last_visit[said] = times[answered]
-        self.last_change[found] = times[changed]
+        self.last_visit[visited] = times[answered]
+        self.last_change[updated] = times[changed]
         self.known[seen.pages[seen.what == Outcome.GONE]] = False
 
     def kept(self, name: str, default: float, dtype: type = np.float64) -> NDArray[Any]:
-        """A column of the policy's memory, one value per page; pages that it does not know yet have the default.
+        """Return a copy of a column of the policy's memory, with the default for pages that it lacks.
 
         >>> book = Book.blank(2)
         >>> book.memory["interval"] = np.array([7.0])
@@ -204,8 +206,8 @@ class Book:
             column[: len(known)] = known
         return column
 
-    def forget(self, pages: NDArray[np.int64]) -> None:
-        """Put pages back to where nothing was known of them; used to step back before a crashed cycle."""
+    def forget(self, pages: Pages) -> None:
+        """Reset pages as if they were never visited; used to go back to the state before a crashed cycle."""
         self.visits[pages] = 0
         self.changes[pages] = 0
         self.failures[pages] = 0

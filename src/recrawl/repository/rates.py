@@ -117,7 +117,7 @@ def rate(storage: Storage, url: str, estimator: str, now: float) -> PageRate:
     return PageRate(
         rate=_rate(page["url"], table, row, "page", last_visit),
         last_visit=at(last_visit),
-        chance_by_now=float(nested(seen.gaps, seen.levels).chance(max(0.0, now - last_visit) / DAY)[row]),
+        chance_by_now=float(nested(seen.gaps, seen.levels).probability(max(0.0, now - last_visit) / DAY)[row]),
         dated_changes=int((seen.gaps.changed & ~np.isnan(seen.gaps.quiet) & (seen.gaps.page == row)).sum()),
         estimates={name: _number(estimate(name, seen.gaps, seen.levels)[row]) for name in ESTIMATORS},
     )

@@ -47,7 +47,7 @@ def _spending(storage: Storage, cycles: list[dict[str, Any]]) -> Row | None:
         "visits": last["visits"],
         "received": last["received"],
         "not_modified": sum(row["not_modified"] for row in by_site),
-        "limits": Allowance.of(last["limits"] or "").told(),
+        "limits": Allowance.of(last["limits"] or "").limits(),
         "sites": by_site,
     }
 

@@ -1,14 +1,14 @@
-"""Any policy, kept to an allowance: what it may not visit is given back to it, and the budget goes to its next best.
+"""A policy kept within an allowance.
 
-A policy knows nothing of limits. It is asked as always; those of its pages that do not fit are not visited, and it is
-told so (`SKIPPED`). Two things see to it that the budget is spent all the same:
+Policies know no limits. Pages that do not fit are not visited, and the policy receives the outcome `SKIPPED` for them.
+Two steps make sure that the budget is spent all the same:
 
-    before a first visit   nothing has been found yet, so the policy can simply be asked again, with the pages that were
-                           turned away left out of the book, until what it asks for fits;
-    when it has ended      it is asked once more, for what is left of the budget, among the pages that have room.
+    before the first visit   nothing was found yet, so the policy starts again with the refused pages removed from the
+                             book, until its first batch fits;
+    after it has ended       the policy starts again with the rest of the budget and the pages that still fit.
 
-All of it follows from the book, the seed and what visits found, so a cycle that crashed makes the same choices again.
-Without limits, and as long as no server turns us away, the policy is asked once, as if this were not here.
+The result depends only on the book, the seed and the outcomes, so a crashed cycle makes the same choices again. Without
+limits, and if no server is held, the policy runs once, unchanged.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from dataclasses import replace
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.budget.allowance import Allowance, Flags, Floats, Purse
+from recrawl.choose.budget.allowance import Allowance, Balance
 from recrawl.choose.protocol import Choice, Chooser
+from recrawl.columns import Flags, Floats
 from recrawl.model import Outcomes, Picks, Unvisited
 
-_ASKED_AGAIN = 16
-"""How often a policy is asked anew before the first visit."""
-_STEPS = 1000
-"""How often a batch is filled up with what did not fit at first."""
+_MAX_RESTARTS = 16
+"""How often a policy is started again before the first visit."""
+_MAX_REFILLS = 1000
+"""How often a batch is filled up with pages that did not fit before."""
 
 
 class Budgeted:
-    """A policy under an allowance; to be driven like any policy.
+    """A policy within an allowance; `recrawl.loop.drive` runs it like any policy.
 
     >>> from recrawl.choose.papers.round_robin import RoundRobin
     >>> from recrawl.lab.replays.small_worlds import batches
@@ -54,78 +55,78 @@ class Budgeted:
         self._pushed = pushed
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """Rounds of the policy, until the budget is spent or nothing that has room is wanted."""
-        purse = Purse(self._allowance, book, budget, expected=self._expected, pushed=self._pushed)
-        more = 1
-        while purse.left > 0:
-            known = purse.open()
-            there, before, asked = int(np.count_nonzero(known)), purse.left, purse.left * more
-            turned_away = False
-            if there:
-                turned_away = yield from self._round(replace(book, known=known), purse, asked, rng)
-            if turned_away and (purse.left < before or asked < there):
-                more *= 2  # so that a few rounds will do, however much of what is wanted is turned away
-            elif not purse.release():
+        """Run the policy in rounds, until the budget is spent or no page that it picks fits."""
+        balance = Balance(self._allowance, book, budget, expected=self._expected, pushed=self._pushed)
+        factor = 1
+        while balance.left > 0:
+            known = balance.open()
+            available, before, round_budget = int(np.count_nonzero(known)), balance.left, balance.left * factor
+            refused = False
+            if available:
+                refused = yield from self._round(replace(book, known=known), balance, round_budget, rng)
+            if refused and (balance.left < before or round_budget < available):
+                factor *= 2  # so that a few rounds suffice, however many picks are refused
+            elif not balance.release():
                 return
 
     def _round(
-        self, book: Book, purse: Purse, asked: int, rng: np.random.Generator
+        self, book: Book, balance: Balance, budget: int, rng: np.random.Generator
     ) -> Generator[Picks, Outcomes, bool]:
-        """The policy from its beginning to its end; returns whether anything that it asked for was not visited."""
-        choice, picks, turned_away = self._first(book, purse, asked, rng)
+        """Run the policy once; return whether any of its picks was not visited."""
+        choice, picks, refused = self._start(book, balance, budget, rng)
         try:
             while picks is not None:
-                seen = yield from self._batch(picks, purse)
-                turned_away |= int(np.count_nonzero(seen.visited)) < len(picks)
-                if purse.left <= 0:
+                seen = yield from self._batch(picks, balance)
+                refused |= int(np.count_nonzero(seen.visited)) < len(picks)
+                if balance.left <= 0:
                     break
-                picks = choice.send(_told(picks, seen))
+                picks = choice.send(_with_skipped(picks, seen))
         except StopIteration:
             pass
         finally:
             choice.close()
-        return turned_away
+        return refused
 
-    def _batch(self, picks: Picks, purse: Purse) -> Generator[Picks, Outcomes, Outcomes]:
-        """As much of a batch as fits; where a page was not visited after all, its room goes to the next."""
+    def _batch(self, picks: Picks, balance: Balance) -> Generator[Picks, Outcomes, Outcomes]:
+        """Visit the pages of a batch that fit; if some were not visited after all, their room goes to the next."""
         rest, parts = picks, [Outcomes(picks.pages[:0], np.zeros(0, np.int8))]
-        for _ in range(_STEPS):
-            fits = purse.fit(rest.pages)
+        for _ in range(_MAX_REFILLS):
+            fits = balance.fit(rest.pages)
             if len(rest) and not fits.any():
                 break
             seen = yield rest.where(fits)
-            purse.pay(seen)
+            balance.pay(seen)
             parts.append(seen)
             rest = rest.where(~fits)
-            if not len(rest) or purse.left <= 0 or seen.visited.all():
+            if not len(rest) or balance.left <= 0 or seen.visited.all():
                 break
         pages, what = (np.concatenate([getattr(part, name) for part in parts]) for name in ("pages", "what"))
         return Outcomes(pages, what)
 
-    def _first(
-        self, book: Book, purse: Purse, asked: int, rng: np.random.Generator
+    def _start(
+        self, book: Book, balance: Balance, budget: int, rng: np.random.Generator
     ) -> tuple[Choice, Picks | None, bool]:
-        """The policy's first batch, of those that it can be brought to ask for one that fits; and whether it had to."""
-        view, most = book, -1
-        for _ in range(_ASKED_AGAIN):
-            choice = self._policy.cycle(view, asked, rng)
+        """Start the policy, again while more of its first batch can fit; return also whether it was started again."""
+        view, best = book, -1
+        for _ in range(_MAX_RESTARTS):
+            choice = self._policy.cycle(view, budget, rng)
             picks = next(choice, None)
             if picks is None:
                 break
-            fits = purse.fit(picks.pages)
-            many = int(np.count_nonzero(fits))
-            if many == len(picks) or many >= purse.left or many <= most:
+            fits = balance.fit(picks.pages)
+            count = int(np.count_nonzero(fits))
+            if count == len(picks) or count >= balance.left or count <= best:
                 break
             choice.close()
-            most, kept = many, picks.pages[fits]
-            known = book.known & purse.after(kept).open()
+            best, kept = count, picks.pages[fits]
+            known = book.known & balance.after(kept).open()
             known[kept] = True
             view = replace(book, known=known)
-        return choice, picks, most >= 0
+        return choice, picks, best >= 0
 
 
-def _told(picks: Picks, seen: Outcomes) -> Outcomes:
-    """What a policy is told of a batch of which a part was visited."""
+def _with_skipped(picks: Picks, seen: Outcomes) -> Outcomes:
+    """Return an outcome for every pick: `SKIPPED` for the pages that were not visited."""
     what = np.full(len(picks), Unvisited.SKIPPED, np.int8)
     place = np.argsort(picks.pages, kind="stable")
     what[place[np.searchsorted(picks.pages, seen.pages, sorter=place)]] = seen.what

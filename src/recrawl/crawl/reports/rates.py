@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.columns import DAY, Floats
 from recrawl.compare.validators import ValidatorTrust, http_time
 from recrawl.learn.rates.comparison import estimate
-from recrawl.learn.rates.gaps import DAY, Floats, Gaps
+from recrawl.learn.rates.gaps import Gaps
 from recrawl.learn.rates.posteriors import Posterior, nested
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
@@ -160,7 +161,7 @@ def rates_of(seen: Watched, estimator: str, group: NDArray[np.int64] | None = No
     visits, changes, days = (
         np.bincount(own, column).astype(np.float64) for column in (gaps.visits, gaps.changes, gaps.watched)
     )
-    return Rates(first, pages, rate, low, high, believed.even(), visits, changes, days)
+    return Rates(first, pages, rate, low, high, believed.median_days(), visits, changes, days)
 
 
 def of_groups(pages: Posterior, group: NDArray[np.int64]) -> Posterior:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.learn.rates.staleness import Belief, Floats, believe, mean_and_deviation, spread
+from recrawl.columns import Floats
+from recrawl.learn.rates.staleness import RateModel, fit_rates, mean_and_deviation, spread
 from recrawl.model import Outcome, State
 from recrawl.record.rows import CycleRow
 from recrawl.record.store import Columns, Store
@@ -30,10 +31,10 @@ def summarise(store: Store, cycle: CycleRow, now: float) -> None:
     pages = store.pages.summary_columns()
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
     changes = pages["changes"] - 1  # without its creation
-    belief, rates = believe(pages["site"], pages["visits"], changes, pages["last_visit"] - pages["found"], sites)
+    model, rates = fit_rates(pages["site"], pages["visits"], changes, pages["last_visit"] - pages["found"], sites)
     expected, wider = _expected(visits, pages, sites)
     row = _cycle_row(store, cycle, visits, expected, wider)
-    fresh = _fresh(pages, belief, now)
+    fresh = _fresh(pages, model, now)
     kept = ~np.isnan(fresh)
     row["pages"] = int(kept.sum())
     row["freshness"], row["freshness_sd"] = mean_and_deviation(fresh[kept], wider)
@@ -71,8 +72,8 @@ def _expected(visits: Columns, pages: Columns, sites: int) -> tuple[Floats, floa
     again = np.isfinite(visits["before"]) & (visits["outcome"] != Outcome.FAILED)
     mine = {name: pages[name][page] for name in ("site", "visits", "changes", "found")}
     before = np.where(again, visits["before"], 0.0)
-    belief, _ = believe(mine["site"], mine["visits"] - 1, mine["changes"] - 1 - found, before - mine["found"], sites)
-    chance = np.where(again, 1.0 - belief.still(visits["at"] - before), np.nan)
+    model, _ = fit_rates(mine["site"], mine["visits"] - 1, mine["changes"] - 1 - found, before - mine["found"], sites)
+    chance = np.where(again, 1.0 - model.unchanged(visits["at"] - before), np.nan)
     wider = spread(mine["site"][again], chance[again], found[again], sites)
     return chance, wider
 
@@ -93,10 +94,10 @@ def _cycle_row(store: Store, cycle: CycleRow, visits: Columns, expected: Floats,
     }
 
 
-def _fresh(pages: Columns, belief: Belief, now: float) -> Floats:
+def _fresh(pages: Columns, model: RateModel, now: float) -> Floats:
     """The probability that a page is still as stored; NaN for pages without a stored version."""
     kept = np.isin(pages["state"], (State.LIVE, State.MISSING)) & np.isfinite(pages["last_visit"])
-    return np.where(kept, belief.still(np.where(kept, now - pages["last_visit"], 0.0)), np.nan)
+    return np.where(kept, model.unchanged(np.where(kept, now - pages["last_visit"], 0.0)), np.nan)
 
 
 def _site_cycles(

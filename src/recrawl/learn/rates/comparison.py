@@ -1,7 +1,7 @@
-"""The estimators of change rates by name, side by side: all take the same visits, and all are finite.
+"""The estimators of change rates by name: all take the same visits, and all rates are finite.
 
-A page without a visit that could be compared has no rate (nan); every other rate is finite and not negative, also where
-all visits found a change or none did. `gamma` is the one that pages of a site share knowledge in (see `posteriors`).
+A page without a comparison has no rate (NaN); every other rate is finite and not negative, also if all visits found a
+change or none did. With `gamma`, pages of a site share information (see `posteriors`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.learn.rates.censored import balanced
+from recrawl.columns import Floats
+from recrawl.learn.rates.censored import solve_rates
 from recrawl.learn.rates.estimators import averaged, bias_reduced, irregular, last_modified, moment, naive
-from recrawl.learn.rates.gaps import Floats, Gaps
+from recrawl.learn.rates.gaps import Gaps
 from recrawl.learn.rates.posteriors import nested
 
 SMOOTH = 0.5
-"""Days of the two visits that the likelihood is smoothed with, one that found a change and one that did not."""
+"""Days of the two pseudo-visits that smooth the likelihood: one that found a change, one that did not."""
 
 
 def _naive(gaps: Gaps) -> Floats:
@@ -43,12 +44,12 @@ def _moment(gaps: Gaps) -> Floats:
 
 
 def _modified(gaps: Gaps) -> Floats:
-    """Where the time of each change is known, Cho's; where only of some, the likeliest rate, smoothed."""
-    told = gaps.changed & ~np.isnan(gaps.quiet)
-    open_ = gaps.changed & ~told
-    days = gaps.sums(gaps.times * np.where(told, gaps.quiet, gaps.gap * ~open_))
-    known, all_pages = gaps.sums(gaps.times * told), np.arange(gaps.pages)
-    rate, _ = balanced(
+    """Use Cho's estimator if the times of all changes are known, the smoothed maximum likelihood otherwise."""
+    dated = gaps.changed & ~np.isnan(gaps.quiet)
+    open_ = gaps.changed & ~dated
+    days = gaps.sums(gaps.times * np.where(dated, gaps.quiet, gaps.gap * ~open_))
+    known, all_pages = gaps.sums(gaps.times * dated), np.arange(gaps.pages)
+    rate, _ = solve_rates(
         np.concatenate((gaps.page[open_], all_pages)),
         np.concatenate((gaps.gap[open_], np.full(gaps.pages, SMOOTH))),
         np.concatenate((gaps.times[open_], np.ones(gaps.pages))),
@@ -61,18 +62,18 @@ def _modified(gaps: Gaps) -> Floats:
 
 ESTIMATORS: dict[str, tuple[Callable[[Gaps], Floats], str]] = {
     "naive": (_naive, "changed visits over time; too low for pages that change faster than they are visited"),
-    "regular": (_regular, "Cho and Garcia-Molina's bias-reduced estimator, as if visits were evenly spaced"),
-    "irregular": (_irregular, "the likeliest rate for visits at any intervals, smoothed by two half-day visits"),
-    "moment": (_moment, "the rate that expects as many changed visits as were seen (Upadhyay)"),
-    "averaged": (_averaged, "a count for visits at random intervals (Avrachenkov); too high at even ones"),
-    "modified": (_modified, "the times of changes that a trusted server tells (Cho and Garcia-Molina)"),
-    "gamma": (lambda gaps: nested(gaps).rate, "a Gamma posterior, nested: all pages, site, directory, page"),
+    "regular": (_regular, "Cho and Garcia-Molina's bias-reduced estimator, for evenly spaced visits"),
+    "irregular": (_irregular, "maximum likelihood for visits at any intervals, smoothed by two half-day visits"),
+    "moment": (_moment, "the rate at which the expected number of changed visits is the observed one (Upadhyay)"),
+    "averaged": (_averaged, "a count for visits at random intervals (Avrachenkov); too high at even intervals"),
+    "modified": (_modified, "uses the times of changes that a trusted server reports (Cho and Garcia-Molina)"),
+    "gamma": (lambda gaps: nested(gaps).rate, "nested Gamma posteriors: all pages, site, directory, page"),
 }
-"""Name to function and a line about it."""
+"""Name to function and description."""
 
 
 def estimate(name: str, gaps: Gaps, levels: Sequence[NDArray[np.integer]] = ()) -> Floats:
-    """The rates of all pages by one estimator, in changes a day; nan for a page without an answer.
+    """Return the rates of all pages by one estimator, in changes per day; NaN for a page without a comparison.
 
     >>> seen = Gaps.of(np.repeat([0, 1, 2], 4), np.ones(12), [0, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1], pages=4)
     >>> for name in ("naive", "regular", "irregular", "moment", "gamma"):
@@ -86,6 +87,6 @@ def estimate(name: str, gaps: Gaps, levels: Sequence[NDArray[np.integer]] = ()) 
     if name == "gamma":
         rates = nested(gaps, levels).rate
     else:
-        with np.errstate(divide="ignore", invalid="ignore"):  # pages without an answer
+        with np.errstate(divide="ignore", invalid="ignore"):  # pages without a comparison
             rates = ESTIMATORS[name][0](gaps)
     return np.where(gaps.visits > 0, rates, np.nan)

@@ -1,11 +1,10 @@
-"""What visits say about how often pages change: columns of gaps between visits, and sums of them that fit in a book.
+"""Visits as gaps between them, the input of all estimators of change rates.
 
-A visit tells whether its page has changed since the visit before it. `Gaps` has one row for every such answer, in any
-order, and is what all estimators of change rates take. `GapSums` is the same in four numbers a page, for a policy that
-cannot keep every visit: all gaps that ended in a change are taken to have been equally long, and so are all that did
-not. At regular visits nothing is lost by that, and little at any others.
+A visit shows whether its page has changed since the previous visit. `Gaps` has one row for every such comparison, in
+any order. `GapSums` summarises them in four numbers per page, for a policy that cannot keep every visit: it treats all
+gaps that ended in a change as equally long, and all others too. This is exact for regular visits and close for others.
 
-Times are in days here, in tallies and in gaps.
+Times are in days here.
 """
 
 from __future__ import annotations
@@ -13,38 +12,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
+from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.model import Outcomes
 
-Floats = NDArray[np.float64]
-DAY = 86400.0
-LEAST = 1.0 / DAY
-"""The shortest gap: a second. Clocks that stand still or step back give no shorter ones."""
-MOST = 36525.0
+MIN_GAP = 1.0 / DAY
+"""The shortest gap: one second, even if the clock stands still or steps back."""
+MAX_GAP = 36525.0
 """The longest gap: a century."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gaps:
-    """Answers of visits, one row each, in any order. Gaps are put between a second and a century.
+    """Comparisons of visits with the previous ones, one row each, in any order; gaps from a second to a century.
 
     >>> gaps = Gaps.of([0, 0, 1], [1.0, 2.0, -5.0], [True, False, False], pages=3)
     >>> gaps.gap.round(5).tolist(), gaps.visits.tolist(), gaps.changes.tolist()
     ([1.0, 2.0, 1e-05], [2.0, 1.0, 0.0], [1.0, 0.0, 0.0])
     """
 
-    page: NDArray[np.int64]
+    page: Ints
     gap: Floats
-    """Days since the visit before."""
-    changed: NDArray[np.bool_]
+    """Days since the previous visit."""
+    changed: Flags
     pages: int
+    """Number of pages."""
     times: Floats
-    """How often this row was seen; 1 for a visit."""
+    """The number of visits that the row stands for."""
     quiet: Floats
-    """Where the page has changed: for how many days before the visit it is known not to have, as its server tells when
-    the last change was. Not a number where nobody tells."""
+    """For a changed page whose server reports the last change: the days from then to the visit; else NaN."""
 
     @classmethod
     def of(
@@ -57,29 +54,29 @@ class Gaps:
         times: object = None,
         quiet: object = None,
     ) -> Gaps:
-        """From anything that numpy takes for columns; rows whose gap is not a number are left out."""
+        """Build from any columns that numpy accepts; rows whose gap is NaN are left out."""
         length = np.asarray(gap, np.float64)
-        told = ~np.isnan(length)
-        length = np.clip(length[told], LEAST, MOST)
-        many = np.ones(len(length)) if times is None else np.asarray(times, np.float64)[told]
-        since = np.full(len(length), np.nan) if quiet is None else np.asarray(quiet, np.float64)[told]
+        valid = ~np.isnan(length)
+        length = np.clip(length[valid], MIN_GAP, MAX_GAP)
+        count = np.ones(len(length)) if times is None else np.asarray(times, np.float64)[valid]
+        since = np.full(len(length), np.nan) if quiet is None else np.asarray(quiet, np.float64)[valid]
         return cls(
-            page=np.asarray(page, np.int64)[told],
+            page=np.asarray(page, np.int64)[valid],
             gap=length,
-            changed=np.asarray(changed, bool)[told],
+            changed=np.asarray(changed, bool)[valid],
             pages=pages,
-            times=many,
-            quiet=np.clip(since, LEAST, length),  # a change before the last visit would have been seen by it
+            times=count,
+            quiet=np.clip(since, MIN_GAP, length),  # the previous visit would have seen an earlier change
         )
 
     @property
     def visits(self) -> Floats:
-        """One per page: answers."""
+        """One per page: comparisons."""
         return self.sums(self.times)
 
     @property
     def changes(self) -> Floats:
-        """One per page: answers that the page has changed."""
+        """One per page: comparisons that found a change."""
         return self.sums(self.times * self.changed)
 
     @property
@@ -88,13 +85,13 @@ class Gaps:
         return self.sums(self.times * self.gap)
 
     def sums(self, rows: Floats) -> Floats:
-        """One per page: the sum of a column over the page's rows."""
+        """Return the sum of a column over each page's rows."""
         return np.bincount(self.page, rows, self.pages).astype(np.float64)
 
 
 @dataclass(slots=True, eq=False)
 class GapSums:
-    """Four numbers a page: visits that found a change and the days of their gaps, visits that found none and theirs."""
+    """Four numbers per page: visits with a change and the days of their gaps, visits without and the days of theirs."""
 
     changed: Floats
     changed_days: Floats
@@ -103,15 +100,15 @@ class GapSums:
 
     @classmethod
     def kept(cls, book: Book, name: str) -> GapSums:
-        """What a policy of this name has in its memory."""
+        """Load the sums of a policy from the book's memory."""
         return cls(*(book.kept(f"{name}.{column}", 0.0) for column in _COLUMNS))
 
     def keep(self, book: Book, name: str) -> None:
-        """Put it into the memory."""
+        """Store the sums in the book's memory."""
         book.memory |= {f"{name}.{column}": getattr(self, column) for column in _COLUMNS}
 
-    def add(self, book: Book, seen: Outcomes, at: NDArray[np.float64]) -> None:
-        """Take in visits of a cycle, before the book does. The first visit to a page has nothing to compare with.
+    def add(self, book: Book, seen: Outcomes, at: Floats) -> None:
+        """Add the visits of a cycle, before the book notes them; a first visit is no comparison.
 
         >>> book = Book.blank(2, now=3 * DAY)
         >>> book.visits[:], book.last_visit[:] = 1, [0.0, DAY]
@@ -120,20 +117,20 @@ class GapSums:
         >>> sums.changed.tolist(), sums.changed_days.tolist(), sums.same_days.tolist()
         ([1.0, 0.0], [3.0, 0.0], [0.0, 2.0])
         """
-        told = seen.answered & (book.visits[seen.pages] > 0)
-        pages, changed = seen.pages[told], seen.changed[told]
-        times = np.broadcast_to(np.asarray(at, np.float64), len(seen))[told]
-        gap = np.clip((times - book.last_visit[pages]) / DAY, LEAST, MOST)
+        compared = seen.answered & (book.visits[seen.pages] > 0)
+        pages, changed = seen.pages[compared], seen.changed[compared]
+        times = np.broadcast_to(np.asarray(at, np.float64), len(seen))[compared]
+        gap = np.clip((times - book.last_visit[pages]) / DAY, MIN_GAP, MAX_GAP)
         for column, amount in zip(_COLUMNS, (changed, gap * changed, ~changed, gap * ~changed), strict=True):
             np.add.at(getattr(self, column), pages, amount)
 
     def gaps(self) -> Gaps:
-        """As gaps: at most two rows a page."""
+        """Convert to gaps, at most two rows per page."""
         pages = len(self.changed)
         both = []
-        for many, days, found in ((self.changed, self.changed_days, True), (self.same, self.same_days, False)):
-            some = np.flatnonzero(many > 0)
-            both.append((some, days[some] / many[some], np.full(len(some), found), many[some]))
+        for count, days, found in ((self.changed, self.changed_days, True), (self.same, self.same_days, False)):
+            rows = np.flatnonzero(count > 0)
+            both.append((rows, days[rows] / count[rows], np.full(len(rows), found), count[rows]))
         page, gap, changed, times = (np.concatenate(parts) for parts in zip(*both, strict=True))
         return Gaps.of(page, gap, changed, pages=pages, times=times)
 

@@ -1,26 +1,26 @@
-"""The anchor of a site: the page that links its newest documents (spec A1), found without help.
+"""The anchor of a site: the page that links its newest documents (spec A1), found automatically.
 
-B's experts chose anchors by hand. Here each page near the root of its site is scored by where its links lead:
+B's experts chose anchors by hand. Here each page near the root of its site is scored by the pages it links:
 
     news(t)  = birth(t) + change(t), less the mean of the site, never under 0
     rare(t)  = log((1 + pages of the site that have links) / pages of the site that link to t)
     score(p) = CLOSER^(links from the root) * own(p)
              * sum of rare(t) * news(t) over p's links / (|rare over p's links| * |news of the site|)
 
-The last line is the cosine between the page's links and the site's news, as vectors over the pages of the site: 1 for
-a page that links all the news and nothing else, small for one that links little of it (a section) and for one that
-links everything (an archive, a map of the site). It is what text search does with words, and for the same reason: a
-*menu* is on every page, so its links are like common words and say nothing.
+The last line is the cosine between the page's links and the site's news, as vectors over the pages of the site: 1 for a
+page that links all the news and nothing else, small for a page that links little of it (a section) and for a page that
+links everything (an archive, a site map). As with words in text search, links on every page (a *menu*) carry no
+information.
 
-`birth` is 1 for a page found just now and fades with its age; pages that were there when the site was first crawled
-are no news. `change` is the share of visits that found a change, and fades with the time since the last. Both fade by
-half in the time that the site takes for `RECENT` such events: a daily paper forgets in a day, a slow blog in months.
-So the anchor is examined anew from what happened lately, and moves when the site does. Taking off the mean keeps out
-what happens to all pages at once: a new footer, a date stamp everywhere.
+`birth` is 1 for a page found just now and decays with its age; pages found when the site was first crawled are no news.
+`change` is the share of visits that found a change, and decays with the time since the last. The half-life of both is
+the time that the site takes for `RECENT` such events: a day for a daily paper, months for a slow blog. So the anchor
+follows recent events and moves when the site changes. Subtracting the mean removes what happens to all pages at once: a
+new footer, a date stamp everywhere.
 
-`own` is how much the page itself changes: one that never does cannot name new documents. *Frames* need no rule: a
-frameset links its frames and no news, and it stays as it is; the frame with the headlines is one link away from it
-and is the anchor, as B wants it (B fig. 1). Where no page has `EVIDENCE`, the root is the anchor.
+`own` is how often the page itself changes: a page that never does cannot link new documents. *Frames* need no rule: a
+frameset links its frames and no news, and does not change; the frame with the headlines is one link away and is the
+anchor, as in B (fig. 1). If no page reaches `EVIDENCE`, the root is the anchor.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from recrawl.columns import unique
 from recrawl.learn.structure.depth import depths, hops
 
 RECENT = 20
-"""Events of a site after which half of the evidence is forgotten."""
+"""Events of a site within one half-life of the evidence."""
 GRACE = 86400.0
-"""Pages found within a day of a site's first page were there before us: they are not new."""
+"""Seconds after a site's first page within which found pages are not new."""
 FASTEST = 86400.0
-"""The shortest half-life, seconds."""
+"""The shortest half-life, in seconds."""
 DOUBT = 5.0
-"""Visits that a page needs before its own changes are believed."""
+"""The weight of the prior on a page's own changes, in visits."""
 NEAR = 2
-"""How many links from the root an anchor may be."""
+"""The maximum distance of an anchor from the root, in links."""
 CLOSER = 0.9
-"""What each of these links costs: B saw anchors at the root or very close to it."""
+"""The factor by which each of these links lowers the score: B found anchors at the root or very close to it."""
 EVIDENCE = 0.05
-"""A lower score is taken for chance."""
+"""Lower scores count as noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Pages that could be anchors, one row each: by site, best first."""
+    """Candidate anchors, one row each: by site, best first."""
 
     page: NDArray[np.int64]
     site: NDArray[np.int32]
@@ -60,14 +60,14 @@ class Candidates:
     away: NDArray[np.int64]
     """Links from the root of the site."""
     links: NDArray[np.int64]
-    """Pages of the site that it links to."""
+    """Number of pages of the site that it links."""
     new: NDArray[np.int64]
-    """How many of them are among the newest pages of the site."""
+    """Linked pages that are among the newest of the site."""
     changed: NDArray[np.int64]
-    """How many of them are among the pages of the site that changed last."""
+    """Linked pages that are among the last changed of the site."""
 
     def of(self, site: int) -> Candidates:
-        """The candidates of one site."""
+        """Return the candidates of one site."""
         here = self.site == site
         return Candidates(*(getattr(self, name)[here] for name in self.__slots__))
 
@@ -77,7 +77,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new on each site, one value per page."""
+    """How much news each page is, one entry per page."""
 
     weight: NDArray[np.float64]
     born: NDArray[np.bool_]
@@ -87,9 +87,9 @@ class News:
 
 
 def anchors(book: Book, *, named: NDArray[np.int64] | None = None, near: int = NEAR) -> NDArray[np.int64]:
-    """The anchor of every site, by site number; -1 for a site without pages.
+    """Return the anchor of every site; -1 for a site without pages.
 
-    `named` are pages that the user named: each is the anchor of its site, whatever its links say.
+    `named` are the anchors that the user named; they take precedence.
 
     >>> book = Book.blank(5, now=100 * 86400.0)          # 0 is the front page, 1 a page of news, 2 to 4 articles
     >>> book.depth[:] = [0, 1, 2, 2, 2]
@@ -108,9 +108,9 @@ def anchors(book: Book, *, named: NDArray[np.int64] | None = None, near: int = N
 
 
 def candidates(book: Book, *, near: int = NEAR) -> Candidates:
-    """The pages at most `near` links from the root of their site, scored; by site, best first.
+    """Return the pages at most `near` links from the root of their site with their scores; by site, best first.
 
-    Scores under `EVIDENCE` do not count for the order: without any that does, the root comes first.
+    Scores below `EVIDENCE` do not affect the order: if all are below, the root comes first.
     """
     living = alive(book)
     away = _away(book, roots(book), near)
@@ -127,34 +127,34 @@ def candidates(book: Book, *, near: int = NEAR) -> Candidates:
 
 
 def why(found: Candidates, page: int) -> str:
-    """Why a page is the anchor of its site, given the site's candidates."""
+    """Explain why a page is the anchor of its site, given the site's candidates."""
     place = np.flatnonzero(found.page == page)
     if not len(place):
         return f"It was named by hand; it is more than {NEAR} links from the root, or is not there."
     row = int(place[0])
-    said = (
+    counts = (
         f"Of the {found.links[row]:,} pages that it links, {found.new[row]:,} are among the newest of the site "
         f"and {found.changed[row]:,} among those that changed last"
     )
     if row > 0:
-        return f"It was named by hand. {said}."
+        return f"It was named by hand. {counts}."
     if found.score[row] < EVIDENCE:
         return "No page near the root leads to news more than others do, so it is the root itself."
     if len(found) == 1:
-        return f"{said}."
-    return f"{said}; of the {found.links[1]:,} of the next best page, {found.new[1]:,} and {found.changed[1]:,}."
+        return f"{counts}."
+    return f"{counts}; of the {found.links[1]:,} of the next best page, {found.new[1]:,} and {found.changed[1]:,}."
 
 
 def alive(book: Book) -> NDArray[np.bool_]:
-    """Pages that are there as far as we know: known, or left alone for a while after failures."""
+    """Return which pages probably exist: known, or waiting after failures."""
     there: NDArray[np.bool_] = book.known | (book.failures > 0)
     return there
 
 
 def roots(book: Book) -> NDArray[np.int64]:
-    """The root of every site, -1 for one without pages: the least deep page.
+    """Return the root of every site, the page of least depth; -1 for a site without pages.
 
-    Of several it is one that has links, and of those the one most linked to.
+    Of several pages it is one with links, and of those the one with most in-links.
     """
     pages = np.flatnonzero(alive(book))
     linked, mute = np.zeros(len(book), np.int64), np.zeros(len(book), bool)
@@ -169,7 +169,7 @@ def roots(book: Book) -> NDArray[np.int64]:
 
 
 def news(book: Book, living: NDArray[np.bool_]) -> News:
-    """How much news each page is (see the top of this file)."""
+    """Return how much news each page is (see the module docstring)."""
     sites = book.sites
     first = np.full(sites, np.inf)
     np.minimum.at(first, book.site, book.found)
@@ -183,7 +183,7 @@ def news(book: Book, living: NDArray[np.bool_]) -> News:
 def _faded(
     times: NDArray[np.float64], happened: NDArray[np.bool_], book: Book
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """What events weigh by now, and which are among the last `RECENT` of their site."""
+    """Return the decayed weights of events, and which are among the last `RECENT` of their site."""
     pages = np.flatnonzero(happened & np.isfinite(times))
     age = np.maximum(book.now - times[pages], 0.0)
     order = np.lexsort((age, book.site[pages]))
@@ -199,40 +199,40 @@ def _faded(
 
 
 def _own(book: Book, living: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """How often a page changes, from 0 to 1; 0.5 is the mean of its site."""
+    """Return how often each page changes, from 0 to 1; 0.5 is the mean of its site."""
     again = np.where(living, np.maximum(book.visits - 1, 0), 0)
     changes = np.minimum(np.where(living, np.maximum(book.changes - 1, 0), 0), again)
     visits = np.bincount(book.site, again, book.sites)
-    # Where no visit ever found a change, all pages are equal.
+    # If no visit found a change, all pages are equal.
     mean = np.maximum(np.bincount(book.site, changes, book.sites) / np.maximum(visits, 1), 1e-6)[book.site]
-    # A page of few visits has to prove itself: it is taken to change a tenth as often as the average.
+    # The prior: a page changes a tenth as often as the mean.
     share = (changes + DOUBT * mean / 10) / (again + DOUBT)
     own: NDArray[np.float64] = np.where(visits[book.site] > 0, share / (share + mean), 0.5)
     return own
 
 
 def _away(book: Book, first: NDArray[np.int64], near: int) -> NDArray[np.int64]:
-    """Links from the root, at most `near`; -1 further away. Where the root has no links the crawl's depth stands in."""
+    """Return links from the root, -1 beyond `near`; if the root has no links, the depth in the crawl."""
     start = first[first >= 0]
     above, mute = np.zeros(len(first), np.int64), np.zeros(len(first), bool)
     above[book.site[start]] = book.depth[start]
-    told = np.maximum(book.depth - above[book.site], 0)
-    told = np.where(told <= near, told, -1)
+    by_crawl = np.maximum(book.depth - above[book.site], 0)
+    by_crawl = np.where(by_crawl <= near, by_crawl, -1)
     if book.links is None:
-        return told
+        return by_crawl
     mute[book.site[start]] = np.diff(book.links.start)[start] == 0
-    return np.where(mute[book.site], told, depths(book.links, start, book.site, most=near))
+    return np.where(mute[book.site], by_crawl, depths(book.links, start, book.site, most=near))
 
 
 def _scores(
     book: Book, links: LinkGraph, pages: NDArray[np.int64], living: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], list[NDArray[np.int64]]]:
-    """Scores, and how many pages each links to: of its site, new ones, changed ones."""
+    """Return scores, and the numbers of pages that each page links: of its site, new ones, changed ones."""
     now = news(book, living)
     rare = _rarity(book, links)
     row, target = hops(links, pages)
     inside = (book.site[target] == book.site[pages[row]]) & (target != pages[row]) & living[target]
-    # A link that is there many times counts once.
+    # A repeated link counts once.
     keys = unique(row[inside] * len(book) + target[inside])
     row, target = keys // len(book), keys % len(book)
     dot = np.bincount(row, rare[target] * now.weight[target], len(pages))
@@ -245,11 +245,11 @@ def _scores(
 
 
 def _rarity(book: Book, links: LinkGraph) -> NDArray[np.float64]:
-    """How rare a link to each page is on its site: near 0 when all pages have it."""
+    """Return how rare a link to each page is on its site: near 0 if all pages have it."""
     degree = np.diff(links.start)
     source = np.repeat(np.arange(len(book), dtype=np.int32), degree)
     linked = np.bincount(links.target[book.site[source] == book.site[links.target]], minlength=len(book))
     linking = np.maximum(np.bincount(book.site[degree > 0], minlength=book.sites), 1)[book.site]
-    # Links given twice count twice here; that must not make a link more common than "on every page".
+    # Repeated links count repeatedly here; the limit is one link on every page.
     rare: NDArray[np.float64] = np.log((1 + linking) / np.clip(linked, 1, linking))
     return rare

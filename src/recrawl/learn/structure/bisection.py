@@ -1,9 +1,9 @@
-"""Repeated bisection (T §4.3): all rows are one group; the least uniform group is cut in two until there are k.
+"""Repeated bisection (T §4.3): starting from one group, the least uniform group is split in two until there are k.
 
-scikit-learn does the cutting. This module keeps it out of trouble: it never asks for more groups than there are
-different rows, numbers only groups that have members, and runs on one thread, because on several the order of the
-additions, and so now and then a row's group, would depend on the machine. The cuts are kept as plain arrays, which can
-be saved, and further rows are put into groups without scikit-learn.
+scikit-learn does the splitting. This module never requests more groups than there are different rows, numbers only
+groups that have members, and uses one thread, since on several threads the order of additions, and so now and then a
+row's group, would depend on the machine. The splits are stored as plain arrays, and further rows are assigned to groups
+without scikit-learn.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from threadpoolctl import threadpool_limits
 Rows = NDArray[np.floating]
 
 _GRID = 128
-"""Rows are rounded to 1/128: what differs by less differs by chance, or by rounding in 32 bits."""
+"""Rows are rounded to 1/128; smaller differences are noise or 32-bit rounding."""
 _MOST_STEPS = 50
-"""Of 2-means in one bisection; most are done in fewer, and the last ones move few rows."""
+"""Maximum steps of 2-means per bisection; most need fewer, and the last steps move few rows."""
 _SLICE = 8_192
-"""Rows that are compared with two centres at a time."""
+"""Rows that are compared with two centres at once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Bisection:
-    """Groups of rows, and how to find the group of further rows. Made by `bisect`."""
+    """Groups of rows, and the splits that assign further rows to groups; built by `bisect`."""
 
     of: NDArray[np.int32]
     """One per row that it was made from: its group. Every group has a row."""
@@ -43,23 +43,23 @@ class Bisection:
     """One per leaf: its group, or -1 where no row was left."""
 
     def __len__(self) -> int:
-        """How many groups there are."""
+        """Return the number of groups."""
         return len(self.centroids)
 
     def assign(self, rows: Rows) -> NDArray[np.int32]:
-        """The groups of rows, old or new, by the cuts that were made."""
+        """Return the groups of rows, old or new, by the splits."""
         if not len(self.below) or not len(rows):
             return np.zeros(len(rows), np.int32)
         found = self.leaf[_walked(_rounded(rows.astype(self.centroids.dtype, copy=False)), self.centres, self.below)]
         lost = found < 0
-        if lost.any():  # in a group that no row was in when the cuts were made: take the nearest that has some
+        if lost.any():  # the group was empty when the splits were made: take the nearest group with rows
             apart = ((rows[lost][:, None] - self.centroids) ** 2).sum(axis=2)
             found[lost] = apart.argmin(axis=1)
         return found
 
 
 def bisect(rows: Rows, groups: int, rng: np.random.Generator) -> Bisection:
-    """Cut rows into so many groups, or fewer where there are fewer different rows.
+    """Split rows into a number of groups, or fewer if there are fewer different rows.
 
     >>> cut = bisect(np.array([[0.0], [9.0], [0.1], [9.1]]), 2, np.random.default_rng(1))
     >>> cut.of[0] == cut.of[2], cut.of[1] == cut.of[3], len(cut)
@@ -76,14 +76,13 @@ def bisect(rows: Rows, groups: int, rng: np.random.Generator) -> Bisection:
         no_cut: NDArray[np.int32] = np.zeros((0, 2), np.int32)
         no_centre: Rows = np.zeros((0, 2, rows.shape[1]), rows.dtype)
         return Bisection(none, only, by_distance(only), no_centre, no_cut, np.zeros(1, np.int32))
-    # Slow to load, and whoever imports this module may never cluster anything.
-    from sklearn import cluster as sklearn  # lazy: loads slowly
+    from sklearn import cluster as sklearn  # lazy: slow to load, and many importers never cluster
 
     tree = sklearn.BisectingKMeans(groups, random_state=seed, max_iter=_MOST_STEPS)
     with threadpool_limits(1):
         tree.fit(rows)
     centres, below = _cuts(tree)
-    # Asked again, so that a row that lies right between two groups is told the same now and later.
+    # Assigned again by the splits, so that a row halfway between two groups has the same group now and later.
     found = _walked(rows, centres, below)
     filled = np.bincount(found, minlength=groups) > 0
     number = np.where(filled, np.cumsum(filled) - 1, -1).astype(np.int32)
@@ -93,7 +92,7 @@ def bisect(rows: Rows, groups: int, rng: np.random.Generator) -> Bisection:
 
 
 def by_distance(centroids: Rows) -> NDArray[np.int32]:
-    """Row g: all groups by the distance of their centroids from g's, g itself first.
+    """Return row g: all groups by the distance of their centroids from g's, g itself first.
 
     >>> by_distance(np.array([[0.0], [5.0], [1.0]])).tolist()
     [[0, 2, 1], [1, 2, 0], [2, 0, 1]]
@@ -106,10 +105,10 @@ def by_distance(centroids: Rows) -> NDArray[np.int32]:
 
 
 def _cuts(fitted: Any) -> tuple[Rows, NDArray[np.int32]]:
-    """Centres and sides of the cuts that a fitted BisectingKMeans has made."""
+    """Return the centres and sides of the splits of a fitted BisectingKMeans."""
     nodes = [fitted._bisecting_tree]
     centres, below = [], []
-    for node in nodes:  # it grows while we go through it
+    for node in nodes:  # the list grows during the loop
         sides = []
         for side in (node.left, node.right):
             sides.append(-1 - side.label if side.left is None else len(nodes))
@@ -121,7 +120,7 @@ def _cuts(fitted: Any) -> tuple[Rows, NDArray[np.int32]]:
 
 
 def _walked(rows: Rows, centres: Rows, below: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The leaves that rows come to: down the tree, to the nearer side at each cut."""
+    """Return the leaves of rows: down the tree, to the nearer side at each split."""
     leaf: NDArray[np.int32] = np.zeros(len(rows), np.int32)
     waiting = [(0, np.arange(len(rows)))]
     while waiting:
@@ -136,7 +135,7 @@ def _walked(rows: Rows, centres: Rows, below: NDArray[np.int32]) -> NDArray[np.i
 
 
 def _nearer_right(rows: Rows, centres: Rows) -> NDArray[np.bool_]:
-    """Each row by itself: what a row is told must not depend on the rows that it comes with."""
+    """Compare each row by itself, so that the result does not depend on the other rows."""
     left, right = (np.einsum("ij,ij->i", apart, apart) for apart in (rows - centres[0], rows - centres[1]))
     nearer: NDArray[np.bool_] = right < left
     return nearer
@@ -155,7 +154,7 @@ def _rounded(rows: Rows) -> Rows:
 
 
 def _different(rows: Rows) -> int:
-    """How many different rows there are, bit by bit."""
+    """Return the number of different rows, compared bit by bit."""
     if not rows.shape[1]:
         return min(len(rows), 1)
     return len(np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))))

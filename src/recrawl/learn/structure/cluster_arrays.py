@@ -1,7 +1,7 @@
-"""Clusters as named arrays, to be kept in a file, and back.
+"""Conversion of clusters to named arrays for storage, and back.
 
-Most of what they are made of is a number per word for each direction of the topics, and most words have none: so only
-the words that some page had are kept. Which pages the cuts were made from is left out: later pages do not need it.
+Most of the data is a number per word for each direction of the topics, and most words have none; so only words that
+occur on some page are stored. The groups of the pages that the splits were built from are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def packed(built: PageClusters) -> Arrays:
-    """The arrays of clusters."""
+    """Convert clusters to arrays."""
     features = built.features
     return {
         "page": built.page,
@@ -35,7 +35,7 @@ def packed(built: PageClusters) -> Arrays:
 
 
 def unpacked(arrays: Mapping[str, NDArray[Any]]) -> PageClusters:
-    """The clusters that such arrays were made of; pages get the same ones from them."""
+    """Convert arrays back to clusters, which assign pages as before."""
     topics = (_topics_of(_under("content", arrays)), _topics_of(_under("address", arrays)))
     features = Features(*topics, arrays["domains"], arrays["mean"], arrays["scale"])
     return PageClusters(features, _bisection_of(_under("cuts", arrays)), arrays["page"])

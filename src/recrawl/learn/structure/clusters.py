@@ -1,8 +1,8 @@
-"""Clusters of like pages (spec S4, T §4.3): built once from all pages, then kept up as pages change and are born.
+"""Clusters of similar pages (spec S4, T §4.3): built once from all pages, then updated as pages change and appear.
 
-The features of pages (see `features`) are cut by repeated bisection. What later pages need, the clusters of words, the
-scales and the cuts, is kept: a page that is new or has changed is put into a cluster without building anything again.
-The cluster distance d_CB is then a rank: 0 within a cluster, 1 to the cluster whose centroid is nearest, and so on.
+The features of pages (see `page_features`) are split by repeated bisection. Topics, scales and splits are stored, so
+that a new or changed page is assigned to a cluster without building the clusters again. The cluster distance d_CB is a
+rank: 0 within a cluster, 1 to the cluster with the nearest centroid, and so on.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from recrawl.learn.structure.bisection import Bisection, bisect
 from recrawl.learn.structure.page_features import Features, PageFacts, learn_features
 
 PER_CLUSTER = 3000
-"""Pages of an average cluster in T's experiments (T §6)."""
+"""Mean pages per cluster in T's experiments (T §6)."""
 _MANY = 20
 _FEWEST = 10
 
 
 def how_many(pages: int, per_cluster: int = PER_CLUSTER) -> int:
-    """The number of clusters for so many pages.
+    """Return the number of clusters for a number of pages.
 
-    Small worlds would be one cluster by T's measure; they get 20, but none below 10 pages on average.
+    Small worlds would be one cluster by T's size; they get 20 clusters, but at least 10 pages per cluster on average.
 
     >>> [how_many(pages) for pages in (300_000, 60_000, 5_000, 100, 2, 1)]
     [100, 20, 20, 10, 2, 1]
     """
     if per_cluster < 1:
-        raise UsageError(f"a cluster of {per_cluster} pages cannot be; ask for 1 or more")
+        raise UsageError(f"the number of pages per cluster must be 1 or more, not {per_cluster}")
     size = min(per_cluster, max(pages / _MANY, _FEWEST))
     return min(max(round(pages / size), 2), max(pages, 1))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PageClusters:
-    """Clusters, and how to find the cluster of a page. Made by `cluster`."""
+    """Clusters, and what assigns pages to them; built by `cluster`."""
 
     features: Features
     bisection: Bisection
@@ -48,15 +48,15 @@ class PageClusters:
 
     @property
     def clusters(self) -> Clusters:
-        """What policies see."""
+        """The clusters as policies see them."""
         return Clusters(self.page, self.bisection.nearest)
 
     def assign(self, facts: PageFacts) -> NDArray[np.int32]:
-        """The clusters that pages belong to, by what they are like; nothing is changed."""
+        """Return the clusters of pages by their features; changes nothing."""
         return self.bisection.assign(self.features.of(facts).astype(np.float64))
 
     def updated(self, pages: NDArray[np.int64], facts: PageFacts) -> PageClusters:
-        """The same clusters with these pages, changed or new, in the ones that they belong to now."""
+        """Return the same clusters with new or changed pages assigned again."""
         known = self.page
         page: NDArray[np.int32] = np.full(max(len(known), int(pages.max(initial=-1)) + 1), -1, np.int32)
         page[: len(known)] = known

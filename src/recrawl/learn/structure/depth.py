@@ -1,18 +1,18 @@
-"""How far pages are from the anchor of their site, and what that says (spec A2): B's figure 2 and table 1 for any book.
+"""Distances of pages from the anchor of their site, and up to which depth to visit often (spec A2; B fig. 2, table 1).
 
-Depth is counted in links, breadth first: the anchor has depth 0, what it links 1, and so on; pages that cannot be
-reached have -1. `layers` counts pages and changes depth by depth, for all sites at once; `recommend` says up to which
-depth pages should be visited often:
+Depth is counted in links, breadth first: the anchor has depth 0, the pages it links have 1, and so on; pages that
+cannot be reached have -1. `layers` counts pages and changes by depth, for all sites at once; `recommend` returns up to
+which depth pages should be visited often:
 
     the largest n such that
-      (1) the pages up to n can be visited within the period: no more of them than the server may be asked for, and
-          over all sites no more than may be asked for together (the ethical limit);
-      (2) each depth up to n pays: a visit to one of its pages, a period after the last, is expected to find a change at
-          least as often as a uniform visit. At the same limits uniform visits come a whole pass of the site apart, or
-          a period when that is longer.
+      (1) the pages up to n can be visited within the period, within the limits of each server and of all sites
+          together (the ethical limit);
+      (2) each depth up to n pays: a visit to one of its pages, one period after the last, is expected to find a change
+          at least as often as a uniform visit. At the same limits, uniform visits are a whole pass of the site apart,
+          or a period if that is longer.
 
-With B's own figures that is B's own choice, n = 2: the third depth would fit into six hours at 141 pages a minute
-(42,460 of 50,760 pages), but 10 % of its pages change where uniform visits, a pass of a week apart, find 22 %.
+With B's own figures this gives B's own choice, n = 2: the third depth would fit into 6 hours at 141 pages per minute
+(42,460 of 50,760 pages), but 10 % of its pages change, where uniform visits, a pass of a week apart, find 22 %.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from recrawl.columns import unique
 
 UNREACHED = -1
 DEEPEST = 9
-"""Depths are told apart up to here; what is deeper is counted with what cannot be reached."""
+"""The deepest depth with a column of its own; deeper pages count as unreached."""
 UNTRIED = 2
-"""The depth to go to while no page of a site was visited twice: what B came to."""
+"""The depth for a site without a page that was visited twice: B's choice."""
 _LONGEST = 1e6
-"""The most periods that a pass is taken to last."""
+"""Maximum periods per pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +41,21 @@ class Layers:
 
     pages: NDArray[np.int64]
     visits: NDArray[np.int64]
-    """Visits that could find a change: all but a page's first."""
+    """Visits that could find a change: all but the first of each page."""
     changed: NDArray[np.int64]
-    """How many of them did."""
+    """Visits that found a change."""
     expected: NDArray[np.float64]
-    """The share of pages that should have changed after a period; nan where no page was visited twice."""
+    """The expected share of changed pages after a period; NaN if no page was visited twice."""
     uniform: NDArray[np.float64]
-    """One per site: the share of all its pages that should have changed when a uniform visit comes."""
+    """One per site: the expected share of changed pages at a uniform visit."""
     room: float
-    """How many pages can be visited in a period over all sites."""
+    """Pages that can be visited per period over all sites."""
     room_per_site: NDArray[np.float64]
-    """The same of each site alone."""
+    """Pages that can be visited per period on each site."""
 
 
 def hops(links: LinkGraph, pages: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every link of some pages: the place of its source in `pages`, and its target."""
+    """Return every link of the pages: the position of its source in `pages`, and its target."""
     count = links.start[pages + 1] - links.start[pages]
     row = np.repeat(np.arange(len(pages)), count)
     inside = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
@@ -65,7 +65,7 @@ def hops(links: LinkGraph, pages: NDArray[np.int64]) -> tuple[NDArray[np.int64],
 def depths(
     links: LinkGraph, anchors: NDArray[np.int64], site: NDArray[np.int32], most: int | None = None
 ) -> NDArray[np.int64]:
-    """Each page's depth from its site's anchor; all sites at once, a level at a time. Links between sites do not count.
+    """Return each page's depth from its site's anchor; links between sites do not count.
 
     >>> links = LinkGraph(np.array([0, 1, 2, 2, 3]), np.array([1, 2, 0], np.int32))   # 0 -> 1 -> 2, and 3 -> 0
     >>> depths(links, np.array([0]), np.zeros(4, np.int32)).tolist()
@@ -85,8 +85,9 @@ def depths(
 
 
 def from_anchors(book: Book, anchors: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each page's depth from its site's anchor, given by site. Where an anchor's links are not known, the depth that
-    pages have in the crawl (or in the tree of directories) stands in, counted from the anchor's.
+    """Return each page's depth from its site's anchor; `anchors` has one page per site.
+
+    If an anchor's links are unknown, the pages' depth in the crawl is used instead, counted from the anchor's.
 
     >>> book = Book.blank(3)
     >>> book.depth[:] = [1, 2, 4]
@@ -114,10 +115,9 @@ def layers(
     room: float = np.inf,
     room_per_site: float | NDArray[np.float64] = np.inf,
 ) -> Layers:
-    """Known pages and their changes by depth; `period` is the time between two visits, in seconds.
+    """Return known pages and their changes by depth; `period` is the time between two visits, in seconds.
 
-    `room` is how many pages can be visited in a period over all sites, `room_per_site` of any one of them, or one
-    number for each.
+    `room` is the number of pages that can be visited per period over all sites, `room_per_site` on each site.
 
     >>> book = Book.blank(3)
     >>> book.visits[:], book.changes[:], book.last_visit[:] = [5, 5, 1], [5, 1, 1], 4 * 3600.0
@@ -156,13 +156,10 @@ def layers(
 
 
 def recommend(table: Layers) -> NDArray[np.int64]:
-    """The n of every site: how deep its often-visited group should go (see the top of this file).
-
-    The anchor itself, depth 0, is always in the group.
-    """
+    """Return n of every site: the depth up to which to visit often (see the module docstring); at least the anchor."""
     group = np.cumsum(table.pages, axis=1)
     fine = pays(table) & (group <= table.room_per_site[:, None]) & (table.pages > 0)
-    # The depths from 1 on that are fine without a gap; the last column is no depth.
+    # The consecutive depths from 1 that fulfil the conditions; the last column is no depth.
     n: NDArray[np.int64] = np.cumprod(fine[:, 1 : DEEPEST + 1], axis=1).sum(axis=1)
     for cap in range(DEEPEST, -1, -1):
         capped: NDArray[np.int64] = np.minimum(n, cap)
@@ -172,7 +169,7 @@ def recommend(table: Layers) -> NDArray[np.int64]:
 
 
 def pays(table: Layers) -> NDArray[np.bool_]:
-    """By site and depth: whether visiting that depth often finds at least what uniform visits find."""
+    """Return, by site and depth, whether frequent visits find at least as much as uniform visits."""
     untried = np.isnan(table.uniform)[:, None]
     worth = np.nan_to_num(table.expected, nan=-1.0) >= np.nan_to_num(table.uniform, nan=1.0)[:, None]
     paid: NDArray[np.bool_] = np.where(untried, np.arange(DEEPEST + 2) <= UNTRIED, worth)
@@ -180,7 +177,7 @@ def pays(table: Layers) -> NDArray[np.bool_]:
 
 
 def _passes(pages: NDArray[np.float64], room: float, room_per_site: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How many periods a uniform pass over each site takes, at least one."""
+    """Return the number of periods that a uniform pass over each site takes, at least 1."""
     alone = np.divide(pages, room_per_site, out=np.full(len(pages), np.inf), where=room_per_site > 0)
     together = float(pages.sum()) / room if room > 0 else np.inf
     passes: NDArray[np.float64] = np.clip(np.maximum(alone, together), 1.0, _LONGEST)
@@ -194,10 +191,10 @@ def _chance(
     changed: NDArray[np.int64],
     after: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The chance that a page has changed after a time, from how often it had between its visits so far; 0 without any.
+    """Return the probability that each page has changed after a time, from its past visits; 0 without any.
 
-    Changes are taken to come at a constant rate, estimated from n visits of which x found one, g apart, as
-    -log((n - x + 0.5) / (n + 0.5)) / g: several changes between two visits are seen as one (Cho and Garcia-Molina).
+    The rate is estimated from n visits, g apart, of which x found a change, as -log((n - x + 0.5) / (n + 0.5)) / g,
+    since several changes between two visits look like one (Cho and Garcia-Molina).
     """
     watched = book.last_visit[pages] - book.found[pages]
     gap = np.divide(watched, again, out=after.copy(), where=(again > 0) & (watched > 0))

@@ -1,9 +1,9 @@
-"""All pages within distance d of some pages, nearest first: by directory, by link, by cluster (spec S2, S3, S4).
+"""All pages within distance d of given pages, nearest first: by directory, link or cluster (spec S2, S3, S4).
 
-A finder is made for one cycle. `around` brings the pages near to a batch of seeds, one array per distance, so that
-whoever has had enough just stops asking. `free` says which pages are still wanted; what was brought must be taken out
-of it before the next array is asked for, and a finder need not bring a page a second time. That keeps the work in
-bounds: a hub that is the parent of thousands of seeds is looked at once in a cycle, not once per seed.
+A finder serves one cycle. `around` yields the pages near a batch of seeds, one array per distance, so that the caller
+can stop early. `free` marks the pages that may be returned; the caller removes returned pages from it before the next
+array. A finder need not return a page twice, which limits the work: a page that links to thousands of seeds is expanded
+once per cycle, not once per seed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Near = Iterator[tuple[int, Pages]]
 
 
 class Finder(Protocol):
-    """Anything that knows which pages are near."""
+    """Anything that finds the pages near given pages."""
 
     def around(self, seeds: Pages, free: Free) -> Near:
-        """Pairs of a distance and the free pages at that distance from the nearest seed; nearest first."""
+        """Yield pairs of a distance and the free pages at that distance from the nearest seed, nearest first."""
         ...
 
 
 def within(finder: Finder, seeds: Pages, pages: int) -> Pages:
-    """All pages within reach of the seeds, the seeds left out; in ascending order.
+    """Return all pages within reach of the seeds, without the seeds, in ascending order.
 
     >>> tree = Directories(np.array([-1, 0, 0]), np.array([0, 1, 1], np.int32))
     >>> within(ByDirectory(np.array([0, 1, 1, 2]), tree, d=1), np.array([1]), 4).tolist()
@@ -47,15 +47,15 @@ def within(finder: Finder, seeds: Pages, pages: int) -> Pages:
 
 
 class ByDirectory:
-    """Pages whose directory is within d steps in the tree of directories (see `distance.directory_distance`).
+    """Pages whose directory is within d steps in the tree of directories (T eq. 2).
 
-    Directories are put in an order in which those of one level stand together, children in the order of their
-    parents. Then what lies b levels below a directory is one stretch of the order, and so are its pages.
+    Directories are ordered by level, and by parent within a level. So the directories b levels below a directory are
+    consecutive, and so are their pages.
     """
 
     def __init__(self, folder: NDArray[np.int64], folders: Directories | None, d: int) -> None:
         if folders is None:
-            # Without a tree one can still tell whether two pages have the same directory.
+            # Without a tree, only pages of the same directory are neighbours.
             numbers, folder = np.unique(folder, return_inverse=True)
             folders = Directories(np.full(len(numbers), -1), np.zeros(len(numbers), np.int32))
         self._d = d
@@ -66,7 +66,7 @@ class ByDirectory:
         self._height = int(folders.level.max(initial=0))
 
     def around(self, seeds: Pages, free: Free) -> Near:
-        """Up `up` levels and down `down`: positive while down <= up, negative otherwise."""
+        """Go up `up` levels and down `down`: the distance is positive while down <= up, negative otherwise."""
         above = [unique(self._place[seeds])]
         for _ in range(min(abs(self._d), self._height)):
             parents = self._parent[above[-1]]
@@ -83,7 +83,7 @@ class ByDirectory:
             yield steps if self._d > 0 else -steps, pages if len(ways) == 1 else unique(pages)
 
     def _under(self, directories: NDArray[np.int64], down: int) -> Pages:
-        """The pages that lie exactly so many levels below. A directory has one parent, so none comes twice."""
+        """Return the pages exactly `down` levels below; each once, since a directory has one parent."""
         low, high = directories, directories + 1
         for _ in range(down):
             low, high = self._below[low], self._below[high]
@@ -93,19 +93,19 @@ class ByDirectory:
 class ByLink:
     """Siblings, and pages within d hops: along out-links when d > 0, along in-links when d < 0.
 
-    (See `distance.link_distance`.) What is remembered: which parents were asked for their children, and with how many
-    hops to go a page was passed. A second time it could lead to nothing that was not brought before.
+    (T eq. 1.) The finder stores which parents it has expanded, and with how many remaining hops it has passed a page; a
+    second expansion would find no further pages.
     """
 
     def __init__(self, links: LinkGraph | None, pages: int, d: int) -> None:
         links = fitted(links, pages)
-        self._out, self._in = links, links.turned()
+        self._out, self._in = links, links.reversed()
         self._d = d
         self._asked = np.zeros(pages, bool)
         self._to_go = np.zeros(pages, np.int32)
 
     def around(self, seeds: Pages, free: Free) -> Near:
-        """Siblings are at 0, whatever other path there is."""
+        """Siblings are at distance 0, whatever other paths exist."""
         parents = self._onward(self._in, seeds)
         parents = parents[~self._asked[parents]]
         self._asked[parents] = True
@@ -122,11 +122,11 @@ class ByLink:
             yield hops if self._d > 0 else -hops, edge[free[edge]]
 
     def _onward(self, graph: LinkGraph, pages: Pages) -> Pages:
-        """Where one hop leads from these pages; each page once."""
+        """Return the pages one hop from these pages, each once."""
         reached = graph.target[_stretches(graph.start[pages], graph.start[pages + 1])]
         if len(reached) < len(graph) // 32:
             return unique(reached).astype(np.int64)
-        # A mark per page is cheaper than sorting when there are many.
+        # For many pages, a flag per page is faster than sorting.
         mark = np.zeros(len(graph), bool)
         mark[reached] = True
         return np.flatnonzero(mark)
@@ -135,7 +135,7 @@ class ByLink:
 class ByCluster:
     """Pages of the same cluster, then of the d clusters whose centroids are nearest to its own (spec S4).
 
-    The distance is a rank, so it is never negative, and with d < 0 nobody is near. A page in no cluster has nobody.
+    The distance is a rank and never negative; with d < 0 no page is near. A page in no cluster has no neighbours.
     """
 
     def __init__(self, clusters: Clusters | None, pages: int, d: int) -> None:
@@ -150,7 +150,7 @@ class ByCluster:
         self._first = np.cumsum(np.bincount(self._of + 1, minlength=len(clusters.nearest) + 1))
 
     def around(self, seeds: Pages, free: Free) -> Near:
-        """One array per rank."""
+        """Yield one array per rank."""
         own = np.unique(self._of[seeds])
         own = own[own >= 0]
         for rank in range(min(self._d + 1, self._nearest.shape[1])):
@@ -160,7 +160,7 @@ class ByCluster:
 
 
 def fitted(links: LinkGraph | None, pages: int) -> LinkGraph:
-    """The links of so many pages; pages that came later than the links have none.
+    """Extend a link graph to a number of pages; pages added after the graph was built have no links.
 
     >>> fitted(LinkGraph(np.array([0, 1]), np.array([0], np.int32)), 3).start.tolist()
     [0, 1, 1, 1]
@@ -173,7 +173,7 @@ def fitted(links: LinkGraph | None, pages: int) -> LinkGraph:
 
 
 def _ordered(folders: Directories) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The order of directories by level and parent: each one's place; then by place the parent's, where children begin.
+    """Order directories by level and parent; return each one's place and, by place, its parent's and its children's.
 
     >>> [part.tolist() for part in _ordered(Directories(np.array([2, 0, -1, 2]), np.array([1, 2, 0, 1], np.int32)))]
     [[1, 3, 0, 2], [-1, 0, 0, 1], [1, 3, 4, 4, 4]]
@@ -194,12 +194,12 @@ def _ordered(folders: Directories) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of some stretches of these lengths begins, and where the last one ends."""
+    """Return the starts of consecutive ranges of these lengths, and the end of the last."""
     return np.concatenate(([0], np.cumsum(counts)))
 
 
 def _stretches(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers of all stretches low to high, one stretch after the other.
+    """Return the numbers of all ranges low to high, one range after the other.
 
     >>> _stretches(np.array([3, 7]), np.array([5, 10])).tolist()
     [3, 4, 7, 8, 9]

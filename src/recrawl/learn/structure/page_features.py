@@ -1,14 +1,14 @@
-"""What pages are like, as a matrix of numbers to cluster by (spec S4, T §4.3).
+"""The features of pages that clusters are built from (spec S4, T §4.3).
 
-Ten columns for the words of the text, ten for the words of the address (see `topics`), then the number of words,
-in-links, out-links and images, the depth, the bytes, and the top-level domain. T does not say how these are weighed
-against each other. Here every number has variance 1 over the pages that the features were learned from, counts as
-logarithms, since 10 and 20 links differ as much as 1,000 and 2,000. What is further out than 5 standard deviations
-is drawn in: one page with pictures among thousands without must not decide the clusters.
+Ten columns for the words of the text, ten for the words of the URL (see `topics`), then the numbers of words, in-links,
+out-links and images, the bytes, the depth, and the top-level domain. T does not say how to weight them. Here every
+feature has variance 1 over the pages it was learned from, with counts as logarithms, since 10 and 20 links differ as
+much as 1,000 and 2,000. Values beyond 5 standard deviations are clipped, so that one page with images among thousands
+without does not decide the clusters.
 
-The domain is no quantity, so it gets a column for each of the commonest, 1 for its pages. These columns are not
-brought to variance 1, which would make rare domains far from everything: any two pages of different common domains are
-equally far apart, as far as 1.4 standard deviations of another feature. Others have no column and count as one.
+Each of the most common top-level domains has a column, 1 for its pages. These columns are not scaled to variance 1,
+which would put rare domains far from everything: any two pages of different common domains are 1.4 standard deviations
+of another feature apart. All other domains have no column and count as one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recrawl.learn.structure.topics import Topics, find_topics
 _DOMAINS = 10
 _FURTHEST = 5.0
 _SAME = 1e-6
-"""A standard deviation below this is rounding: the column says nothing, and is 0 for later pages too."""
+"""A standard deviation below this is rounding: the column is constant, and 0 for later pages too."""
 
 Matrix = NDArray[np.float32]
 Counts = NDArray[np.int64]
@@ -34,12 +34,12 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PageFacts:
-    """What the features are made of, one row or item per page."""
+    """The facts from which features are computed, one row or entry per page."""
 
     words: scipy.sparse.csr_array
-    """Page by word: how often the word stands in the text. A column is a word, by number or hash, once a row."""
+    """Page by word: occurrences of the word in the text. A column is a word, by number or hash, once per row."""
     url_words: scipy.sparse.csr_array
-    """The same of the words of the address."""
+    """The same for the words of the URL."""
     word_count: Counts
     in_links: Counts
     out_links: Counts
@@ -47,16 +47,16 @@ class PageFacts:
     tld: Counts
     """The top-level domain: any number that is the same for the same domain."""
     depth: Counts
-    """Slashes in the address's path."""
+    """Slashes in the URL's path."""
     size: Counts
     """Bytes."""
 
     def __len__(self) -> int:
-        """How many pages there are."""
+        """Return the number of pages."""
         return len(self.size)
 
     def take(self, pages: NDArray[np.int64]) -> PageFacts:
-        """The facts of some of the pages."""
+        """Return the facts of selected pages."""
         return PageFacts(
             words=self.words[pages],
             url_words=self.url_words[pages],
@@ -80,7 +80,7 @@ def page_facts(
     out_links: Counts,
     size: Counts,
 ) -> PageFacts:
-    """The facts of pages whose words are counted already, in whatever columns.
+    """Build the facts of pages from their word counts, in any columns.
 
     >>> words = scipy.sparse.csr_array([[2, 1]])
     >>> one = np.array([1])
@@ -104,7 +104,7 @@ def page_facts(
 
 
 def _sums(words: scipy.sparse.csr_array) -> Counts:
-    """Words per page. The matrix's own `sum` would make a copy with 64 bits a count."""
+    """Return the words per page; the matrix's own `sum` would make a copy with 64 bits per count."""
     sums: Counts = np.zeros(words.shape[0], np.int64)
     some = np.diff(words.indptr) > 0
     sums[some] = np.add.reduceat(words.data, words.indptr[:-1][some], dtype=np.int64) if some.any() else 0
@@ -112,12 +112,12 @@ def _sums(words: scipy.sparse.csr_array) -> Counts:
 
 
 def _depth(url: str) -> int:
-    """Slashes in the path: T's depth of a URL."""
+    """Return the number of slashes in the path: T's depth of a URL."""
     return url.partition("?")[0].partition("#")[0].partition("://")[2].count("/")
 
 
 def _domain(url: str) -> int:
-    """A number for the top-level domain. Hosts without one, such as numbers, have one number together."""
+    """Return a number for the top-level domain; all hosts without one, such as IP addresses, share one number."""
     host = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2].partition(":")[0]
     name = host.rstrip(".").rpartition(".")[2]
     return crc32(name.lower().encode("utf-8", "replace")) if name and not name.isdigit() and "." in host else 0
@@ -125,7 +125,7 @@ def _domain(url: str) -> int:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Features:
-    """How facts become features: learned once by `learn_features`, then the same for pages that come later."""
+    """The conversion of facts to features: learned once by `learn_features`, then applied to later pages."""
 
     content: Topics
     address: Topics
@@ -135,11 +135,11 @@ class Features:
     scale: NDArray[np.float64]
 
     def of(self, facts: PageFacts) -> Matrix:
-        """Pages by features."""
+        """Return pages by features."""
         return self._scaled(facts, self.content.of(facts.words), self.address.of(facts.url_words))
 
     def _scaled(self, facts: PageFacts, content: NDArray[np.int32], address: NDArray[np.int32]) -> Matrix:
-        """The same, given the pages' topics."""
+        """Return pages by features, given the pages' topics."""
         matrix: Matrix = np.empty((len(facts), len(self.mean)), np.float32)
         for place, column in enumerate(_columns(facts, self, content, address)):
             matrix[:, place] = np.clip((column - self.mean[place]) * self.scale[place], -_FURTHEST, _FURTHEST)
@@ -147,7 +147,7 @@ class Features:
 
 
 def learn_features(facts: PageFacts, rng: np.random.Generator) -> tuple[Features, Matrix]:
-    """The features of these pages, and how to find those of others.
+    """Learn the conversion from pages, and return it with the features of these pages.
 
     >>> words = scipy.sparse.csr_array([[2, 1], [0, 3]])
     >>> count = np.array([3, 3])
@@ -176,7 +176,7 @@ def _moments(column: NDArray[np.float64]) -> tuple[float, float]:
 def _columns(
     facts: PageFacts, features: Features, content: NDArray[np.int32], address: NDArray[np.int32]
 ) -> Iterator[NDArray[np.float64]]:
-    """All features, unscaled; the domains last. One at a time: together they would be larger than the matrix."""
+    """Yield all features, unscaled, the domains last; one at a time to save memory."""
     for ranks in (features.content.ranks(content), features.address.ranks(address)):
         yield from (rank.astype(np.float64) for rank in ranks.T)
     for counts in (facts.word_count, facts.in_links, facts.out_links, facts.images, facts.size):

@@ -1,11 +1,11 @@
-"""PageRank of the pages in the book (T eq. 9; spec S5, K6): how likely a person who follows links at random is there.
+"""PageRank of the pages in the book (T eq. 9; spec S5, K6).
 
     rank(p) = (1 - damping) / N + damping * sum of rank(q) / links(q) over the pages q that link to p
 
-Power iteration on the links as they lie in the book, without turning them. A page without links would let its rank
-drain away; it is taken to link to every page alike, so that the ranks always sum to 1. Every few rounds the ranks leap
-to where the last steps are heading, which halves the number of rounds. Leaps come with no proof, plain rounds do: each
-brings the ranks nearer by the factor `damping`. So the second half of the rounds allowed is without leaps.
+Power iteration on the links of the book, without reversing them. A page without links counts as linking to every page
+equally, so that the ranks always sum to 1. Every few rounds the ranks are extrapolated from the last two steps, which
+halves the number of rounds. Only rounds without extrapolation are proven to converge, by the factor `damping` each; so
+the second half of the allowed rounds is without.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from recrawl.book import LinkGraph
 TOP = 10
 """The highest value of `log_scale`."""
 _EVEN = 1e-6
-"""Ranks whose logarithms lie closer together than this are equal: they differ by rounding alone."""
+"""Ranks whose logarithms differ by less than this are equal up to rounding."""
 _LEAP = 6
-"""Rounds from one leap to the next."""
+"""Rounds between extrapolations."""
 
 
 def pagerank(
@@ -32,22 +32,22 @@ def pagerank(
     start: NDArray[np.float64] | None = None,
     most: int = 1000,
 ) -> NDArray[np.float64]:
-    """One rank per page; they sum to 1.
+    """Return one rank per page; they sum to 1.
 
     Parameters
     ----------
     links
-        Who links to whom. A link that is there twice counts twice.
+        The link graph. A link that occurs twice counts twice.
     damping
-        The chance to follow a link rather than to start anew anywhere; 0 to less than 1.
+        The probability of following a link rather than jumping to a random page; from 0 to below 1.
     tolerance
-        Iteration ends when the ranks, all together, move by less than this in a round. What is then still missing is
-        at most damping / (1 - damping) times as much.
+        Iteration ends when the sum of the ranks' changes in a round is below this. The remaining error is at most
+        damping / (1 - damping) times as much.
     start
-        Ranks to start from, as of an earlier state of the links: the nearer they are, the fewer rounds are needed.
-        May be shorter than there are pages, new ones being last.
+        Ranks to start from, of an earlier state of the links; close ones save rounds. May be shorter than the number of
+        pages, if new pages come last.
     most
-        Rounds after which to stop in any case. 1000 are enough for any links at the usual damping.
+        Maximum rounds. 1000 suffice for any links at the usual damping.
 
     Example
     -------
@@ -61,7 +61,7 @@ def pagerank(
     pages = len(links)
     if not pages:
         return np.zeros(0)
-    # Row numbers as small as the column numbers, or scipy would widen and copy the latter.
+    # Row numbers of the same type as column numbers; otherwise scipy would copy the latter.
     rows = links.start.astype(np.int32) if len(links.target) < 2**31 else links.start
     graph = scipy.sparse.csr_array((np.ones(len(links.target)), links.target, rows), shape=(pages, pages))
     onto = graph.T
@@ -70,7 +70,7 @@ def pagerank(
     step = ranks
     for turn in range(most):
         new: NDArray[np.float64] = onto @ (ranks * share)
-        # What did not travel along a link: fresh starts, and all that stood on pages without links.
+        # Random jumps, and the rank of pages without links.
         new += (1.0 - new.sum()) / pages
         before, step = step, new - ranks
         moved = float(np.abs(step).sum())
@@ -85,23 +85,22 @@ def pagerank(
 def _leapt(
     ranks: NDArray[np.float64], step: NDArray[np.float64], before: NDArray[np.float64], damping: float
 ) -> NDArray[np.float64]:
-    """Where the steps are heading, if each is the same part of the one before, as those of power iteration become."""
-    # Sums rather than `np.dot`, whose threads cost more than they bring where cores are busy.
+    """Extrapolate the ranks, assuming that each step is the same multiple of the previous one."""
+    # Sums rather than `np.dot`, whose threads are slower on busy machines.
     along, length = float((step * before).sum()), float((before * before).sum())
     part = float(np.clip(along / max(length, 1e-300), -damping, damping))
-    # Never below what every page has at least; that also keeps a leap too far from doing harm.
+    # At least the minimum rank of any page, which also limits the harm of a bad extrapolation.
     leapt = np.maximum(ranks + step * (part / (1.0 - part)), (1.0 - damping) / len(ranks))
     leapt /= leapt.sum()
     return leapt
 
 
 def log_scale(ranks: NDArray[np.float64]) -> NDArray[np.int64]:
-    """PageRank as whole numbers from 0 to 10, as the toolbars of 2007 showed it (spec S5).
+    """Convert PageRank to whole numbers from 0 to 10, as the browser toolbars of 2007 showed it (spec S5).
 
-    Ranks of web pages spread over orders of magnitude, so the scale counts in powers: from the lowest rank to the
-    highest it has 11 steps, each the same factor over the one before. Which factor the toolbars had was never said;
-    here it is the one that gives the highest page 10 and the lowest 0. If all ranks are equal, no page is more
-    popular than the rest: all have 0.
+    Ranks spread over orders of magnitude, so the scale is logarithmic: 11 steps of the same factor from the lowest rank
+    to the highest. The toolbars' factor was never published; here the highest page has 10 and the lowest 0. If all
+    ranks are equal, all pages have 0.
 
     >>> log_scale(np.array([0.001, 0.01, 0.1, 1.0])).tolist()
     [0, 3, 7, 10]
@@ -120,7 +119,7 @@ def log_scale(ranks: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _begun(start: NDArray[np.float64] | None, pages: int) -> NDArray[np.float64]:
-    """The first guess: even, or what is given with an even share for each page that it lacks."""
+    """Return the starting ranks: equal ones, or the given ones with an equal share for each new page."""
     ranks = np.full(pages, 1.0 / pages)
     if start is not None:
         ranks[: len(start)] = start

@@ -1,9 +1,9 @@
-"""What pages are about, as ten numbers each (T §4.3): the tf·idf vectors are clustered, the ten largest clusters are
-the dimensions, and a page's value in one says how near its own cluster is to it, as a rank.
+"""The topics of pages as ten numbers each (T §4.3).
 
-T does not say how to cluster hundreds of thousands of vectors of a hundred thousand words. We bring them to 64
-dimensions first (latent semantic analysis, learned from a sample of the pages), put them on the unit sphere, and
-bisect. Only a slice of the pages is held as tf·idf at any time.
+The tf·idf vectors of pages are clustered; the ten largest clusters are the dimensions, and a page's value in one is the
+rank of its own cluster by distance from it. T does not say how to cluster hundreds of thousands of vectors of a hundred
+thousand words. Here they are reduced to 64 dimensions (latent semantic analysis, learned from a sample of the pages),
+projected on the unit sphere, and bisected. Only a slice of the pages is held as tf·idf at any time.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from threadpoolctl import threadpool_limits
 from recrawl.learn.structure.bisection import Bisection, bisect
 
 DIMENSIONS = 10
-"""The largest clusters, each a dimension (T §4.3)."""
+"""The number of largest clusters, each a dimension (T §4.3)."""
 _TOPICS = 40
-"""Clusters of words. T names no number; it has to be well above ten for the ten largest to mean something."""
+"""Clusters of pages by words. T gives no number; it must be well above ten for the ten largest to be meaningful."""
 _FEWEST = 10
-"""Pages of an average topic at least, so that small worlds have fewer."""
+"""Minimum mean pages per topic."""
 _DIRECTIONS = 64
 _SAMPLE = 10_000
-"""Pages that the directions are learned from: more change them little and cost time."""
+"""Pages from which the directions are learned; more cost time and change them little."""
 _SLICE = 8_192
-"""Pages that are held as tf·idf at a time."""
+"""Pages held as tf·idf at once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Topics:
-    """Clusters of pages by their words. Made by `find_topics`."""
+    """Clusters of pages by their words; built by `find_topics`."""
 
     idf: NDArray[np.float32]
     """One per word."""
@@ -41,14 +41,14 @@ class Topics:
     """Words by directions."""
     bisection: Bisection
     rank: NDArray[np.int32]
-    """Row c, column f: how many topics are nearer to the f-th largest topic than topic c is; 0 for itself."""
+    """Row c, column f: the number of topics nearer to the f-th largest topic than topic c; 0 for itself."""
 
     def of(self, words: scipy.sparse.csr_array) -> NDArray[np.int32]:
-        """Each page's topic, given its word counts."""
+        """Return each page's topic from its word counts."""
         return self.bisection.assign(_placed(words, self.idf, self.directions))
 
     def ranks(self, topic: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The ten numbers of pages, given their topics."""
+        """Return the ten numbers of pages from their topics."""
         return self.rank[topic]
 
 
@@ -68,7 +68,7 @@ def find_topics(words: scipy.sparse.csr_array, rng: np.random.Generator) -> Topi
 
 
 def _found_on(words: scipy.sparse.csr_array) -> NDArray[np.int64]:
-    """The pages that each word is on. In slices, since to count numbers of 32 bits is to copy them to 64."""
+    """Return the number of pages with each word; in slices, since counting copies 32-bit numbers to 64 bits."""
     found: NDArray[np.int64] = np.zeros(words.shape[1], np.int64)
     for begin, end in _slices(words.shape[0]):
         found += np.bincount(words.indices[words.indptr[begin] : words.indptr[end]], minlength=words.shape[1])
@@ -78,10 +78,10 @@ def _found_on(words: scipy.sparse.csr_array) -> NDArray[np.int64]:
 def _directions(
     words: scipy.sparse.csr_array, idf: NDArray[np.float32], rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Where a sample of the pages, as tf·idf on the unit sphere, spreads most."""
+    """Return the main directions of a sample of the pages, as tf·idf on the unit sphere."""
     pages = words.shape[0]
     sample = words if pages <= _SAMPLE else words[np.sort(rng.choice(pages, _SAMPLE, replace=False))]
-    # A word on one page alone joins no pages, and one on all of them parts none.
+    # A word on a single page or on all pages does not distinguish pages.
     shared = np.flatnonzero((_found_on(sample) > 1) & (idf > 0))
     directions: NDArray[np.float32] = np.zeros((words.shape[1], min(_DIRECTIONS, max(1, len(shared)))), np.float32)
     if len(shared) <= _DIRECTIONS:
@@ -89,7 +89,7 @@ def _directions(
     else:
         seed = int(rng.integers(2**31))
         size = min(_DIRECTIONS, pages)
-        from sklearn.utils import extmath as sklearn  # lazy: slow to load: see `bisection`
+        from sklearn.utils import extmath as sklearn  # lazy: slow to load
 
         with threadpool_limits(1):
             _, _, axes = sklearn.randomized_svd(_weighted(sample, idf)[:, shared], size, n_iter=2, random_state=seed)
@@ -100,7 +100,7 @@ def _directions(
 def _placed(
     words: scipy.sparse.csr_array, idf: NDArray[np.float32], directions: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Pages on the unit sphere of the directions; one without a word that counts is at the centre."""
+    """Return pages on the unit sphere of the directions; a page without any of the words is at the centre."""
     places: NDArray[np.float32] = np.empty((words.shape[0], directions.shape[1]), np.float32)
     for begin, end in _slices(words.shape[0]):
         places[begin:end] = _weighted(words[begin:end], idf) @ directions
@@ -114,7 +114,7 @@ def _slices(pages: int) -> Iterator[tuple[int, int]]:
 
 
 def _weighted(words: scipy.sparse.csr_array, idf: NDArray[np.float32]) -> scipy.sparse.csr_array:
-    """Counts as tf·idf, each page of length 1."""
+    """Return counts as tf·idf, each page of length 1."""
     values = words.data.astype(np.float32) * idf[words.indices]
     page = np.repeat(np.arange(words.shape[0]), np.diff(words.indptr))
     lengths = np.sqrt(np.bincount(page, weights=values.astype(np.float64) ** 2, minlength=words.shape[0]))
@@ -123,7 +123,7 @@ def _weighted(words: scipy.sparse.csr_array, idf: NDArray[np.float32]) -> scipy.
 
 
 def _ranks(bisection: Bisection) -> NDArray[np.int32]:
-    """Topics by dimensions; dimensions that no topic is left for are 0 throughout."""
+    """Return topics by dimensions; dimensions without a topic are 0."""
     sizes = np.bincount(bisection.of, minlength=len(bisection))
     largest = np.argsort(-sizes, kind="stable")[:DIMENSIONS]
     ranks: NDArray[np.int32] = np.zeros((len(bisection), DIMENSIONS), np.int32)

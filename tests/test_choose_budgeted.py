@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
-from recrawl.choose.budget.allowance import Allowance, Purse
+from recrawl.choose.budget.allowance import Allowance, Balance
 from recrawl.choose.budget.budgeted import Budgeted
 from recrawl.lab.replays.small_worlds import NeverChanged
 from recrawl.loop import Resumed, drive
@@ -208,15 +208,15 @@ def test_what_fits_has_room_when_it_is_paid_for(
     book: Book, pages: list[int], allowance: Allowance, budget: int
 ) -> None:
     asked = np.array([page for page in pages if page < len(book) and book.known[page]], np.int64)
-    purse = Purse(allowance, book, budget)
-    fits = purse.fit(asked)
-    purse.pay(Outcomes(asked[fits], np.zeros(np.count_nonzero(fits), np.int8)))
-    assert purse.left == budget - np.count_nonzero(fits) >= 0
-    assert not purse.open()[asked[fits]].any()
+    balance = Balance(allowance, book, budget)
+    fits = balance.fit(asked)
+    balance.pay(Outcomes(asked[fits], np.zeros(np.count_nonzero(fits), np.int8)))
+    assert balance.left == budget - np.count_nonzero(fits) >= 0
+    assert not balance.open()[asked[fits]].any()
 
 
 def test_a_purse_that_is_looked_ahead_in_stays_as_it_is() -> None:
     book = Book.blank(5)
-    purse = Purse(Allowance(site_most=2), book, 5)
-    assert not purse.after(np.array([0, 1])).open().any()
-    assert purse.open().all()
+    balance = Balance(Allowance(site_most=2), book, 5)
+    assert not balance.after(np.array([0, 1])).open().any()
+    assert balance.open().all()

@@ -1,9 +1,9 @@
-"""Distances by directory, link and cluster: T's examples, their laws, and the finders held to the pair functions."""
+"""Neighbours by directory, link and cluster, against independent definitions of T's distances for a pair of pages."""
 
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from recrawl.book import Clusters, Directories, LinkGraph
 from recrawl.learn.structure.directories import places
-from recrawl.learn.structure.distance import directory_distance, link_distance, url_distance
 from recrawl.learn.structure.neighbours import ByCluster, ByDirectory, ByLink, within
 
+Way = Literal["out", "in"]
 words = st.sampled_from(["a", "b", "c"])
 urls = st.builds(
     lambda host, path, page: "/".join([f"http://{host}.example", *path, page]),
@@ -43,6 +43,94 @@ def graph(pages: int, pairs: list[tuple[int, int]]) -> LinkGraph:
     degree = np.bincount(np.array([source for source, _ in pairs], np.int64), minlength=pages)
     target = np.array([target for _, target in pairs], np.int32)
     return LinkGraph(np.concatenate(([0], np.cumsum(degree))), target)
+
+
+def directory_distance(folders: Directories, seed: int, other: int) -> float:
+    """Return the distance between pages of two directories (T eq. 2): up positive, down negative, same directory 0.
+
+    A page at http://u_1/u_2/.../u_m lies in a directory of level m - 2 (u_1 is the host, u_m the page itself), and
+    two pages whose first c parts are equal have a common directory of level c - 1. So T's (m-c) + (n-c) - 2 is the
+    number of steps in the tree from one directory up to the common one and down to the other.
+
+    It is positive if the other page is not deeper than the seed, and negative if it is. (Eq. 2 is printed the other way
+    round, against T's text and results, and with a sign(0) that would make all pages of one level neighbours.) Pages of
+    different sites have no common directory: T speaks of the directory structure of a server.
+
+    >>> tree = Directories(np.array([-1, 0, 1, 0, 3]), np.array([0, 1, 2, 1, 2], np.int32))
+    >>> [directory_distance(tree, 1, other) for other in range(5)]
+    [1, 0, -1, 2, -3]
+    """
+    up = down = 0
+    above, below = seed, other
+    while above != below:
+        if folders.level[above] >= folders.level[below]:
+            above, up = int(folders.parent[above]), up + 1
+        else:
+            below, down = int(folders.parent[below]), down + 1
+        if above < 0 or below < 0:
+            return inf
+    return up + down if down <= up else -(up + down)
+
+
+def url_distance(seed: str, other: str) -> float:
+    """Return the same distance from two URLs, by T's m, n and c (spec S3).
+
+    T's example, seed http://www.abc.com/dir1/index1.htm: 0 is the same directory, positive the upper directories,
+    negative the lower ones.
+
+    >>> seed = "http://www.abc.com/dir1/index1.htm"
+    >>> url_distance(seed, "http://www.abc.com/dir1/index2.htm")
+    0
+    >>> url_distance(seed, "http://www.abc.com/index.htm")
+    1
+    >>> url_distance(seed, "http://www.abc.com/dir1/sub/a.htm")
+    -1
+    >>> url_distance(seed, "http://www.abc.com/dir2/b.htm")
+    2
+    >>> url_distance(seed, "http://www.xyz.com/dir1/index1.htm")
+    inf
+    """
+    u, v = _parts(seed), _parts(other)
+    m, n = len(u), len(v)
+    # The last part names the page; only the parts before it are directories.
+    c = next((i for i, (a, b) in enumerate(zip(u[:-1], v[:-1], strict=False)) if a != b), min(m, n) - 1)
+    if c == 0:
+        return inf
+    steps = (m - c) + (n - c) - 2
+    return steps if n <= m else -steps
+
+
+def link_distance(links: LinkGraph, seed: int, other: int, way: Way = "out") -> float:
+    """Return the link distance of two pages (T eq. 1, spec S2): h hops along links, -h against them, 0 for siblings.
+
+    Siblings have a common parent, a page that links to both, and are at 0 whatever other paths exist. Where paths lead
+    both ways eq. 1 gives two answers; T's crawler follows only the out-links if d > 0 and only the in-links if d < 0,
+    so `way` selects one.
+
+    >>> links = LinkGraph(np.array([0, 2, 3, 3, 3]), np.array([1, 2, 3], np.int32))
+    >>> link_distance(links, 0, 3), link_distance(links, 3, 0, "in"), link_distance(links, 1, 2)
+    (2, -2, 0)
+    >>> link_distance(links, 3, 0)
+    inf
+    """
+    back = links.reversed()
+    if seed == other or {*back.of(seed).tolist()} & {*back.of(other).tolist()}:
+        return 0
+    graph, hops = (links if way == "out" else back), 0
+    reached = edge = {seed}
+    while edge:
+        hops += 1
+        edge = {page for at in edge for page in graph.of(at).tolist()} - reached
+        if other in edge:
+            return hops if way == "out" else -hops
+        reached = reached | edge
+    return inf
+
+
+def _parts(url: str) -> list[str]:
+    """Return u_1 to u_m: the host, the directories, the page (empty if the URL ends in a slash)."""
+    parts = url.partition("://")[2].partition("?")[0].partition("#")[0].split("/")
+    return parts if len(parts) > 1 else [*parts, ""]
 
 
 # -- directories -------------------------------------------------------------------------------------------
@@ -184,7 +272,7 @@ def test_siblings_are_at_zero_though_a_link_leads_to_them_and_the_shortest_path_
 
 @given(graphs())
 def test_against_the_links_is_along_the_turned_links(links: LinkGraph) -> None:
-    back = links.turned()
+    back = links.reversed()
     for one in range(len(links)):
         for two in range(len(links)):
             siblings = one == two or bool({*back.of(one).tolist()} & {*back.of(two).tolist()})
