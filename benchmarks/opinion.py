@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.neural_network import MLPClassifier
 
-from recrawl.choose.shock.plan import Plan
+from recrawl.choose.shock.plan import ShockPlan
 from recrawl.choose.shock.policy import Shock
 from recrawl.choose.top_k import top_k
 from recrawl.lab.histories.history import History
@@ -42,7 +42,7 @@ ROWS = (60_000, 160_000, 160_000)
 DAY = 86400.0
 
 
-class Noting(Plan):
+class Noting(ShockPlan):
     """A plan that writes down what it sees of some pages, and whether they have changed."""
 
     def __init__(self, book, open_, budget, notes) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.book import Book, Hints
-from recrawl.choose.shock.plan import Plan
+from recrawl.choose.shock.plan import ShockPlan
 from recrawl.learn.hints.claims import plausible, signals_change
 from recrawl.learn.hints.trust import Signals
 
@@ -57,7 +57,7 @@ def taught(recall: float, alarms: float, *, rounds: int = 60, seed: int = 1, sit
 def probed(book: Book, visits: float) -> list[int]:
     """The sites that are owed a visit after four days, if so many visits a cycle belong to sites."""
     book.memory["shock.times"] = np.arange(996.0, 1000.0)
-    return sorted(book.site[Plan(book, np.ones(len(book), bool), 20).probes(visits)].tolist())
+    return sorted(book.site[ShockPlan(book, np.ones(len(book), bool), 20).probes(visits)].tolist())
 
 
 def test_a_site_whose_source_tells_of_its_changes_is_owed_fewer_visits() -> None:

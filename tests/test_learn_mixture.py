@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recrawl.book import Book
-from recrawl.choose.shock.plan import Plan
+from recrawl.choose.shock.plan import ShockPlan
 from recrawl.choose.shock.policy import Shock
 from recrawl.columns import DAY
 from recrawl.errors import UsageError
@@ -129,7 +129,7 @@ def test_probes_are_one_a_site_and_bounded() -> None:
     book.site[:] = np.arange(400) // 4
     book.visits[:], book.changes[:], book.last_visit[:] = 1, 1, 0.0
     book.memory["shock.times"] = np.arange(50.0)
-    plan = Plan(book, np.ones(400, bool), 20)
+    plan = ShockPlan(book, np.ones(400, bool), 20)
     probes = plan.probes(10.0)
     assert len(probes) == 20
     assert len(np.unique(book.site[probes])) == 20

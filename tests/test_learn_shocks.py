@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
-from recrawl.choose.shock.plan import SAMPLE, Objective, Plan
+from recrawl.choose.shock.plan import SAMPLE, Objective, ShockPlan
 from recrawl.choose.shock.policy import Shock
 from recrawl.choose.shock.ranking import highest, highest_of
 from recrawl.columns import DAY, Float32s
@@ -179,7 +179,7 @@ def test_an_update_costs_what_was_visited_not_what_there_is(monkeypatch: pytest.
         assert moved.tolist() == [2, 3], "the groups of its site"
         assert len(change_model.tally.observe(page, np.array([True]))) == len(LEVELS)
 
-        plan = Plan(book, np.ones(len(book), bool), budget=10)
+        plan = ShockPlan(book, np.ones(len(book), bool), budget=10)
         looked.append(0)
         plan.observe(outcomes([40], changed=True))
         totals.append(looked.pop())
@@ -273,7 +273,7 @@ def test_a_visit_that_tells_of_many_pages_comes_before_one_that_tells_of_few() -
     first = sorted(form[next(choice).pages].tolist())
     assert first[:2] == [1, 2]
     assert len(set(first)) == 4, "one of each of four groups"
-    plan = Plan(book, book.visits > 0, 40)
+    plan = ShockPlan(book, book.visits > 0, 40)
     plain = plan.value(plan.probability)
     raised = plain.copy()
     plan.add_information_value(raised, 4.0, 40)
@@ -287,7 +287,7 @@ def test_a_visit_that_tells_of_many_pages_comes_before_one_that_tells_of_few() -
 
 def test_where_the_budget_meets_only_sure_pages_there_is_little_to_be_curious_about() -> None:
     book = watched(400)
-    plan = Plan(book, book.visits > 0, 40)
+    plan = ShockPlan(book, book.visits > 0, 40)
 
     def best(last_taken: float) -> float:
         plan._last_taken = last_taken
@@ -300,7 +300,7 @@ def test_where_the_budget_meets_only_sure_pages_there_is_little_to_be_curious_ab
 
 def test_what_a_visit_tells_is_worth_no_more_than_the_visits_that_can_use_it() -> None:
     book = watched(400)
-    plan = Plan(book, book.visits > 0, 40)
+    plan = ShockPlan(book, book.visits > 0, 40)
 
     def raised(after: int) -> float:
         worth = plan.value(plan.probability)
@@ -314,7 +314,7 @@ def test_what_a_visit_tells_is_worth_no_more_than_the_visits_that_can_use_it() -
 def test_what_visits_are_worth_follows_what_a_batch_has_found(objective: Objective) -> None:
     """Only pages whose chances have moved are looked at again; that must make no difference."""
     book = sites_of_two_forms(2)
-    plan = Plan(book, book.visits > 0, 40, objective=objective)
+    plan = ShockPlan(book, book.visits > 0, 40, objective=objective)
     before = plan.value(plan.probability)
     plan.observe(outcomes([3, 4, 30], changed=True))
     after = plan.value(plan.probability)
@@ -331,7 +331,7 @@ def test_a_page_is_not_older_than_it_has_waited_however_much_has_happened() -> N
     book.last_visit[1] = book.now - 20 * DAY
 
     def worth(objective: Objective) -> Float32s:
-        plan = Plan(book, book.visits > 0, 40, objective=objective)
+        plan = ShockPlan(book, book.visits > 0, 40, objective=objective)
         plan.probability[:2] = 0.9
         return plan.value(plan.probability)[:2]
 

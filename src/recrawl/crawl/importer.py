@@ -12,7 +12,7 @@ from recrawl.crawl.visits import results
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.messages import ReaderConfig, Task
 from recrawl.crawl.visits.pending import PendingVisit
-from recrawl.crawl.visits.reader_process import Reader
+from recrawl.crawl.visits.reader_process import TaskReader
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.results import Done
 from recrawl.crawl.visits.servers import Server, Servers, noise_table
@@ -34,7 +34,7 @@ class Importer:
         self._options = options
         self._servers = Servers(repository.store, options, options.agent)
         self._noises = noise_table(options)
-        self._reader = Reader(ReaderConfig(options.rules, tuple(self._noises), want_text=options.index))
+        self._reader = TaskReader(ReaderConfig(options.rules, tuple(self._noises), want_text=options.index))
         self._cycle = self._open()
         self._discovery = Discovery(
             repository.store, self._servers, options.scopes, cycle=self._cycle.id, now=options.clock()

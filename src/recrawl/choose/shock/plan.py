@@ -41,7 +41,7 @@ _WIDTH = 12
 Objective = Literal["changes", "freshness", "harmonic", "age", "links"]
 
 
-class Plan:
+class ShockPlan:
     """The pages that a cycle may still visit, and their change probabilities, updated after every batch."""
 
     def __init__(

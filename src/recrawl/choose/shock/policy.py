@@ -8,7 +8,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
-from recrawl.choose.shock.plan import SAMPLE, Objective, Plan, cycle_length, last_visits, observe_signals
+from recrawl.choose.shock.plan import SAMPLE, Objective, ShockPlan, cycle_length, last_visits, observe_signals
 from recrawl.columns import Flags, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.learn.hints.trust import Signals
@@ -133,7 +133,7 @@ class Shock:
             if left > 0:
                 plan.observe(seen)
 
-    def _batch(self, plan: Plan, count: int, left: int, rng: np.random.Generator) -> Picks:
+    def _batch(self, plan: ShockPlan, count: int, left: int, rng: np.random.Generator) -> Picks:
         """Pick the pages with the highest value, by the predicted or by drawn probabilities."""
         drawn = rng.random() < self.explore
         value = plan.value(plan.draw(rng) if drawn else plan.probability)
@@ -144,9 +144,9 @@ class Shock:
         reason = "its expected gain ranked highest" + (", by a change rate drawn from its posterior" if drawn else "")
         return Picks(best, value[best].astype(np.float64), reason)
 
-    def plan(self, book: Book, open_: Flags, budget: int) -> Plan:
+    def plan(self, book: Book, open_: Flags, budget: int) -> ShockPlan:
         """Return the state of a new cycle."""
-        return Plan(book, open_, budget, objective=self.objective, poisson=self._poisson)
+        return ShockPlan(book, open_, budget, objective=self.objective, poisson=self._poisson)
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Update the models with all visits of the cycle."""

@@ -1,8 +1,8 @@
 """The reader process: decode, parse, extract text and links, compare with the stored version, build the WARC records.
 
 Parsing runs in a process of its own because it is most of the work, and because a hostile page can hold a parser for
-minutes or crash it: then only this process dies, and the page is recorded as a failure. `Reader` and `PageReader` also
-read pages from the archive, in the process of the caller.
+minutes or crash it: then only this process dies, and the page is recorded as a failure. `TaskReader` and `PageReader`
+also read pages from the archive, in the process of the caller.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class PageReader:
         return array("q", map(self._keys.__getitem__, urls)).tobytes()
 
 
-class Reader:
+class TaskReader:
     """Parses pages and compares them with the stored version."""
 
     def __init__(self, config: ReaderConfig) -> None:
@@ -133,7 +133,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the parent decides when to stop
     gc.set_threshold(50_000, 20, 20)  # pages create many objects but no reference cycles
     with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError):
-        reader = Reader(connection.recv())
+        reader = TaskReader(connection.recv())
         while True:  # recv raises EOFError when the parent has closed its end
             tasks: list[Task] = connection.recv()
             connection.send([reader.read(task) for task in tasks])

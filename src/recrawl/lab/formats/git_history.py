@@ -37,7 +37,7 @@ _BATCH = 32  # requests that always fit in a pipe, so that git and this process 
 _LAST = 253402300799  # the year 9999
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """A file after a commit."""
 
     time: int
@@ -124,7 +124,7 @@ def _no_commits(git: Git) -> str:
     raise BadArchive(f"{git.repo} has no commits at HEAD; use a branch that has some")
 
 
-def _changes(git: Git, commit: str, folder: bytes, taken: Taken) -> Iterator[Change]:
+def _changes(git: Git, commit: str, folder: bytes, taken: Taken) -> Iterator[FileChange]:
     """Yield every file changed by a commit, oldest commit first."""
     paths = [b":(top,literal)" + folder] if folder else []
     with git.running([*_LOG, commit, "--", *paths]) as process:
@@ -137,7 +137,7 @@ def _changes(git: Git, commit: str, folder: bytes, taken: Taken) -> Iterator[Cha
                 path = next(tokens)
                 if mode in (b"120000", b"160000") and path.lower().endswith(_HTML):
                     taken.remark("symbolic links and submodules left out")
-                yield Change(now or 0, path, blob.decode() if mode.startswith(b"100") else "")
+                yield FileChange(now or 0, path, blob.decode() if mode.startswith(b"100") else "")
             elif text:
                 at = min(int(text), _LAST)
                 if now is not None and at <= now:
@@ -161,7 +161,7 @@ class _Pages:
         self._numbers: dict[bytes, int] = {}
         self._seen: set[str] = set()
 
-    def note(self, change: Change) -> None:
+    def note(self, change: FileChange) -> None:
         """Add a change if it is one of a page."""
         if not (change.path.lower().endswith(_HTML) and change.path.startswith(self._prefix)):
             return

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Site(NamedTuple):
+class PublishedSite(NamedTuple):
     """A row of tables 4.1 and 4.2. Estimates are for 10, 25, 50, 75 and 100 sampled pages per day."""
 
     name: str
@@ -29,15 +29,21 @@ class Site(NamedTuple):
 
 NONE = (0.0, 0.0, 0.0, 0.0, 0.0)
 SITES = (
-    Site("www.alarabiya.net", 528, 3.27, 3.27, (0.0, 0.57, 0.0, 1.57, 5.19), (0.0, 0.0, 1.2, 5.75, 4.4)),
-    Site("www.alaswaq.net", 223, 25.77, 25.77, (7.52, 35.19, 29.24, 16.1, 23.19), (2.5, 36.5, 25.7, 25.25, 23.85)),
-    Site("www.alzaytoonah.edu.jo", 38, 2.22, 2.23, (0.0, 0.0, 2.38, 0.0, 0.0), (0.0, 0.0, 0.6, 2.65, 2.5)),
-    Site("www.jordandaily.com", 20, 81.95, 81.95, (11.67, 76.43, 74.76, 75.52, 76.24), (4.4, 78.2, 74.6, 75.25, 75.25)),
-    Site("www.jordanislamicbank.com", 45, 0.0, 0.0, (6.33, 0.0, 0.0, 0.0, 0.0), NONE),
-    Site("www.madabacity.gov.jo", 9, 0.0, 0.0, (6.33, 0.0, 0.0, 0.0, 0.0), NONE),
-    Site("www.moe.gov.jo", 110, 1.54, 1.55, (1.19, 1.19, 0.57, 1.57, 1.52), (0.0, 6.25, 3.5, 0.85, 2.7)),
-    Site("www.mutah.edu.jo", 94, 43.59, 43.59, (2.38, 37.9, 39.29, 40.19, 45.52), (2.5, 38.7, 42.55, 42.65, 43.35)),
-    Site("www.nitc.gov.jo", 73, 9.09, 0.09, NONE, NONE),
+    PublishedSite("www.alarabiya.net", 528, 3.27, 3.27, (0.0, 0.57, 0.0, 1.57, 5.19), (0.0, 0.0, 1.2, 5.75, 4.4)),
+    PublishedSite(
+        "www.alaswaq.net", 223, 25.77, 25.77, (7.52, 35.19, 29.24, 16.1, 23.19), (2.5, 36.5, 25.7, 25.25, 23.85)
+    ),
+    PublishedSite("www.alzaytoonah.edu.jo", 38, 2.22, 2.23, (0.0, 0.0, 2.38, 0.0, 0.0), (0.0, 0.0, 0.6, 2.65, 2.5)),
+    PublishedSite(
+        "www.jordandaily.com", 20, 81.95, 81.95, (11.67, 76.43, 74.76, 75.52, 76.24), (4.4, 78.2, 74.6, 75.25, 75.25)
+    ),
+    PublishedSite("www.jordanislamicbank.com", 45, 0.0, 0.0, (6.33, 0.0, 0.0, 0.0, 0.0), NONE),
+    PublishedSite("www.madabacity.gov.jo", 9, 0.0, 0.0, (6.33, 0.0, 0.0, 0.0, 0.0), NONE),
+    PublishedSite("www.moe.gov.jo", 110, 1.54, 1.55, (1.19, 1.19, 0.57, 1.57, 1.52), (0.0, 6.25, 3.5, 0.85, 2.7)),
+    PublishedSite(
+        "www.mutah.edu.jo", 94, 43.59, 43.59, (2.38, 37.9, 39.29, 40.19, 45.52), (2.5, 38.7, 42.55, 42.65, 43.35)
+    ),
+    PublishedSite("www.nitc.gov.jo", 73, 9.09, 0.09, NONE, NONE),
 )
 PAGES = 1140
 """The total that §4.2 prints, equal to the sum of table 4.1."""
