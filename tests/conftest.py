@@ -45,9 +45,31 @@ _NEEDS_MORE = re.compile(
 """In the source of a test file: it starts servers, browsers or processes, or shares the modules that do."""
 
 
+_LONG = {
+    "test_choose_crawlers.py",
+    "test_choose_sampling.py",
+    "test_compare_change.py",
+    "test_discover_known_urls.py",
+    "test_discover_sitemaps.py",
+    "test_golden.py",
+    "test_lab_charts.py",
+    "test_lab_replay.py",
+    "test_lab_synth.py",
+    "test_learn_clusters.py",
+    "test_learn_distance.py",
+    "test_learn_mixture.py",
+    "test_learn_objectives.py",
+    "test_learn_posteriors.py",
+    "test_policies.py",
+}
+"""Test files that take more than 5 s of CPU."""
+
+
 @functools.cache
 def _needs_more(file: Path) -> bool:
-    return file.name.startswith("test_") and _NEEDS_MORE.search(file.read_text(encoding="utf-8")) is not None
+    return file.name in _LONG or (
+        file.name.startswith("test_") and _NEEDS_MORE.search(file.read_text(encoding="utf-8")) is not None
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
