@@ -358,7 +358,7 @@ def test_diff_of_nonsense(past: Past, words: list[str]) -> None:
         ("/private/x", ["robots.txt"]),
         ("/old", ["moved"]),
         ("/gone", ["gone"]),
-        ("/broken", ["http-5xx"]),
+        ("/broken", ["http-5xx", "failed attempts", "next try after"]),
     ],
 )
 def test_why(past: Past, path: str, words: list[str]) -> None:
@@ -386,7 +386,7 @@ def test_why_with_a_policy_that_cannot_run_here(past: Past, monkeypatch: pytest.
     monkeypatch.setattr(RoundRobin, "needs", frozenset({"weather"}))
     shown = past.repo.run("why", past.url("/a")).out
     assert "It is live." in shown
-    assert "The next cycle cannot be planned: round-robin needs weather, which a repository does not have." in shown
+    assert "Cannot plan the next cycle: round-robin needs weather, which a repository does not have." in shown
     assert past.repo.json("why", past.url("/a"))["plan"] is None
 
 

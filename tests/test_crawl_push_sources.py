@@ -1,4 +1,4 @@
-"""Who pushes is judged by what visits find: one that is mostly wrong is no longer preferred, and can mend."""
+"""Sources of pushes are judged by later visits: one that is mostly wrong is no longer preferred, until it improves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from recrawl.crawl.hints import pushes
-from recrawl.crawl.hints.push_sources import note, pushers, settle, troubles
+from recrawl.crawl.hints.push_sources import judge_sources, note, pushers, troubles
 from recrawl.model import Outcome
 from recrawl.record.storage import Storage
 from tests.world import Repo, Site, connection, page
@@ -37,19 +37,19 @@ def rounds(opened: Storage, source: str, right: int, wrong: int, begin: float = 
     note(opened.store, [(number, source, "indexnow", begin) for number in range(many)])
     for number in range(many):
         visited(opened, number, begin + 60, Outcome.CHANGED if number < right else Outcome.UNCHANGED)
-    return settle(opened.store, begin + 100)
+    return judge_sources(opened.store, begin + 100)
 
 
 def test_a_source_that_is_mostly_wrong_loses_its_privilege_and_can_get_it_back(opened: Storage) -> None:
     assert rounds(opened, "good", 20, 10) == []
     (told,) = rounds(opened, "bad", 2, 30, 1000.0)
-    assert told == "pushes of bad: 6% were right, so they are no longer preferred"
+    assert told == "pushes of bad: 6% were right; they are no longer preferred"
     assert opened.store.pushes.untrusted() == {"bad"}
     first, second = pushers(opened.store)
     assert (first["source"], first["trusted"], first["precision"]) == ("bad", False, 0.0625)
     assert (second["source"], second["trusted"], second["precision"]) == ("good", True, 0.6667)
-    assert "6% had" in troubles(opened.store)[0]
-    assert rounds(opened, "bad", 90, 0, 2000.0) == ["pushes of bad: 75% were right, so they are preferred"]
+    assert "6% of the pushed pages had changed" in troubles(opened.store)[0]
+    assert rounds(opened, "bad", 90, 0, 2000.0) == ["pushes of bad: 75% were right; they are preferred again"]
     assert opened.store.pushes.untrusted() == set()
 
 
@@ -73,12 +73,12 @@ def test_only_the_visit_that_followed_tells(opened: Storage) -> None:
         [(1, "s", "websub", 100.0), (1, "s", "websub", 200.0), (2, "s", "websub", 100.0), (3, "s", "websub", 100.0)],
     )
     visited(opened, 1, 150.0, Outcome.FAILED)  # says nothing
-    settle(opened.store, 160.0)
+    judge_sources(opened.store, 160.0)
     assert pushers(opened.store)[0]["right"] == pushers(opened.store)[0]["wrong"] == 0
     visited(opened, 1, 300.0, Outcome.UNCHANGED)
     visited(opened, 2, 300.0, Outcome.GONE)
     visited(opened, 3, 100.0 + 8 * DAY, Outcome.CHANGED)  # by then it may have changed anyway
-    settle(opened.store, 100.0 + 8 * DAY)
+    judge_sources(opened.store, 100.0 + 8 * DAY)
     (row,) = pushers(opened.store)
     assert (row["right"], row["wrong"], row["heard"]) == (1, 1, 4)
     assert db.execute("SELECT count(*) FROM pushed").fetchone() == (0,)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from recrawl.book import Book
 from recrawl.choose import make_policy
 from recrawl.crawl.hints import pushes
-from recrawl.crawl.hints.hint_codec import KINDS, packed, unpacked
+from recrawl.crawl.hints.hint_codec import KINDS, pack_hints, unpack_hints
 from recrawl.crawl.state.array_files import read_arrays
 from recrawl.crawl.state.policy_memory import file_of
 from recrawl.discover.links import updates_days
@@ -175,7 +175,7 @@ def test_the_tag_and_the_header_are_kept(site: Site, repo: Repo) -> None:
     assert rows == [("modified", 1698919200.0), ("updates", 7 * DAY)]
     repo.later(days=15)
     with Storage(repo.folder) as opened:
-        (bits,) = packed(opened.store, range(20), now(repo)).values()
+        (bits,) = pack_hints(opened.store, range(20), now(repo)).values()
     assert bits >> (8 * KINDS.index("updates")) == 2 + 16 * 15, "two periods have gone by"
 
 
@@ -219,7 +219,7 @@ def test_visits_carry_what_was_said(seed: int) -> None:
     book.last_visit[:] = 90 * DAY
     said, share = rng.integers(0, 16, (len(KINDS), 5)), rng.integers(0, 16, (len(KINDS), 5))
     bits = sum((said[row] + 16 * share[row]) << (8 * row) for row in range(len(KINDS)))
-    hints = unpacked(np.arange(5), np.asarray(bits), book)
+    hints = unpack_hints(np.arange(5), np.asarray(bits), book)
     for row, kind in enumerate(hints.kinds):
         place = KINDS.index(kind)
         assert np.array_equal(hints.signals[row], said[place])

@@ -1,4 +1,4 @@
-"""Import URLs, and whole histories of pages as if we had visited them."""
+"""Import URLs, and histories of pages as if they had been visited."""
 
 from __future__ import annotations
 

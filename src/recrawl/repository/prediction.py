@@ -20,7 +20,7 @@ _VISITED = ("live", "missing", "gone")
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A page's probability of change, and what it rests on."""
+    """A page's probability of change, and its basis."""
 
     url: str
     state: str
@@ -41,7 +41,7 @@ class Prediction:
     relatives: list[Row]
     """Pages whose changes go with those of this page."""
     content: Row
-    """Title, bytes and versions, and what its changes were like."""
+    """Title, bytes, versions and kind of its changes."""
 
     def as_dict(self) -> Row:
         """As `recrawl predict --json` prints it."""
@@ -49,10 +49,10 @@ class Prediction:
         return {"url": row.pop("url"), "state": row.pop("state"), "at": iso(row.pop("time").timestamp()), **row}
 
     def sentences(self, *, relatives: bool = True) -> list[str]:
-        """The prediction for people."""
-        told = self.as_dict()
-        about = _about_relatives(told) if relatives else []
-        return [*verdict(told), *history(told), *about, *about_content(told)]
+        """The prediction in sentences."""
+        forecast = self.as_dict()
+        about = _about_relatives(forecast) if relatives else []
+        return [*verdict(forecast), *history(forecast), *about, *about_content(forecast)]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -63,7 +63,7 @@ def predict(storage: Storage, url: str, now: float) -> Prediction:
     return _prediction(storage, page_of(storage, url), now)
 
 
-def foretold(storage: Storage, page: Row, now: float) -> Row:
+def predict_page(storage: Storage, page: Row, now: float) -> Row:
     """The prediction for a page as JSON."""
     return _prediction(storage, page, now).as_dict()
 
@@ -74,17 +74,17 @@ def _prediction(storage: Storage, page: Row, now: float) -> Prediction:
     store = storage.store
     visits = predictions.site_visits(store, page["site"])
     own = predictions.own_history(visits, page["id"])
-    chance = predictions.chance_of(store, visits, page["id"], now)
+    estimate = predictions.change_estimate(store, visits, page["id"], now)
     times = ("first", "last", "last_change")
     return Prediction(
         url=page["url"],
         state=page["state"],
         time=at(now),
-        probability=chance.probability,
+        probability=estimate.probability,
         enough_history=own.compared >= predictions.ENOUGH,
-        basis=chance.basis,
-        model_visits=chance.rows,
-        site_rate=chance.site_rate,
+        basis=estimate.basis,
+        model_visits=estimate.rows,
+        site_rate=estimate.site_rate,
         history={**asdict(own), **{name: iso(getattr(own, name)) for name in times}},
         seconds_since_visit=None if own.last is None else now - own.last,
         relatives=_relatives(storage, visits, page),
@@ -121,7 +121,7 @@ def _links(storage: Storage, pages: list[int]) -> dict[int, frozenset[int]]:
 
 
 def _content(storage: Storage, page: Row) -> Row:
-    """What its versions tell about its changes."""
+    """Size, versions and kind of its changes."""
     versions = storage.store.versions.of_page(page["id"])
     changes = [version for version in versions[1:] if version.changed]
     steps = [version.divergence for version in changes if version.divergence is not None]
@@ -137,31 +137,31 @@ def _content(storage: Storage, page: Row) -> Row:
     }
 
 
-def sentences(told: Row) -> list[str]:
-    """A prediction for people, without the relatives."""
-    return [*verdict(told), *history(told), *about_content(told)]
+def sentences(forecast: Row) -> list[str]:
+    """A prediction in sentences, without the relatives."""
+    return [*verdict(forecast), *history(forecast), *about_content(forecast)]
 
 
-def verdict(told: Row) -> list[str]:
+def verdict(forecast: Row) -> list[str]:
     """The probability of change, and its basis."""
-    probability, rate = told["probability"], told["site_rate"]
+    probability, rate = forecast["probability"], forecast["site_rate"]
     usual = "" if rate is None else f" {rate:.0%} of the visits to other pages of the site found a change."
     if probability is None:
         return [f"Not enough history: it was never downloaded.{usual}"]
-    since = span(max(0.0, told["seconds_since_visit"]))
-    if told["state"] not in _VISITED:
-        return [f"It is {told['state']} and not visited."]
+    since = span(max(0.0, forecast["seconds_since_visit"]))
+    if forecast["state"] not in _VISITED:
+        return [f"It is {forecast['state']} and not visited."]
     sentence = f"{probability:.0%} likely to have changed since its last visit, {since} ago"
-    if not told["enough_history"]:
+    if not forecast["enough_history"]:
         return [f"Not enough history; best guess: {sentence}.{usual}"]
-    if told["basis"] == "model":
-        return [f"{sentence}; estimated by a model of the site, trained on {count(told['model_visits'], 'visit')}."]
+    if forecast["basis"] == "model":
+        return [f"{sentence}; estimated by a model of the site, trained on {count(forecast['model_visits'], 'visit')}."]
     return [f"{sentence}; estimated from its own history, as the site has too few visits for a model."]
 
 
-def history(told: Row) -> list[str]:
+def history(forecast: Row) -> list[str]:
     """Its own visits and changes."""
-    own = told["history"]
+    own = forecast["history"]
     if not own["visits"]:
         return []
     if not own["compared"]:
@@ -171,10 +171,13 @@ def history(told: Row) -> list[str]:
     return [f"History: {count(own['changes'], 'change')} at {count(own['compared'], 'later visit')}{last}; {interval}."]
 
 
-def _about_relatives(told: Row) -> list[str]:
-    if not told["relatives"]:
+def _about_relatives(forecast: Row) -> list[str]:
+    if not forecast["relatives"]:
         return ["Related pages: none changes together with it more often than by chance."]
-    return ["Related pages:", *(f"  {relative['url']} {about_relative(relative)}" for relative in told["relatives"])]
+    return [
+        "Related pages:",
+        *(f"  {relative['url']} {about_relative(relative)}" for relative in forecast["relatives"]),
+    ]
 
 
 def about_relative(relative: Row) -> str:
@@ -187,9 +190,9 @@ def about_relative(relative: Row) -> str:
     )
 
 
-def about_content(told: Row) -> list[str]:
-    """What its versions tell about its changes."""
-    content = told["content"]
+def about_content(forecast: Row) -> list[str]:
+    """Size, versions and kind of its changes."""
+    content = forecast["content"]
     if not content["versions"]:
         return []
     text = f"Content: {content['bytes']:,} bytes, {count(content['versions'], 'version')}"

@@ -16,6 +16,7 @@ from recrawl.choose.papers.predicted import LIKELY
 from recrawl.columns import DAY
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
+from recrawl.crawl.state.load_book import retry_time
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
@@ -46,8 +47,8 @@ def explain(folder: Path, values: Settings, options: CrawlOptions, url: str, now
     """Why a page was visited or not, and whether the next cycle would choose it."""
     with Storage(folder) as storage:  # a connection of its own: the plan needs temporary tables
         page = find(storage, values, url)
-        told, numbers = reasons(storage, values, page, now, options)
-    return Explanation(page["url"], page["state"], tuple(told), numbers)
+        sentences, numbers = reasons(storage, values, page, now, options)
+    return Explanation(page["url"], page["state"], tuple(sentences), numbers)
 
 
 def find(repository: Storage, values: Settings, url: str) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def reasons(
         sentences += _habits(plan.book, page["id"])
         sentences.append(_next_cycle(repository, plan, numbers, page, period_of(values), now))
     except UsageError as error:  # the past can be explained even if the settings are invalid
-        sentences.append(f"The next cycle cannot be planned: {error}.")
+        sentences.append(f"Cannot plan the next cycle: {error}.")
     return sentences, numbers
 
 
@@ -177,37 +178,40 @@ def _habits(book: Book, page: int) -> list[str]:
 
 
 def _next_cycle(
-    repository: Storage, plan: CyclePlan, told: dict[str, Any], page: dict[str, Any], period: float, now: float
+    repository: Storage, plan: CyclePlan, numbers: dict[str, Any], page: dict[str, Any], period: float, now: float
 ) -> str:
-    name = f"{told['policy']}, budget {told['budget']:,}"
-    if not told["visitable"]:
-        return _barred(told, page, now)
-    line = f"it ranks {told['place']:,} of {told['known']:,}{_scored(told['score'])}" if told["place"] else ""
-    if told["planned"]:
-        return f"The next cycle ({name}) would visit it because {told['reason']}; {line}."
+    name = f"{numbers['policy']}, budget {numbers['budget']:,}"
+    if not numbers["visitable"]:
+        return _not_visitable(plan.book, page, now)
+    line = (
+        f"it ranks {numbers['place']:,} of {numbers['known']:,}{_scored(numbers['score'])}" if numbers["place"] else ""
+    )
+    if numbers["planned"]:
+        return f"The next cycle ({name}) would visit it because {numbers['reason']}; {line}."
     no = f"The next cycle ({name}) would not reach it:"
-    if told["site_most"] == 0:
+    if numbers["site_most"] == 0:
         until = repository.store.sites.get(page["site"]).held_until
         return f"{no} its server asked for a pause until {stamp(until)}."
-    if told["site_most"] is not None and told["site_planned"] >= told["site_most"]:
-        return f"{no} its site is limited to {told['site_most']:,} visits, and as many of its pages rank higher."
-    if told["place"] is None:
+    if numbers["site_most"] is not None and numbers["site_planned"] >= numbers["site_most"]:
+        return f"{no} its site is limited to {numbers['site_most']:,} visits, and as many of its pages rank higher."
+    if numbers["place"] is None:
         return f"The next cycle ({name}) would not choose it: by the policy's rule it is not due yet."
-    if len(plan.pages) < told["budget"] and plan.allowance.bytes < math.inf:
+    if len(plan.pages) < numbers["budget"] and plan.allowance.bytes < math.inf:
         return f"{no} the {plan.allowance.bytes / 1e6:,.1f} MB of the cycle go to pages that rank higher; {line}."
-    last = _scored(told["last_score"]).removeprefix(", ")
-    cycles = -(-told["place"] // max(1, told["budget"]))
+    last = _scored(numbers["last_score"]).removeprefix(", ")
+    cycles = -(-numbers["place"] // max(1, numbers["budget"]))
     return (
         f"{no} {line}{f'; the last page visited has {last}' if last else ''}; "
         f"at this rank its turn comes in about {cycles:,} cycles ({span(cycles * period)})."
     )
 
 
-def _barred(told: dict[str, Any], page: dict[str, Any], now: float) -> str:
-    if page["state"] in ("found", "live", "missing") and told["failures"]:
-        tried = span(max(0.0, now - page["last_try"]))
-        attempts = count(told["failures"], "failed attempt")
-        return f"{attempts}, the last {tried} ago; it is retried after a pause that grows with each failure."
+def _not_visitable(book: Book, page: dict[str, Any], now: float) -> str:
+    failures, last_try = book.failures[[page["id"]]], book.last_try[[page["id"]]]
+    retry = float(retry_time(failures, last_try)[0])
+    if page["state"] in ("found", "live", "missing") and retry > book.now:
+        ago = span(max(0.0, now - float(last_try[0])))
+        return f"{count(int(failures[0]), 'failed attempt')}, the last {ago} ago; next try after {stamp(retry)}."
     if page["state"] == "found":
         return "The next cycle cannot choose it: its site has reached its page limit (--limit)."
     return "The next cycle cannot choose it."

@@ -10,9 +10,10 @@ from recrawl.learn.hints.claims import plausible, signals_change
 from recrawl.record.rows import HintRow, SourceRow
 from recrawl.record.store import Store
 
-_SOME = 20
+_MIN_DATES = 20
+"""Fewer dates than this can all be new by coincidence."""
 _JUST_NOW = 60.0
-"""Dates this close to the reading were made for it."""
+"""Seconds: a date this close to the time of reading was generated for the answer."""
 
 
 def claims(
@@ -32,36 +33,38 @@ def claims(
     there = known["page"][place] == page if len(order) else np.zeros(len(page), bool)
     page, date, place = page[there], date[there], place[there]
     last, before = known["last"][place], known["before"][place]
-    may = plausible(date, seen)
-    told = signals_change(date, np.where(before < 0, np.nan, before), last, seen)
+    valid = plausible(date, seen)
+    signalled = signals_change(date, np.where(before < 0, np.nan, before), last, seen)
     rows = [
         HintRow(number, kind, seen, value, int(signal))
         for number, value, signal in zip(
-            page[may & (date != before)].tolist(),
-            date[may & (date != before)].tolist(),
-            told[may & (date != before)].tolist(),
+            page[valid & (date != before)].tolist(),
+            date[valid & (date != before)].tolist(),
+            signalled[valid & (date != before)].tolist(),
             strict=True,
         )
     ]
-    ignored = int(np.count_nonzero(~may)) + bad
-    source = SourceRow(site, kind, seen if whole else 0.0, int(told.sum()), ignored, _problem(date, may, seen, bad))
+    ignored = int(np.count_nonzero(~valid)) + bad
+    source = SourceRow(
+        site, kind, seen if whole else 0.0, int(signalled.sum()), ignored, _problem(date, valid, seen, bad)
+    )
     return rows, source
 
 
 def promises(store: Store, kind: str, periods: Mapping[int, float], seen: float) -> list[HintRow]:
-    """Rows for pages that promise to change every so many seconds, where that is new."""
+    """Rows for pages whose promised interval of change, in seconds, is new."""
     known = store.hints.values(kind, periods)
     return [HintRow(page, kind, seen, value, 0) for page, value in periods.items() if known.get(page) != value]
 
 
-def _problem(date: np.ndarray, may: np.ndarray, seen: float, bad: int) -> str:
+def _problem(date: np.ndarray, valid: np.ndarray, seen: float, bad: int) -> str:
     """Problems with the dates, for display; empty if there are none."""
     wrong = []
-    future = int(np.count_nonzero(date[~may] > seen))
+    future = int(np.count_nonzero(date[~valid] > seen))
     if future:
         wrong.append(f"{future:,} dates lie in the future")
     if bad:
         wrong.append(f"{bad:,} dates cannot be read")
-    if len(date) >= _SOME and (np.abs(date - seen) < _JUST_NOW).all():
+    if len(date) >= _MIN_DATES and (np.abs(date - seen) < _JUST_NOW).all():
         wrong.append("every date is the time of the reading")
     return "; ".join(wrong)

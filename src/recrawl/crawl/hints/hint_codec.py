@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book, Hints
+from recrawl.columns import Floats, Ints
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
@@ -27,19 +27,18 @@ KINDS = ("lastmod", "changefreq", "feed", "updates", "indexnow", "websub")
 """The kinds of hints by their number; add new ones at the end."""
 PROMISES = frozenset({"changefreq", "updates"})
 PUSHES = frozenset({"indexnow", "websub"})
-_MOST = 15
-
-Floats = NDArray[np.float64]
+_MAX_NIBBLE = 15
+"""The largest number in four bits."""
 
 
 def hints_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> Hints:
-    """The hints of a cycle: those it began with, also when it is resumed (see `book_columns`)."""
-    path = aside(repository)
+    """The hints at the start of a cycle, also for a resumed one (see `book_columns`)."""
+    path = hints_file(repository)
     kept = read_arrays(path)
     if kept is not None and int(kept["cycle"]) == cycle.id:
         kinds = tuple(str(kind) for kind in kept["kinds"])
         return Hints(kinds, kept["signals"], kept["claimed"], kept["until"]).first(len(book))
-    hints = _spread(repository.store.hints.columns(KINDS), len(book), book.now)
+    hints = _as_arrays(repository.store.hints.columns(KINDS), len(book), book.now)
     if begin:
         head: Arrays = {"cycle": np.array(cycle.id), "kinds": np.array(hints.kinds, "U16")}
         columns: Arrays = {"signals": hints.signals, "claimed": hints.claimed, "until": hints.until}
@@ -47,45 +46,45 @@ def hints_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) 
     return hints
 
 
-def aside(repository: Storage) -> Path:
-    """The file of the hints that a cycle began with."""
+def hints_file(repository: Storage) -> Path:
+    """The file with the hints at the start of the cycle."""
     return repository.folder / "models" / "hints-of-cycle.npz"
 
 
-def packed(store: Store, pages: Iterable[int], now: float) -> dict[int, int]:
-    """What the sources have said of pages since their last visits, for their visits' records; of most, nothing."""
+def pack_hints(store: Store, pages: Iterable[int], now: float) -> dict[int, int]:
+    """By page, the hints since its last visit, for the record of its next visit; pages without hints are left out."""
     rows = store.hints.columns(KINDS, pages)
     page, kind, signals, until = _read(rows, now)
     gap = np.clip(now - rows["last"][rows["kind"] >= 0], 1.0, 1e10)
-    share = np.ceil(_MOST * np.clip(1 - (now - until) / gap, 0, 1)).astype(np.int64)
-    bits = (np.minimum(signals, _MOST) + 16 * share) << (8 * kind)
+    share = np.ceil(_MAX_NIBBLE * np.clip(1 - (now - until) / gap, 0, 1)).astype(np.int64)
+    bits = (np.minimum(signals, _MAX_NIBBLE) + 16 * share) << (8 * kind)
     found: dict[int, int] = {}
     for number, value in zip(page.tolist(), bits.tolist(), strict=True):
         found[number] = found.get(number, 0) | value
     return found
 
 
-def unpacked(pages: NDArray[np.int64], bits: NDArray[np.int64], book: Book) -> Hints:
+def unpack_hints(pages: Ints, bits: Ints, book: Book) -> Hints:
     """The hints packed in visits, for the book before these visits."""
     kinds = tuple(kind for place, kind in enumerate(KINDS) if ((bits >> (8 * place)) & 255).any())
-    hints = _nothing(kinds, len(book))
+    hints = _empty_hints(kinds, len(book))
     gap = np.clip(book.now - book.last_visit[pages], 1.0, 1e10)
     for row, kind in enumerate(kinds):
         byte = (bits >> (8 * KINDS.index(kind))) & 255
-        share = (byte >> 4) / _MOST
-        hints.signals[row, pages] = byte & _MOST
+        share = (byte >> 4) / _MAX_NIBBLE
+        hints.signals[row, pages] = byte & _MAX_NIBBLE
         hints.until[row, pages] = np.where(share > 0, book.now - (1 - share) * gap, -np.inf)
     return hints
 
 
-def _spread(rows: Columns, pages: int, now: float) -> Hints:
+def _as_arrays(rows: Columns, pages: int, now: float) -> Hints:
     """Rows as arrays, kind by page."""
     page, kind, signals, until = _read(rows, now)
     value = rows["value"][rows["kind"] >= 0]
     inside = page < pages
     there = np.unique(kind[inside])
     place = np.searchsorted(there, kind[inside])
-    hints = _nothing(tuple(KINDS[number] for number in there.tolist()), pages)
+    hints = _empty_hints(tuple(KINDS[number] for number in there.tolist()), pages)
     at = place, page[inside]
     hints.signals[at] = np.minimum(signals[inside], 1000)
     hints.until[at] = until[inside]
@@ -94,7 +93,7 @@ def _spread(rows: Columns, pages: int, now: float) -> Hints:
     return hints
 
 
-def _read(rows: Columns, now: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Floats]:
+def _read(rows: Columns, now: float) -> tuple[Ints, Ints, Ints, Floats]:
     """Page, kind, signals and end of coverage of the rows of known kinds."""
     known = rows["kind"] >= 0
     page, kind, signals, last = (rows[name][known] for name in ("page", "kind", "signals", "last"))
@@ -102,11 +101,11 @@ def _read(rows: Columns, now: float) -> tuple[NDArray[np.int64], NDArray[np.int6
     pushed = np.isin(kind, [KINDS.index(name) for name in PUSHES])
     waited = np.clip(now - last, 0.0, 1e10)  # never-visited pages do not matter here
     due = waited // np.maximum(rows["value"][known], 60.0)
-    signals = np.where(promised, np.minimum(due, _MOST), signals).astype(np.int64)
+    signals = np.where(promised, np.minimum(due, _MAX_NIBBLE), signals).astype(np.int64)
     until = np.where(promised | pushed, now, np.maximum(rows["seen"], rows["read"])[known])
     return page, kind, signals, np.minimum(until, now)
 
 
-def _nothing(kinds: tuple[str, ...], pages: int) -> Hints:
+def _empty_hints(kinds: tuple[str, ...], pages: int) -> Hints:
     shape = (len(kinds), pages)
     return Hints(kinds, np.zeros(shape, np.int16), np.full(shape, -np.inf), np.full(shape, -np.inf))

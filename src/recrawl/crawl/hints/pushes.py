@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from recrawl.crawl.hints.hint_codec import PUSHES
-from recrawl.crawl.hints.push_sources import note, settle
+from recrawl.crawl.hints.push_sources import judge_sources, note
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.discover.urls import canonical, key, origin
@@ -26,11 +26,13 @@ PER_HOUR = 10_000
 """URLs accepted from one source per hour."""
 MOST_WAITING = 200_000
 """URLs in the queue, from all sources together."""
-_MOST_SOURCES = 1000
-_LONGEST = 2048
+_MAX_SOURCES = 1000
+_MAX_LENGTH = 2048
+"""Characters of a URL."""
 _DELAY = 60.0
-"""A push within this time after a visit is about the version that the visit saw."""
-_AT_ONCE = 50_000
+"""Seconds: a push within this time after a visit is about the version that the visit saw."""
+_MAX_BATCH = 50_000
+"""URLs processed per cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def accept(repository: Storage, urls: Iterable[str], kind: str, source: str, now
 
 
 def _put(store: Store, url: str, kind: str, source: str, now: float, sites: set[str]) -> str:
-    clean = canonical(url) if len(url) <= _LONGEST else None
+    clean = canonical(url) if len(url) <= _MAX_LENGTH else None
     if clean is None:
         return "bad"
     if origin(clean) not in sites:
@@ -79,36 +81,36 @@ def _put(store: Store, url: str, kind: str, source: str, now: float, sites: set[
 
 
 def _room(store: Store, source: str, now: float) -> int:
-    """How many addresses may still be taken from a source in this hour."""
+    """Number of URLs that can still be accepted from a source in this hour."""
     hour = int(now // 3600)
-    store.pushes.start_hour(hour)  # a clock that was put back starts a new hour too
-    if store.pushes.count_other_senders(source) >= _MOST_SOURCES:
+    store.pushes.start_hour(hour)  # also if the clock was set back
+    if store.pushes.count_other_senders(source) >= _MAX_SOURCES:
         return 0
     return min(PER_HOUR - store.pushes.taken_in_hour(source, hour), MOST_WAITING - store.pushes.waiting())
 
 
 def process_pushes(store: Store, discovery: Discovery, recorder: Recorder, now: float) -> list[str]:
-    """Hear the pushes that wait: signals for pages that are known, others become known. What people should hear of."""
+    """Process the queue: known pages get a signal, other URLs are added. Returns messages about sources."""
     with store.transaction():
-        told = settle(store, now)
-        unheeded = store.pushes.untrusted()
-    rows = store.pushes.oldest(_AT_ONCE)
-    said: list[tuple[int, str, str, float]] = []
+        messages = judge_sources(store, now)
+        untrusted = store.pushes.untrusted()
+    rows = store.pushes.oldest(_MAX_BATCH)
+    known: list[tuple[int, str, str, float]] = []
     for _, kind, source, at, url in rows:
         page, _ = discovery.add(url, parent=-1, depth=1, at=at, batch=recorder.batch)
         if page >= 0:
-            said.append((page, source, kind, at))
-    recorder.commit()  # new pages must be in the store before anything is said of them
-    sites = store.pages.sites_of({page for page, _, _, _ in said})
+            known.append((page, source, kind, at))
+    recorder.commit()  # hints refer to rows of the store
+    sites = store.pages.sites_of({page for page, _, _, _ in known})
     by_kind: dict[tuple[int, str], dict[int, float]] = {}
-    for page, source, kind, at in said:
-        if source not in unheeded:
+    for page, source, kind, at in known:
+        if source not in untrusted:
             by_kind.setdefault((sites[page], kind), {})[page] = at - _DELAY
     for (site, kind), dates in by_kind.items():
         recorder.claim(site, kind, dates, max(dates.values()) + _DELAY, whole=False)
     recorder.commit()
-    # Only now: if we are stopped before, they are heard again and say the same.
+    # Removed last: after a crash they are processed again, with the same result.
     with store.transaction():
-        note(store, (row for row in said if row[1]))
+        note(store, (row for row in known if row[1]))
         store.pushes.remove(rows)
-    return told
+    return messages

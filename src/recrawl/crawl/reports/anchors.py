@@ -74,7 +74,7 @@ def links_of(store: Store, pages: int) -> LinkGraph:
 
 
 def named_pages(store: Store, urls: Iterable[str]) -> NDArray[np.int64]:
-    """The pages that the user named as anchors, in order; those that the store does not know are left out."""
+    """The pages that the user named as anchors, in order; unknown URLs are left out."""
     found = [page for url in urls if (page := store.pages.number(key(url))) is not None]
     return np.unique(np.array(found, np.int64))
 

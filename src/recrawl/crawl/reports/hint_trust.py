@@ -1,4 +1,4 @@
-"""How far each site's hints are trusted: what was read, what was ignored, and their precision and recall."""
+"""Trust in each site's hints: what was read, what was ignored, and their precision and recall."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOW = "kept hints.now"
 
 
 def trust(repository: Storage) -> dict[str, list[dict[str, Any]]]:
-    """By origin, one row a kind of hint: signals, what was ignored and why; precision and recall once visits tell."""
+    """By origin, one row per kind of hint: signals, ignored ones and why, precision and recall if there are visits."""
     learned = {(row.site, row.kind): row for row in _learned(repository)}
     found: dict[str, list[dict[str, Any]]] = {}
     for site, origin, kind, seen, signals, ignored, problem in repository.store.hints.sources():

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.columns import Flags, Float32s, Floats, Ints
 from recrawl.crawl.state.load_book import turns
 from recrawl.learn.pooled import model as pooled
 from recrawl.learn.pooled.features import BASELINE, feature_names, features
@@ -20,11 +21,11 @@ from recrawl.learn.pooled.ledger import Ledger
 from recrawl.record.store import Store
 
 MOST_VISITS = 200_000
-"""Visits of a site that are looked at, the newest."""
+"""Newest visits of a site that are used."""
 ENOUGH = 3
-"""Comparisons below which a page's own history says too little."""
-_SURE = 1.28
-"""Standard errors to either side: four times out of five the truth lies between."""
+"""Minimum number of comparisons for a page's own history to be sufficient."""
+_Z = 1.28
+"""Standard errors on each side of an 80 % interval."""
 
 Visits = NDArray[np.void]
 """One row per visit: page, cycle, at, changed."""
@@ -47,7 +48,7 @@ class OwnHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class ChangeEstimate:
     """The probability that a page has changed by now."""
 
     probability: float | None
@@ -61,7 +62,7 @@ class Chance:
 
 
 def site_visits(store: Store, site: int) -> Visits:
-    """The visits of a site's pages that said something, oldest first."""
+    """The answered visits of a site's pages, oldest first."""
     return store.visits.of_site(site, MOST_VISITS)
 
 
@@ -70,7 +71,7 @@ def own_history(visits: Visits, page: int) -> OwnHistory:
     mine = visits[visits["page"] == page]
     later = mine[1:]
     changed = later["at"][later["changed"]]
-    low, high = between(int(later["changed"].sum()), len(later))
+    low, high = wilson_interval(int(later["changed"].sum()), len(later))
     return OwnHistory(
         visits=len(mine),
         compared=len(later),
@@ -83,7 +84,7 @@ def own_history(visits: Visits, page: int) -> OwnHistory:
     )
 
 
-def chance_of(store: Store, visits: Visits, page: int, now: float) -> Chance:
+def change_estimate(store: Store, visits: Visits, page: int, now: float) -> ChangeEstimate:
     """The probability that a page has changed by now."""
     numbers, place = np.unique(np.append(visits["page"], page), return_inverse=True)
     folder = _folders(store, numbers)
@@ -94,41 +95,39 @@ def chance_of(store: Store, visits: Visits, page: int, now: float) -> Chance:
     compared = int(ledger.compared[others].sum())
     rate = float(ledger.changed[others].sum() / compared) if compared else None
     if np.isnan(ledger.last[mine]):
-        return Chance(None, "nothing", 0, rate)
+        return ChangeEstimate(None, "nothing", 0, rate)
     model = pooled.fit(rows, labels, when, feature_names(depth=False).index(BASELINE), np.random.default_rng(1))
-    asked = features(ledger, np.array([mine]), max(now, float(ledger.last[mine])))
-    told = len(model.trees) > 0
-    basis = "model" if told else "history" if ledger.compared[mine] else "site"
-    return Chance(float(model.probability(asked)[0]), basis, len(labels) if told else 0, rate)
+    mine_now = features(ledger, np.array([mine]), max(now, float(ledger.last[mine])))
+    trained = len(model.trees) > 0
+    basis = "model" if trained else "history" if ledger.compared[mine] else "site"
+    return ChangeEstimate(float(model.probability(mine_now)[0]), basis, len(labels) if trained else 0, rate)
 
 
-def between(changed: int, of: int) -> tuple[float, float]:
+def wilson_interval(changed: int, of: int) -> tuple[float, float]:
     """80 % interval of a share (Wilson); (0, 1) without observations.
 
-    >>> [round(value, 2) for value in between(0, 10)], between(0, 0)
+    >>> [round(value, 2) for value in wilson_interval(0, 10)], wilson_interval(0, 0)
     ([0.0, 0.14], (0.0, 1.0))
     """
     if not of:
         return 0.0, 1.0
-    share, extra = changed / of, _SURE**2 / of
+    share, extra = changed / of, _Z**2 / of
     middle = (share + extra / 2) / (1 + extra)
-    half = _SURE * math.sqrt(share * (1 - share) / of + extra / (4 * of)) / (1 + extra)
+    half = _Z * math.sqrt(share * (1 - share) / of + extra / (4 * of)) / (1 + extra)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _folders(store: Store, pages: NDArray[np.int64]) -> NDArray[np.int64]:
+def _folders(store: Store, pages: Ints) -> Ints:
     """A number for each page's directory."""
     return np.unique(store.pages.folders_of(pages.tolist()), return_inverse=True)[1].reshape(-1)
 
 
-def _folded(
-    ledger: Ledger, visits: Visits, place: NDArray[np.int64]
-) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float64]]:
+def _folded(ledger: Ledger, visits: Visits, place: Ints) -> tuple[Float32s, Flags, Floats]:
     """Replay the visits: features before each, whether it found a change, and its time."""
     width = len(feature_names(depth=False))
-    rows: list[NDArray[np.float32]] = [np.zeros((0, width), np.float32)]
-    labels: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
-    when: list[NDArray[np.float64]] = [np.zeros(0)]
+    rows: list[Float32s] = [np.zeros((0, width), np.float32)]
+    labels: list[Flags] = [np.zeros(0, np.bool_)]
+    when: list[Floats] = [np.zeros(0)]
     for part in _runs(visits, place):
         pages, at, changed = place[part], visits["at"][part], visits["changed"][part]
         known = ~np.isnan(ledger.last[pages])
@@ -139,7 +138,7 @@ def _folded(
     return np.concatenate(rows), np.concatenate(labels), np.concatenate(when)
 
 
-def _runs(visits: Visits, place: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _runs(visits: Visits, place: Ints) -> Iterator[Ints]:
     """The visits in order, cycle by cycle, each page at most once per part."""
     cuts = np.flatnonzero(np.diff(visits["cycle"])) + 1
     for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(visits)], strict=True):

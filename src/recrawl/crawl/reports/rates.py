@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from recrawl.columns import DAY, Floats
+from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.compare.validators import ValidatorTrust, http_time
 from recrawl.learn.rates.comparison import estimate
 from recrawl.learn.rates.gaps import Gaps
@@ -21,19 +20,19 @@ from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
 MOST_VISITS = 5_000_000
-"""Visits that are looked at, the newest."""
+"""Newest visits that are used."""
 MOST_VERSIONS = 200
-"""Versions of a single page whose headers are read, the newest."""
+"""Newest versions of a single page whose headers are read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Watched:
     """Visited pages, one row each, with the outcomes of their visits."""
 
-    page: NDArray[np.int64]
+    page: Ints
     """Page numbers, ascending."""
-    site: NDArray[np.int64]
-    folder: NDArray[np.int64]
+    site: Ints
+    folder: Ints
     """Group numbers from 0, as for sites."""
     last_visit: Floats
     gaps: Gaps
@@ -41,7 +40,7 @@ class Watched:
     """One per row of `gaps`: the time of the visit."""
 
     @property
-    def levels(self) -> list[NDArray[np.int64]]:
+    def levels(self) -> list[Ints]:
         """The groups whose rates serve as priors of their pages."""
         return [self.site, self.folder]
 
@@ -52,7 +51,7 @@ class Watched:
 
 
 def watched(store: Store, sites: list[int] | None = None) -> Watched:
-    """What is known of pages that were visited: of some sites, or of all."""
+    """Visited pages of these sites (None: of all)."""
     rows = store.visits.answered(sites, MOST_VISITS)
     rows = rows[np.argsort(rows["page"], kind="stable")]
     facts = store.pages.last_modified(sites)  # after them, so that every page is there that was visited
@@ -62,11 +61,13 @@ def watched(store: Store, sites: list[int] | None = None) -> Watched:
     later = np.ones(len(rows), bool)
     later[first] = False  # first visits have nothing to compare with
     facts = facts[np.searchsorted(facts["id"], page)]
-    honest = trusted(store)
-    told = np.where(honest[facts["site"]] & (facts["told"] > 0), facts["told"], np.nan) if len(page) else np.zeros(0)
+    trustworthy = trusted(store)
+    modified = (
+        np.where(trustworthy[facts["site"]] & (facts["told"] > 0), facts["told"], np.nan) if len(page) else np.zeros(0)
+    )
     answers = rows[later]
     last = _last_change(owner[later], answers["changed"], len(page))
-    quiet = _quiet(answers["at"], before[later], told[owner[later]], last)
+    quiet = _quiet(answers["at"], before[later], modified[owner[later]], last)
     gap = (answers["at"] - before[later]) / DAY
     return Watched(
         page=page,
@@ -78,17 +79,17 @@ def watched(store: Store, sites: list[int] | None = None) -> Watched:
     )
 
 
-def trusted(store: Store) -> NDArray[np.bool_]:
-    """One per site: whether its Last-Modified has been right, and not been wrong too often."""
+def trusted(store: Store) -> Flags:
+    """One per site: whether its Last-Modified was right at least once, and rarely wrong."""
     rows = store.sites.all()
-    honest = np.zeros(max((row.id for row in rows), default=-1) + 1, bool)
+    trustworthy = np.zeros(max((row.id for row in rows), default=-1) + 1, bool)
     for row in rows:
         trust = ValidatorTrust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad)
-        honest[row.id] = row.lm_good > 0 and trust.last_modified
-    return honest
+        trustworthy[row.id] = row.lm_good > 0 and trust.last_modified
+    return trustworthy
 
 
-def _last_change(owner: NDArray[np.int64], changed: NDArray[np.bool_], pages: int) -> NDArray[np.bool_]:
+def _last_change(owner: Ints, changed: Flags, pages: int) -> Flags:
     """Marks the last change of each page; rows are in order of time."""
     last = np.full(pages, -1)
     where = np.flatnonzero(changed)
@@ -98,25 +99,25 @@ def _last_change(owner: NDArray[np.int64], changed: NDArray[np.bool_], pages: in
     return marked
 
 
-def _quiet(at: Floats, before: Floats, told: Floats, marked: NDArray[np.bool_]) -> Floats:
+def _quiet(at: Floats, before: Floats, modified: Floats, marked: Flags) -> Floats:
     """Days from a dated change to the visit that found it; NaN for a date outside the gap."""
-    inside = marked & (told > before) & (told <= at)
-    return np.where(inside, (at - told) / DAY, np.nan)
+    inside = marked & (modified > before) & (modified <= at)
+    return np.where(inside, (at - modified) / DAY, np.nan)
 
 
 def with_headers(seen: Watched, repository: Storage, page: int, site: int) -> Watched:
     """The same, with dates of one page's earlier changes from the archive, if its server is trusted."""
     row = seen.row(page)
-    honest = trusted(repository.store)
-    if row < 0 or site >= len(honest) or not honest[site]:
+    trustworthy = trusted(repository.store)
+    if row < 0 or site >= len(trustworthy) or not trustworthy[site]:
         return seen
-    told = np.full(len(seen.at), np.nan)
+    modified = np.full(len(seen.at), np.nan)
     mine = np.flatnonzero(seen.gaps.page == row)
     for version in repository.store.versions.of_page(page)[-MOST_VERSIONS:]:
         date = next((value for name, value in repository.body(version)[1] if name.lower() == "last-modified"), "")
-        told[mine[np.abs(seen.at[mine] - version.at) < 1e-3]] = http_time(date) if date else np.nan
+        modified[mine[np.abs(seen.at[mine] - version.at) < 1e-3]] = http_time(date) if date else np.nan
     before = seen.at - seen.gaps.gap * DAY
-    quiet = _quiet(seen.at, before, told, seen.gaps.changed)
+    quiet = _quiet(seen.at, before, modified, seen.gaps.changed)
     gaps = seen.gaps
     known = np.where(np.isnan(quiet), gaps.quiet, quiet)
     new = Gaps(gaps.page, gaps.gap, gaps.changed, gaps.pages, gaps.times, known)
@@ -127,9 +128,9 @@ def with_headers(seen: Watched, repository: Storage, page: int, site: int) -> Wa
 class Rates:
     """Estimated rates, one row per page or group of pages."""
 
-    first: NDArray[np.int64]
+    first: Ints
     """The row of the page, or of the first page of the group, in `Watched`."""
-    pages: NDArray[np.int64]
+    pages: Ints
     rate: Floats
     """Changes per day and page; NaN without data."""
     low: Floats
@@ -143,35 +144,37 @@ class Rates:
     days: Floats
 
 
-def rates_of(seen: Watched, estimator: str, group: NDArray[np.int64] | None = None, sure: float = 0.9) -> Rates:
+def rates_of(seen: Watched, estimator: str, group: Ints | None = None, sure: float = 0.9) -> Rates:
     """The rates of pages or, with `group`, the mean rates of groups."""
     own = np.arange(len(seen.page)) if group is None else group
     first, pages = np.unique(own, return_index=True)[1], np.bincount(own)
     gaps = seen.gaps
-    believed = of_groups(nested(gaps, seen.levels), own)
+    posterior = of_groups(nested(gaps, seen.levels), own)
     if estimator == "gamma":
-        rate = believed.rate
-        low, high = believed.interval(sure)
+        rate = posterior.rate
+        low, high = posterior.interval(sure)
     else:
-        each = estimate(estimator, gaps)
-        some = ~np.isnan(each)
+        estimates = estimate(estimator, gaps)
+        defined = ~np.isnan(estimates)
         with np.errstate(invalid="ignore"):
-            rate = np.bincount(own[some], each[some], len(pages)) / np.bincount(own[some], minlength=len(pages))
+            rate = np.bincount(own[defined], estimates[defined], len(pages)) / np.bincount(
+                own[defined], minlength=len(pages)
+            )
         low = high = np.full(len(pages), np.nan)
     visits, changes, days = (
         np.bincount(own, column).astype(np.float64) for column in (gaps.visits, gaps.changes, gaps.watched)
     )
-    return Rates(first, pages, rate, low, high, believed.median_days(), visits, changes, days)
+    return Rates(first, pages, rate, low, high, posterior.median_days(), visits, changes, days)
 
 
-def of_groups(pages: Posterior, group: NDArray[np.int64]) -> Posterior:
+def of_groups(pages: Posterior, group: Ints) -> Posterior:
     """The mean rate of each group's pages, as the Gamma distribution with its mean and variance.
 
     >>> both = of_groups(Posterior(np.array([2.0, 2.0, 1.0]), np.array([1.0, 1.0, 4.0])), np.array([0, 0, 1]))
     >>> both.a.tolist(), both.b.tolist()
     ([4.0, 1.0], [2.0, 4.0])
     """
-    many = np.bincount(group)
-    mean = np.bincount(group, pages.a / pages.b) / many
-    spread = np.bincount(group, pages.a / pages.b**2) / many**2
+    count = np.bincount(group)
+    mean = np.bincount(group, pages.a / pages.b) / count
+    spread = np.bincount(group, pages.a / pages.b**2) / count**2
     return Posterior(mean**2 / spread, mean / spread)

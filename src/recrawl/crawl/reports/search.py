@@ -33,7 +33,7 @@ def search(
 
 
 def _text(repository: Storage, page: int, at: float, noise: Callable[[str], Noise]) -> str:
-    """What a page said at that time, as it was indexed; a page whose body cannot be read is found, but not quoted."""
+    """The text of a page at that time, as indexed; empty, hence without snippet, if its body cannot be read."""
     version = repository.store.versions.at(page, at)
     if version is None or version.warc not in repository.archive.names:
         return ""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.columns import Floats
+from recrawl.columns import DAY, Floats
 from recrawl.learn.rates.staleness import RateModel, fit_rates, mean_and_deviation, spread
 from recrawl.model import Outcome, State
 from recrawl.record.rows import CycleRow
@@ -22,7 +22,6 @@ from recrawl.record.store import Columns, Store
 
 AGES = (3600.0, 21600.0, 86400.0, 259200.0, 604800.0, 1209600.0, 2592000.0, 7776000.0)
 """Where the classes of the age distribution end: 1 h, 6 h, 1 d, 3 d, 7 d, 14 d, 30 d, 90 d, and one beyond."""
-_DAY = 86400.0
 
 
 def summarise(store: Store, cycle: CycleRow, now: float) -> None:
@@ -49,7 +48,7 @@ def summarise(store: Store, cycle: CycleRow, now: float) -> None:
 
 
 def catch_up(store: Store, now: float) -> int:
-    """Write what is missing; how many cycles that were. How fresh things were in the past is not made up."""
+    """Write missing sums; returns the number of cycles. Past freshness is left empty, as it is not known."""
     missing = store.cycles.without_summary()
     pages = store.pages.summary_columns() if len(missing) > 1 else {}
     for cycle in missing[:-1]:
@@ -73,14 +72,14 @@ def _expected(visits: Columns, pages: Columns, sites: int) -> tuple[Floats, floa
     mine = {name: pages[name][page] for name in ("site", "visits", "changes", "found")}
     before = np.where(again, visits["before"], 0.0)
     model, _ = fit_rates(mine["site"], mine["visits"] - 1, mine["changes"] - 1 - found, before - mine["found"], sites)
-    chance = np.where(again, 1.0 - model.unchanged(visits["at"] - before), np.nan)
-    wider = spread(mine["site"][again], chance[again], found[again], sites)
-    return chance, wider
+    probability = np.where(again, 1.0 - model.unchanged(visits["at"] - before), np.nan)
+    wider = spread(mine["site"][again], probability[again], found[again], sites)
+    return probability, wider
 
 
 def _cycle_row(store: Store, cycle: CycleRow, visits: Columns, expected: Floats, wider: float) -> dict[str, Any]:
     outcomes = np.bincount(visits["outcome"], minlength=len(Outcome))
-    chance = expected[~np.isnan(expected)]
+    probability = expected[~np.isnan(expected)]
     return {
         "cycle": cycle.id,
         "visits": len(visits["page"]),
@@ -88,8 +87,8 @@ def _cycle_row(store: Store, cycle: CycleRow, visits: Columns, expected: Floats,
         "not_modified": int((visits["status"] == 304).sum()),
         "received": int(visits["received"].sum()),
         "seconds": float(visits["seconds"].sum()),
-        "expected": float(chance.sum()),
-        "expected_sd": float(np.sqrt(wider * (chance * (1.0 - chance)).sum())),
+        "expected": float(probability.sum()),
+        "expected_sd": float(np.sqrt(wider * (probability * (1.0 - probability)).sum())),
         "failures": json.dumps(store.visits.failures_of_cycle(cycle)),
     }
 
@@ -140,25 +139,25 @@ def _site_rows(
         "bytes": np.bincount(site, pages["size"], sites),
     }
     live = np.maximum(np.bincount(site[kept], minlength=sites), 1)
-    chance = fresh[kept]
-    mean = np.bincount(site[kept], chance, sites) / live
-    deviation = np.sqrt(np.bincount(site[kept], chance * (1 - chance), sites) * wider) / live
+    probability = fresh[kept]
+    mean = np.bincount(site[kept], probability, sites) / live
+    deviation = np.sqrt(np.bincount(site[kept], probability * (1 - probability), sites) * wider) / live
     age = np.bincount(site[kept], now - pages["last_visit"][kept], sites) / live
     last = {}
     for name in ("last_visit", "last_change"):
         last[name] = np.full(sites, -np.inf)
         np.maximum.at(last[name], site, pages[name])
-    some = np.bincount(site[kept], minlength=sites) > 0
+    has_pages = np.bincount(site[kept], minlength=sites) > 0
     return [
         {
             "site": k,
             "at": now,
             **{name: int(values[k]) for name, values in number.items()},
             **{name: float(values[k]) if np.isfinite(values[k]) else None for name, values in last.items()},
-            "rate": float(rates[k]) * _DAY,
-            "freshness": float(mean[k]) if some[k] else None,
-            "freshness_sd": float(deviation[k]) if some[k] else None,
-            "age": float(age[k]) if some[k] else None,
+            "rate": float(rates[k]) * DAY,
+            "freshness": float(mean[k]) if has_pages[k] else None,
+            "freshness_sd": float(deviation[k]) if has_pages[k] else None,
+            "age": float(age[k]) if has_pages[k] else None,
         }
         for k in np.flatnonzero(number["pages"]).tolist()
     ]

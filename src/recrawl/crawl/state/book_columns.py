@@ -13,7 +13,7 @@ import numpy as np
 
 from recrawl.book import Book, LinkGraph
 from recrawl.choose import Policy
-from recrawl.crawl.hints.hint_codec import aside, hints_for
+from recrawl.crawl.hints.hint_codec import hints_file, hints_for
 from recrawl.crawl.reports.anchors import links_of
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.errors import UsageError
@@ -57,8 +57,8 @@ def equip(book: Book, repository: Storage, cycle: CycleRow, needs: frozenset[str
 
 def put_away(repository: Storage) -> None:
     """Delete the files of a finished cycle."""
-    aside(repository).unlink(missing_ok=True)
-    _aside(repository).unlink(missing_ok=True)
+    hints_file(repository).unlink(missing_ok=True)
+    _links_file(repository).unlink(missing_ok=True)
 
 
 def add_folders(book: Book, store: Store) -> None:
@@ -76,7 +76,7 @@ def add_folders(book: Book, store: Store) -> None:
 
 
 def add_arrivals(book: Book, store: Store, cycle: CycleRow) -> None:
-    """What changes before the cycle have brought in new links. A page's first version is no change."""
+    """Add the number of new links per change, from versions before the cycle. A first version is not a change."""
     rows = store.versions.new_links(cycle.started, len(book))
     later = np.flatnonzero(np.diff(rows["page"], prepend=-1) == 0)
     page = rows["page"][later]
@@ -85,7 +85,7 @@ def add_arrivals(book: Book, store: Store, cycle: CycleRow) -> None:
 
 
 def _links(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> LinkGraph:
-    path = _aside(repository)
+    path = _links_file(repository)
     kept = read_arrays(path)
     if kept is not None and int(kept["cycle"]) == cycle.id:
         return fitted(LinkGraph(kept["start"], kept["target"]), len(book))
@@ -95,5 +95,5 @@ def _links(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> 
     return links
 
 
-def _aside(repository: Storage) -> Path:
+def _links_file(repository: Storage) -> Path:
     return repository.folder / "models" / "links-of-cycle.npz"

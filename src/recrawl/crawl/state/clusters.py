@@ -35,13 +35,13 @@ from recrawl.record.storage import Storage
 from recrawl.record.warc import read_body
 from recrawl.version import __version__
 
-_AGAIN = 2
-"""Built anew when there are so many times the pages that they were built from."""
+_REBUILD_FACTOR = 2
+"""Clusters are rebuilt when the number of pages has grown by this factor."""
 _HEAD = frozenset({"version", "cycle", "upto", "last", "from"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Saved:
     """Clusters at the start of a cycle."""
 
     model: PageClusters
@@ -54,9 +54,9 @@ class _Kept:
 
 def clusters_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> Clusters:
     """The clusters at the cycle's start; `begin` saves them."""
-    kept = _saved(repository, cycle, len(book))
+    kept = _read_saved(repository, cycle, len(book))
     if kept is None or kept.cycle != cycle.id:
-        kept = _brought_up(kept, book, repository, cycle)
+        kept = _updated(kept, book, repository, cycle)
         if begin:
             _save(repository, kept)
     of: NDArray[np.int32] = np.full(len(book), -1, np.int32)  # pages found since have none
@@ -64,27 +64,27 @@ def clusters_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: boo
     return Clusters(of, kept.model.clusters.nearest)
 
 
-def _brought_up(kept: _Kept | None, book: Book, repository: Storage, cycle: CycleRow) -> _Kept:
+def _updated(kept: _Saved | None, book: Book, repository: Storage, cycle: CycleRow) -> _Saved:
     """Clusters for the current pages."""
     store = repository.store
     stored = store.versions.newest(len(book))
-    if kept is None or len(stored) >= _AGAIN * max(1, kept.made_from):
+    if kept is None or len(stored) >= _REBUILD_FACTOR * max(1, kept.made_from):
         pages = np.array([row.page for row in stored], np.int64)
         built = cluster(_facts(repository, book, stored), np.random.default_rng(cycle.seed))
         page: NDArray[np.int32] = np.full(len(book), -1, np.int32)
         page[pages] = built.page
         model = PageClusters(built.features, built.bisection, page)
-        return _Kept(model, cycle.id, cycle.first_visit, len(stored))
+        return _Saved(model, cycle.id, cycle.first_visit, len(stored))
     since = store.visits.between(kept.upto, cycle.first_visit)
     other = set(since["page"][np.isin(since["outcome"], (Outcome.NEW, Outcome.CHANGED))].tolist())
     changed = [row for row in stored if row.page in other]
     model = kept.model
     if changed:
         model = model.updated(np.array([row.page for row in changed]), _facts(repository, book, changed))
-    return _Kept(model, cycle.id, cycle.first_visit, kept.made_from)
+    return _Saved(model, cycle.id, cycle.first_visit, kept.made_from)
 
 
-def _saved(repository: Storage, cycle: CycleRow, pages: int) -> _Kept | None:
+def _read_saved(repository: Storage, cycle: CycleRow, pages: int) -> _Saved | None:
     """The saved clusters; None if the file cannot be used."""
     file = read_arrays(file_of(repository))
     if file is None or not file.keys() >= _HEAD or str(file["version"]) != __version__:
@@ -93,10 +93,10 @@ def _saved(repository: Storage, cycle: CycleRow, pages: int) -> _Kept | None:
     if upto > cycle.first_visit or not np.array_equal(file["last"], mark(repository.store, upto)):
         return None
     model = unpacked(file)
-    return _Kept(model, int(file["cycle"]), upto, int(file["from"])) if len(model.page) <= pages else None
+    return _Saved(model, int(file["cycle"]), upto, int(file["from"])) if len(model.page) <= pages else None
 
 
-def _save(repository: Storage, kept: _Kept) -> None:
+def _save(repository: Storage, kept: _Saved) -> None:
     head = {
         "version": np.array(__version__),
         "cycle": np.array(kept.cycle),

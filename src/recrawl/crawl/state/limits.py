@@ -1,7 +1,7 @@
 """What a cycle may spend: the user's shares and reserves of the budget, and what the servers can take, as numbers.
 
 The numbers are fixed when a cycle begins and stored in its row, the columns (expected bytes, pushed pages) in a file
-until it is finished: a resumed cycle uses the same ones, whatever has changed since.
+until it is finished: a resumed cycle uses the same ones.
 
 In a limited time a server can take a limited number of requests. It gets no more visits than that, and the rest of the
 budget goes to others. A server that asks for a long pause gets none.

@@ -70,10 +70,18 @@ def mark(store: Store, upto: int) -> Floats:
 
 
 def retry_allowed(failures: Int32s, last_try: Floats, now: float) -> Flags:
-    """False for pages whose back-off after failed visits is not over: 1 h, doubling up to 30 days."""
+    """False for pages whose back-off after failed visits is not over."""
+    return now >= retry_time(failures, last_try)
+
+
+def retry_time(failures: Int32s, last_try: Floats) -> Floats:
+    """When each page's back-off after failed visits is over: 1 h, doubling up to 30 days; -inf without failures.
+
+    >>> retry_time(np.array([0, 1, 3], np.int32), np.array([5.0, 5.0, 5.0])).tolist()
+    [-inf, 3605.0, 14405.0]
+    """
     wait = np.minimum(FIRST_BACK_OFF * 2.0 ** np.minimum(failures - 1, 20), MAX_BACK_OFF)
-    ready: Flags = (failures == 0) | (now >= last_try + wait)
-    return ready
+    return np.where(failures == 0, -np.inf, last_try + wait)
 
 
 def _apply_limits(book: Book, limits: Mapping[int, int]) -> None:

@@ -11,7 +11,7 @@ another policy came in between, the fold goes on from there.
 
 `learn` gets one *run* of visits at a time: consecutive visits of one cycle or crawl. It sees the book as it was before
 the run, without pages found later; `known` excludes only pages that are gone, since other past reasons are not
-recorded. So the same visits give the same memory, whenever and in however many steps they are folded.
+recorded. So the same visits give the same memory, regardless of when and in how many steps they are folded.
 
 Arrays that the user gives to the policy, such as named anchors, enter its memory before it learns: they count from the
 next cycle on, whatever was saved.
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from recrawl.book import Book, Clusters, LinkGraph
 from recrawl.choose import Policy, describe
 from recrawl.choose.protocol import Learner, needs_of
-from recrawl.crawl.hints.hint_codec import unpacked
+from recrawl.crawl.hints.hint_codec import unpack_hints
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import equip
 from recrawl.crawl.state.load_book import load_book, mark, step_back, turns
@@ -46,7 +46,7 @@ from recrawl.record.storage import Storage
 from recrawl.record.store import Columns, Store
 from recrawl.version import __version__
 
-_KEPT = "kept "
+_MEMORY_PREFIX = "kept "
 """Prefix of the policy's own arrays in the file."""
 _WHOLE = ("now", "folders", "links", "clusters", "form", "hints", "memory")
 _PER_PAGE = tuple(item.name for item in fields(Book) if item.name not in _WHOLE)
@@ -70,10 +70,10 @@ def ready_book(
     begin: bool,
     given: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> tuple[Book, Past | None]:
-    """The book for a cycle with all that the policy needs, and the past to go on from when the cycle is over.
+    """The book for a cycle with all that the policy needs, and the past to continue from after the cycle.
 
-    Without `begin` nothing is written, for a cycle that is only planned. `given` are arrays from
-    the user, by their name in the memory of policies; each policy gets its own.
+    Without `begin` nothing is written, for a cycle that is only planned. `given` are arrays from the user, by their
+    name in the memory of policies; each policy gets its own.
     """
     book = load_book(repository.store, cycle, limits)
     equip(book, repository, cycle, needs_of(policy), begin=begin)
@@ -81,7 +81,7 @@ def ready_book(
     if not isinstance(policy, Learner):
         book.memory.update(given)
         return book, None
-    past = _saved(repository, policy, cycle, book) or _nothing(book)
+    past = _read_saved(repository, policy, cycle, book) or _empty_past(book)
     past.book.memory.update(given)
     for visits in _visits_until(repository.store, policy, past, cycle.first_visit):
         note(policy, *visits)
@@ -109,7 +109,7 @@ def save_memory(repository: Storage, policy: Policy, past: Past | None) -> None:
         "last": mark(repository.store, past.upto),
         "known": past.book.known[: past.pages],
     }
-    kept = {_KEPT + name: column for name, column in past.book.memory.items()}
+    kept = {_MEMORY_PREFIX + name: column for name, column in past.book.memory.items()}
     write_arrays(file_of(repository, policy), {**head, **kept})
 
 
@@ -123,14 +123,14 @@ def file_of(repository: Storage, policy: Policy) -> Path:
 # -- start of the fold --------------------------------------------------------------------------------------
 
 
-def _nothing(book: Book) -> Past:
+def _empty_past(book: Book) -> Past:
     """The past before the first visit."""
     past = Past(_copied(book), 0, 0)
     past.book.forget(np.arange(len(book)))
     return past
 
 
-def _saved(repository: Storage, policy: Policy, cycle: CycleRow, book: Book) -> Past | None:
+def _read_saved(repository: Storage, policy: Policy, cycle: CycleRow, book: Book) -> Past | None:
     """The past as saved; None if the file cannot be used."""
     file = read_arrays(file_of(repository, policy))
     if file is None or not _fits(file, repository.store, policy, cycle, len(book)):
@@ -140,7 +140,9 @@ def _saved(repository: Storage, policy: Policy, cycle: CycleRow, book: Book) -> 
         step_back(past.book, repository.store, past.upto)
     past.book.known[:] = True
     past.book.known[: past.pages] = file["known"]
-    past.book.memory = {name.removeprefix(_KEPT): file[name] for name in file if name.startswith(_KEPT)}
+    past.book.memory = {
+        name.removeprefix(_MEMORY_PREFIX): file[name] for name in file if name.startswith(_MEMORY_PREFIX)
+    }
     return past
 
 
@@ -176,7 +178,7 @@ def _visits_until(store: Store, policy: Policy, past: Past, end: int) -> Iterato
         for rows in turns(visits["page"]):  # only imported visits can contain a page more than once
             pages = visits["page"][rows]
             if "hints" in policy.needs:
-                view.hints = unpacked(pages, visits["hints"][rows], view)
+                view.hints = unpack_hints(pages, visits["hints"][rows], view)
             outcomes = Outcomes(pages, visits["outcome"][rows])
             yield Recorded(view, outcomes, visits["at"][rows], visits["held"][rows] == 0)
     past.upto = end
@@ -185,8 +187,8 @@ def _visits_until(store: Store, policy: Policy, past: Past, end: int) -> Iterato
 def _runs(store: Store, begin: int, end: int, firsts: list[int]) -> Iterator[Columns]:
     """Visits in runs: cut where a cycle began, and where an interrupted one was resumed.
 
-    A fold ends where a cycle begins, or after the last visit of a finished one. Both are cuts, so the runs are the same
-    in however many steps the visits are folded.
+    A fold ends where a cycle begins, or after the last visit of a finished one. Both are cuts, so the runs do not
+    depend on the number of steps of the fold.
     """
     cuts = [begin, *(first for first in firsts if begin < first < end), end]
     for first, last in pairwise(cuts):

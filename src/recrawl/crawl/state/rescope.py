@@ -57,10 +57,10 @@ def _drop_and_recall(repository: Storage, options: CrawlOptions) -> None:
     recall: list[int] = []
     revive: list[int] = []
     for page, url, depth, parent, state, downloaded in repository.store.pages.scope_rows():
-        wanted = options.scopes.refuses(url, depth) is None
-        if state == State.DROPPED and wanted:
+        in_scope = options.scopes.refuses(url, depth) is None
+        if state == State.DROPPED and in_scope:
             (recall if downloaded else revive).append(page)
-        elif state != State.DROPPED and not wanted and not (depth == 0 and parent < 0):
+        elif state != State.DROPPED and not in_scope and not (depth == 0 and parent < 0):
             drop.append(page)
     repository.store.pages.set_states(State.DROPPED, drop)
     repository.store.pages.set_states(State.LIVE, recall)

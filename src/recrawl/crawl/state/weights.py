@@ -23,8 +23,8 @@ from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
-_LATELY = 200_000
-"""Visits that tell how often a server answers without a page, the newest."""
+_RECENT_VISITS = 200_000
+"""Newest visits from which the share of 304 answers is estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def check_weights(repository: Storage, weights: Weights) -> None:
     kind, path = kind_of(weights.importance)
     if path and not _file(repository, path).is_file():
         raise UsageError(
-            f"the file that says how much pages matter, {path}, is not there: mend the setting 'importance' ({kind})"
+            f"the file of page weights {path} does not exist; correct the setting 'importance' ({kind}:FILE)"
         )
 
 
@@ -66,7 +66,7 @@ def weigh(book: Book, repository: Storage, cycle: CycleRow, weights: Weights, *,
     weight, ranks, ignored = _importance(book, repository, weights, kept.get("ranks"))
     cost = np.ones(len(book))
     if weights.cost == "bytes":
-        cost = costs(book.size, _cheap(repository.store, cycle)[book.site])
+        cost = costs(book.size, _not_modified(repository.store, cycle)[book.site])
     if begin:
         write_arrays(aside, {"cycle": np.array(cycle.id), "weight": weight, "cost": cost, "ranks": ranks})
     book.weight, book.cost = weight, cost
@@ -84,20 +84,20 @@ def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats
 
         found = learn.pagerank(links_of(repository.store, len(book)), start=ranks)
         return normalise(found * len(found))[0], found, ""
-    said, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=kind == "clicks")
+    keys_in_file, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=kind == "clicks")
     keys, page = repository.store.pages.keys()
     pages = np.zeros(len(book), np.int64)
     inside = page < len(book)
     pages[page[inside]] = keys[inside]
-    raw, unknown = match_weights(pages, said, weight, add=kind == "clicks", missing=1.0)
-    calm, ignored = normalise(raw)
-    told = str(replace(ignored, unreadable=ignored.unreadable + lost, unknown=unknown))
-    return calm, none, f"of the weights in {path}, {told}" if told else ""
+    raw, unknown = match_weights(pages, keys_in_file, weight, add=kind == "clicks", missing=1.0)
+    normal, ignored = normalise(raw)
+    problems = str(replace(ignored, unreadable=ignored.unreadable + lost, unknown=unknown))
+    return normal, none, f"of the weights in {path}, {problems}" if problems else ""
 
 
-def _cheap(store: Store, cycle: CycleRow) -> Floats:
+def _not_modified(store: Store, cycle: CycleRow) -> Floats:
     """One per site: the share of its answers that came without a page (304)."""
-    rows = store.visits.not_modified_by_site(cycle.first_visit - _LATELY, cycle.first_visit)
+    rows = store.visits.not_modified_by_site(cycle.first_visit - _RECENT_VISITS, cycle.first_visit)
     share = np.zeros(max((row.id for row in store.sites.all()), default=-1) + 1)
     for site, answers, cheap in rows:
         share[site] = cheap / answers

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from recrawl.crawl.hints.hint_codec import packed
+from recrawl.crawl.hints.hint_codec import pack_hints
 from recrawl.fetch.lanes import Lanes
 from recrawl.model import Answer, Validators
 from recrawl.record.rows import Batch, PageState
@@ -76,7 +76,7 @@ class Prefetch:
         if row is None:
             more = self._lanes.upcoming(server, _BATCH) if len(self._rows) < _MAX_ROWS else []
             self._rows.update(self._store.pages.get_many([page, *more]))
-            self._hints.update(packed(self._store, [page, *more], self._clock()))
+            self._hints.update(pack_hints(self._store, [page, *more], self._clock()))
             row = self._rows.pop(page)
         return row, self._hints.pop(page, 0)
 

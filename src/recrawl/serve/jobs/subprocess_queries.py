@@ -36,7 +36,7 @@ def predict(context: Context, page: dict[str, Any]) -> dict[str, Any]:
     """Return the probability that a page has changed since its last visit, and what it is based on."""
     with context.dedicated() as repository:
         if not _large(repository):
-            return prediction.foretold(repository, page, context.clock())
+            return prediction.predict_page(repository, page, context.clock())
     found: dict[str, Any] = run_command(context, "predict", "--json", "--", page["url"])
     return found
 
