@@ -81,7 +81,7 @@ def _prediction(storage: Storage, page: Row, now: float) -> Prediction:
         state=page["state"],
         time=at(now),
         probability=estimate.probability,
-        enough_history=own.compared >= predictions.ENOUGH,
+        enough_history=own.compared >= predictions.MIN_COMPARISONS,
         basis=estimate.basis,
         model_visits=estimate.rows,
         site_rate=estimate.site_rate,

@@ -17,7 +17,7 @@ _MOST_WARNINGS = 10
 _MOST_FAILURES = 5
 
 
-class Watcher(NamedTuple):
+class ProgressTarget(NamedTuple):
     """Where a run reports its progress: a bar on a terminal, or nowhere."""
 
     report: Callable[[Progress], None] | None
@@ -25,16 +25,16 @@ class Watcher(NamedTuple):
 
 
 @contextmanager
-def watched(*, quiet: bool) -> Iterator[Watcher]:
+def watched(*, quiet: bool) -> Iterator[ProgressTarget]:
     """Show progress on a terminal unless `quiet`: pass `report` as the run's `progress`, `close` before printing."""
     if quiet or not sys.stderr.isatty():
-        yield Watcher(None, lambda: None)
+        yield ProgressTarget(None, lambda: None)
         return
     from recrawl.cli.terminal.progress import RunBar  # lazy: rich loads slowly
 
     bar = RunBar(describe_outcomes)
     try:
-        yield Watcher(bar, bar.close)
+        yield ProgressTarget(bar, bar.close)
     finally:
         bar.close()
 

@@ -1,7 +1,7 @@
 """Feeds that pages name (spec H3): new items, and dates that say a page has changed.
 
 A feed is read like a sitemap: size-limited, tolerant of malformed XML, requested with validators. Only feeds on the
-site's own server are read, at most 8 per server. An item seen before with the same date says nothing; an item without
+site's own server are read, at most 8 per server. An item seen before with the same date is ignored; an item without
 a date only makes its page known.
 """
 

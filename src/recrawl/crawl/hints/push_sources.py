@@ -22,7 +22,7 @@ _REGAIN_FROM = 0.4
 _MEMORY = 100.0
 """Visits that count; older ones are discounted."""
 _MAX_WAIT = WEEK
-"""A visit later than this says nothing about a push: by then a page may have changed anyway."""
+"""Seconds: a later visit is no evidence about a push, since the page may have changed anyway."""
 _MAX_AWAITED = 200_000
 """Pushes that can await a visit at a time."""
 _MAX_SOURCES = 1000

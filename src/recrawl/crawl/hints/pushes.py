@@ -1,4 +1,4 @@
-"""Pushes: a source says that pages have changed (IndexNow, WebSub; spec H5). They are queued, and processed later.
+"""Pushes: a source reports that pages have changed (IndexNow, WebSub; spec H5). They are queued, and processed later.
 
 `accept` may be called at any time, also during a crawl or a cycle: it only writes to a table of its own. The next cycle
 processes the queue before it chooses (`process_pushes`): a known page gets a hint, an unknown URL is treated like any
@@ -24,7 +24,7 @@ from recrawl.record.store import Store
 
 PER_HOUR = 10_000
 """URLs accepted from one source per hour."""
-MOST_WAITING = 200_000
+MAX_WAITING = 200_000
 """URLs in the queue, from all sources together."""
 _MAX_SOURCES = 1000
 _MAX_LENGTH = 2048
@@ -51,7 +51,7 @@ class Accepted:
 
 
 def accept(repository: Storage, urls: Iterable[str], kind: str, source: str, now: float) -> Accepted:
-    """Queue the URLs that `source` says have changed; `kind` is indexnow or websub."""
+    """Queue the URLs that `source` reports as changed; `kind` is indexnow or websub."""
     if kind not in PUSHES:
         raise UsageError(f"a push is {' or '.join(sorted(PUSHES))}, not '{kind}'")
     store, source = repository.store, source[:200]
@@ -86,7 +86,7 @@ def _room(store: Store, source: str, now: float) -> int:
     store.pushes.start_hour(hour)  # also if the clock was set back
     if store.pushes.count_other_senders(source) >= _MAX_SOURCES:
         return 0
-    return min(PER_HOUR - store.pushes.taken_in_hour(source, hour), MOST_WAITING - store.pushes.waiting())
+    return min(PER_HOUR - store.pushes.taken_in_hour(source, hour), MAX_WAITING - store.pushes.waiting())
 
 
 def process_pushes(store: Store, discovery: Discovery, recorder: Recorder, now: float) -> list[str]:

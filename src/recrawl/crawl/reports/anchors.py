@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book, LinkGraph
 from recrawl.choose.papers.anchor_depth import NAMED
+from recrawl.columns import Floats, Int32s, Ints
 from recrawl.discover.urls import key
 from recrawl.learn.structure.anchor import Candidates, anchors, candidates
 from recrawl.learn.structure.depth import Layers, from_anchors, layers, recommend
@@ -27,19 +28,17 @@ _VISITABLE = (State.FOUND, State.LIVE, State.MISSING)
 class Survey:
     """Anchors and depths of all sites; arrays by site unless noted."""
 
-    anchor: NDArray[np.int64]
+    anchor: Ints
     """Pages, -1 for a site without any."""
-    named: NDArray[np.int64]
+    named: Ints
     """The pages that the user named."""
     found: Candidates
     table: Layers
-    n: NDArray[np.int64]
+    n: Ints
     """Recommended depth of the group that is visited often."""
 
 
-def survey(
-    book: Book, named: NDArray[np.int64], *, period: float, room: float, room_per_site: float | NDArray[np.float64]
-) -> Survey:
+def survey(book: Book, named: Ints, *, period: float, room: float, room_per_site: float | Floats) -> Survey:
     """Anchors and depths of all sites; `period` is the target interval in seconds, `room` the visits per period."""
     chosen = anchors(book, named=named)
     table = layers(book, from_anchors(book, chosen), period, room=room, room_per_site=room_per_site)
@@ -59,7 +58,7 @@ def load(store: Store, now: float) -> Book:
 def links_of(store: Store, pages: int) -> LinkGraph:
     """All links; a link to a moved page leads to its new page."""
     lengths = np.zeros(pages, np.int64)
-    parts: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
+    parts: list[Int32s] = [np.zeros(0, np.int32)]
     for page, packed in store.links.below(pages):
         parts.append(np.frombuffer(packed, "<i4"))
         lengths[page] = len(parts[-1])
@@ -73,7 +72,7 @@ def links_of(store: Store, pages: int) -> LinkGraph:
     return LinkGraph(np.concatenate(([0], np.cumsum(np.bincount(row, minlength=pages)))), moved[target[there]])
 
 
-def named_pages(store: Store, urls: Iterable[str]) -> NDArray[np.int64]:
+def named_pages(store: Store, urls: Iterable[str]) -> Ints:
     """The pages that the user named as anchors, in order; unknown URLs are left out."""
     found = [page for url in urls if (page := store.pages.number(key(url))) is not None]
     return np.unique(np.array(found, np.int64))

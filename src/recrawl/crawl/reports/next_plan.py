@@ -10,11 +10,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose import Policy
 from recrawl.choose.budget.allowance import Allowance
+from recrawl.columns import Floats
 from recrawl.crawl.cycles import budget_of
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import named_anchors
@@ -47,7 +47,7 @@ class CyclePlan:
         return np.concatenate([np.zeros(0, np.int64), *(picks.pages for picks in self.batches)])
 
     @property
-    def score(self) -> NDArray[np.float64]:
+    def score(self) -> Floats:
         """The policy's score of each page."""
         return np.concatenate([np.zeros(0), *(picks.score for picks in self.batches)])
 

@@ -20,9 +20,9 @@ from recrawl.learn.pooled.features import BASELINE, feature_names, features
 from recrawl.learn.pooled.ledger import Ledger
 from recrawl.record.store import Store
 
-MOST_VISITS = 200_000
+_MAX_VISITS = 200_000
 """Newest visits of a site that are used."""
-ENOUGH = 3
+MIN_COMPARISONS = 3
 """Minimum number of comparisons for a page's own history to be sufficient."""
 _Z = 1.28
 """Standard errors on each side of an 80 % interval."""
@@ -63,7 +63,7 @@ class ChangeEstimate:
 
 def site_visits(store: Store, site: int) -> Visits:
     """The answered visits of a site's pages, oldest first."""
-    return store.visits.of_site(site, MOST_VISITS)
+    return store.visits.of_site(site, _MAX_VISITS)
 
 
 def own_history(visits: Visits, page: int) -> OwnHistory:

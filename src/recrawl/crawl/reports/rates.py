@@ -19,9 +19,9 @@ from recrawl.learn.rates.posteriors import Posterior, nested
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
-MOST_VISITS = 5_000_000
+_MAX_VISITS = 5_000_000
 """Newest visits that are used."""
-MOST_VERSIONS = 200
+_MAX_VERSIONS = 200
 """Newest versions of a single page whose headers are read."""
 
 
@@ -52,7 +52,7 @@ class Watched:
 
 def watched(store: Store, sites: list[int] | None = None) -> Watched:
     """Visited pages of these sites (None: of all)."""
-    rows = store.visits.answered(sites, MOST_VISITS)
+    rows = store.visits.answered(sites, _MAX_VISITS)
     rows = rows[np.argsort(rows["page"], kind="stable")]
     facts = store.pages.last_modified(sites)  # after them, so that every page is there that was visited
     page, first = np.unique(rows["page"], return_index=True)
@@ -63,7 +63,9 @@ def watched(store: Store, sites: list[int] | None = None) -> Watched:
     facts = facts[np.searchsorted(facts["id"], page)]
     trustworthy = trusted(store)
     modified = (
-        np.where(trustworthy[facts["site"]] & (facts["told"] > 0), facts["told"], np.nan) if len(page) else np.zeros(0)
+        np.where(trustworthy[facts["site"]] & (facts["modified"] > 0), facts["modified"], np.nan)
+        if len(page)
+        else np.zeros(0)
     )
     answers = rows[later]
     last = _last_change(owner[later], answers["changed"], len(page))
@@ -113,7 +115,7 @@ def with_headers(seen: Watched, repository: Storage, page: int, site: int) -> Wa
         return seen
     modified = np.full(len(seen.at), np.nan)
     mine = np.flatnonzero(seen.gaps.page == row)
-    for version in repository.store.versions.of_page(page)[-MOST_VERSIONS:]:
+    for version in repository.store.versions.of_page(page)[-_MAX_VERSIONS:]:
         date = next((value for name, value in repository.body(version)[1] if name.lower() == "last-modified"), "")
         modified[mine[np.abs(seen.at[mine] - version.at) < 1e-3]] = http_time(date) if date else np.nan
     before = seen.at - seen.gaps.gap * DAY

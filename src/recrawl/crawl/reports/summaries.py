@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.columns import DAY, Floats
+from recrawl.columns import DAY, HOUR, Floats
 from recrawl.learn.rates.staleness import RateModel, fit_rates, mean_and_deviation, spread
 from recrawl.model import Outcome, State
 from recrawl.record.rows import CycleRow
 from recrawl.record.store import Columns, Store
 
-AGES = (3600.0, 21600.0, 86400.0, 259200.0, 604800.0, 1209600.0, 2592000.0, 7776000.0)
-"""Where the classes of the age distribution end: 1 h, 6 h, 1 d, 3 d, 7 d, 14 d, 30 d, 90 d, and one beyond."""
+AGES = (HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 90 * DAY)
+"""Upper ends of the classes of the age distribution, in seconds; the last class is open."""
 
 
 def summarise(store: Store, cycle: CycleRow, now: float) -> None:

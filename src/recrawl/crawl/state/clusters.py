@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book, Clusters, LinkGraph
+from recrawl.columns import Int32s
 from recrawl.compare.terms import hashed, hashed_addresses
 from recrawl.crawl.reports.anchors import links_of
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
@@ -59,7 +59,7 @@ def clusters_for(book: Book, repository: Storage, cycle: CycleRow, *, begin: boo
         kept = _updated(kept, book, repository, cycle)
         if begin:
             _save(repository, kept)
-    of: NDArray[np.int32] = np.full(len(book), -1, np.int32)  # pages found since have none
+    of: Int32s = np.full(len(book), -1, np.int32)  # pages found since have none
     of[: len(kept.model.page)] = kept.model.page
     return Clusters(of, kept.model.clusters.nearest)
 
@@ -71,7 +71,7 @@ def _updated(kept: _Saved | None, book: Book, repository: Storage, cycle: CycleR
     if kept is None or len(stored) >= _REBUILD_FACTOR * max(1, kept.made_from):
         pages = np.array([row.page for row in stored], np.int64)
         built = cluster(_facts(repository, book, stored), np.random.default_rng(cycle.seed))
-        page: NDArray[np.int32] = np.full(len(book), -1, np.int32)
+        page: Int32s = np.full(len(book), -1, np.int32)
         page[pages] = built.page
         model = PageClusters(built.features, built.bisection, page)
         return _Saved(model, cycle.id, cycle.first_visit, len(stored))

@@ -14,7 +14,7 @@ the run, without pages found later; `known` excludes only pages that are gone, s
 recorded. So the same visits give the same memory, regardless of when and in how many steps they are folded.
 
 Arrays that the user gives to the policy, such as named anchors, enter its memory before it learns: they count from the
-next cycle on, whatever was saved.
+next cycle on, even if the file holds others.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class SqlitePages(SqliteTable, PageTable):
         where = "" if sites is None else f"WHERE site {AMONG}"
         sql = f"""SELECT id, site, folder, iif(modified = '', 0, ifnull({_MODIFIED_SECONDS}, 0))
                   FROM pages {where} ORDER BY id"""
-        types = {"id": "i8", "site": "i8", "folder": "i8", "told": "f8"}
+        types = {"id": "i8", "site": "i8", "folder": "i8", "modified": "f8"}
         return self._table(sql, types, () if sites is None else (json_list(sites),))
 
     def never_downloaded(self) -> Columns:

@@ -76,7 +76,7 @@ class PageTable(Protocol):
         """The columns that summaries need, in the order of page numbers; a missing time is -inf."""
 
     def last_modified(self, sites: Iterable[int] | None) -> NDArray[np.void]:
-        """`id`, `site`, `folder` and `told` (Last-Modified in seconds, 0 without a readable one) of the pages of these
+        """`id`, `site`, `folder` and `modified` (Last-Modified in seconds, 0 if unreadable) of the pages of these
         sites, or of all; by page number."""
 
     def never_downloaded(self) -> Columns:
