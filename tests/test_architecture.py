@@ -28,21 +28,24 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Its length without its docstring."""
-    length = (node.end_lineno or node.lineno) - node.lineno + 1
-    first = node.body[0]
-    if ast.get_docstring(node) is not None:
-        length -= (first.end_lineno or first.lineno) - first.lineno + 1
-    return length
+    """The length of its body without the docstring; a signature is a declaration, as long as it has parameters."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return (body[-1].end_lineno or body[-1].lineno) - body[0].lineno + 1 if body else 0
 
 
 def test_there_is_something_to_check() -> None:
     assert len(MODULES) > 80
 
 
-MOST_MODULE_LINES = 400
-MOST_FUNCTION_LINES = 60
-LONGER_MODULES: dict[str, str] = {}
+MOST_MODULE_LINES = 300
+MOST_FUNCTION_LINES = 40
+LONGER_MODULES = {
+    "settings.py": "one table of all settings, with what reads and writes it",
+    "repository/repository.py": "the public class, mostly signatures and docstrings",
+    "repository/values.py": "one short dataclass for each result of the public class",
+    "lab/replays/runner.py": "replays and the cache of their results share the digests",
+    "lab/formats/page_facts.py": "the columns of a version, and how each is read",
+}
 """Modules that may be longer, each with its reason."""
 
 

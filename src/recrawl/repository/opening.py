@@ -119,23 +119,12 @@ def options_of(
     if delay is not None and not 0 <= delay <= _LONGEST_DELAY:
         raise UsageError(f"invalid delay {delay:g}; use 0 to {_LONGEST_DELAY:g} seconds")
     rules = UrlRules(tracking=tuple(values["tracking"]))
-    scopes = Scopes([_scope(seed, rules) for seed in values.seeds])
-    sites: dict[str, SiteOptions] = {}
-    for seed in values.seeds:
-        where = origin(seed_url(seed.url, rules))
-        before = sites.get(where, SiteOptions())
-        sites[where] = SiteOptions(
-            allow_private=before.allow_private or seed.allow_private or allow_private,
-            delay=delay if delay is not None else seed.delay if seed.delay is not None else before.delay,
-            limit=_sum(before.limit if where in sites else 0, seed.limit),
-        )
-    contact = f" (+{values['contact']})" if values["contact"] else ""
     return CrawlOptions(
         clock=clock,
         timer=timer,
-        agent=f"recrawl/{__version__}{contact}",
-        scopes=scopes,
-        sites=sites,
+        agent=f"recrawl/{__version__}" + (f" (+{values['contact']})" if values["contact"] else ""),
+        scopes=Scopes([_scope(seed, rules) for seed in values.seeds]),
+        sites=_site_options(values, rules, allow_private, delay),
         noises=_noises(values),
         rules=rules,
         limits=FetchLimits(
@@ -167,6 +156,22 @@ def options_of(
         parse_seconds=values["parse_seconds"],
         index=values["index"],
     )
+
+
+def _site_options(
+    values: Settings, rules: UrlRules, allow_private: bool, delay: float | None
+) -> dict[str, SiteOptions]:
+    """Options by site, joined from all of its seeds."""
+    sites: dict[str, SiteOptions] = {}
+    for seed in values.seeds:
+        where = origin(seed_url(seed.url, rules))
+        before = sites.get(where, SiteOptions())
+        sites[where] = SiteOptions(
+            allow_private=before.allow_private or seed.allow_private or allow_private,
+            delay=delay if delay is not None else seed.delay if seed.delay is not None else before.delay,
+            limit=_sum(before.limit if where in sites else 0, seed.limit),
+        )
+    return sites
 
 
 def with_bytes(options: CrawlOptions, limit: str) -> CrawlOptions:

@@ -170,8 +170,7 @@ def policies(_: Context, __: Arguments) -> dict[str, Any]:
 
 
 def _cycle(row: dict[str, Any]) -> dict[str, Any]:
-    decoded = {name: json.loads(row[name]) if row[name] else None for name in ("failures", "ages")}
-    return {**row, **decoded}
+    return row | {name: json.loads(row[name]) if row[name] else None for name in ("failures", "ages")}
 
 
 def _named(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
