@@ -284,8 +284,8 @@ def test_how_hints_and_senders_proved_is_shown(kept: tuple[Repo, Site]) -> None:
         (sender,) = ask.get("/api/v1/pushers").json["items"]
         assert (sender["precision"], sender["trusted"]) == (0.05, False)
         shown = ask.get("/sites", Accept="text/html").text
-        assert "sitemap dates 74\xa0% right" in shown
+        assert "sitemap dates: precision 74\xa0%" in shown
         assert "&lt;b&gt;liar&lt;/b&gt;" in shown
-        assert "not preferred" in shown
-        assert "74\xa0% of them right" in ask.get("/sites/0", Accept="text/html").text
-        assert "5% had" in ask.get("/", Accept="text/html").text
+        assert "not prioritised" in shown
+        assert "precision 74\xa0%" in ask.get("/sites/0", Accept="text/html").text
+        assert "5% of the pushed pages had changed" in ask.get("/", Accept="text/html").text
