@@ -103,7 +103,7 @@ def test_batches_do_not_change_the_answer(monkeypatch):
     old, new = counts(texts[:40], vocabulary), counts(texts[40:], vocabulary)
     changed = np.ones(40, np.bool_)
     whole = significant_many(old, new, changed)
-    monkeypatch.setattr("recrawl.compare.significance._AT_ONCE", 50)
+    monkeypatch.setattr("recrawl.compare.significance._BATCH_COUNTS", 50)
     assert significant_many(old, new, changed).tolist() == whole.tolist()
     assert 0 < whole.sum() < 40
 

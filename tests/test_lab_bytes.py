@@ -39,7 +39,7 @@ def test_enough_bytes_change_nothing(history: History) -> None:
 def test_amounts() -> None:
     assert [size(text) for text in ("0", "5", "3 kB", "2M", "1.5gb", "1TB")] == [0, 5, 3000, 2e6, 1.5e9, 1e12]
     for text in ("", "-1", "5 apples", "1e9", "MB", "1.2.3MB", "9" * 40):
-        with pytest.raises(UsageError, match="no amount of bytes"):
+        with pytest.raises(UsageError, match="invalid number of bytes"):
             size(text)
     with pytest.raises(UsageError, match="bytes"):
         Setup(budget=1, bytes=-1.0, cycle=1.0, cycles=1)

@@ -331,7 +331,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert {"accuracy", "precision", "recall", "auc", "brier", "pages", "days", "seconds", "middling"} <= set(result)
     assert (result["method"], result["pages"], result["days"], result["middling"]["pages"]) == ("3d", 6, 4, 6)
     output = sub("lab", "predict", file, "--train", 15, "--days", 4, "--method", "frequency", "--alpha", 0.1).out
-    assert "not enough history yet for 0 predictions" in output
+    assert "too little history for 0 predictions" in output
     complaint(sub("lab", "predict", file, "--train", 99), "use a smaller --train")
 
 

@@ -319,7 +319,7 @@ def test_settings_are_written_and_read(tmp_path: Path) -> None:
     write_alerts(file, rules)
     assert load(file).alerts == rules
     file.write_text("[[alert]]\nname = 'x'\n")
-    with pytest.raises(UsageError, match="has no target"):
+    with pytest.raises(UsageError, match="lacks 'target'"):
         load(file)
 
 

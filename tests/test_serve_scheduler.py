@@ -215,7 +215,7 @@ def test_a_process_tells_what_it_does_and_stops_when_told(repo: Repo, site: Call
 def test_what_goes_wrong_in_a_process_is_told(repo: Repo) -> None:
     repo.config(policy="round-robin")
     (repo.folder / "recrawl.toml").write_text("[settings]\npolicy = 'nonsense'\n")
-    assert "no policy 'nonsense'" in ProcessRunner(repo.folder).run({"period": 3600.0}, lambda _: None).error
+    assert "unknown policy 'nonsense'" in ProcessRunner(repo.folder).run({"period": 3600.0}, lambda _: None).error
 
 
 @pytest.mark.slow
