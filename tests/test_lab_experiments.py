@@ -318,5 +318,5 @@ def test_command_lists_and_reports_errors(repo: Repo) -> None:
     assert [row["name"] for row in repo.json("lab", "reproduce", "--list")] == list(EXPERIMENTS)
     assert "did you mean 't-fig5'" in repo.run("lab", "reproduce", "t-fg5", code=2).err
     assert "use --all" in repo.run("lab", "reproduce", code=2).err
-    assert "leave the names out" in repo.run("lab", "reproduce", "--all", "t-fig5", code=2).err
+    assert "not both" in repo.run("lab", "reproduce", "--all", "t-fig5", code=2).err
     assert "--scale" in repo.run("lab", "reproduce", "q-example", "--scale", "0", code=2).err
