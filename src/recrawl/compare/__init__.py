@@ -6,6 +6,7 @@ Pure functions on bytes and text: nothing here does I/O or reads a clock.
 - `document`: text to a tree, with a guard against pages that would block the parser
 - `nesting`: estimate of the parser's work on a page with many tags
 - `text`: the visible text of a tree, on one line for digests or by lines for people
+- `content`: what of a page is its own and what belongs to the site; judges changes by it
 - `noise`: what must not count as change (spec C8), and suggestions of such filters
 - `digest`: digests of texts and payloads (spec C1)
 - `words`: the words of a text

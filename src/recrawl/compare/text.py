@@ -20,7 +20,8 @@ _INLINE = [
     "ins", "kbd", "label", "mark", "nobr", "output", "q", "s", "samp", "small", "span", "strike", "strong",
     "sub", "sup", "time", "tt", "u", "var",
 ]  # fmt: skip
-_BREAK = "\x1e"
+BREAK = "\x1e"
+"""Separates the lines of a text on the way through `lines`."""
 _TITLE_CHARACTERS = 300
 
 
@@ -46,8 +47,8 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[str]:
     root.unwrap_tags(_INLINE, delete_empty=True)
     root.merge_text_nodes()
     for block in root.css("pre,textarea,listing"):
-        block.replace_with(_BREAK + block.text(separator=_BREAK).replace("\n", _BREAK) + _BREAK)
-    parts = root.text(separator=_BREAK).split(_BREAK)
+        block.replace_with(BREAK + block.text(separator=BREAK).replace("\n", BREAK) + BREAK)
+    parts = root.text(separator=BREAK).split(BREAK)
     joined = "\n".join(filter(None, map(_fold, parts)))
     if noise.patterns:
         joined = noise.erase(joined)

@@ -1,6 +1,7 @@
 """`recrawl lab`: replay policies on histories, repeat published experiments, generate and serve webs.
 
 compare.py    `lab compare`: policies at several budgets and cycle lengths
+label.py      `lab label`: judge given changes at every level: bytes, text, content
 options.py    options that these commands share, and the cache folder
 predict.py    `lab predict`: accuracy of change prediction on archives
 reproduce.py  `lab reproduce`: tables and figures of the publications
@@ -14,6 +15,7 @@ from __future__ import annotations
 import typer
 
 from recrawl.cli.lab.compare import compare_command
+from recrawl.cli.lab.label import label_command
 from recrawl.cli.lab.predict import predict_command
 from recrawl.cli.lab.reproduce import reproduce_command
 from recrawl.cli.lab.run import run_command
@@ -30,6 +32,7 @@ for _name, _command, _example in (
     ),
     ("reproduce", reproduce_command, "reproduce q-example"),
     ("predict", predict_command, "predict daily.parquet --method 2d --days 10"),
+    ("label", label_command, "label sites/ --pairs changes.tsv --json"),
     ("synth", synth_command, "synth world.parquet --sites 3 --pages 100 --days 30 --set births=0.02"),
     ("serve", serve_command, "serve world.parquet --port 8080 --speed 3600 --at 2024-01-15T12:00"),
 ):

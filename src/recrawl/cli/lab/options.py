@@ -20,7 +20,8 @@ Policies = Annotated[
     ),
 ]
 Change = Annotated[
-    str, typer.Option(help="What counts as a change: text, raw, significant, or divergence:0.1 (share of words).")
+    str,
+    typer.Option(help="What counts as a change: text, raw, content, significant, or divergence:0.1 (share of words)."),
 ]
 Cycles = Annotated[int | None, typer.Option(min=1, help="Number of cycles. Default: to the end of the archives.")]
 Skip = Annotated[

@@ -196,6 +196,16 @@ def files_of(path: Path) -> list[Path]:
     return [path]
 
 
+def urls_of(file: Path) -> list[str]:
+    """Return the distinct URLs of a file, without reading its bodies."""
+    try:
+        table = pq.read_table(file, columns=["url"])
+    except (pa.ArrowException, OSError) as error:
+        raise BadArchive(f"cannot read {file} as Parquet: {error}") from error
+    urls: list[str] = table["url"].unique().to_pylist()
+    return urls
+
+
 def _read(path: Path) -> pa.Table:
     try:
         file = pq.ParquetFile(path)

@@ -1,4 +1,4 @@
-"""Which versions differ enough from the one before: significantly (spec C2), or by a share of their words (spec C7).
+"""Which versions differ enough from the one before: in content, significantly (spec C2), or in words (spec C7).
 
 Each step counts by itself: many small steps do not add up to a large one. Only steps that change the text are tested;
 the results are cached beside the facts.
@@ -21,6 +21,7 @@ from recrawl.compare.significance import significant_many
 from recrawl.compare.terms import Vocabulary, counts
 from recrawl.errors import Unreadable, UsageError
 from recrawl.lab.formats.page_facts import Facts, file_name, from_cache, pool_of, to_cache
+from recrawl.lab.histories.content_walk import content_steps
 
 _CACHE_FORMAT = "steps 2"
 _BATCH_ROWS = 1000
@@ -29,20 +30,22 @@ _MAX_TEXT = 200_000
 
 
 def min_divergence(change: str) -> float | None:
-    """Return the divergence that counts as a change, None for `significant`.
+    """Return the divergence that counts as a change, None for `content` and `significant`.
 
-    >>> min_divergence("divergence:0.1"), min_divergence("significant")
-    (0.1, None)
+    >>> min_divergence("divergence:0.1"), min_divergence("significant"), min_divergence("content")
+    (0.1, None, None)
     """
     kind, _, number = change.partition(":")
-    if change == "significant":
+    if change in ("content", "significant"):
         return None
     try:
         share = float(number)
     except ValueError:
         share = float("nan")
     if kind != "divergence" or not 0 < share <= 1:
-        raise UsageError(f"invalid change '{change}'; use text, raw, significant or divergence:X with X from 0 to 1")
+        raise UsageError(
+            f"invalid change '{change}'; use text, raw, content, significant or divergence:X with X from 0 to 1"
+        )
     return share
 
 
@@ -56,14 +59,13 @@ def steps_of(
     workers: int | None = None,
 ) -> list[Flags]:
     """Mark the rows of each file that differ enough from the version before on the same page."""
-    limit = min_divergence(change)
     total, done = sum(map(len, facts)), 0
     found = []
     with pool_of(workers) as pool:
         names = [cache / f"{file_name(file, f'{_CACHE_FORMAT} {change}')}.npz" if cache else None for file in files]
         cached = [from_cache(name) for name in names]
         pending = [
-            None if known else pool.submit(_steps_of_file, file, item.text, limit)
+            None if known else pool.submit(_steps_of_file, file, item.text, change)
             for file, item, known in zip(files, facts, cached, strict=True)
         ]
         for name, known, task in zip(names, cached, pending, strict=True):
@@ -76,8 +78,11 @@ def steps_of(
     return found
 
 
-def _steps_of_file(file: Path, digest: Ints, limit: float | None) -> Flags:
+def _steps_of_file(file: Path, digest: Ints, change: str) -> Flags:
     """Mark the rows of one file."""
+    if change == "content":
+        return content_steps(file, digest)
+    limit = min_divergence(change)
     table = pq.read_table(file, columns=["url", "time", "html"])
     url = table["url"].combine_chunks().dictionary_encode().indices.to_numpy()
     time = table["time"].to_numpy()

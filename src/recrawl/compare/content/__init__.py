@@ -1,0 +1,7 @@
+"""Tell a page's own content from the frame that belongs to its site (spec C8), and judge changes by it.
+
+- `lines`: the lines of a page, with keys that are equal for equal text
+- `changed_lines`: what differs between two versions, line by line
+- `census`: on how many pages of a site each line stands
+- `judge`: whether a change is one of content, how much of it, and how significant
+"""

@@ -1,0 +1,156 @@
+"""The lines that a change removed and added, reduced to what tells frame from content.
+
+Lines are compared as a multiset: a line that only moved has not changed. A removed and an added line in the same place,
+or alike up to numbers and dates, are one edited line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from recrawl.compare.content.lines import Line
+
+_DATE_WORD = (
+    r"\d+(?:st|nd|rd|th|z)?|t\d+|jan\w*|feb\w*|mar|march|apr\w*|may|june?|july?|aug\w*|sep\w*|oct\w*|nov\w*|dec\w*"
+    r"|mon|monday|tue\w*|wed\w*|thu\w*|fri|friday|sat\w*|sun|sunday|am|pm|utc|gmt|ces?t|[ep][sd]t|[0-9a-f]{7,40}"
+)
+_DATES = re.compile(rf"(?:{_DATE_WORD})\Z")
+_SKELETON = re.compile(rf"\b(?:{_DATE_WORD})\b")
+_STAMP = re.compile(
+    r"\b(?:updated?|modified|generated|revised|rebuilt|built|edited|changed|compiled|rendered|retrieved|accessed|cached"
+    r"|crawled|exp|as of|copyright|aktualisiert|mise à jour|modifié|actualizado|gewijzigd)\b|更新|생성|수정"
+)
+_NUMBER = re.compile(r"\d")
+_MIN_ALIKE = 0.4
+_NEAR = (-2, -1, 1, 2)
+
+
+class LineChange(NamedTuple):
+    """A line that only one of two versions has. Small, because reader processes send it to the crawler."""
+
+    key: int
+    added: bool
+    framed: bool
+    mechanical: bool
+    """Whether it changed without anybody writing: the date of a stamp, or another order of its words."""
+    fact: bool
+    """Whether it has a number or is a heading."""
+    words: int
+    near: tuple[int, ...]
+    """Keys of the lines around it."""
+    slot: int
+    """The line up to its numbers and dates, if nothing else of it changed; otherwise 0."""
+
+
+@dataclass(slots=True)
+class _Item:
+    line: Line
+    place: int
+    """Its index in its version."""
+    partner: Line | None = None
+
+
+def changed_lines(old: Sequence[Line], new: Sequence[Line]) -> list[LineChange]:
+    """The changed lines of two versions: first the removed ones, then the added ones.
+
+    >>> old = list(map(Line.of, ("Menu", "Updated: 1 May 2024", "Tea is out")))
+    >>> new = list(map(Line.of, ("Menu", "Updated: 2 May 2024", "Coffee is out")))
+    >>> [(change.added, change.mechanical) for change in changed_lines(old, new)]
+    [(False, True), (False, False), (True, True), (True, False)]
+    """
+    before, after = Counter(line.key for line in old), Counter(line.key for line in new)
+    removed, added = _surplus(old, before - after), _surplus(new, after - before)
+    _pair(removed, added, old, new, before & after)
+    return [_change(item, old, added=False) for item in removed] + [_change(item, new, added=True) for item in added]
+
+
+def _surplus(version: Sequence[Line], surplus: Counter[int]) -> list[_Item]:
+    found = []
+    for place, line in enumerate(version):
+        if surplus[line.key] > 0:
+            surplus[line.key] -= 1
+            found.append(_Item(line, place))
+    return found
+
+
+def _change(item: _Item, version: Sequence[Line], *, added: bool) -> LineChange:
+    line = item.line
+    near = tuple(version[item.place + step].key for step in _NEAR if 0 <= item.place + step < len(version))
+    edits = _edited_words(line, item.partner)
+    numbers = edits is not None and all(map(_DATES.match, edits))
+    return LineChange(
+        key=line.key,
+        added=added,
+        framed=line.framed,
+        mechanical=edits == [] or _is_stamp(line.text, only_dates=numbers),
+        fact=line.heading or _NUMBER.search(line.text) is not None,
+        words=line.text.count(" ") + 1,
+        near=near,
+        slot=_slot(line.text) if numbers and edits else 0,
+    )
+
+
+def _edited_words(line: Line, partner: Line | None) -> list[str] | None:
+    """The words in which an edited line differs from its partner; None without one."""
+    if partner is None:
+        return None
+    mine, other = Counter(line.text.split()), Counter(partner.text.split())
+    return list((mine - other) + (other - mine))
+
+
+def _is_stamp(text: str, *, only_dates: bool) -> bool:
+    """Whether a changed line says when something was updated, and nothing else of it changed."""
+    if not _STAMP.search(text):
+        return False
+    words = text.split()
+    dates = sum(1 for word in words if _DATES.match(word))
+    return (only_dates and dates > 0) or (dates >= 2 and dates + 3 >= len(words))
+
+
+def _slot(text: str) -> int:
+    return Line.of(_SKELETON.sub("0", text)).key
+
+
+def _pair(
+    removed: list[_Item], added: list[_Item], old: Sequence[Line], new: Sequence[Line], common: Counter[int]
+) -> None:
+    """Find the partners: first lines that are alike up to dates, then lines in the same place that share words."""
+    by_skeleton: defaultdict[str, list[_Item]] = defaultdict(list)
+    for item in reversed(removed):
+        by_skeleton[_SKELETON.sub("0", item.line.text)].append(item)
+    for item in added:
+        alike = by_skeleton.get(_SKELETON.sub("0", item.line.text))
+        if alike:
+            _join(alike.pop(), item)
+    places: defaultdict[int, list[_Item]] = defaultdict(list)
+    for item, anchor in zip(removed, _anchors(removed, old, common), strict=True):
+        if item.partner is None:
+            places[anchor].append(item)
+    for item, anchor in zip(added, _anchors(added, new, common), strict=True):
+        if item.partner is None and places[anchor] and _alike(places[anchor][0].line, item.line):
+            _join(places[anchor].pop(0), item)
+
+
+def _anchors(items: list[_Item], version: Sequence[Line], common: Counter[int]) -> list[int]:
+    """For each changed line, the key of the nearest unchanged line before it; 0 at the start."""
+    anchors, anchor, place = [], 0, 0
+    for item in items:
+        for line in version[place : item.place]:
+            if line.key in common:
+                anchor = line.key
+        place = item.place
+        anchors.append(anchor)
+    return anchors
+
+
+def _alike(a: Line, b: Line) -> bool:
+    one, other = Counter(a.text.split()), Counter(b.text.split())
+    return 2 * (one & other).total() >= _MIN_ALIKE * (one.total() + other.total())
+
+
+def _join(removed: _Item, added: _Item) -> None:
+    removed.partner, added.partner = added.line, removed.line

@@ -1,0 +1,126 @@
+"""The lines of a page as content detection sees them: normal form, key, and place in the page.
+
+A line is a stretch of text without a block element or line break, as in `compare.text.lines`. Its key is a hash of its
+letters and digits alone, in lower case: other spacing, punctuation, quotes or upper case make no other line. Keys must
+not change from version to version, since tables of them are stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from recrawl.compare import text as page_text
+from recrawl.compare.noise.filters import NO_NOISE, Noise
+
+_WORD = re.compile(r"\w+")
+# Directives of templates that were published unrendered, and keywords that version control replaces at every commit.
+_DIRECTIVE = re.compile(r"\{%.{0,500}?%\}|\{\{[^{}\"']{0,200}\}\}|\$[A-Z]\w{1,20}(?::[^$\n]{0,200})?\$")
+_FRAME_NAME = (
+    "nav", "navbar", "navigation", "menu", "footer", "sidebar", "breadcrumb", "breadcrumbs", "related", "recent", "toc",
+    "pagination", "pager", "header", "masthead", "topbar", "banner", "social", "share", "copyright", "cookie", "widget",
+)  # fmt: skip
+_FRAME_CLASS = re.compile(rf"(?:^|[\s_-])(?:{'|'.join(_FRAME_NAME)})(?:$|[\s_-]|\d)", re.IGNORECASE)
+_FRAME_ELEMENTS = (
+    "nav,footer,aside,[role=navigation],[role=contentinfo],[role=complementary],[role=banner],[role=search]"
+)
+_NEVER_FRAME = frozenset(("html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6"))
+_MAX_NAMED = 2_000
+"""Elements with a class or id that are examined; a page with more is judged by the others."""
+_MOSTLY = 0.95
+"""If classes and ids name this share of a page's words as frame, they are not believed."""
+_ELEMENT, _NAMED, _HEADING = 0, 1, 2
+_MARKS = {"\x01": (_ELEMENT, 1), "\x02": (_ELEMENT, -1), "\x03": (_NAMED, 1), "\x04": (_NAMED, -1),
+          "\x05": (_HEADING, 1), "\x06": (_HEADING, -1)}  # fmt: skip
+"""Marks in the text where an element begins or ends: of the frame by its tag, by its class or id, or a heading."""
+
+
+class Line(NamedTuple):
+    """One line of a page."""
+
+    text: str
+    """Its words in normal form, separated by spaces."""
+    key: int
+    framed: bool = False
+    """Whether it is inside an element that by its name belongs to the site: navigation, footer, sidebar ..."""
+    heading: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> Line:
+        """The line of a text outside the frame.
+
+        >>> Line.of("Last  update: Today!") == Line.of("last UPDATE today")
+        True
+        >>> Line.of("{% include 'menu.html' %}").text
+        ''
+        """
+        return cls(*_normal(text))
+
+
+@lru_cache(maxsize=100_000)
+def _normal(text: str) -> tuple[str, int]:
+    """Words and key of a text; cached, because most lines of a page stand on its other versions and pages too."""
+    if "{" in text or "$" in text:
+        text = _DIRECTIVE.sub(" ", text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    words = _WORD.findall(text.casefold())
+    seal = hashlib.blake2b("".join(words).encode("utf-8", "replace"), digest_size=8)
+    return " ".join(words), int.from_bytes(seal.digest(), "big") >> 1
+
+
+def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
+    """The lines of a page, in order, without empty ones. Changes the tree.
+
+    >>> page = LexborHTMLParser("<nav><p>Home</nav><p>Welcome, <b>all</b>!<footer>(c)")
+    >>> [(line.text, line.framed) for line in lines(page)]
+    [('home', True), ('welcome all', False), ('c', True)]
+    """
+    _mark_places(tree)
+    depth = [0, 0, 0]
+    found: list[Line] = []
+    named: list[bool] = []
+    for part in page_text.lines(tree, noise):
+        if part in _MARKS:
+            kind, step = _MARKS[part]
+            depth[kind] += step
+            continue
+        words, key = _normal(part)
+        if words:
+            found.append(Line(words, key, depth[_ELEMENT] > 0, depth[_HEADING] > 0))
+            named.append(depth[_NAMED] > 0)
+    if any(named) and _share_of_words(found, named) <= _MOSTLY:
+        found = [line._replace(framed=True) if by_name else line for line, by_name in zip(found, named, strict=True)]
+    return found
+
+
+def _share_of_words(found: Sequence[Line], chosen: Sequence[bool]) -> float:
+    sizes = [len(line.text) for line in found]
+    return sum(size for size, mine in zip(sizes, chosen, strict=True) if mine) / max(sum(sizes), 1)
+
+
+def _mark_places(tree: LexborHTMLParser) -> None:
+    """Put marks into the text where elements of the frame, and headings, begin and end."""
+    body = tree.body
+    if body is None:
+        return
+    for node in body.css("h1,h2,h3,h4,h5,h6"):
+        _surround(node, "\x05", "\x06")
+    for node in body.css(_FRAME_ELEMENTS):
+        _surround(node, "\x01", "\x02")
+    for node in body.css("[class],[id]")[:_MAX_NAMED]:
+        if node.tag not in _NEVER_FRAME:
+            name = f"{node.attributes.get('class') or ''} {node.attributes.get('id') or ''}"
+            if _FRAME_CLASS.search(name):
+                _surround(node, "\x03", "\x04")
+
+
+def _surround(node: LexborNode, before: str, after: str) -> None:
+    node.insert_before(f"{page_text.BREAK}{before}{page_text.BREAK}")
+    node.insert_after(f"{page_text.BREAK}{after}{page_text.BREAK}")
