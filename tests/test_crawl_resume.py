@@ -286,7 +286,7 @@ def test_the_book_is_taken_back_for_pages_that_were_held_off(tmp_path: Path) -> 
         bench.server.__exit__(None, None, None)  # the server is down: most of its pages are not even tried
         bench.cycle(folder)
         kinds = dict(ask(folder, "SELECT failure, count(*) FROM visits WHERE outcome = 4 GROUP BY failure"))
-        assert kinds.get("held-off", 0) or kinds.get("robots-unreachable", 0), kinds
+        assert kinds.get("held-off", 0) or kinds.get("unreachable-connect", 0), kinds
         bench.clock.advance(600)  # sooner than a failed page would be tried again
         begun, ended, number = after_a_cycle(bench, folder, tmp_path)
         assert ask(ended, "SELECT count(*) FROM visits WHERE cycle = ?", number)[0][0] > 0

@@ -72,6 +72,10 @@ class Failure(StrEnum):
     REDIRECT_AWAY = "redirect-away"
     ROBOTS = "robots-disallowed"
     ROBOTS_UNREACHABLE = "robots-unreachable"
+    UNREACHABLE_DNS = "unreachable-dns"
+    UNREACHABLE_CONNECT = "unreachable-connect"
+    UNREACHABLE_TLS = "unreachable-tls"
+    UNREACHABLE_TIMEOUT = "unreachable-timeout"
     HELD_OFF = "held-off"
     LIMIT = "site-limit"
     CLIENT_ERROR = "http-4xx"
@@ -90,12 +94,19 @@ class Failure(StrEnum):
 SILENT = frozenset({Failure.CONNECT, Failure.TIMEOUT, Failure.DNS, Failure.TLS})
 """Failures that mean that the server cannot be reached."""
 
-NOT_TRIED = frozenset({Failure.HELD_OFF, Failure.ROBOTS, Failure.ROBOTS_UNREACHABLE})
+UNREACHABLE = {
+    Failure.DNS: Failure.UNREACHABLE_DNS,
+    Failure.CONNECT: Failure.UNREACHABLE_CONNECT,
+    Failure.TLS: Failure.UNREACHABLE_TLS,
+    Failure.TIMEOUT: Failure.UNREACHABLE_TIMEOUT,
+}
+"""From the failure of a server's robots.txt to the failure of its pages, which are not requested then."""
+
+HOLDING = frozenset({Failure.HELD_OFF, Failure.ROBOTS_UNREACHABLE, *UNREACHABLE.values()})
+"""Failures without a request that affect the whole server."""
+
+NOT_TRIED = HOLDING | {Failure.ROBOTS}
 """Failures without a request; they do not count as failures of the page."""
-
-
-HOLDING = frozenset({Failure.HELD_OFF, Failure.ROBOTS_UNREACHABLE})
-"""Failures of `NOT_TRIED` that affect the whole server."""
 
 PUSHES = ("indexnow", "websub")
 """Kinds of hints that others send: push notifications."""

@@ -8,7 +8,7 @@ noise, pages, policies, predict, rates, rm, run, search, serve, show, sites, sta
 
 lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
 terminal/    what commands share: options, output, tables, progress, opening a repository
-reference.py, api_reference.py  the generated pages of docs/reference
+reference.py, api_reference.py, failure_words.py  the generated pages of docs/reference
 """
 
 from __future__ import annotations

@@ -12,7 +12,14 @@ from recrawl.repository.pages import Version
 from recrawl.repository.values import Visit
 
 EXAMPLE = "Example: recrawl log https://example.org/news"
-_VISITS = {"at": "visited", "outcome": "outcome", "status": ">HTTP", "failure": "failure", "received": ">bytes"}
+_VISITS = {
+    "at": "visited",
+    "outcome": "outcome",
+    "status": ">HTTP",
+    "failure": "failure",
+    "received": ">bytes",
+    "detail": "detail",
+}
 _VERSIONS = {
     "number": ">version",
     "at": "downloaded",

@@ -26,45 +26,13 @@ from rich.text import Text
 from recrawl.choose import POLICIES, parameters
 from recrawl.cli import MODULES, VERBS
 from recrawl.cli.api_reference import api
+from recrawl.cli.failure_words import FAILURES
 from recrawl.lab.synth import PARAMETERS
 from recrawl.model import Failure
 from recrawl.settings import SETTINGS
 
 _HEADER = "<!-- Written by `make docs` from the code; edit that, not this. -->\n"
 _WIDTH = 120
-
-FAILURES: dict[Failure, str] = {
-    Failure.ADDRESS: "The host resolves to a private, loopback or other internal IP address; see `--allow-private`.",
-    Failure.DNS: "The host name could not be resolved.",
-    Failure.CONNECT: "The server did not accept a connection.",
-    Failure.TLS: "The TLS handshake failed, usually because of the certificate.",
-    Failure.TIMEOUT: "Connecting, downloading or a stall exceeded `connect_timeout`, `timeout` or `stall`.",
-    Failure.CUT_OFF: "The connection closed before the response was complete.",
-    Failure.BAD_RESPONSE: "The response is not valid HTTP.",
-    Failure.BAD_ENCODING: "The body could not be decompressed.",
-    Failure.TOO_LARGE: "The page is larger than `max_bytes` after decompression.",
-    Failure.BAD_URL: "The URL cannot be requested.",
-    Failure.REDIRECT_LOOP: "The redirects form a loop.",
-    Failure.REDIRECT_LIMIT: "More consecutive redirects than `redirects` allows.",
-    Failure.REDIRECT_BAD: "A redirect without a usable URL.",
-    Failure.REDIRECT_AWAY: "A redirect to a URL out of scope: another site, or excluded by a rule.",
-    Failure.ROBOTS: "robots.txt does not allow the page.",
-    Failure.ROBOTS_UNREACHABLE: "robots.txt could not be read (5xx, 429, no response), so the server is not visited.",
-    Failure.HELD_OFF: "The server does not respond, or its Retry-After is longer than `patience`.",
-    Failure.LIMIT: "The site has reached its page limit (`--limit`).",
-    Failure.CLIENT_ERROR: "The server answered with a 4xx status other than 404, 410 and 429.",
-    Failure.SERVER_ERROR: "The server answered with a 5xx status.",
-    Failure.RATE_LIMITED: "Status 429 after `retries` retries.",
-    Failure.STATUS: "A status that is neither a page nor an error.",
-    Failure.MISSING: "Status 404 or 410, not yet confirmed: see [deletions](../guides/deletions.md).",
-    Failure.MOVED: "A permanent redirect: the new URL is visited instead.",
-    Failure.CONTENT_TYPE: "A content type that is not in `content_types`.",
-    Failure.PARSE_TIMEOUT: "Parsing the page took longer than `parse_seconds`.",
-    Failure.PARSE_CRASH: "The process that parsed the page crashed.",
-    Failure.TOO_DEEP: "The page has too deep nesting or too many unclosed tags; parsing it would take minutes.",
-    Failure.INTERNAL: "A bug in recrawl. Please report it.",
-}  # fmt: skip
-"""Failure to its explanation."""
 
 
 def commands() -> str:

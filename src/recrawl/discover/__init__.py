@@ -2,6 +2,7 @@
 
     urls              the canonical form of a URL (spec K4), its origin, directory and key
     links             links, feeds and robots directives of a parsed page
+    page_headers      robots directives and refreshes in HTTP headers
     sitemaps          sitemaps and feeds, with their hints about change (spec H2, H3)
     dates             dates in sitemaps, feeds and HTTP headers
     known_urls        URL key to page number, for millions of pages, in arrays

@@ -11,13 +11,14 @@ often it changes: `<meta name="change-frequency-based" content="PERIODIC=7">`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from recrawl.discover.page_headers import OUR_NAMES, Directives, refresh_target
 from recrawl.discover.urls import DEFAULT_RULES, Base, UrlRules, join, prepare
 
 # Never pages: images, audio, video, fonts, style sheets, code, archives, documents.
@@ -40,8 +41,6 @@ _BODY_HEAD = 16
 _NO_PAGE = ("javascript:", "mailto:", "tel:", "data:", "#")
 _ABSOLUTE = ("/", "http://", "https://", *_NO_PAGE)
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})
-_REFRESH = re.compile(r"[\d.]*[;,\s]\s*(?:url\s*=\s*)?+(?:\"([^\"]*)|'([^']*)|([^\"'].*))", re.IGNORECASE | re.DOTALL)
-_ROBOTS = frozenset({"robots", "recrawl"})
 
 META_UPDATES = "change-frequency-based"
 _STATIC_DAYS = 90.0
@@ -74,8 +73,7 @@ class _Head:
 
     base: str | None = None
     canonical: str = ""
-    follow: bool = True
-    index: bool = True
+    robots: Directives = field(default_factory=Directives)
     updates: float = 0.0
     feeds: list[str] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
@@ -95,16 +93,17 @@ class LinkReader:
         self._cache: dict[str, _Seen] = {}
         self._room = _CACHE_ENTRIES
 
-    def read(self, tree: LexborHTMLParser, url: str) -> PageLinks:
-        """The links of the page at `url`; none if that URL cannot be crawled."""
+    def read(self, tree: LexborHTMLParser, url: str, refreshes: Sequence[str] = ()) -> PageLinks:
+        """The links of the page at `url`, to the targets of its Refresh headers too; none if `url` is invalid."""
         head = _read_head(tree)
         page = prepare(url, self._rules)
         if page is None:
-            return PageLinks([], [], None, head.follow, head.index, head.updates)
+            return PageLinks([], [], None, head.robots.follow, head.robots.index, head.updates)
         base = page
         if head.base and (named := join(head.base, page, self._rules)):
             base = prepare(named, self._rules) or page
-        targets = [self._resolve(target, base) for target in head.targets]
+        targets = [self._resolve(target, page) for target in refreshes]
+        targets += [self._resolve(target, base) for target in head.targets]
         targets += self._body(tree, base, page)
         found = dict.fromkeys(targets)
         for ignored in ("", page.href):
@@ -112,7 +111,7 @@ class LinkReader:
         feeds = filter(None, (join(href, base, self._rules) for href in head.feeds))
         claimed = join(head.canonical, base, self._rules) if head.canonical else None
         unique = list(dict.fromkeys(feeds))
-        return PageLinks(list(found)[:MAX_LINKS], unique, claimed, head.follow, head.index, head.updates)
+        return PageLinks(list(found)[:MAX_LINKS], unique, claimed, head.robots.follow, head.robots.index, head.updates)
 
     def _body(self, tree: LexborHTMLParser, base: Base, page: Base) -> list[str]:
         """The targets of `a`, `area` and frame elements; an empty string for a target that is not a page.
@@ -211,16 +210,12 @@ def _read_meta(attributes: dict[str, str | None], head: _Head) -> None:
     if not content:
         return
     name = (attributes.get("name") or "").strip().lower()
-    if name in _ROBOTS:
-        words = set(content.lower().replace(",", " ").split())
-        head.follow = head.follow and not words & {"nofollow", "none"}
-        head.index = head.index and not words & {"noindex", "none"}
+    if name in OUR_NAMES:
+        head.robots = head.robots.with_words(content)
     elif name == META_UPDATES:
         head.updates = head.updates or updates_days(content)
     elif (attributes.get("http-equiv") or "").strip().lower() == "refresh":
-        match = _REFRESH.match(content.strip())
-        if match:
-            head.targets.append(match[1] or match[2] or match[3] or "")
+        head.targets.append(refresh_target(content))
 
 
 def _read_link(attributes: dict[str, str | None], head: _Head) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import certifi
 import pycurl
 
-from recrawl.fetch.transfer import Request, Transfer, failure_of, parse_head
+from recrawl.fetch.transfer import ENCODINGS, Request, Transfer, failure_of, parse_head, undecodable
 from recrawl.model import Answer, Failure, Validators
 
 ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
@@ -65,7 +65,7 @@ class Client:
         self._multi.setopt(pycurl.M_MAXCONNECTS, room)
         self._free = [self._new_transfer() for _ in range(room)]
         self._busy: dict[pycurl.Curl, Transfer] = {}
-        self._head = f"User-Agent: {agent}\r\nAccept: {ACCEPT}\r\nAccept-Encoding: gzip, deflate, br\r\n"
+        self._head = f"User-Agent: {agent}\r\nAccept: {ACCEPT}\r\nAccept-Encoding: "
 
     @property
     def room(self) -> int:
@@ -81,6 +81,7 @@ class Client:
         """Start a download; `wait` returns its answer with the same ticket."""
         transfer = self._free.pop()
         transfer.begin(ticket, request, request.max_bytes or self.limits.max_bytes, self.clock())
+        transfer.set_encodings()
         handle = transfer.handle
         handle.setopt(pycurl.URL, request.url)
         handle.setopt(pycurl.HTTPHEADER, [_ACCEPT_LINE, *_conditions(request.validators)])
@@ -129,7 +130,6 @@ class Client:
         handle.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         handle.setopt(pycurl.CAINFO, certifi.where())
         handle.setopt(pycurl.USERAGENT, self._agent.encode())
-        handle.setopt(pycurl.ACCEPT_ENCODING, "gzip, deflate, br")
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, int(limits.connect_seconds * 1000))
         handle.setopt(pycurl.TIMEOUT_MS, int(limits.total_seconds * 1000))
         handle.setopt(pycurl.LOW_SPEED_LIMIT, 1)
@@ -170,6 +170,9 @@ class Client:
         failure = failure_of(transfer, number) if number and not was_cut else None
         if failure is None and transfer.head[-1:] != [b"\r\n"] and transfer.head[-1:] != [b"\n"]:
             failure, message = Failure.CUT_OFF, "the answer ended within its headers"  # libcurl accepts this
+        label = fields.get("content-encoding", "") if transfer.identity else ""
+        if failure is None and label and (problem := undecodable(b"".join(transfer.chunks), label)):
+            failure, message = Failure.BAD_ENCODING, problem
         answer = Answer(
             url=transfer.request.url,
             status=status,
@@ -186,12 +189,13 @@ class Client:
         self._free.append(transfer)
         return transfer.ticket, answer
 
-    def request_head(self, url: str, validators: Validators | None) -> bytes:
+    def request_head(self, url: str, validators: Validators | None, *, identity: bool = False) -> bytes:
         """The head of the request for this URL, for the archive; libcurl may order the lines differently."""
         _, _, rest = url.partition("://")
         host, _, target = rest.partition("/")
         conditions = "".join(f"{line}\r\n" for line in _conditions(validators))
-        return f"GET /{target} HTTP/1.1\r\nHost: {host}\r\n{self._head}{conditions}\r\n".encode()
+        head = f"{self._head}{'identity' if identity else ENCODINGS}\r\n{conditions}"
+        return f"GET /{target} HTTP/1.1\r\nHost: {host}\r\n{head}\r\n".encode()
 
 
 def _curl_events(events: int) -> int:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from protego import Protego
 
 from recrawl.columns import DAY
+from recrawl.model import UNREACHABLE, Failure
 
 MAX_BYTES = 500 * 1024
 RETRY = 300.0
@@ -45,7 +46,7 @@ class Robots:
     """The product token by which groups were selected."""
     status: int
     body: bytes = field(repr=False)
-    """As sent, at most `MAX_BYTES`."""
+    """As sent, at most `MAX_BYTES`; without a complete answer, the text of `failure_text`."""
     fetched: float
     failure: bool
     expires: float
@@ -103,6 +104,29 @@ class Robots:
             return self._rules.can_fetch(url, self.agent)
         except ValueError:
             return False  # not a valid URL
+
+    @property
+    def hold_cause(self) -> tuple[Failure, str]:
+        """Why nothing may be visited while `hold_off`: a failure, and the cause in words.
+
+        >>> robots = Robots.from_answer(0, failure_text(Failure.DNS, "no such host"), 0.0, agent="a", failure=True)
+        >>> robots.hold_cause
+        (<Failure.UNREACHABLE_DNS: 'unreachable-dns'>, 'robots.txt: no such host')
+        """
+        if not self.failure:
+            return Failure.ROBOTS_UNREACHABLE, f"robots.txt: HTTP {self.status}" if self.status else ""
+        word, _, detail = self.body.decode("utf-8", "replace").partition(": ")
+        known = Failure(word) if word in set(Failure) else Failure.ROBOTS_UNREACHABLE
+        return UNREACHABLE.get(known, Failure.ROBOTS_UNREACHABLE), f"robots.txt: {detail}" if detail else ""
+
+
+def failure_text(failure: Failure, detail: str, redirects: int = 0) -> bytes:
+    """The body that stands for a robots.txt without a complete answer, so that a stored copy keeps the cause.
+
+    After redirects, the failure is that of another server.
+    """
+    cause = Failure.ROBOTS_UNREACHABLE if redirects else failure
+    return f"{cause.value}: {detail}"[:_MAX_VALUE].encode()
 
 
 def _cut(body: bytes) -> bytes:

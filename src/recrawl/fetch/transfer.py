@@ -18,6 +18,12 @@ _MAX_CACHED = 200
 Head = tuple[int, tuple[tuple[str, str], ...], dict[str, str]]
 """Status, headers as sent, and headers by lower-case name."""
 
+ENCODINGS = "gzip, deflate, br"
+"""The content encodings that we ask for."""
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ": "xz", b"BZh": "bzip2"}
+_TEXT_BYTES = bytes({*range(0x20, 0x100), *b"\t\n\f\r\x1b"} - {0x7F})
+_SAMPLE = 1024
+
 _FAILURES: dict[int, Failure] = {
     pycurl.E_URL_MALFORMAT: Failure.BAD_URL,
     pycurl.E_UNSUPPORTED_PROTOCOL: Failure.BAD_RESPONSE,
@@ -51,6 +57,8 @@ class Request:
     """Overrides the client's limit; 0 keeps it."""
     cut: bool = False
     """Truncate the body at the limit instead of failing."""
+    identity: bool = False
+    """Ask for a body without compression and take it as it comes, for a server that labels bodies wrongly."""
     accepts: Callable[[str], bool] | None = None
     """Whether to download a body of this content type; None accepts all."""
 
@@ -79,6 +87,7 @@ class Transfer:
         "chunks",
         "handle",
         "head",
+        "identity",
         "limit",
         "refused",
         "request",
@@ -91,6 +100,7 @@ class Transfer:
         self.handle = pycurl.Curl()
         self.head: list[bytes] = []
         self.ticket = -1
+        self.identity: bool | None = None
 
     def begin(self, ticket: int, request: Request, limit: int, at: float) -> None:
         """Reset the state for a new download."""
@@ -101,6 +111,13 @@ class Transfer:
         self.refused = ""
         self.unwanted = ""
         self._parsed: Head | None = None
+
+    def set_encodings(self) -> None:
+        """Tell libcurl which content encodings to ask for and to decode."""
+        if self.identity != self.request.identity:
+            self.identity = self.request.identity
+            self.handle.setopt(pycurl.ACCEPT_ENCODING, "identity" if self.identity else ENCODINGS)
+            self.handle.setopt(pycurl.HTTP_CONTENT_DECODING, int(not self.identity))
 
     def parsed(self) -> Head:
         """Status and headers so far, parsed once."""
@@ -142,6 +159,22 @@ def failure_of(transfer: Transfer, number: int) -> Failure:
     if transfer.size > transfer.limit:
         return Failure.TOO_LARGE
     return _FAILURES.get(number, Failure.BAD_RESPONSE)
+
+
+def undecodable(body: bytes, label: str) -> str:
+    """Why a body that libcurl has not decoded is unusable; empty if it is plain text in spite of its label.
+
+    >>> undecodable(b"<p>plain", "gzip"), undecodable(b"BZh91", "gzip")
+    ('', "the body is bzip2, labelled 'gzip'; only gzip, deflate and br can be decoded")
+    """
+    name = next((name for magic, name in _MAGIC.items() if body.startswith(magic)), "")
+    if name == "gzip" and name in label:
+        return f"the body is broken gzip, labelled '{label}'"
+    if name:
+        return f"the body is {name}, labelled '{label}'; only gzip, deflate and br can be decoded"
+    start = body[:_SAMPLE]
+    plain = not start.translate(None, _TEXT_BYTES) and (start.isascii() or b"<" in start)
+    return "" if plain else f"the body cannot be decoded as its label '{label}' says"
 
 
 def parse_head(lines: list[bytes]) -> Head:

@@ -6,7 +6,7 @@ server's robots.txt is being fetched its lane is on hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urljoin
 
 from recrawl.crawl.hints.feeds import FEED_BYTES, Feeds
@@ -20,12 +20,12 @@ from recrawl.discover.sitemaps import PERIODS
 from recrawl.discover.urls import canonical, origin
 from recrawl.fetch.http import Client
 from recrawl.fetch.lanes import Lanes
-from recrawl.fetch.robots import Robots
+from recrawl.fetch.robots import Robots, failure_text
 from recrawl.fetch.transfer import Request
 from recrawl.model import Answer, Failure, Validators
 
-_ROBOTS_BYTES = 512_000  # RFC 9309: a crawler need not read more
-_SITEMAP_BYTES = 52_428_800
+# RFC 9309: a crawler need not read more of a robots.txt.
+_MAX_BYTES = {"robots": 512_000, "feed": FEED_BYTES, "sitemap": 52_428_800}
 _MAX_REDIRECTS = 5
 _MAX_SITEMAPS = 500
 _MAX_NESTING = 3
@@ -41,6 +41,8 @@ class _Fetch:
     redirects: int = 0
     level: int = 0
     validators: Validators | None = None
+    identity: bool = False
+    """Without compression, after an answer that could not be decoded."""
 
 
 @dataclass(slots=True)
@@ -101,6 +103,8 @@ class SiteResources:
                 self.queue_robots(server)
 
     def _queue_hints(self, server: Server) -> None:
+        if server.robots is None or server.robots.hold_off:
+            return
         self._queue_sitemaps(server)
         for feed in self.feeds.due(server):
             validators = Validators(feed.etag, feed.modified) or None
@@ -140,7 +144,7 @@ class SiteResources:
         server.robots = Robots.from_answer(
             # A redirect without a usable target counts as a robots.txt that does not exist (RFC 9309 §2.3.1.2).
             404 if 300 <= answer.status < 400 else answer.status,
-            answer.body,
+            answer.body if answer.failure is None else failure_text(answer.failure, answer.detail, fetch.redirects),
             self._options.clock(),
             agent=self._options.agent,
             max_age=self._options.robots_age,
@@ -149,8 +153,7 @@ class SiteResources:
         )
         server.dirty = True
         self._set_pace(server)
-        if not server.robots.hold_off:
-            self._queue_hints(server)
+        self._queue_hints(server)
 
     def _set_pace(self, server: Server) -> None:
         ours = self._options.delay if server.options.delay is None else server.options.delay
@@ -261,11 +264,14 @@ class SiteResources:
         """Process the answer to a request; returns its server."""
         fetch = self._fetches.pop(ticket)
         server = self._servers[fetch.server]
+        again = replace(fetch, identity=True) if answer.failure is Failure.BAD_ENCODING and not fetch.identity else None
         if fetch.kind == "robots":
-            self._robots_answered(server, fetch, answer)
+            self._start(again) if again else self._robots_answered(server, fetch, answer)
             return server
         self._lanes.answered(server.id, now, answer)
-        if fetch.kind == "feed":
+        if again:
+            self._lanes.push_front(server.id, self._number(again))
+        elif fetch.kind == "feed":
             self.feeds.answered(server, fetch.url, answer)
         else:
             self._sitemap_answered(server, fetch, answer)
@@ -277,11 +283,14 @@ class SiteResources:
     def _request(self, server: Server, fetch: _Fetch) -> Request:
         """The request; a permission for one server does not extend to where it redirects."""
         allowed = self._options.allow_private or (origin(fetch.url) == server.origin and server.options.allow_private)
-        if fetch.kind == "robots":
-            return Request(fetch.url, allow_private=allowed, max_bytes=_ROBOTS_BYTES, cut=True)
-        if fetch.kind == "feed":
-            return Request(fetch.url, validators=fetch.validators, allow_private=allowed, max_bytes=FEED_BYTES)
-        return Request(fetch.url, allow_private=allowed, max_bytes=_SITEMAP_BYTES)
+        return Request(
+            fetch.url,
+            validators=fetch.validators,
+            allow_private=allowed,
+            max_bytes=_MAX_BYTES[fetch.kind],
+            cut=fetch.kind == "robots",
+            identity=fetch.identity,
+        )
 
     def _number(self, fetch: _Fetch) -> int:
         self._last -= 1

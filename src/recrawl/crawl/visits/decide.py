@@ -42,6 +42,8 @@ class Retry(NamedTuple):
     """Request this URL next: the same one after a 429 or 503, or the target of a redirect."""
 
     url: str
+    identity: bool = False
+    """Without compression, since the body could not be decoded."""
 
 
 class Decider:
@@ -68,6 +70,8 @@ class Decider:
     ) -> Submit | Retry | Done:
         """Decide on an answer; `redirect` is where it leads, when it is a redirect."""
         status = answer.status
+        if answer.failure is Failure.BAD_ENCODING and not visit.identity:
+            return Retry(visit.request_url, identity=True)
         if answer.failure is not None:
             return self.failed(visit, answer, answer.failure, answer.detail, answer.at)
         if status in (429, 503) and visit.retries < self._options.retries:
@@ -99,7 +103,7 @@ class Decider:
     def _body(self, server: Server, visit: PendingVisit, answer: Answer) -> Submit | Done:
         payload = of_payload(answer.body)
         same_noise = visit.state.noise == self._fingerprints[server.noise]
-        if visit.state.payload == payload and same_noise:
+        if visit.state.payload == payload and same_noise and not visit.hides:
             return self._unchanged(server, visit, answer)
         return Submit(payload, same_noise)
 

@@ -126,6 +126,7 @@ class Journey:
                 visit.request_url,
                 validators=visit.validators,
                 allow_private=server.options.allow_private or self._options.allow_private,
+                identity=visit.identity,
                 accepts=self._accepts,
             ),
         )
@@ -142,6 +143,7 @@ class Journey:
             self.tally.received += answer.received
             self.bytes.add(server.id, answer.received)
             visit.received += answer.received
+            visit.hides = self.recorder.hides(visit.state.version, answer)
             redirect = None
             if answer.status in REDIRECTS and answer.failure is None:
                 redirect = self._redirects.resolve(server, visit, answer, self.recorder.batch)
@@ -149,8 +151,8 @@ class Journey:
                 case Submit() as submit:
                     visit.answer, visit.payload = answer, submit.payload
                     self.readers.submit(self._task(server, visit, answer, same_noise=submit.same_noise))
-                case Retry(url):
-                    visit.request_again(url)
+                case Retry(url, identity):
+                    visit.request_again(url, identity=identity)
                     self.lanes.push_front(server.id, visit.page)
                 case Done() as done:
                     self.recorder.add(done)
@@ -238,7 +240,7 @@ class Journey:
             self._pending.pop(visit.page, None)
             self.tally.failures[failure.value] += 1
         else:
-            self._fail(visit, None, failure, self.servers[visit.server].refusal)
+            self._fail(visit, None, failure, self.servers[visit.server].cause)
 
     def _refusal(self, server: Server, visit: PendingVisit) -> Failure | None:
         """Why the page may not be requested, if so."""
@@ -246,7 +248,7 @@ class Journey:
         if server.refusal:
             return Failure.ADDRESS
         if robots is None or robots.hold_off:
-            return Failure.ROBOTS_UNREACHABLE
+            return robots.hold_cause[0] if robots else Failure.ROBOTS_UNREACHABLE
         if not robots.allows(visit.request_url):
             return Failure.ROBOTS
         limit = server.options.limit
@@ -276,7 +278,7 @@ class Journey:
             ip=answer.ip,
             status=answer.status,
             headers=answer.headers,
-            request=self.client.request_head(visit.request_url, visit.validators),
+            request=self.client.request_head(visit.request_url, visit.validators, identity=visit.identity),
             body=answer.body,
             payload=visit.payload,
             noise=server.noise,

@@ -40,20 +40,26 @@ class PendingVisit:
     """Hints about the page since its last visit, packed (see `hint_codec`)."""
     validators: Validators | None = None
     """Sent with the current request."""
+    identity: bool = False
+    """Whether the body is requested without compression, after one that could not be decoded."""
     retries: int = 0
     requested: bool = False
     """Whether a request was sent at all."""
     redirects: list[str] = field(default_factory=list)
     """URLs that redirected in this visit, in order."""
+    hides: bool = False
+    """Whether the headers of the answer exclude the page from searches that find it so far."""
     answer: Answer | None = None
     payload: bytes = b""
     """SHA-1 of the answer's body."""
     received: int = 0
     """Bytes over the wire so far, including redirects and retries."""
 
-    def request_again(self, url: str) -> None:
+    def request_again(self, url: str, *, identity: bool = False) -> None:
         """Prepare the next request: a retry of the same URL, or the target of a redirect."""
-        if url == self.request_url:
+        if identity:
+            self.identity = True
+        elif url == self.request_url:
             self.retries += 1
         else:
             self.redirects.append(self.request_url)

@@ -21,7 +21,8 @@ from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
 from recrawl.crawl.visits.stored_text import HTML, header, plain, read_text, sniff
-from recrawl.discover.links import LinkReader
+from recrawl.discover.links import LinkReader, PageLinks
+from recrawl.discover.page_headers import header_links
 from recrawl.discover.urls import key
 from recrawl.errors import Unreadable
 from recrawl.model import Failure
@@ -30,6 +31,9 @@ from recrawl.record import warc
 _MAX_KEYS = 100_000
 _MAX_FEEDS = 4
 """Feeds of one page that are considered."""
+
+
+_NO_LINKS = PageLinks([], [], None, follow=True, index=True)
 
 
 class PageReader:
@@ -45,13 +49,25 @@ class PageReader:
         content_type = header(task.headers, "content-type")
         mime = content_type.partition(";")[0].strip().lower() or sniff(task.body)
         noise = self._config.noises[task.noise]
+        robots, refreshes = header_links(task.headers)
         if not mime.startswith(HTML):
             words, encoding = plain(task.body, content_type, mime, noise)
             of = digest.of_text(words) if encoding else digest.of_payload(task.body)[:16]
-            return Reading(task.ticket, mime=mime, encoding=encoding, text=words, digest=of)
+            links = self._links.read(parse(""), task.url, refreshes) if refreshes else _NO_LINKS
+            return Reading(
+                task.ticket,
+                mime=mime,
+                encoding=encoding,
+                text=words,
+                digest=of,
+                urls="\n".join(links.urls),
+                keys=self._keys_of(links.urls),
+                follow=robots.follow,
+                searchable=robots.index,
+            )
         decoded = decode(task.body, content_type)
         tree = parse(decoded.text)
-        links = self._links.read(tree, task.url)
+        links = self._links.read(tree, task.url, refreshes)
         title = text.title(tree)
         words = text.visible(tree, noise)
         return Reading(
@@ -63,8 +79,8 @@ class PageReader:
             digest=digest.of_text(words),
             urls="\n".join(links.urls),
             keys=self._keys_of(links.urls),
-            follow=links.follow,
-            searchable=links.index,
+            follow=links.follow and robots.follow,
+            searchable=links.index and robots.index,
             feeds="\n".join(links.feeds[:_MAX_FEEDS]),
             updates=links.updates,
         )

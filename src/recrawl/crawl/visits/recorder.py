@@ -12,7 +12,8 @@ from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.results import Done, RowNumbers
 from recrawl.crawl.visits.servers import Servers
-from recrawl.model import State
+from recrawl.discover.page_headers import header_links
+from recrawl.model import Answer, State
 from recrawl.record.index import Document
 from recrawl.record.rows import Batch, FeedRow, SourceRow, VersionRow
 from recrawl.record.storage import Storage
@@ -51,6 +52,16 @@ class Recorder:
             return None
         archive = self._repository.archive
         return str(archive.folder / archive.names[row.warc]), row.start, row.length
+
+    def hides(self, version: int, answer: Answer) -> bool:
+        """Whether the headers of an answer exclude a page from searches that finds its stored version so far."""
+        if "x-robots-tag" not in answer.fields or not self._searchable(version):
+            return False
+        return not header_links(answer.headers)[0].index
+
+    def _searchable(self, version: int) -> bool:
+        row = self._repository.store.versions.get(version) if version >= 0 else None
+        return row is not None and bool(row.searchable)
 
     def listed_pages(self, site: int) -> set[int]:
         """Pages of a site that its sitemap listed when it was last read."""
@@ -91,8 +102,10 @@ class Recorder:
         self.batch.states.append(done.state)
         self.batch.links.append((visit.page, links.tobytes()))
         self._bodies.append((done.version, reading.record))
-        if self._options.index and done.version.changed:
-            if reading.searchable:
+        if self._options.index:
+            if not reading.searchable:
+                self.batch.removals.append(visit.page)
+            elif done.version.changed or not self._searchable(visit.state.version):
                 document = Document(
                     visit.page,
                     visit.url,
@@ -103,8 +116,6 @@ class Recorder:
                     new=visit.state.version < 0,
                 )
                 self.batch.documents.append(document)
-            else:
-                self.batch.removals.append(visit.page)
 
     def commit_if_due(self, now: float) -> None:
         """Commit when the batch is large or old enough, and the index when its interval is over."""

@@ -1,8 +1,9 @@
 """Where a redirect leads (spec K5).
 
 A temporary redirect is followed, within limits, and its target counts as the page. A permanent one makes the page an
-old URL of another page, which is visited separately. A redirect that leaves the site is recorded and not followed, with
-one exception: when a seed has moved permanently, its site has moved with it.
+old URL of another page, which is visited separately. So does a temporary one to another site that is kept, except for a
+page that is stored: it stays, and its target becomes a page too. A redirect to a site that is not kept is recorded and
+not followed, with one exception: when a seed has moved permanently, its site has moved with it.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class Redirects:
         if len(visit.redirects) >= self._options.redirects:
             return Redirect(Failure.REDIRECT_LIMIT, f"more than {self._options.redirects} in a row")
         if origin(target) != server.origin:
-            return Redirect(Failure.REDIRECT_AWAY, f"to {target}")
+            found = self._replaced(visit, answer, target, batch)
+            stored = found.failure is None and visit.state.payload is not None
+            return Redirect(Failure.REDIRECT_AWAY, f"to {target}") if stored else found
         if server.robots is not None and not server.robots.allows(target):
             return Redirect(Failure.ROBOTS, f"redirected to {target}")
         return Redirect(follow=target)
@@ -79,6 +82,10 @@ class Redirects:
             return Redirect(Failure.REDIRECT_LIMIT, f"more than {self._options.redirects} in a row")
         if server.habits.learn(visit.url, target):
             server.dirty = True
+        return self._replaced(visit, answer, target, batch)
+
+    def _replaced(self, visit: PendingVisit, answer: Answer, target: str, batch: Batch) -> Redirect:
+        """The page of the target URL replaces the visited one; a new one is added to `batch`."""
         page, _ = self._discovery.add(target, parent=visit.page, depth=visit.depth, at=answer.at, batch=batch)
         if page < 0:
             return Redirect(Failure.REDIRECT_AWAY, f"to {target}")

@@ -49,6 +49,12 @@ class Server:
         limit = self.options.limit
         return "site-limit" if limit is not None and self.pages >= 2 * limit + _SPARE else None
 
+    @property
+    def cause(self) -> str:
+        """Why none of its pages may be requested, in words; empty if they may."""
+        held = self.robots is not None and self.robots.hold_off
+        return self.refusal or (self.robots.hold_cause[1] if self.robots and held else "")
+
     def vanishing(self) -> bool:
         """Whether many of its pages disappear at the same time (spec C5)."""
         return vanishing(self.live, self.missing)
