@@ -31,7 +31,10 @@ GERMAN = "Über den Wolken muss die Freiheit wohl grenzenlos sein, größer als 
         ),
         (b'<meta charset="utf-16">\xc3\xa9', "", None, "utf-8"),
         (b"<!-- <meta charset=koi8-r> -->\xc3\xa9", "", None, "utf-8"),
-        (b" " * 1024 + b"<meta charset=koi8-r>\xc3\xa9", "", None, "utf-8"),
+        (b" " * 1024 + b"<meta charset=koi8-r>\xc3\xa9", "", None, "koi8-r"),
+        (b" " * 1024 + b"<meta charset=koi8-r>\xc3\xa9", "text/plain", None, "utf-8"),
+        ("<?xml version='1.0'?><p>é".encode("utf-16le"), "", None, "utf-16le"),
+        ("<?xml version='1.0'?><p>é".encode("utf-16be"), "", None, "utf-16be"),
         (b"\xc3\xa9", "text/html; charset=no-such", "é", "utf-8"),
         (b"\xc3\xa9", "text/html; charset=iso-2022-kr", "é", "utf-8"),
     ],
@@ -42,6 +45,81 @@ def test_evidence_in_order(body, content_type, text, encoding):
         assert got.encoding == encoding
     if text is not None:
         assert got.text == text.replace("\0", "") or not encoding
+
+
+CONTENT = b'content="text/html; charset=koi8-r"'
+PRAGMA = b"http-equiv=content-type"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<meta charset=koi8-r>",
+        b"<META CHARSET = ' koi8-r\n'>",
+        b"<meta/charset='KOI8-R'/>",
+        b"<meta charset=koi8-r charset=utf-8>",
+        b"<meta " + PRAGMA + b" " + CONTENT + b">",
+        b"<meta " + CONTENT + b" " + PRAGMA + b">",
+        b"<meta http-equiv='Content-TYPE' content='a; CharSet =  koi8-r ; b'>",
+        b"<meta http-equiv=content-type content='charset charset=koi8-r'>",
+        b"<meta http-equiv=content-type content='charset=\"koi8-r\"'>",
+        b"<meta " + PRAGMA + b" content='charset=big5' charset=koi8-r>",
+        b"<meta charset=bogus><meta charset=koi8-r>",
+        b"<meta content='charset=big5'><meta charset=koi8-r>",
+        b"<meta name=a =b c><meta charset=koi8-r>",
+        b"<!--><meta charset=koi8-r>",
+        b"<!-- > <meta charset=big5> --><meta charset=koi8-r>",
+        b"<p title='<meta charset=big5>'><meta charset=koi8-r>",
+        b"<? <meta charset=big5> <meta charset=koi8-r>",
+        b"</p <meta charset=big5> <meta charset=koi8-r>",
+        b"</meta charset=big5><meta charset=koi8-r>",
+        b"<metadata charset=big5><meta charset=koi8-r>",
+        b"<script>'<meta charset=koi8-r>'</script>",
+        b" " * 5000 + b"<meta charset=koi8-r>",
+        b" " * 1024 + b"<script>'<meta charset=big5>'</SCRIPT ><meta charset=koi8-r>",
+        b"<script>" + b" " * 1024 + b"'<meta charset=big5>'</script><meta charset=koi8-r>",
+        b"<title>" + b" " * 1024 + b"<meta charset=big5></title><meta charset=koi8-r>",
+        b"<?xml version='1.0' encoding='koi8-r'?>",
+        b'<?xml encoding = "koi8-r"',
+    ],
+)
+def test_the_declaration_of_a_document_is_found(page: bytes) -> None:
+    assert decode(page + b"<p>").encoding == "koi8-r"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<meta " + CONTENT + b">",
+        b"<meta name=content-type " + CONTENT + b">",
+        b"<meta http-equiv='content-type ' " + CONTENT + b">",
+        b"<meta http-equiv=content-style-type " + CONTENT + b">",
+        b"<meta http-equiv='content-type " + CONTENT + b">",
+        b"<meta http-equiv=content-type content='charset=\"koi8-r'>",
+        b"<meta http-equiv=content-type content='charset koi8-r'>",
+        b"<meta " + PRAGMA + b" " + CONTENT + b" charset=bogus>",
+        b"<meta charset=koi8-r",
+        b"<meta charset='koi8-r>",
+        b"<meta charset=koi8-r'>",
+        b"<meta a=' charset=koi8-r><p>'",
+        b"<p title='x>\n<meta charset=koi8-r>\n<p>",
+        b"<!-- <meta charset=koi8-r>",
+        b"<! <meta charset=koi8-r",
+        b"<metacharset=koi8-r>",
+        b"< meta charset=koi8-r>",
+        b" " * 1024 + b"<textarea><meta charset=koi8-r>",
+        b"<?xml version='1.0' encoding=koi8-r?>",
+        b" <?xml version='1.0' encoding='koi8-r'?>",
+        b"<?xml version='1.0'?> encoding='koi8-r'",
+    ],
+)
+def test_what_only_looks_like_a_declaration_is_none(page: bytes) -> None:
+    assert decode(page).encoding == "utf-8"
+
+
+def test_a_hostile_page_is_scanned_in_linear_time() -> None:
+    for piece in (b"<script>", b"<!--", b"<a b='", b"<meta charset=x ", b"<", b"<meta a='' "):
+        decode(piece * (2_000_000 // len(piece)) + b"charset\xff")
 
 
 @pytest.mark.parametrize(

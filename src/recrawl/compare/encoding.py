@@ -1,8 +1,8 @@
 """Decode a body's bytes to text. Never raises: a page in an unknown encoding still gives some text.
 
-The order is that of browsers: byte order mark, charset in the Content-Type header, `<meta>` in the first 1,024 bytes,
-then UTF-8 if it is valid, then a guess from a sample. Labels are those of the WHATWG Encoding Standard (`latin1` is
-windows-1252). A label that the bytes contradict is ignored.
+The order is that of browsers: byte order mark, charset in the Content-Type header, the declaration in the document
+(`prescan`), then UTF-8 if it is valid, then a guess from a sample. Labels are those of the WHATWG Encoding Standard
+(`latin1` is windows-1252). A label that the bytes contradict is ignored.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from functools import lru_cache
 import webencodings
 from charset_normalizer import from_bytes
 
+from recrawl.compare.prescan import declared_encoding
+
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
 _HEADER = re.compile(r"""charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.ASCII | re.IGNORECASE)
-# Matches <meta charset=x> and <meta http-equiv=content-type content="...; charset=x">.
-_META = re.compile(rb"""<meta\s[^>]{0,500}?charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.IGNORECASE)
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _MARKUP = re.compile(rb"<[^<>]*>|[\x00-\x1f ]+")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
-_META_BYTES = 1024
 _SAMPLE_FROM = 65_536
 _SAMPLE = 4_096
 # Encodings that a guess may return, with their WHATWG names. The detector's others are nearly always wrong for pages.
@@ -53,7 +51,9 @@ def decode(body: bytes, content_type: str = "") -> Decoded:
     for mark, name in _BOMS:
         if body.startswith(mark):
             return _cleaned(body, body[len(mark) :].decode(name, "replace"), name)
-    label = _header_label(content_type) or _meta_label(body)
+    label, is_markup = _header_label(content_type)
+    if not label and is_markup:
+        label = declared_encoding(body, _name)
     if label and label != "utf-8":
         text = _strictly(body, label)
         if text is not None:
@@ -65,19 +65,11 @@ def decode(body: bytes, content_type: str = "") -> Decoded:
 
 
 @lru_cache(maxsize=1024)
-def _header_label(content_type: str) -> str:
+def _header_label(content_type: str) -> tuple[str, bool]:
+    """The encoding that the header names, '' for none; and whether the body may declare one itself."""
     found = _HEADER.search(content_type[:1000])
-    return _name(found[1]) if found else ""
-
-
-def _meta_label(body: bytes) -> str:
-    head = body[:_META_BYTES]
-    found = _META.search(_COMMENT.sub(b"", head) if b"<!--" in head else head)
-    if not found:
-        return ""
-    name = _name(found[1].decode("ascii", "replace"))
-    # A page with a label in ASCII bytes is not in UTF-16 (HTML Standard, prescan).
-    return "utf-8" if name.startswith("utf-16") else name
+    mime = content_type[:1000].partition(";")[0].lower()
+    return _name(found[1]) if found else "", not mime.strip() or "html" in mime or "xml" in mime
 
 
 def _name(label: str) -> str:
