@@ -54,6 +54,11 @@ ADDRESSES = st.one_of(
         ("ht\ntps://other.example/", "https://other.example/"),
         ("/d e", "https://site.example/d%20e"),
         ("/\x01x", "https://site.example/%01x"),
+        ("/d #x", "https://site.example/d%20"),
+        ("/d \n#x", "https://site.example/d%20"),
+        ("/d\x01#x", "https://site.example/d%01"),
+        (" #x", "https://site.example/a/b/c.html?q=1"),
+        ("/d#x ", "https://site.example/d"),
     ],
 )
 def test_links_are_joined_as_browsers_do(link, expected):
@@ -84,6 +89,19 @@ def test_links_are_joined_as_browsers_do(link, expected):
         ("https://a.example/?q=%7e%2b+%2526", "https://a.example/?q=~%2B+%2526"),
         ("https://a.example/?", "https://a.example/"),
         ("https://a.example/?#x", "https://a.example/"),
+        ("https://a.example./x", "https://a.example/x"),
+        ("https://a.example.:8443/x./y", "https://a.example:8443/x./y"),
+        ("https://a.example..", "https://a.example/"),
+        ("https://user@a.example./", "https://a.example/"),
+        ("http://0x7f../", "http://0.0.0.127/"),
+        ("http://1.2.3.4.:80/", "http://1.2.3.4/"),
+        ("https://a.example/x|y%7cz", "https://a.example/x%7Cy%7Cz"),
+        ("https://a.example/x[1]%5b2%5D", "https://a.example/x%5B1%5D%5B2%5D"),
+        ("https://a.example/x(1)%282%29!%21*%2a", "https://a.example/x(1)(2)!!**"),
+        ("https://a.example/o'neil%27s", "https://a.example/o%27neil%27s"),
+        ("https://a.example/?a[]=1&a%5B%5D=2", "https://a.example/?a%5B%5D=1&a%5B%5D=2"),
+        ("https://a.example/?q={x}^`\\|'(y)%28", "https://a.example/?q=%7Bx%7D%5E%60%5C%7C%27(y)("),
+        ("https://a.example/%2F%3F%23%3B%2C", "https://a.example/%2F%3F%23%3B%2C"),
         ("https://a.example/index.html", "https://a.example/index.html"),
         ("https://a.example/b/", "https://a.example/b/"),
     ],
@@ -97,7 +115,7 @@ HOPELESS = """
     file:///etc/passwd ws://a.example/ about:blank blob:https://a.example/1 http:// https://?x http:///
     http://@/ http://:80/ https://a%20b.example/ https://a%00.example/ http://[::1 http://[12345::]/
     http://[::g]/ http://1.2.3.256/ http://1.2.3.4.5.6/ https://a.example:65536/ https://a.example:x/
-    https://a.example:-1/ https://a.example/\ud800 \0
+    https://a.example:-1/ https://a.example/\ud800 \0 http://./ http://..:80/x http://u@./
 """
 
 
@@ -125,6 +143,7 @@ def test_a_base_that_is_no_address_is_left_out():
         ("&&a=1&", "a=1"),
         ("x=1&utm_source=n&UTM_Medium=m&fbclid=f&gclid=g", "x=1"),
         ("utm_source=n", ""),
+        ("srsltid=AfmBOo&gad_source=1&gad_campaignid=2&x=1", "x=1"),
         ("utm=1&futm_x=2&gclid2=3", "futm_x=2&gclid2=3&utm=1"),
         ("PHPSESSID=0a&jsessionid=1&ASPSESSIONIDABC=2&x=1", "x=1"),
         ("sid=1234", "sid=1234"),
@@ -146,6 +165,7 @@ def test_queries_keep_what_matters_in_order_of_name(query, expected):
         ("/a/..;jsessionid=1/b", "/b"),
         ("/(S(lit3py55t21z5v55vlm25s55))/page.aspx", "/page.aspx"),
         ("/(X(1)S(lit3py55))/(S(b))", "/"),
+        ("/%28S%28lit3py55%29%29/page.aspx", "/page.aspx"),
         ("/wiki/Crawler_(web)", "/wiki/Crawler_(web)"),
     ],
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from recrawl.crawl.state.array_files import read_arrays
+from recrawl.discover.urls import key
 from recrawl.record.rows import Columns
 from recrawl.record.store.sqlite_visits import SqliteVisits
 from tests.old_repository import DAYS, NEWS, ORIGIN, PLANTS, pages, served_at, set_clock
@@ -88,3 +91,29 @@ def test_a_cycle_goes_on_from_it_and_loses_nothing(old: Repo, monkeypatch: pytes
     assert after is not None
     assert int(after["upto"]) == upto + KNOWN
     assert len(after["known"]) == KNOWN
+
+
+def test_pages_in_an_older_spelling_are_found_and_not_made_twice(tmp_path: Path) -> None:
+    """An older version stored `[`, `|` and `%28` as they were written, and `srsltid` as a parameter of the page."""
+    repo = Repo.create(tmp_path / "repo")
+    now = {"/a%5B1%5D": "/a[1]", "/b%7C": "/b|", "/c(1)": "/c%281%29", "/d": "/d?srsltid=7", "/e(1)": "/e%281%29"}
+    with Site({"/": page("root", *now), "/e%281%29": page("a second page")}) as site:
+        site.pages |= {new: page(f"walrus {new}") for new in now}
+        repo.crawl(site.url("/"))
+        rows = {site.url(new): site.url(old) for new, old in now.items() if new != "/e(1)"}
+        with contextlib.closing(sqlite3.connect(repo.folder / "recrawl.db")) as db:
+            for new, old in rows.items():
+                db.execute("UPDATE pages SET url = ?, key = ? WHERE url = ?", (old, key(old), new))
+            db.execute("DELETE FROM meta WHERE name = 'old_spellings'")
+            db.commit()
+        before = repo.sql("SELECT id, key, url FROM pages")
+        for old in rows.values():
+            assert repo.json("log", old)[0]["number"] == 1, "found as it is stored, before anything is written"
+        site.pages |= {old: site[new] for new, old in now.items() if new != "/e(1)"}
+        site["/"] = page("root, changed", *now, *now.values())
+        repo.later(hours=2)
+        repo.cycle()
+        repo.crawl()
+    assert repo.sql("SELECT id, key, url FROM pages") == before
+    for new, old in rows.items():
+        assert repo.json("log", new)[0]["url"] == repo.json("log", old)[0]["url"] == old

@@ -37,7 +37,12 @@ class Importer:
         self._reader = TaskReader(ReaderConfig(options.rules, tuple(self._noises), want_text=options.index))
         self._cycle = self._open()
         self._discovery = Discovery(
-            repository.store, self._servers, options.scopes, cycle=self._cycle.id, now=options.clock()
+            repository.store,
+            self._servers,
+            options.scopes,
+            cycle=self._cycle.id,
+            now=options.clock(),
+            rules=options.rules,
         )
         self._recorder = Recorder(repository, options, self._servers, caches=(self._discovery,))
 

@@ -22,7 +22,8 @@ from recrawl.discover.urls import canonical
 from recrawl.errors import UsageError
 from recrawl.patterns import Pattern, compiled
 
-_ASCII = "".join(map(chr, range(0x21, 0x7F)))
+_ASCII = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in "'|^{}`\\")
+"""ASCII as in canonical URLs, and the brackets of globs."""
 
 
 def site(url: str) -> str:

@@ -31,7 +31,7 @@ _NAMED_DATE = re.compile(
 )
 # year=2031, date=20310512, event[month]=2031-05; and any parameter that is 2031-05 or 2031-05-12.
 _QUERY_DATE = re.compile(
-    r"(?:^|&)(?:(?:[^=&]{0,60}[_.\[-])?(?:date|day|month|week|year|yr|ym)\]?=(\d{4})(?:-?\d\d){0,2}(?=&|$)"
+    r"(?:^|&)(?:(?:[^=&]{0,60}(?:[_.-]|%5B))?(?:date|day|month|week|year|yr|ym)(?:%5D)?=(\d{4})(?:-?\d\d){0,2}(?=&|$)"
     r"|[^=&]{0,60}=(\d{4})-\d\d(?:-\d\d)?(?=[&T]|$))",
     re.IGNORECASE,
 )

@@ -1,8 +1,12 @@
 """The canonical form of a URL, so that a page has one row and not twenty (spec K4).
 
 URLs are parsed as WHATWG specifies, by `ada_url`, as browsers do. Further rules make the URLs of equal pages equal: no
-fragment, no user name, one form of percent-encoding, no tracking or session parameters, parameters sorted by name. A
-trailing slash or an `index.html` stays, because only a redirect can show that the two are one page.
+fragment, no user name, no dot after the host, one form of percent-encoding, no tracking or session parameters,
+parameters sorted by name. A trailing slash or an `index.html` stays, because only a redirect can show that the two are
+one page.
+
+In the one form of percent-encoding, letters, digits and `-._~!*()` are literal, and all that RFC 3986 does not allow
+is encoded, such as `|`, `[` and `]`, which browsers leave as they are and some servers reject.
 
 This runs for every link of every page. Most links are plain paths that need no parser: one regular expression
 recognises them, and two strings are joined.
@@ -29,8 +33,12 @@ _TRACKING = """
     mc_cid mc_eid mkt_tok vero_id vero_conv _openstat _ga _gl _hsenc _hsmi __hstc __hssc __hsfp hsctatracking
     ef_id epik oly_anon_id oly_enc_id mtm_* matomo_* piwik_* pk_campaign pk_kwd pk_keyword pk_source pk_medium
     pk_content rb_clickid s_cid wickedid wt_mc wt.mc_id wt_zmc at_campaign at_medium
+    srsltid gad_source gad_campaignid
 """
 DEFAULT_TRACKING = tuple(_TRACKING.split())
+
+CANONICAL_FORM = 2
+"""Number of the canonical form, to be raised when it changes: stores then look for URLs in the older form."""
 
 _SESSION = re.compile(
     r"j?sessionid|session_id|phpsessid|aspsessionid[a-z]*|sessid|oscsid|zenid|cfid|cftoken|jsessionidsso"
@@ -43,9 +51,9 @@ _PATH_PARAMETER = re.compile(r";(?:jsessionid|phpsessid|sessionid|sid)=[^/;]*", 
 _COOKIELESS = re.compile(r"/\((?:[A-Za-z]\([^()/]*\))+\)(?=/|$)")  # ASP.NET: /(S(lit3py55t21z5v55))/page.aspx
 
 _PLAIN = re.compile(r"/|/?[A-Za-z0-9_~-][A-Za-z0-9_~./-]*").fullmatch
-_SPECIAL = re.compile(r"[?%#@;(]").search
-_PERCENT = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
-_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_SPECIAL = re.compile(r"[?%#@;('|\[\]^]|\.[/:]").search
+_ESCAPED = re.compile(r"%(?:[0-9A-Fa-f]{2})?|['|\[\]^{}`\\]")
+_LITERAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!*()")
 
 _SLACK = 8
 """An input this many times longer than the limit is rejected unparsed: removing parameters could not make it fit."""
@@ -126,8 +134,9 @@ def prepare(base: str, rules: UrlRules = DEFAULT_RULES) -> Base | None:
 
 def join(url: str, base: Base, rules: UrlRules = DEFAULT_RULES) -> str | None:
     """`canonical` for a link on a page, with its prepared base."""
-    if "#" in url:
-        url = url[: url.index("#")]
+    mark = url.find("#")
+    if mark == 0 or (mark > 0 and url[mark - 1] > " "):  # the parser keeps a space there, but not at the end
+        url = url[:mark]
     start = base.origin
     rest = url[len(start) :] if url.startswith(start) and url[len(start) : len(start) + 1] == "/" else url
     if _PLAIN(rest) and "/." not in rest:
@@ -145,7 +154,7 @@ def _clean(href: str, rules: UrlRules) -> str | None:
     """Apply our rules to the output of the WHATWG parser."""
     if not href.startswith(("https://", "http://")):
         return None
-    if _SPECIAL(href, 8):
+    if _SPECIAL(href, 7):
         href = _cut(href, rules)
     return href if len(href) <= rules.max_length else None
 
@@ -153,12 +162,11 @@ def _clean(href: str, rules: UrlRules) -> str | None:
 def _cut(href: str, rules: UrlRules) -> str:
     rest, _, query = href.partition("#")[0].partition("?")
     slash = rest.index("/", 8)
-    authority, path = rest[:slash], rest[slash:]
+    authority, path = _without_dot(rest[:slash]), rest[slash:]
     if "@" in authority:
         scheme, _, rest = authority.partition("//")
         authority = f"{scheme}//{rest.rpartition('@')[2]}"
-    if "%" in path:
-        path = _PERCENT.sub(_normal_escape, path)
+    path = _ESCAPED.sub(_normal_escape, path)
     if ";" in path or "(" in path:
         stripped = _COOKIELESS.sub("", _PATH_PARAMETER.sub("", path)) or "/"
         if stripped != path:  # `/..;jsessionid=1` has become `/..`: parse it again
@@ -170,8 +178,7 @@ def _cut(href: str, rules: UrlRules) -> str:
 
 def _sorted(query: str, rules: UrlRules) -> str:
     """The parameters that stay, sorted by name; equal names keep their order, which can matter to servers."""
-    if "%" in query:
-        query = _PERCENT.sub(_normal_escape, query)
+    query = _ESCAPED.sub(_normal_escape, query)
     kept = []
     for piece in query.split("&"):
         name, _, value = piece.partition("=")
@@ -181,13 +188,28 @@ def _sorted(query: str, rules: UrlRules) -> str:
     return "&".join(piece for _, piece in kept)
 
 
+def _without_dot(authority: str) -> str:
+    """Scheme, host and port without a dot after the host. Raises ValueError if nothing is left of the host.
+
+    >>> _without_dot("https://a.example.:8443")
+    'https://a.example:8443'
+    """
+    name, colon, port = authority.rpartition(":")
+    if not (colon and port.isdigit()):
+        name, colon, port = authority, "", ""
+    if not name.endswith("."):
+        return authority
+    # Parsed again, as the rest may be an IP address.
+    return normalize_url(f"{name.rstrip('.')}{colon}{port}").rstrip("/")
+
+
 def _normal_escape(escape: re.Match[str]) -> str:
-    """`%7e` becomes `~`, `%c3` becomes `%C3`; a stray `%` is escaped, so that no escape arises from its neighbours."""
+    """`%7e` becomes `~`, `|` becomes `%7C`; a stray `%` is escaped, so that no escape arises from its neighbours."""
     text = escape[0]
     if len(text) == 1:
-        return "%25"
+        return f"%{ord(text):02X}"
     character = chr(int(text[1:], 16))
-    return character if character in _UNRESERVED else text.upper()
+    return character if character in _LITERAL else text.upper()
 
 
 def origin(url: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from recrawl.crawl.state.old_spellings import old_spelling
 from recrawl.discover.urls import UrlRules, key, origin
 from recrawl.errors import NotKnown
 from recrawl.record.rows import VersionRow
@@ -41,6 +42,8 @@ def key_of(storage: Storage, url: str) -> tuple[int, str]:
     pages = storage.store.pages
     if "://" not in url and pages.number(key(clean)) is None and pages.number(key(plain)) is not None:
         clean = plain
+    if pages.number(key(clean)) is None:
+        clean = url if pages.number(key(url)) is not None else old_spelling(storage.store, clean)
     return key(clean), clean
 
 

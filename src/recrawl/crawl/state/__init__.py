@@ -7,6 +7,7 @@ clusters        clusters of similar pages
 weights         importance of pages and cost of visits
 limits          what a cycle may spend: visits and bytes, by site
 rescope         drops and adds pages after the user has changed the scopes
+old_spellings   pages whose URLs an older version stored in another spelling
 reindex         brings the full-text index up to date
 array_files     files of named arrays, written atomically
 """

@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from recrawl.columns import Int32s, Ints
+from recrawl.crawl.state.old_spellings import learn_spellings
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.discover import urls as addresses
 from recrawl.discover.known_urls import KnownUrls
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapGuard, TrapLimits
+from recrawl.discover.urls import UrlRules
 from recrawl.model import State
 from recrawl.record.rows import Batch, NewPage
 from recrawl.record.store import Store
@@ -43,6 +45,7 @@ class Discovery:
         *,
         cycle: int,
         now: float,
+        rules: UrlRules,
         traps: TrapLimits | None = None,
         found: list[tuple[int, int]] | None = None,
     ) -> None:
@@ -53,6 +56,9 @@ class Discovery:
         self._now = now
         self._guard: TrapGuard | None = None
         self._known = KnownUrls(*store.pages.keys())
+        for key, page in learn_spellings(store, rules).items():
+            if self._known.get(key) < 0:
+                self._known.add(key, page)
         self._next = store.next_id("pages")
         self._refused: set[int] = set()
         self._cycle = cycle

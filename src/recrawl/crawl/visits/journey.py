@@ -63,6 +63,7 @@ class Journey:
             options.scopes,
             cycle=cycle.id,
             now=cycle.started,
+            rules=options.rules,
             traps=options.traps,
             found=self._found,
         )
