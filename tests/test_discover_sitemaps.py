@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import time
 import tracemalloc
 import zlib
@@ -180,6 +181,50 @@ def test_limits() -> None:
     text = b"http://a.example/\n" * 50
     assert len(urls(text, max_entries=7)) == 7
     assert parse(text, URL, max_entries=7).problem == "more than 7 entries"
+
+
+def test_the_date_of_a_news_article_counts_without_a_lastmod() -> None:
+    news = "<news:news><news:publication_date>{}</news:publication_date><news:title>t</news:title></news:news>"
+    body = f"""<urlset {NS} xmlns:news="http://www.google.com/schemas/sitemap-news/0.9">
+        <url><loc>/a</loc>{news.format("2024-03-01")}</url>
+        <url><loc>/b</loc>{news.format("2024-03-01")}<lastmod>2025-01-01</lastmod></url>
+        <url><loc>/c</loc><video><publication_date>2024-03-01</publication_date></video></url></urlset>"""
+    dates = [entry.lastmod for entry in parse(body.encode(), URL).entries]
+    assert dates == [parse_date("2024-03-01"), parse_date("2025-01-01"), None]
+
+
+def test_a_sitemap_without_loc() -> None:
+    """The URL may stand in the element itself; without any, the list is not complete."""
+    bare = parse(b"<sitemapindex><sitemap> /one.xml </sitemap><sitemap><loc>/two.xml</loc></sitemap>", URL)
+    assert [entry.url[-8:] for entry in bare.entries] == ["/one.xml", "/two.xml"]
+    for nameless in (b"<sitemap/>", b"<sitemap><lastmod>2024</lastmod></sitemap>", b"<sitemap><loc/></sitemap>"):
+        body = b"<sitemapindex>%s<sitemap><loc>/two.xml</loc></sitemap></sitemapindex>" % nameless
+        index = parse(body, URL)
+        assert (index.kind, len(index.entries), index.problem) == ("index", 1, "a <sitemap> without <loc>")
+
+
+def test_a_json_feed() -> None:
+    items = [
+        {"id": "1", "url": "/a", "date_published": "2024-03-01T00:00:00Z"},
+        {"id": "2", "url": "https://www.example.org/b", "date_published": "2024", "date_modified": "2025-01-01"},
+        {"id": "https://www.example.org/c", "date_modified": "soon"},
+        {"id": "no link"},
+        {"id": 5, "url": ["/x"], "date_published": 7},
+        "not an item",
+    ]
+    feed = {"version": "https://jsonfeed.org/version/1.1", "title": "t", "items": items}
+    found = parse(json.dumps(feed).encode(), URL)
+    assert [entry.url for entry in found.entries] == [f"https://www.example.org/{name}" for name in "abc"]
+    assert [entry.lastmod for entry in found.entries] == [parse_date("2024-03-01"), parse_date("2025-01-01"), None]
+    assert (found.kind, found.problem, found.bad_dates) == ("urls", "", 1)
+    assert parse(json.dumps(feed).encode(), URL, max_entries=2).problem == "more than 2 entries"
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"{}", b'{"items": [{"url": "/a"}]}', b'{"a":' * 100_000, b'{"version": 1e999}']
+)
+def test_other_json_is_no_feed(body: bytes) -> None:
+    assert parse(body, URL).problem == "not a sitemap"
 
 
 @pytest.mark.parametrize(

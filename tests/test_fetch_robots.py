@@ -245,3 +245,9 @@ def test_rules_beyond_the_bound_keep_us_out_of_more_never_of_less() -> None:
     assert not robots.allows(SITE + "/d5999/a.html")
     assert robots.allows(SITE + "/other")
     assert not rules(text + "Disallow: *x\n").allows(SITE + "/other")
+
+
+@pytest.mark.parametrize("mark", [b"\xef", b"\xef\xbb", b"\xef\xbb\xbf"])
+def test_a_partial_byte_order_mark_hides_no_group(mark: bytes) -> None:
+    robots = Robots.from_answer(200, mark + b"User-agent: *\nDisallow: /x", 0.0, agent="recrawl")
+    assert not robots.allows("https://a.example/x")

@@ -4,6 +4,8 @@
     links             links, feeds and robots directives of a parsed page
     page_headers      robots directives and refreshes in HTTP headers
     sitemaps          sitemaps and feeds, with their hints about change (spec H2, H3)
+    sitemap_bytes     gzip and encodings of sitemaps
+    json_feeds        feeds in JSON
     dates             dates in sitemaps, feeds and HTTP headers
     known_urls        URL key to page number, for millions of pages, in arrays
     redirect_habits   trailing slashes and index files, learned from a server's redirects (spec K4)

@@ -34,6 +34,8 @@ _LINE = re.compile(
     r"|(?P<delay>crawl[- ]delay)|(?P<rate>request[- ]rate)|(?P<map>site-?maps?)"
 )
 _VALUE = re.compile(r"\s*(?::|\s|$)\s*")
+# Some servers send only the first bytes of the byte order mark.
+_PARTIAL_BOM = re.compile(rb"\A\xef(?:\xbb\xbf?)?")
 # Characters that only Python treats as line ends.
 _ODD_ENDS = dict.fromkeys(map(ord, "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
@@ -142,7 +144,7 @@ def _decode(body: bytes) -> str:
         text = body.decode("utf-16", "replace")
     else:
         # Removing zero bytes makes ASCII in UTF-16 without a byte order mark readable.
-        text = body.replace(b"\0", b"").decode("utf-8", "replace")
+        text = _PARTIAL_BOM.sub(b"", body.replace(b"\0", b""), count=1).decode("utf-8", "replace")
     return text.lstrip("\ufeff").translate(_ODD_ENDS)
 
 
