@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from recrawl.fetch.transfer import parse_head
 from recrawl.model import Failure
 from tests.world import Asked, Reply, Repo, Site, moved, page, text
 
@@ -80,6 +81,14 @@ def test_the_refresh_header_of_plain_text(repo: Repo, site: Start) -> None:
     here = site({"/": Reply(b"root", headers={"Refresh": "0; url=/next"}, kind="text/plain"), "/next": page("walrus")})
     repo.crawl(here.url("/"))
     assert repo.found("walrus") == {here.url("/next")}
+
+
+# -- the status line --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [b"2000", b"2", b"9" * 5000, b"-20", b"abc", b""])
+def test_a_status_that_has_not_three_digits_is_none(status: bytes) -> None:
+    assert parse_head([b"HTTP/1.1 " + status + b" OK\r\n", b"A: b\r\n"]) == (0, (("A", "b"),), {"a": "b"})
 
 
 # -- Content-Encoding -----------------------------------------------------------------------------------

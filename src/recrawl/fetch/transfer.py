@@ -186,7 +186,7 @@ def parse_head(lines: list[bytes]) -> Head:
         if line[:5] == b"HTTP/":
             headers, fields = [], {}
             words = line.split(None, 2)
-            status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+            status = int(words[1]) if len(words) > 1 and words[1].isdigit() and len(words[1]) == 3 else 0
             continue
         field = _cached_field(line) if len(line) <= _MAX_CACHED else _field(line)
         if field is not None:
