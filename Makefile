@@ -5,8 +5,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+LOCK   := requirements/dev.lock
 
-.PHONY: help demo quick test check format bench docs pictures browser clean
+UNIVERSAL := --universal --python-version 3.11 --no-header --no-annotate
+
+.PHONY: help demo quick test check format bench docs lock pictures browser clean
 
 help:
 	@echo "make demo      crawl and refresh a generated web on this machine (at most two minutes)"
@@ -16,17 +19,20 @@ help:
 	@echo "make format    format the code and apply automatic fixes"
 	@echo "make bench     measure speed against other crawlers (in an environment of their own), and of the lab"
 	@echo "make docs      regenerate the generated pages of docs/"
+	@echo "make lock      renew the lock files in requirements/"
 	@echo "make pictures  retake the pictures of the dashboard"
 	@echo "make clean     remove .venv and caches"
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit("recrawl needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { \
 	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "Python's venv module is missing: install it (Debian: python3-venv) and run make again" >&2; exit 1; }; \
 	  apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); }
 	@echo "installing recrawl into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable ".[dev]" || { \
+	  echo "the versions of $(LOCK) cannot be installed here: installing the newest that pyproject.toml allows" >&2; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"; }
 	@touch $@
 
 demo: $(STAMP)
@@ -63,6 +69,12 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m recrawl.cli.reference docs/reference
+
+# The newest versions that pyproject.toml allows, for every supported version of Python.
+lock: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile --quiet --upgrade $(UNIVERSAL) pyproject.toml --extra dev --output-file $(LOCK)
+	$(BIN)/uv pip compile --quiet --upgrade $(UNIVERSAL) requirements/pywb.in --output-file requirements/pywb.lock
 
 pictures: $(STAMP) browser
 	$(BIN)/python -m benchmarks.pictures docs/pictures

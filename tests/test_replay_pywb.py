@@ -1,12 +1,19 @@
-"""An independent replay tool, pywb, shows every visit of a page as it was, through revisit records too."""
+"""An independent replay tool, pywb, shows every visit of a page as it was, through revisit records too.
+
+pywb depends on packages that nobody maintains any more, so it is in an environment of its own, made by the first run in
+the user's cache folder. Without a network these tests are skipped.
+"""
 
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import json
+import os
 import subprocess
 import sys
+import venv
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +28,7 @@ from tests.crashes import Bench, archive_of, ask, judge
 
 _START = 1_700_000_000
 _DAY = 86400
+_LOCK = Path(__file__).resolve().parents[1] / "requirements" / "pywb.lock"
 
 # pywb brings threads and warnings of its own, so it lives in a process: it takes addresses, and gives status and body.
 _PYWB = """
@@ -93,11 +101,31 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
 
 
 @pytest.fixture(scope="module")
-def collection(crawled: Crawled, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def python() -> Path:
+    """The Python of pywb's environment, which is made once for each lock file and version of Python."""
+    of = hashlib.sha256(_LOCK.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recrawl"
+    folder = cache / f"pywb-{of}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"pywb-{of}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other test processes wait until it is complete
+        if not (folder / "complete").exists():
+            venv.create(folder, clear=True, symlinks=True)
+            into = ["--python", str(folder / "bin" / "python"), "install", "--quiet", "--requirement", str(_LOCK)]
+            words = [sys.executable, "-m", "pip", "--disable-pip-version-check", *into]
+            ended = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
+            if ended.returncode:
+                pytest.skip(f"pywb cannot be installed: {ended.stderr.strip().splitlines()[-1:]}")
+            (folder / "complete").touch()
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def collection(python: Path, crawled: Crawled, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """pywb's folder, with our files in its collection `history`."""
     folder = tmp_path_factory.mktemp("collection")
-    _manage(folder, "init", "history")
-    _manage(folder, "add", "history", *(str(path) for path in (crawled.folder / "archive").iterdir()))
+    _manage(python, folder, "init", "history")
+    _manage(python, folder, "add", "history", *(str(path) for path in (crawled.folder / "archive").iterdir()))
     return folder
 
 
@@ -114,17 +142,17 @@ def test_the_visits_came_to_what_they_should(crawled: Crawled) -> None:
     assert {warc.IDENTICAL, warc.NOT_MODIFIED} <= set(kinds)
 
 
-def test_pywb_shows_every_visit_as_it_was(crawled: Crawled, collection: Path) -> None:
+def test_pywb_shows_every_visit_as_it_was(python: Path, crawled: Crawled, collection: Path) -> None:
     times = [datetime.fromtimestamp(_START + visit.day * _DAY + 1, UTC).strftime("%Y%m%d%H%M%S") for visit in VISITS]
-    answers = _replay(collection, [f"/history/{time}id_/{crawled.url}" for time in times])
+    answers = _replay(python, collection, [f"/history/{time}id_/{crawled.url}" for time in times])
     for visit, (status, kind, shown) in zip(VISITS, answers, strict=True):
         assert status == 200, f"day {visit.day}: {shown[:300]}"
         assert kind.startswith("text/html")
         assert shown == visit.body.decode(), f"day {visit.day}"
 
 
-def test_pywb_knows_of_every_visit(crawled: Crawled, collection: Path) -> None:
-    listing = _replay(collection, [f"/history/cdx?url={crawled.url}&output=json"])[0][2]
+def test_pywb_knows_of_every_visit(python: Path, crawled: Crawled, collection: Path) -> None:
+    listing = _replay(python, collection, [f"/history/cdx?url={crawled.url}&output=json"])[0][2]
     rows = [json.loads(line) for line in listing.splitlines()]
     assert len(rows) == len(VISITS)
     assert [row["mime"] == "warc/revisit" for row in rows] == [visit.record != "response" for visit in VISITS]
@@ -132,18 +160,21 @@ def test_pywb_knows_of_every_visit(crawled: Crawled, collection: Path) -> None:
     assert [row["digest"] for row in rows] == [digests[visit.body] for visit in VISITS]
 
 
-def _manage(folder: Path, *arguments: str) -> None:
+def _manage(python: Path, folder: Path, *arguments: str) -> None:
     code = "from pywb.manager.manager import main_wrap_exc; main_wrap_exc()"
-    words = [sys.executable, "-W", "ignore", "-c", code, *arguments]
-    ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
-    assert ended.returncode == 0, ended.stderr
+    _run(python, folder, code, *arguments)
 
 
-def _replay(folder: Path, paths: list[str]) -> list[Any]:
-    words = [sys.executable, "-W", "ignore", "-c", _PYWB]
-    ended = subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, timeout=180, check=False, input=json.dumps(paths)
-    )
-    assert ended.returncode == 0, ended.stderr
+def _replay(python: Path, folder: Path, paths: list[str]) -> list[Any]:
+    _run(python, folder, _PYWB, given=json.dumps(paths))
     answers: list[Any] = json.loads((folder / "answers.json").read_text())
     return answers
+
+
+def _run(python: Path, folder: Path, code: str, *arguments: str, given: str = "") -> None:
+    words = [str(python), "-W", "ignore", "-c", code, *arguments]
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ended = subprocess.run(
+        words, cwd=folder, env=alone, capture_output=True, text=True, timeout=180, check=False, input=given
+    )
+    assert ended.returncode == 0, ended.stderr
