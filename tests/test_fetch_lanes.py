@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from recrawl.fetch.lanes import Lanes, parse_retry_after
+from recrawl.fetch.lanes import Lanes
+from recrawl.fetch.retry_after import parse_retry_after
 
 SERVERS = st.integers(0, 3)
 STEPS = st.sampled_from([0.0, 0.001, 0.1, 0.5, 1.0, 3.0, 30.0, 700.0])
@@ -297,3 +299,40 @@ def test_any_retry_after_is_a_wait_of_at_most_a_day_or_ignored(text: str, now: f
 )
 def test_nonsense_in_retry_after_is_ignored(text: str) -> None:
     assert parse_retry_after(text, 0.0) is None
+
+
+def test_one_item_that_fails_again_does_not_raise_the_pause() -> None:
+    lanes = Lanes(delay=0.0)
+    waits = []
+    for item in (1, 2, 1, 2, 1, 2):
+        now = lanes.held(0)
+        lanes.push(0, item)
+        assert lanes.pop(now) == (0, item)
+        lanes.done(0, now, status=503, item=item)
+        waits.append(lanes.held(0) - now)
+    assert waits == [5, 10, 10, 10, 10, 10]
+
+
+def test_a_guessed_pause_is_longer_than_our_patience_only_when_several_items_have_failed() -> None:
+    lanes = Lanes(delay=0.0, patience=3.0)
+    waits = []
+    for item in range(4):
+        now = lanes.held(0)
+        lanes.push(0, item)
+        assert lanes.pop(now) == (0, item)
+        lanes.done(0, now, status=429, item=item)
+        waits.append(lanes.held(0) - now)
+    assert waits == [3, 3, 20, 40]
+
+
+@pytest.mark.parametrize("order", ["breadth", "depth"])
+def test_what_has_failed_comes_last(order: Literal["breadth", "depth"]) -> None:
+    lanes = Lanes(delay=0.0, order=order)
+    lanes.push_last(0, 9)
+    for item in (1, 2):
+        lanes.push(0, item)
+    assert lanes.upcoming(0, 5)[-1] == 9
+    assert [item for _, _, item in drain(lanes)][-1] == 9
+    lanes.push_last(0, 9)
+    assert lanes.abandon(0) == [9]
+    assert len(lanes) == 0

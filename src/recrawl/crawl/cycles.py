@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import limits
 from recrawl.crawl.state.book_columns import check_needs, put_away
 from recrawl.crawl.state.policy_memory import ready_book, recorded_visits, save_memory
+from recrawl.crawl.state.rechecks import absent_pages
 from recrawl.crawl.state.rescope import rescope, scopes_changed
 from recrawl.crawl.state.weights import check_weights, weigh
 from recrawl.crawl.tally import RunCounts
@@ -26,7 +28,7 @@ from recrawl.record.store import Store
 
 _MAX_VISITS = 1e15
 _MOVED_AGAIN = 30 * DAY
-"""After this time, pages that have moved are visited again."""
+"""Pages that have moved and were not checked for this time become visitable for policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def crawl(
 ) -> Summary:
     """Discover and download new pages; resumes an interrupted crawl.
 
-    `skip_recent_failures` leaves out pages whose back-off after failed visits is not over.
+    `skip_recent_failures` leaves out pages whose back-off after failed visits is not over, and seeds that are gone or
+    have moved until they are due for a check.
     """
     row, resumed = _begin(repository.store, options, "crawl", "explore", 0, 0)
     started = options.timer()
@@ -89,9 +92,13 @@ def crawl(
     try:
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, live.journey.discovery, live.record_pages)
-        _add_seeds(live, options, seeds, row)
+        given = _add_seeds(live, options, seeds, row)
         done = set(repository.store.visits.of_cycle(row)["page"].tolist()) if resumed else set()
-        live.explore(done, skip_recent_failures=skip_recent_failures)
+        if unfinished(repository.store, "cycle") is None:
+            given &= absent_pages(repository.store, row.started if skip_recent_failures else math.inf)
+        else:
+            given = set()  # an interrupted cycle must find the same pages when it is resumed
+        live.explore(done, given, skip_recent_failures=skip_recent_failures)
         finished = not controls.stop()
         if finished:
             _finish(repository, options, live, row)
@@ -116,8 +123,8 @@ def cycle(
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, journey.discovery, live.record_pages)
         policy = make_policy(row.policy)
-        if ("hints" in policy.needs or options.spending.reserve_pushed) and row.limits is None:  # nothing chosen yet
-            live.refresh_hints()
+        if row.limits is None:  # nothing chosen yet
+            live.refresh_hints(sleeping=not ("hints" in policy.needs or options.spending.reserve_pushed))
         anchors = named_anchors(repository.store, options.anchors)
         book, past = ready_book(repository, policy, row, journey.servers.limits(), begin=True, given=anchors)
         ignored = weigh(book, repository, row, options.weights, begin=True)
@@ -205,14 +212,16 @@ def _with_recorded(live: LiveWeb, store: Store, row: CycleRow) -> Resumed:
     return Resumed(live, outcomes, dict(zip(pages, visited["received"].tolist(), strict=True)))
 
 
-def _add_seeds(live: LiveWeb, options: CrawlOptions, seeds: Iterable[str], row: CycleRow) -> None:
-    """Add the pages of the seeds."""
+def _add_seeds(live: LiveWeb, options: CrawlOptions, seeds: Iterable[str], row: CycleRow) -> set[int]:
+    """Add the pages of the seeds; returns their numbers."""
     batch = Batch()
+    pages = set()
     for seed in seeds:
         url = canonical(seed, rules=options.rules)
         if url is not None:
-            live.journey.discovery.add(url, parent=-1, depth=0, at=row.started, batch=batch)
+            pages.add(live.journey.discovery.add(url, parent=-1, depth=0, at=row.started, batch=batch)[0])
     live.record_pages(batch)
+    return pages
 
 
 def _finish(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
@@ -222,4 +231,7 @@ def _finish(repository: Storage, options: CrawlOptions, live: LiveWeb, row: Cycl
     summarise(store, row, now)
     if unfinished(store, "cycle") is None:  # an interrupted cycle must find the same pages when it is resumed
         store.pages.revive(moved_before=now - _MOVED_AGAIN)
+        store.pages.recall(live.journey.linked_again.pages)
+        store.pages.revive_with(row)
+        store.pages.forgive(row)
         live.recheck_robots()

@@ -1,10 +1,11 @@
 """Download pages, politely and safely (spec K2, K5, A3).
 
-    http        many downloads at once through libcurl
-    transfer    one download: its limits, its socket, its headers
-    lanes       when each server may get its next request
-    robots      what robots.txt allows
-    ip_filter   IP addresses that are never connected to
+    http         many downloads at once through libcurl
+    transfer     one download: its limits, its socket, its headers
+    lanes        when each server may get its next request
+    retry_after  the Retry-After header
+    robots       what robots.txt allows
+    ip_filter    IP addresses that are never connected to
 
 Only `http` and `transfer` touch the network and the clock; the others are functions of their arguments, so that every
 rule of politeness can be tested without waiting.

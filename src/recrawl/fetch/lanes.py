@@ -2,15 +2,17 @@
 
 Pure bookkeeping without a clock: the time, in seconds since 1970, is an argument.
 
-    lanes.push(server, item)         add an item
+    lanes.push(server, item)         add an item (`push_last`: one that has failed, behind all others)
     lanes.pop(now)                   the next server and item, if a request may start now
     lanes.done(server, now, ...)     a request has ended
     lanes.wait(now)                  seconds until `pop` returns an item again
 
 Rules: at most `per_server` concurrent requests per server; the next one starts no sooner than `delay` seconds after
 the last one started or ended and, after a slow answer, no sooner than that answer took. After a 429 or 503, or without
-any answer, the server gets no request for as long as it asks, else for 5 s, doubling up to 10 minutes. Among the
-servers that are ready, the one whose last request is oldest comes first.
+any answer, the server gets no request for as long as it asks, else for 5 s, doubling up to 10 minutes with every
+further item that fails in a row: an item that fails again says nothing new about its server. Before `MIN_STRIKES` items
+have failed, such a pause is never longer than `patience`. Among the servers that are ready, the one whose last request
+is oldest comes first.
 
 A lane is in one of two heaps, or in none if it is empty or busy: in `_later`, ordered by the time at which the server
 becomes ready, then in `_ready`, ordered by its last request. Stale heap entries are dropped when they surface.
@@ -21,21 +23,20 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal
 
-from recrawl.columns import DAY
+from recrawl.fetch.retry_after import parse_retry_after
 from recrawl.model import SILENT, Answer
 
 FIRST_BACK_OFF = 5.0
 MAX_BACK_OFF = 600.0
-MAX_RETRY_AFTER = DAY
+MIN_STRIKES = 3
+"""Items that must fail in a row before the server, and not the items, counts as failing."""
 _NOWHERE = math.inf
 _READY = -math.inf
-_CATCH_UP = 0.1
-"""Seconds of the overall rate that late calls may catch up on, if it is above 10 per second."""
+_CATCH_UP = 0.1  # seconds of the overall rate that late calls may catch up on, if it is above 10 per second
 
 
 @dataclass(slots=True)
@@ -48,12 +49,14 @@ class _Lane:
     delay: float
     turn: int
     waiting: deque[int] = field(default_factory=deque)
+    last: deque[int] = field(default_factory=deque)  # popped when nothing else waits
     free: float = _READY  # no request before: the delay
     hold: float = 0.0  # ... the caller's hold
     back_off: float = 0.0  # ... the server's Retry-After, or our back-off
     place: float = _NOWHERE
     in_flight: int = 0
     strikes: int = 0
+    struck: set[int] = field(default_factory=set)  # the items behind the strikes
     silent: int = 0
 
 
@@ -75,12 +78,14 @@ class Lanes:
         overall_per_second: float = 0.0,
         order: Literal["breadth", "depth"] = "breadth",
         max_delay: float = 60.0,
+        patience: float = math.inf,
     ) -> None:
         self._delay = delay
         self._per_server = per_server
         self._interval = 1.0 / overall_per_second if overall_per_second > 0 else 0.0
         self._slack = _CATCH_UP if overall_per_second > 10 else 0.0
         self._max_delay = max_delay
+        self._patience = patience
         self._depth = order == "depth"
         self._lanes: dict[int, _Lane] = {}
         self._ready: list[tuple[int, int]] = []
@@ -88,7 +93,6 @@ class Lanes:
         self._turn = 0
         self._open = _READY  # earliest next request by the overall rate
         self._waiting = 0
-        self._in_flight = 0
 
     def __len__(self) -> int:
         return self._waiting
@@ -96,23 +100,25 @@ class Lanes:
     @property
     def in_flight(self) -> int:
         """Number of requests under way."""
-        return self._in_flight
+        return sum(lane.in_flight for lane in self._lanes.values())
 
     def push(self, server: int, item: int) -> None:
         """Add an item at the end of a server's queue (depth first: at its top)."""
         lane = self._lanes.get(server) or self._lane(server)
         lane.waiting.append(item)
-        self._waiting += 1
-        if lane.place == _NOWHERE:
-            self._place(server, lane)
+        self._added(server, lane)
+
+    def push_last(self, server: int, item: int) -> None:
+        """Add an item whose turn comes when no other item of the server waits."""
+        lane = self._lanes.get(server) or self._lane(server)
+        lane.last.append(item)
+        self._added(server, lane)
 
     def push_front(self, server: int, item: int) -> None:
-        """Add an item as the next one, for a retry."""
+        """Add an item as the next one."""
         lane = self._lanes.get(server) or self._lane(server)
         (lane.waiting.append if self._depth else lane.waiting.appendleft)(item)
-        self._waiting += 1
-        if lane.place == _NOWHERE:
-            self._place(server, lane)
+        self._added(server, lane)
 
     def pop(self, now: float) -> tuple[int, int] | None:
         """The next server and item if a request may start now, else None."""
@@ -122,9 +128,9 @@ class Lanes:
         if lane is None:
             return None
         heappop(self._ready)
-        item = lane.waiting.pop() if self._depth else lane.waiting.popleft()
+        line = lane.waiting or lane.last
+        item = line.pop() if self._depth else line.popleft()
         self._waiting -= 1
-        self._in_flight += 1
         lane.in_flight += 1
         self._turn += 1
         lane.turn = self._turn
@@ -155,24 +161,25 @@ class Lanes:
         failed: bool = False,
         retry_after: str = "",
         seconds: float = 0.0,
+        item: int | None = None,
     ) -> None:
-        """A request has ended: with a status, or `failed` if the server could not be reached or stopped answering."""
+        """A request has ended: with a status, or `failed` without a whole answer. Failures of one `item` count once."""
         lane = self._lanes[server]
         if not lane.in_flight:
             raise ValueError(f"server {server} has no request under way")
         lane.in_flight -= 1
-        self._in_flight -= 1
         # Without a delay (as for localhost), a slow answer causes no pause either.
         lane.free = now + max(lane.delay, min(seconds, self._max_delay)) if lane.delay else now
         if failed or status in (429, 503):
-            self._strike(lane, now, retry_after)
+            self._strike(lane, now, retry_after, item)
         elif status < 500:
             lane.strikes = 0
+            lane.struck.clear()
         lane.silent = lane.silent + 1 if failed else 0
         self._place(server, lane)
 
-    def answered(self, server: int, now: float, answer: Answer) -> None:
-        """A request has ended with this answer."""
+    def answered(self, server: int, now: float, answer: Answer, item: int) -> None:
+        """The request of an item has ended with this answer."""
         self.done(
             server,
             now,
@@ -180,13 +187,13 @@ class Lanes:
             failed=answer.failure in SILENT,
             retry_after=answer.header("retry-after"),
             seconds=answer.seconds,
+            item=item,
         )
 
     def skip(self, server: int, now: float) -> None:
         """The popped item is not requested after all: the next one may start at once."""
         lane = self._lanes[server]
         lane.in_flight -= 1
-        self._in_flight -= 1
         lane.free = now
         self._open -= self._interval
         self._place(server, lane)
@@ -226,14 +233,16 @@ class Lanes:
         lane = self._lanes.get(server)
         if lane is None:
             return []
-        return list(islice(reversed(lane.waiting) if self._depth else lane.waiting, n))
+        return list(islice(chain(reversed(lane.waiting) if self._depth else lane.waiting, lane.last), n))
 
     def abandon(self, server: int) -> list[int]:
         """Empty the server's queue; returns its items."""
         lane = self._lanes.get(server)
         if lane is None:
             return []
-        items, lane.waiting = list(lane.waiting), deque()
+        items = [*lane.waiting, *lane.last]
+        lane.waiting.clear()
+        lane.last.clear()
         lane.place = _NOWHERE
         self._waiting -= len(items)
         return items
@@ -243,9 +252,14 @@ class Lanes:
         lane = self._lanes[server] = _Lane(self._delay, self._turn)
         return lane
 
+    def _added(self, server: int, lane: _Lane) -> None:
+        self._waiting += 1
+        if lane.place == _NOWHERE:
+            self._place(server, lane)
+
     def _place(self, server: int, lane: _Lane) -> None:
         """Put the lane into the right heap; into none if it is on hold without end."""
-        if not lane.waiting or lane.in_flight >= self._per_server:
+        if not (lane.waiting or lane.last) or lane.in_flight >= self._per_server:
             lane.place = _NOWHERE
             return
         when = max(lane.free, lane.hold, lane.back_off)
@@ -271,30 +285,14 @@ class Lanes:
             heappop(ready)
         return None, -1
 
-    def _strike(self, lane: _Lane, now: float, retry_after: str) -> None:
+    def _strike(self, lane: _Lane, now: float, retry_after: str, item: int | None) -> None:
         """Back off from a server that cannot or will not answer."""
         # Several failures of concurrent requests count once.
-        if lane.back_off <= now or not lane.strikes:
+        if (lane.back_off <= now or not lane.strikes) and item not in lane.struck:
             lane.strikes += 1
+        if item is not None:
+            lane.struck.add(item)
         back_off = min(FIRST_BACK_OFF * 2.0 ** min(lane.strikes - 1, 30), MAX_BACK_OFF)
+        if lane.strikes < MIN_STRIKES:
+            back_off = min(back_off, self._patience)
         lane.back_off = max(lane.back_off, now + (parse_retry_after(retry_after, now) or back_off))
-
-
-def parse_retry_after(text: str, now: float) -> float | None:
-    """The seconds that a Retry-After header asks for, at most a day; None if it is invalid (spec K2).
-
-    >>> parse_retry_after("120", 0.0), parse_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 0.0)
-    (120.0, 60.0)
-    >>> parse_retry_after("soon", 0.0)
-    """
-    text = text.strip()
-    if not 0 < len(text) <= 64 or not text.isascii():
-        return None
-    if text.isdigit():
-        return min(float(text), MAX_RETRY_AFTER)
-    try:
-        date = parsedate_to_datetime(text)
-        seconds = date.timestamp() - now if date.tzinfo else None
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return None if seconds is None else min(max(seconds, 0.0), MAX_RETRY_AFTER)

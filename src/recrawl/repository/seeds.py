@@ -59,7 +59,7 @@ def drop_pages(storage: Storage, options: CrawlOptions, removed: Iterable[Seed])
         if former.refuses(url, depth) is None and options.scopes.refuses(url, depth) is not None
     ]
     storage.store.pages.set_states(State.DROPPED, dropped)
-    forget_scopes(storage)
+    forget_scopes(storage.store)
     for page in dropped if options.index else []:
         storage.index.remove(page)
     storage.commit_index(storage.store.next_id("visits") - 1)

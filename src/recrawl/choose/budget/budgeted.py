@@ -7,6 +7,8 @@ Two steps make sure that the budget is spent all the same:
                              book, until its first batch fits;
     after it has ended       the policy starts again with the rest of the budget and the pages that still fit.
 
+`Rechecks` are pages that the policy does not know: some before its first visit, the others with what it leaves.
+
 The result depends only on the book, the seed and the outcomes, so a crashed cycle makes the same choices again. Without
 limits, and if no server is held, the policy runs once, unchanged.
 """
@@ -14,7 +16,7 @@ limits, and if no server is held, the policy runs once, unchanged.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,12 +24,24 @@ from recrawl.book import Book
 from recrawl.choose.budget.allowance import Allowance, Balance
 from recrawl.choose.protocol import Choice, Chooser
 from recrawl.columns import Flags, Floats
-from recrawl.model import Outcomes, Picks, Unvisited
+from recrawl.model import Outcomes, Pages, Picks, Unvisited
 
 _MAX_RESTARTS = 16
 """How often a policy is started again before the first visit."""
 _MAX_REFILLS = 1000
 """How often a batch is filled up with pages that did not fit before."""
+
+
+RECHECK = "it was gone or had moved, and is checked again from time to time"
+
+
+@dataclass(frozen=True, slots=True)
+class Rechecks:
+    """Pages that are known to nobody but this: gone ones and ones that have moved, the most urgent first."""
+
+    pages: Pages
+    reserved: int
+    """Visits for them before the policy gets the rest of the budget."""
 
 
 class Budgeted:
@@ -48,15 +62,20 @@ class Budgeted:
         *,
         expected: Floats | None = None,
         pushed: Flags | None = None,
+        rechecks: Rechecks | None = None,
     ) -> None:
         self._policy = policy
         self._allowance = allowance
         self._expected = expected
         self._pushed = pushed
+        self.rechecks = rechecks or Rechecks(np.zeros(0, np.int64), 0)
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Run the policy in rounds, until the budget is spent or no page that it picks fits."""
+        book = self.without_rechecks(book)
         balance = Balance(self._allowance, book, budget, expected=self._expected, pushed=self._pushed)
+        reserved, others = np.split(self.rechecks.pages, [self.rechecks.reserved])
+        yield from self._recheck(reserved, balance)
         factor = 1
         while balance.left > 0:
             known = balance.open()
@@ -67,7 +86,18 @@ class Budgeted:
             if refused and (balance.left < before or round_budget < available):
                 factor *= 2  # so that a few rounds suffice, however many picks are refused
             elif not balance.release():
-                return
+                break
+        yield from self._recheck(others, balance)
+
+    def without_rechecks(self, book: Book) -> Book:
+        """The book as the policy sees it."""
+        known = book.known.copy()
+        known[self.rechecks.pages] = False
+        return replace(book, known=known)
+
+    def _recheck(self, pages: Pages, balance: Balance) -> Generator[Picks, Outcomes, None]:
+        if len(pages) and balance.left > 0:
+            yield from self._batch(Picks(pages, np.zeros(len(pages)), RECHECK), balance)
 
     def _round(
         self, book: Book, balance: Balance, budget: int, rng: np.random.Generator

@@ -20,9 +20,10 @@ from recrawl.discover.sitemaps import PERIODS
 from recrawl.discover.urls import canonical, origin
 from recrawl.fetch.http import Client
 from recrawl.fetch.lanes import Lanes
+from recrawl.fetch.retry_after import MAX_RETRY_AFTER, parse_retry_after
 from recrawl.fetch.robots import Robots, failure_text
 from recrawl.fetch.transfer import Request
-from recrawl.model import Answer, Failure, Validators
+from recrawl.model import SILENT, Answer, Failure, Validators
 
 # RFC 9309: a crawler need not read more of a robots.txt.
 _MAX_BYTES = {"robots": 512_000, "feed": FEED_BYTES, "sitemap": 52_428_800}
@@ -57,6 +58,8 @@ class _Listing:
     left: int = 0
     complete: bool = True
     """Whether all sitemaps could be read so far."""
+    stopped: bool = False
+    """Whether one was not answered, or with a refusal: the pages come next, and the others wait for `sitemap_age`."""
 
 
 class SiteResources:
@@ -97,7 +100,7 @@ class SiteResources:
 
     def refresh(self, server: Server) -> None:
         """Fetch the server's sitemaps and feeds if they are due, although none of its pages was chosen."""
-        if self._sitemaps_due(server) or self.feeds.due(server):
+        if server.id not in self._prepared and (self._sitemaps_due(server) or (server.live and self.feeds.due(server))):
             self.prepare(server)
             if self.robots_due(server):
                 self.queue_robots(server)
@@ -164,8 +167,8 @@ class SiteResources:
 
     def _sitemaps_due(self, server: Server) -> bool:
         enabled = self._options.sitemaps and self._options.scopes.wants_sitemaps(server.origin)
-        # After the clock was set back, a time of reading in the future counts as expired.
-        fresh = 0 <= self._options.clock() - server.sitemap_at < self._options.sitemap_age
+        # After the clock was set back, a time of reading in the future counts as expired; a pause is at most a day.
+        fresh = -MAX_RETRY_AFTER <= self._options.clock() - server.sitemap_at < self._options.sitemap_age
         return enabled and not fresh and server.id not in self._listings
 
     def _queue_sitemaps(self, server: Server) -> None:
@@ -181,10 +184,8 @@ class SiteResources:
         clean = canonical(url)
         if clean is None or clean in listing.requested:
             return
-        if origin(clean) != server.origin:  # another server has its own robots.txt, pace and sitemaps
-            listing.complete = False
-            return
-        if len(listing.requested) >= _MAX_SITEMAPS or level > _MAX_NESTING:
+        foreign = origin(clean) != server.origin  # another server has its own robots.txt, pace and sitemaps
+        if foreign or len(listing.requested) >= _MAX_SITEMAPS or level > _MAX_NESTING:
             listing.complete = False
             return
         listing.requested.add(clean)
@@ -199,13 +200,14 @@ class SiteResources:
                 again = _Fetch("sitemap", server.id, target, redirects=fetch.redirects + 1, level=fetch.level)
                 self._lanes.push_front(server.id, self._number(again))
                 return
-        listing.left -= 1
+        if answer.failure in SILENT or answer.status in (429, 503):
+            pause = parse_retry_after(answer.header("retry-after"), self._options.timer()) or 0.0
+            listing.stopped, server.sitemap_at, server.dirty = True, self._options.clock() + pause, True
         if answer.status == 200 and answer.failure is None:
             self._read_sitemap(server, listing, fetch, answer)
         else:
             listing.complete = False
-        if not listing.left:
-            self._record_listing(server, listing)
+        self._record_listing(server, listing)
 
     def _read_sitemap(self, server: Server, listing: _Listing, fetch: _Fetch, answer: Answer) -> None:
         sitemap = sitemaps.parse(answer.body, fetch.url)
@@ -229,9 +231,12 @@ class SiteResources:
         listing.bad_dates += sitemap.bad_dates
 
     def _record_listing(self, server: Server, listing: _Listing) -> None:
-        """Record the pages that the sitemaps list and, if all of them could be read, those no longer listed."""
-        server.sitemap_at, server.dirty = self._options.clock(), True
-        if not listing.pages:
+        """After the last sitemap: record the pages that they list and, if all could be read, those no longer listed."""
+        listing.left -= 1
+        now = self._options.clock()
+        if not listing.left and not listing.stopped:
+            server.sitemap_at, server.dirty = now, True
+        if listing.left or not listing.pages:
             return
         self._recorder.commit()
         before = self._recorder.listed_pages(server.id)
@@ -240,11 +245,11 @@ class SiteResources:
             self._recorder.batch.listed += [(2, page) for page in before - listing.pages]
         if listing.dates or listing.bad_dates:
             source = self._recorder.claim(
-                server.id, "lastmod", listing.dates, server.sitemap_at, whole=listing.complete, bad=listing.bad_dates
+                server.id, "lastmod", listing.dates, now, whole=listing.complete, bad=listing.bad_dates
             )
             if source.problem:
                 self._warnings.append(f"{server.origin}: in its sitemap, {source.problem}")
-        self._recorder.promise("changefreq", listing.periods, server.sitemap_at)
+        self._recorder.promise("changefreq", listing.periods, now)
         self._recorder.commit()
 
     # -- requests and answers ------------------------------------------------------------------------------
@@ -258,6 +263,11 @@ class SiteResources:
             self._lanes.push_front(server.id, item)
             self.fetch_robots(server)
             return
+        elif fetch.kind == "sitemap" and self._listings[server.id].stopped:
+            del self._fetches[item]
+            self._lanes.skip(server.id, self._options.timer())
+            self._record_listing(server, self._listings[server.id])
+            return
         self._client.start(item, self._request(server, fetch))
 
     def answered(self, ticket: int, answer: Answer, now: float) -> Server:
@@ -268,7 +278,7 @@ class SiteResources:
         if fetch.kind == "robots":
             self._start(again) if again else self._robots_answered(server, fetch, answer)
             return server
-        self._lanes.answered(server.id, now, answer)
+        self._lanes.answered(server.id, now, answer, ticket)
         if again:
             self._lanes.push_front(server.id, self._number(again))
         elif fetch.kind == "feed":

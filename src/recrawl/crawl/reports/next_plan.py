@@ -14,6 +14,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.choose import Policy
 from recrawl.choose.budget.allowance import Allowance
+from recrawl.choose.budget.budgeted import RECHECK
 from recrawl.columns import Floats
 from recrawl.crawl.cycles import budget_of
 from recrawl.crawl.options import CrawlOptions
@@ -59,7 +60,9 @@ class CyclePlan:
     @property
     def sure(self) -> int:
         """Number of pages chosen before the first outcome."""
-        return len(self.batches[0]) if self.batches else 0
+        first = [len(picks) for picks in self.batches if picks.reason != RECHECK]
+        checks = [len(picks) for picks in self.batches[:1] if picks.reason == RECHECK]
+        return sum(checks) + sum(first[:1])
 
     def rank(self, page: int) -> tuple[int, float] | None:
         """A page's rank, from 1, and its score; None if the policy does not choose it."""
@@ -109,6 +112,6 @@ def next_plan(
         pass
     everything = _Unchanged()
     if ranked:
-        for _ in drive(policy, everything, book, len(book), row.seed):
+        for _ in drive(policy, everything, chooser.without_rechecks(book), len(book), row.seed):
             pass
     return CyclePlan(row, book, allowance, world.picks, everything.picks)

@@ -5,6 +5,7 @@ policy_memory   what a policy has learned, folded over recorded visits
 book_columns    directories, links, clusters and hints, for policies that need them
 clusters        clusters of similar pages
 weights         importance of pages and cost of visits
+rechecks        when pages that are gone or have moved are visited again
 limits          what a cycle may spend: visits and bytes, by site
 rescope         drops and adds pages after the user has changed the scopes
 old_spellings   pages whose URLs an older version stored in another spelling

@@ -1,7 +1,7 @@
 """What a cycle may spend: the user's shares and reserves of the budget, and what the servers can take, as numbers.
 
-The numbers are fixed when a cycle begins and stored in its row, the columns (expected bytes, pushed pages) in a file
-until it is finished: a resumed cycle uses the same ones.
+The numbers are fixed when a cycle begins and stored in its row, the columns (expected bytes, pushed pages,
+pages to check again) in a file until it is finished: a resumed cycle uses the same ones.
 
 In a limited time a server can take a limited number of requests. It gets no more visits than that, and the rest of the
 budget goes to others. A server that asks for a long pause gets none.
@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.choose import Policy
 from recrawl.choose.budget.allowance import Allowance
-from recrawl.choose.budget.budgeted import Budgeted
+from recrawl.choose.budget.budgeted import Budgeted, Rechecks
 from recrawl.columns import Flags, Floats
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
+from recrawl.crawl.state.rechecks import due_rechecks, reserved
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
@@ -49,7 +50,10 @@ def limited(
     *,
     begin: bool,
 ) -> tuple[Budgeted, Allowance]:
-    """The policy within the limits of the cycle, and these limits; `begin` stores them."""
+    """The policy within the limits of the cycle, and these limits; `begin` stores them.
+
+    Pages that are gone or have moved and are due for a check become known in the book; the policy does not see them.
+    """
     allowance = (
         allowance_of(servers, repository.store, options, row.budget, seconds)
         if row.limits is None
@@ -58,7 +62,12 @@ def limited(
     columns = _columns(repository, row, book, allowance, begin=begin)
     if begin and row.limits is None:
         repository.store.cycles.set_limits(row.id, allowance.text())
-    return Budgeted(policy, allowance, **columns), allowance
+    place = columns.pop("recheck", np.zeros(len(book), np.int32))
+    pages = np.flatnonzero(place)
+    pages = pages[np.argsort(place[pages])]
+    book.known[pages] = True
+    rechecks = Rechecks(pages, reserved(row.budget, row.id))
+    return Budgeted(policy, allowance, rechecks=rechecks, **columns), allowance
 
 
 def put_away(repository: Storage) -> None:
@@ -202,19 +211,20 @@ def _columns(
     repository: Storage, row: CycleRow, book: Book, allowance: Allowance, *, begin: bool
 ) -> dict[str, NDArray[Any]]:
     limited_bytes = min(allowance.bytes, allowance.site_bytes) < math.inf
-    if not (limited_bytes or allowance.pushed):
-        return {}
     kept = read_arrays(_file(repository))
     if kept is not None and int(kept.pop("cycle")) == row.id:
         return {name: _extended(column, len(book)) for name, column in kept.items()}
-    columns: dict[str, NDArray[Any]] = {}
+    due = due_rechecks(repository.store, row.started)
+    due = due[due < len(book)]
+    columns: dict[str, NDArray[Any]] = {"recheck": np.zeros(len(book), np.int32)}
+    columns["recheck"][due] = np.arange(1, len(due) + 1)
     if limited_bytes:
         conditional = repository.store.pages.conditional()[: len(book)]
         columns["expected"] = expected_bytes(book, conditional, paces(repository.store)[1])
     if allowance.pushed:
         columns["pushed"] = np.zeros(len(book), bool)
         columns["pushed"][[page for page in repository.store.hints.pushed_pages() if page < len(book)]] = True
-    if begin:
+    if begin and (len(due) or len(columns) > 1):
         write_arrays(_file(repository), {"cycle": np.array(row.id), **columns})
     return columns
 

@@ -23,6 +23,7 @@ from recrawl.errors import Unreadable
 from recrawl.model import State
 from recrawl.record.rows import Batch
 from recrawl.record.storage import Storage
+from recrawl.record.store import Store
 
 _META = "scopes"
 _BATCH = 500
@@ -33,9 +34,9 @@ def scopes_changed(repository: Storage, scopes: Scopes) -> bool:
     return bool(repository.store.meta.get(_META, "") != _fingerprint(scopes))
 
 
-def forget_scopes(repository: Storage) -> None:
+def forget_scopes(store: Store) -> None:
     """Make the next crawl or cycle check all pages again."""
-    repository.store.meta.set(_META, "forgotten")
+    store.meta.set(_META, "forgotten")
 
 
 def rescope(repository: Storage, options: CrawlOptions, discovery: Discovery, record: Callable[[Batch], None]) -> None:

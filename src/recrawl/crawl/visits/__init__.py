@@ -28,6 +28,7 @@ Modules:
     results          the rows that record a visit, by what it found
     pending          `PendingVisit`, and the store rows of pages whose turn is near
     redirects        where a redirect leads
+    linked_again     pages that were gone and are linked again
     discovery        from links and sitemap entries to pages
     servers          state of each server: robots.txt, trust in its validators, redirect habits
     recorder         batches of results, committed by size and time

@@ -100,6 +100,12 @@ class Decider:
         """The result of a visit that says nothing about change."""
         return results.failed(visit, self._numbers.visit(), self._cycle, at, answer, failure, detail)
 
+    def refused(self, visit: PendingVisit) -> Done:
+        """The result of a visit that was refused with a 429 or 503 and is not tried again."""
+        answer = visit.answer
+        assert answer is not None
+        return self.failed(visit, answer, _failure_of(answer.status), f"HTTP {answer.status}", answer.at)
+
     def _body(self, server: Server, visit: PendingVisit, answer: Answer) -> Submit | Done:
         payload = of_payload(answer.body)
         same_noise = visit.state.noise == self._fingerprints[server.noise]

@@ -23,8 +23,9 @@ from recrawl.crawl.state.limits import ByteBudget
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.decide import Decider, Retry, Submit, page_hints, update_server
 from recrawl.crawl.visits.discovery import Discovery
-from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
-from recrawl.crawl.visits.pending import PendingVisit, Prefetch
+from recrawl.crawl.visits.linked_again import LinkedAgain
+from recrawl.crawl.visits.messages import ReaderConfig, Reading
+from recrawl.crawl.visits.pending import PendingVisit, Prefetch, task_of
 from recrawl.crawl.visits.reader_pool import Readers
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import REDIRECTS, Redirects, recall_aliases
@@ -33,7 +34,7 @@ from recrawl.crawl.visits.servers import Server, Servers, noise_table
 from recrawl.fetch.http import Client
 from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.transfer import Request
-from recrawl.model import Answer, Failure, Outcome, Unvisited
+from recrawl.model import Answer, Failure, Outcome, State, Unvisited
 from recrawl.record.rows import CycleRow, unvisited
 from recrawl.record.storage import Storage
 
@@ -72,6 +73,7 @@ class Journey:
         self.resources = SiteResources(
             self.client, self.lanes, self.servers, self.discovery, self.recorder, options, self.tally.warnings
         )
+        self.linked_again = LinkedAgain(store)
         self._redirects = Redirects(self.discovery, options, store)
         fingerprints = [noise.fingerprint for noise in noises]
         self._decider = Decider(options, self.recorder.numbers, fingerprints, cycle.id)
@@ -86,10 +88,10 @@ class Journey:
         """For the policy, by page: outcome and bytes received."""
         self._pending: dict[int, PendingVisit] = {}
 
-    def enqueue(self, site: int, page: int) -> None:
-        """Let a page wait for its turn."""
+    def enqueue(self, site: int, page: int, *, failing: bool = False) -> None:
+        """Let a page wait for its turn; one that failed at its last visit waits behind all others of its server."""
         self.resources.prepare(self.servers[site])
-        self.lanes.push(site, page)
+        (self.lanes.push_last if failing else self.lanes.push)(site, page)
 
     def enqueue_found(self) -> None:
         """Count the pages that were found since the last call; a crawl visits them too."""
@@ -112,7 +114,7 @@ class Journey:
             self.resources.fetch_robots(server)
             return
         visit = self._pending[item] = self._visit_of(item, server.id)
-        refusal = self._refusal(server, visit)
+        refusal = server.refuses(visit.request_url, new=self.exploring and visit.state.version < 0)
         if refusal is not None:
             self.lanes.skip(server.id, now)
             self._skip(visit, refusal)
@@ -140,7 +142,7 @@ class Journey:
         else:
             visit = self._pending[ticket]
             server = self.servers[visit.server]
-            self.lanes.answered(server.id, now, answer)
+            self.lanes.answered(server.id, now, answer, visit.page)
             self.tally.received += answer.received
             self.bytes.add(server.id, answer.received)
             visit.received += answer.received
@@ -151,10 +153,14 @@ class Journey:
             match self._decider.answered(server, visit, answer, redirect):
                 case Submit() as submit:
                     visit.answer, visit.payload = answer, submit.payload
-                    self.readers.submit(self._task(server, visit, answer, same_noise=submit.same_noise))
+                    head = self.client.request_head(visit.request_url, visit.validators, identity=visit.identity)
+                    stored = self.recorder.location(visit.state.version) if visit.state.version >= 0 else None
+                    self.readers.submit(task_of(visit, answer, server.noise, head, stored, submit.same_noise))
                 case Retry(url, identity):
+                    refused = url == visit.request_url and not identity
+                    visit.answer = answer
                     visit.request_again(url, identity=identity)
-                    self.lanes.push_front(server.id, visit.page)
+                    (self.lanes.push_last if refused else self.lanes.push_front)(server.id, visit.page)
                 case Done() as done:
                     self.recorder.add(done)
                     self._finish(visit, done)
@@ -191,6 +197,9 @@ class Journey:
                 at=visit.answer.at,
                 batch=self.recorder.batch,
             )
+            self.linked_again.note(visit, links)
+        if visit.state.state == State.MOVED:
+            self._redirects.returned(visit)
         if reading.feeds:
             self.resources.feeds.register(server, reading.feeds)
         self.recorder.batch.hints += page_hints(visit, reading)
@@ -223,7 +232,7 @@ class Journey:
         if self.lanes.silent(server.id) >= _MAX_UNREACHED or server.held_until > now + self._options.patience:
             for item in self.lanes.abandon(server.id):
                 if item >= 0:
-                    self._skip(self._visit_of(item, server.id), Failure.HELD_OFF)
+                    self._leave(self._visit_of(item, server.id))
         elif self.bytes.closed(server.id):
             self.drop_queue(server, (int(Unvisited.HELD), 0))
 
@@ -235,6 +244,16 @@ class Journey:
             if item >= 0 and outcome is not None:
                 self.outcomes[item] = outcome
 
+    def _leave(self, visit: PendingVisit) -> None:
+        """A page of a server that gets no more requests. If it was refused before, this counts as its failure: so the
+        next run requests the others first."""
+        if visit.retries:
+            done = self._decider.refused(visit)
+            self.recorder.add(done)
+            self._finish(visit, done)
+        else:
+            self._skip(visit, Failure.HELD_OFF)
+
     def _skip(self, visit: PendingVisit, failure: Failure) -> None:
         """Do not request a page. A crawl may leave it for the next one; a policy needs an outcome."""
         if self.exploring and failure in (Failure.HELD_OFF, Failure.LIMIT):
@@ -242,19 +261,6 @@ class Journey:
             self.tally.failures[failure.value] += 1
         else:
             self._fail(visit, None, failure, self.servers[visit.server].cause)
-
-    def _refusal(self, server: Server, visit: PendingVisit) -> Failure | None:
-        """Why the page may not be requested, if so."""
-        robots = server.robots
-        if server.refusal:
-            return Failure.ADDRESS
-        if robots is None or robots.hold_off:
-            return robots.hold_cause[0] if robots else Failure.ROBOTS_UNREACHABLE
-        if not robots.allows(visit.request_url):
-            return Failure.ROBOTS
-        limit = server.options.limit
-        full = limit is not None and server.live + server.pending_new >= limit
-        return Failure.LIMIT if self.exploring and visit.state.version < 0 and full else None
 
     # -- what a step needs --------------------------------------------------------------------------------------
 
@@ -269,25 +275,6 @@ class Journey:
         (url, site, depth, listed, state), hints = self.prefetch.take(page, server)
         return PendingVisit(page, url, site, depth, listed, state, score, why, url, hints)
 
-    def _task(self, server: Server, visit: PendingVisit, answer: Answer, *, same_noise: bool) -> Task:
-        """The work of the reader process."""
-        state = visit.state
-        return Task(
-            ticket=visit.page,
-            url=visit.url,
-            at=answer.at,
-            ip=answer.ip,
-            status=answer.status,
-            headers=answer.headers,
-            request=self.client.request_head(visit.request_url, visit.validators, identity=visit.identity),
-            body=answer.body,
-            payload=visit.payload,
-            noise=server.noise,
-            digest=state.digest,
-            before=self.recorder.location(state.version) if state.version >= 0 else None,
-            same_noise=same_noise,
-        )
-
 
 def _lanes(options: CrawlOptions) -> Lanes:
     return Lanes(
@@ -296,4 +283,5 @@ def _lanes(options: CrawlOptions) -> Lanes:
         overall_per_second=options.per_second,
         order="depth" if options.depth_first else "breadth",
         max_delay=options.max_delay,
+        patience=options.patience,
     )

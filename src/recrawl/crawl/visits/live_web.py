@@ -58,36 +58,48 @@ class LiveWeb:
         why = self._store.visits.reason(picks.reason)
         journey.outcomes = {}
         chosen = picks.pages.tolist()
-        sites = self._store.pages.sites_of(chosen)
+        sites, failing = self._store.pages.sites_of(chosen), self._store.pages.failing(chosen)
         for page, score in zip(chosen, picks.score.tolist(), strict=True):
             journey.chosen[page] = (score, why)
-            journey.enqueue(sites[page], page)
+            journey.enqueue(sites[page], page, failing=page in failing)
         self._run()
         pages = [page for page in chosen if page in journey.outcomes]
         seen = np.array([journey.outcomes[page] for page in pages], np.int64).reshape(-1, 2)
         return Outcomes(np.array(pages, np.int64), seen[:, 0].astype(np.int8), seen[:, 1])
 
-    def explore(self, done: set[int], *, skip_recent_failures: bool = False) -> None:
-        """Download every page that was found and never visited, including those found on the way."""
+    def explore(self, done: set[int], also: set[int], *, skip_recent_failures: bool = False) -> None:
+        """Download every page that was found and never visited, including those found on the way, and those of `also`;
+        pages of `done` were visited before the crawl was interrupted."""
         self.journey.exploring = True
         waiting = self._store.pages.never_downloaded()
         if skip_recent_failures:
             ready = retry_allowed(waiting["failures"], waiting["last_try"], self._cycle.started)
             waiting = {name: column[ready] for name, column in waiting.items()}
-        for page, site in zip(waiting["id"].tolist(), waiting["site"].tolist(), strict=True):
+        for page, site in self._store.pages.sites_of(also - done).items():
+            self.journey.enqueue(site, page)
+        for page, site, failures in zip(*(waiting[name].tolist() for name in ("id", "site", "failures")), strict=True):
             if page not in done:
-                self.journey.enqueue(site, page)
+                self.journey.enqueue(site, page, failing=failures > 0)
+        self._queue_resources(sleeping=True)
         self._run()
 
-    def refresh_hints(self) -> None:
-        """Read the hints about change before pages are chosen: queued pushes, sitemaps and feeds that are due."""
+    def refresh_hints(self, *, sleeping: bool = False) -> None:
+        """Read the hints about change before pages are chosen: queued pushes, sitemaps and feeds that are due.
+
+        `sleeping` reads only those of sites without a live page, where no visit leads.
+        """
         journey = self.journey
-        journey.tally.warnings += process_pushes(self._store, journey.discovery, self._recorder, self._options.clock())
-        journey.enqueue_found()
-        for server in journey.servers:
-            if server.live:
-                journey.resources.refresh(server)
+        if not sleeping:
+            now = self._options.clock()
+            journey.tally.warnings += process_pushes(self._store, journey.discovery, self._recorder, now)
+            journey.enqueue_found()
+        self._queue_resources(sleeping=sleeping)
         self._run()
+
+    def _queue_resources(self, *, sleeping: bool) -> None:
+        for server in self.journey.servers:
+            if not (sleeping and server.live):
+                self.journey.resources.refresh(server)
 
     def recheck_robots(self) -> None:
         """Fetch robots.txt where it has expired, and release the pages that it no longer disallows.

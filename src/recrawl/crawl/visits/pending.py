@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from recrawl.crawl.hints.hint_codec import pack_hints
+from recrawl.crawl.visits.messages import Task
 from recrawl.fetch.lanes import Lanes
 from recrawl.model import Answer, Validators
 from recrawl.record.rows import Batch, PageState
@@ -64,6 +65,32 @@ class PendingVisit:
         else:
             self.redirects.append(self.request_url)
             self.request_url = url
+
+
+def task_of(
+    visit: PendingVisit,
+    answer: Answer,
+    noise: int,
+    request: bytes,
+    stored: tuple[str, int, int] | None,
+    same_noise: bool,
+) -> Task:
+    """The work of the reader process; see `Task` for the arguments."""
+    return Task(
+        ticket=visit.page,
+        url=visit.url,
+        at=answer.at,
+        ip=answer.ip,
+        status=answer.status,
+        headers=answer.headers,
+        request=request,
+        body=answer.body,
+        payload=visit.payload,
+        noise=noise,
+        digest=visit.state.digest,
+        before=stored,
+        same_noise=same_noise,
+    )
 
 
 class Prefetch:

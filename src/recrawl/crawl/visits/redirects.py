@@ -12,10 +12,11 @@ import json
 from typing import NamedTuple
 
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.state.rescope import forget_scopes
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.servers import Server
-from recrawl.discover.scope import Scopes
+from recrawl.discover.scope import Scopes, site
 from recrawl.discover.urls import canonical, origin
 from recrawl.model import Answer, Failure
 from recrawl.record.rows import Batch
@@ -76,6 +77,17 @@ class Redirects:
         if server.robots is not None and not server.robots.allows(target):
             return Redirect(Failure.ROBOTS, f"redirected to {target}")
         return Redirect(follow=target)
+
+    def returned(self, visit: PendingVisit) -> None:
+        """A page that had moved has answered itself: if it is a seed, its site has not moved along after all."""
+        scopes, target = self._options.scopes, visit.state.target
+        if target < 0 or not scopes.is_seed(visit.url):
+            return
+        host = site(self._store.pages.get(target).url)
+        if scopes.aliases.get(host) == site(visit.url):
+            del scopes.aliases[host]
+            self._store.meta.set(_ALIASES, json.dumps(scopes.aliases))
+            forget_scopes(self._store)
 
     def _permanent(self, server: Server, visit: PendingVisit, answer: Answer, target: str, batch: Batch) -> Redirect:
         if self._redirects_before(visit.page) >= self._options.redirects:

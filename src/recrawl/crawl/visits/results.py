@@ -63,7 +63,7 @@ def failed(
     row = row._replace(failure=failure.value, detail=detail[:_MAX_DETAIL] or None)
     before = visit.state
     state = before._replace(failures=before.failures + (failure not in NOT_TRIED), last_try=row.at)
-    if failure is Failure.ROBOTS:
+    if failure is Failure.ROBOTS and before.state not in (State.GONE, State.MOVED):
         state = state._replace(state=int(State.BARRED))
     return Done(row, state)
 

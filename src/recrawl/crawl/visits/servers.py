@@ -13,7 +13,7 @@ from recrawl.discover.redirect_habits import RedirectHabits
 from recrawl.discover.scope import site
 from recrawl.discover.urls import origin
 from recrawl.fetch.robots import Robots
-from recrawl.model import State
+from recrawl.model import Failure, State
 from recrawl.record.rows import SiteRow
 from recrawl.record.store import Store
 
@@ -54,6 +54,17 @@ class Server:
         """Why none of its pages may be requested, in words; empty if they may."""
         held = self.robots is not None and self.robots.hold_off
         return self.refusal or (self.robots.hold_cause[1] if self.robots and held else "")
+
+    def refuses(self, url: str, *, new: bool) -> Failure | None:
+        """Why the page may not be requested, if so; `new` pages are subject to the site's limit."""
+        robots, limit = self.robots, self.options.limit
+        if self.refusal:
+            return Failure.ADDRESS
+        if robots is None or robots.hold_off:
+            return robots.hold_cause[0] if robots else Failure.ROBOTS_UNREACHABLE
+        if not robots.allows(url):
+            return Failure.ROBOTS
+        return Failure.LIMIT if new and limit is not None and self.live + self.pending_new >= limit else None
 
     def vanishing(self) -> bool:
         """Whether many of its pages disappear at the same time (spec C5)."""

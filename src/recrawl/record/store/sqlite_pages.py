@@ -7,10 +7,18 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Flags, Ints
-from recrawl.model import State
-from recrawl.record.rows import Columns, PageRow, PageState, Row, ScopeRow
-from recrawl.record.store.sqlite_base import AMONG, STATE_NAMES, VISITABLE, SqliteTable, Transaction, json_list
+from recrawl.columns import DAY, Flags, Ints
+from recrawl.model import Outcome, State
+from recrawl.record.rows import Columns, CycleRow, PageRow, PageState, Row, ScopeRow
+from recrawl.record.store.sqlite_base import (
+    AMONG,
+    STATE_NAMES,
+    VISITABLE,
+    SqliteTable,
+    Transaction,
+    enum_list,
+    json_list,
+)
 from recrawl.record.store.tables import PageTable
 
 _STATE_COLUMNS = ", ".join(PageState._fields)
@@ -40,6 +48,12 @@ _SUMMARY = {
     "last_visit": "f8",
     "last_change": "f8",
 }
+_ABSENT = enum_list(State.GONE, State.MOVED)
+_RECALL = f"""UPDATE pages SET misses = 0, missing_since = 0,
+                     state = iif(state = {State.MOVED:d} AND version < 0, {State.FOUND:d}, {State.MISSING:d})
+              WHERE state IN {_ABSENT}"""
+_TOGETHER = 7 * DAY
+"""Seconds between two disappearances that may have the same cause."""
 _TIMES = {"last_try", "last_visit", "last_change"}
 _MONTHS = "".join(
     f" WHEN '{name}' THEN '{number:02d}'"
@@ -122,6 +136,10 @@ class SqlitePages(SqliteTable, PageTable):
     def sites_of(self, pages: Iterable[int]) -> dict[int, int]:
         return dict(self._db.execute(f"SELECT id, site FROM pages WHERE id {AMONG}", (json_list(pages),)))
 
+    def failing(self, pages: Iterable[int]) -> set[int]:
+        sql = f"SELECT id FROM pages WHERE id {AMONG} AND failures > 0"
+        return {row[0] for row in self._db.execute(sql, (json_list(pages),))}
+
     def folders_of(self, pages: Iterable[int]) -> Ints:
         sql = f"SELECT folder FROM pages WHERE id {AMONG} ORDER BY id"
         return self._columns(sql, {"folder": "i8"}, (json_list(pages),))["folder"]
@@ -148,6 +166,13 @@ class SqlitePages(SqliteTable, PageTable):
             f"""SELECT id, site, failures, ifnull(last_try, -9e999) FROM pages
                 WHERE state = {State.FOUND:d} ORDER BY id""",
             {"id": "i8", "site": "i4", "failures": "i4", "last_try": "f8"},
+        )
+
+    def absent(self) -> Columns:
+        return self._columns(
+            f"""SELECT id, site, depth = 0 AND parent < 0, failures, ifnull(last_try, -9e999) FROM pages
+                WHERE state IN {_ABSENT} ORDER BY id""",
+            {"id": "i8", "site": "i4", "given": "?", "failures": "i4", "last_try": "f8"},
         )
 
     def barred(self) -> dict[int, list[tuple[int, str, bool]]]:
@@ -204,12 +229,36 @@ class SqlitePages(SqliteTable, PageTable):
 
     def revive(self, moved_before: float) -> None:
         with Transaction(self._db):
-            self._db.execute(
-                f"""UPDATE pages SET state = {State.MISSING:d}, misses = 0, missing_since = 0
-                    WHERE state = {State.GONE:d} AND listed = 1"""
-            )
-            self._db.execute(
-                f"""UPDATE pages SET state = iif(version < 0, {State.FOUND:d}, {State.MISSING:d}), misses = 0
-                    WHERE state = {State.MOVED:d} AND last_try < ?""",
-                (moved_before,),
+            # Sitemaps that list redirects do so for ever: a page that was never there is checked at the slow pace only.
+            self._db.execute(f"{_RECALL} AND listed = 1 AND (state = {State.GONE:d} OR version >= 0)")
+            self._db.execute(f"{_RECALL} AND state = {State.MOVED:d} AND last_try < ?", (moved_before,))
+
+    def recall(self, pages: Iterable[int]) -> None:
+        with Transaction(self._db):
+            self._db.execute(f"{_RECALL} AND id {AMONG}", (json_list(pages),))
+
+    def revive_with(self, cycle: CycleRow) -> None:
+        back = f"""SELECT p.site, min(w.at) - {_TOGETHER}, max(w.at) + {_TOGETHER}
+                   FROM visits v JOIN pages p ON p.id = v.page JOIN visits w ON w.id =
+                       (SELECT max(u.id) FROM visits u WHERE u.page = v.page AND u.id < v.id
+                        AND u.outcome != {Outcome.FAILED:d})
+                   WHERE v.id >= ? AND v.cycle = ? AND v.outcome = {Outcome.CHANGED:d} AND w.outcome = {Outcome.GONE:d}
+                   GROUP BY p.site"""
+        rows = self._db.execute(back, (cycle.first_visit, cycle.id)).fetchall()
+        with Transaction(self._db):
+            self._db.executemany(f"{_RECALL} AND site = ? AND last_change BETWEEN ? AND ?", rows)
+
+    def forgive(self, cycle: CycleRow) -> None:
+        answered = f"""SELECT DISTINCT p.site, w.failure FROM visits v JOIN pages p ON p.id = v.page
+                       JOIN visits w ON w.id = (SELECT max(u.id) FROM visits u WHERE u.page = v.page AND u.id < v.id)
+                       WHERE v.id >= ? AND v.cycle = ? AND v.outcome != {Outcome.FAILED:d} AND w.failure NOT NULL"""
+        many = f"""SELECT sum(failures > 0) >= 5 AND 5 * sum(failures > 0) > count(*) FROM pages
+                   WHERE site = ? AND state IN {VISITABLE}"""
+        rows = self._db.execute(answered, (cycle.first_visit, cycle.id)).fetchall()
+        rows = [row for row in rows if self._value(many, row[:1])]
+        with Transaction(self._db):
+            self._db.executemany(
+                f"""UPDATE pages SET failures = 0 WHERE site = ? AND state IN {VISITABLE} AND failures > 0 AND
+                    (SELECT failure FROM visits v WHERE v.page = pages.id ORDER BY v.id DESC LIMIT 1) = ?""",
+                rows,
             )

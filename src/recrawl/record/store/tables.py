@@ -66,6 +66,9 @@ class PageTable(Protocol):
     def sites_of(self, pages: Iterable[int]) -> dict[int, int]:
         """The sites of pages."""
 
+    def failing(self, pages: Iterable[int]) -> set[int]:
+        """Those of the pages whose last visit failed."""
+
     def folders_of(self, pages: Iterable[int]) -> Ints:
         """The directory numbers of pages, in the order of page numbers."""
 
@@ -118,8 +121,22 @@ class PageTable(Protocol):
     def set_states(self, state: int, pages: Iterable[int]) -> None:
         """Set the state of pages without a visit; one transaction."""
 
+    def absent(self) -> Columns:
+        """`id`, `site`, `given` (by the user), `failures`, `last_try` of pages that are gone or have moved."""
+
     def revive(self, moved_before: float) -> None:
-        """Make pages visitable again that a sitemap lists although they are gone, or that moved before this time."""
+        """Make pages visitable again that a sitemap lists although they are gone or have moved, or that moved before
+        this time."""
+
+    def recall(self, pages: Iterable[int]) -> None:
+        """Make those of the pages visitable again that are gone or have moved."""
+
+    def revive_with(self, cycle: CycleRow) -> None:
+        """Make pages visitable again that disappeared when another of their site did that is back in this cycle."""
+
+    def forgive(self, cycle: CycleRow) -> None:
+        """End the back-off of failing pages of a site with many of them, if one answered in this cycle that had failed
+        for the same reason."""
 
 
 class VisitTable(Protocol):
