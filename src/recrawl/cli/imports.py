@@ -62,7 +62,7 @@ def command(
     """Import URLs (a text file) or histories of pages (Parquet, WARC, a site's git repository).
 
     URLs become known pages, whatever their site; the next crawl downloads them. Histories are recorded as if the
-    pages had been visited at those times; pages that are already known are skipped. With --out, the history is
+    pages had been visited at those times; pages that were visited before are skipped. With --out, the history is
     written as a Parquet archive (url, time, html) for the lab, and no repository is needed.
 
     In a git repository, every commit on the branch that changes an .html or .htm file adds a version of that page, at

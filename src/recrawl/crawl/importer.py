@@ -10,7 +10,7 @@ from recrawl.compare.digest import of_payload
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits import results
 from recrawl.crawl.visits.discovery import Discovery
-from recrawl.crawl.visits.messages import ReaderConfig, Task
+from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.reader_process import TaskReader
 from recrawl.crawl.visits.recorder import Recorder
@@ -59,45 +59,54 @@ class Importer:
         return new, bad
 
     def histories(self, histories: History, progress: Callable[[int], None] = lambda _: None) -> tuple[int, int]:
-        """Record the histories of unknown pages; returns the numbers of pages and versions."""
-        pages = versions = 0
+        """Record the histories of pages that were never visited; returns the numbers of pages and versions.
+
+        The history of a page is committed whole or not at all: after a crash, importing again adds what is missing.
+        """
+        versions = 0
+        done: set[int] = set()
         for url, states in histories:
             clean = canonical(url, rules=self._options.rules)
             if clean is None:
                 continue
             page, is_new = self._discovery.admit(clean, at=states[0][0], batch=self._recorder.batch)
-            if is_new:
-                pages += 1
+            if is_new or (page not in done and self._never_visited(page)):
+                done.add(page)
                 versions += self._history(page, clean, states)
             self._recorder.commit_if_due(self._options.timer())
-            progress(pages)
+            progress(len(done))
         self._close()
-        return pages, versions
+        return len(done), versions
+
+    def _never_visited(self, page: int) -> bool:
+        """Whether a known page is no more than a URL, such as the target of a link of an imported page."""
+        return page in self._discovery.fresh or self._repository.store.pages.get(page).state == unvisited(page)
 
     def _history(self, page: int, url: str, states: list[tuple[float, bytes | None]]) -> int:
         server = self._servers.of_url(url)
         state, count = unvisited(page), 0
-        location: tuple[str, int, int] | None = None
+        before: bytes | None = None
         for at, body in states:
             visit = PendingVisit(page, url, server.id, 0, 0, state, None, None, request_url=url)
             if body is None:
                 done = self._removal(visit, at)
                 self._recorder.add(done)
             else:
-                done = self._version(server, visit, at, body, location)
-                count += 1
-                self._recorder.commit()  # the next version is compared with this one, from the archive
-                location = self._recorder.location(done.state.version)
+                reading = self._read(server, visit, at, body, before)
+                if reading.failure:
+                    done = self._unreadable(visit, at, reading)
+                else:
+                    done, before = self._version(server, visit, at, reading), reading.record
+                    count += 1
             state = done.state
         return count
 
-    def _version(
-        self, server: Server, visit: PendingVisit, at: float, body: bytes, before: tuple[str, int, int] | None
-    ) -> Done:
+    def _read(self, server: Server, visit: PendingVisit, at: float, body: bytes, before: bytes | None) -> Reading:
+        """Parse a version and compare it with the previous one, whose WARC records are `before`."""
         headers = (("Content-Type", sniff(body)),)
         visit.answer = Answer(visit.url, 200, headers, body, None, "", at, 0.0, 0, "")
         visit.payload = of_payload(body)
-        reading = self._reader.read(
+        return self._reader.read(
             Task(
                 ticket=visit.page,
                 url=visit.url,
@@ -114,6 +123,8 @@ class Importer:
                 same_noise=True,
             )
         )
+
+    def _version(self, server: Server, visit: PendingVisit, at: float, reading: Reading) -> Done:
         targets, new = self._discovery.links(
             self._discovery.look_up(np.frombuffer(reading.keys, np.int64)),
             reading,
@@ -134,6 +145,13 @@ class Importer:
         self._recorder.add_version(visit, done, reading, targets, server.origin)
         return done
 
+    def _unreadable(self, visit: PendingVisit, at: float, reading: Reading) -> Done:
+        """A version that is not safe to parse is a failed visit, as in a crawl."""
+        number, failure = self._recorder.numbers.visit(), Failure(reading.failure)
+        done = results.failed(visit, number, self._cycle.id, at, visit.answer, failure, reading.detail)
+        self._recorder.add(done)
+        return done
+
     def _removal(self, visit: PendingVisit, at: float) -> Done:
         """A removal in an archive needs no confirmation."""
         done = results.failed(visit, self._recorder.numbers.visit(), self._cycle.id, at, None, Failure.MISSING, "")
@@ -148,7 +166,11 @@ class Importer:
         return Done(row, state)
 
     def _open(self) -> CycleRow:
+        """The row of this import: that of the last one if it was interrupted, else a new one."""
         store = self._repository.store
+        last = next((row for row in store.cycles.newest() if row.kind == "import"), None)
+        if last is not None and last.finished is None:
+            return last
         row = CycleRow(
             store.next_id("cycles"),
             "import",

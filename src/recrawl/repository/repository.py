@@ -301,9 +301,10 @@ class Repository(Reader):
     ) -> Import:
         """Record histories of pages (Parquet, WARC files, a git repository) as if they had been visited at those times.
 
-        Pages that are known already are skipped. `kind` is the kind of all files; it is detected by default. `urls` are
-        made known first, as by `import_urls`. `base_url`, `branch` and `root` are for git; `since`, `until` and `limit`
-        (pages) for git and WARC. `progress` gets pages done and pages in all.
+        Pages that were visited before are skipped, so an import that was interrupted is completed by repeating it.
+        `kind` is the kind of all files; it is detected by default. `urls` are made known first, as by `import_urls`.
+        `base_url`, `branch` and `root` are for git; `since`, `until` and `limit` (pages) for git and WARC. `progress`
+        gets pages done and pages in all.
         """
         from recrawl.crawl.importer import Importer  # lazy: loads the parser
         from recrawl.lab.formats.version_rows import Window  # lazy: loads pyarrow

@@ -336,7 +336,7 @@ class Import:
     """What an import recorded."""
 
     pages: int = 0
-    """Pages that were new."""
+    """Pages that became known or got a history."""
     versions: int = 0
     refused: tuple[str, ...] = ()
     """Lines that are not URLs."""

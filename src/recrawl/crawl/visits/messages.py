@@ -26,8 +26,8 @@ class Task(NamedTuple):
     """The noise filter, as an index into `ReaderConfig.noises`."""
     digest: bytes | None
     """The text digest of the stored version, None if there is none."""
-    before: tuple[str, int, int] | None
-    """File, start and length of the stored version in the archive."""
+    before: tuple[str, int, int] | bytes | None
+    """The stored version: file, start and length in the archive, or its WARC records."""
     same_noise: bool
     """Whether that digest was made with the current noise filter."""
 

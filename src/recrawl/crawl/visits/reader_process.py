@@ -130,11 +130,16 @@ class TaskReader:
 
     def _stored_text(self, task: Task) -> str:
         assert task.before is not None
-        path, start, length = task.before
-        with Path(path).open("rb") as file:
-            file.seek(start)
-            _, headers, body = warc.read_body(file.read(length))
+        blob = task.before if isinstance(task.before, bytes) else _stored_records(*task.before)
+        _, headers, body = warc.read_body(blob)
         return read_text(body, headers, self._config.noises[task.noise])
+
+
+def _stored_records(path: str, start: int, length: int) -> bytes:
+    """A part of a file of the archive."""
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        return file.read(length)
 
 
 def _significant(old: str, new: str) -> bool:

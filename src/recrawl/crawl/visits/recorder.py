@@ -92,7 +92,7 @@ class Recorder:
         if done.record:
             self.batch.records.append((done.record, done.visit.at))
         if done.state.state in (State.GONE, State.MOVED) and done.state.version >= 0:
-            self.batch.removals.append(done.state.id)
+            self._unindex(done.state.id)
             self.batch.listed.append((0, done.state.id))
 
     def add_version(self, visit: PendingVisit, done: Done, reading: Reading, links: Int32s, origin: str) -> None:
@@ -104,7 +104,7 @@ class Recorder:
         self._bodies.append((done.version, reading.record))
         if self._options.index:
             if not reading.searchable:
-                self.batch.removals.append(visit.page)
+                self._unindex(visit.page)
             elif done.version.changed or not self._searchable(visit.state.version):
                 document = Document(
                     visit.page,
@@ -116,6 +116,11 @@ class Recorder:
                     new=visit.state.version < 0,
                 )
                 self.batch.documents.append(document)
+
+    def _unindex(self, page: int) -> None:
+        """Remove a page from the index, also what an earlier visit of this batch would add: an import has many."""
+        self.batch.removals.append(page)
+        self.batch.documents = [document for document in self.batch.documents if document.page != page]
 
     def commit_if_due(self, now: float) -> None:
         """Commit when the batch is large or old enough, and the index when its interval is over."""
