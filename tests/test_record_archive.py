@@ -26,9 +26,7 @@ def blob(number: int, size: int = 100) -> bytes:
 def opened(folder: Path, stored: dict[int, tuple[str, int]], *, roll_bytes: int = 1 << 30) -> WarcArchive:
     """An archive as a repository opens it: from what the store knows."""
     folder.mkdir(exist_ok=True)
-    archive = WarcArchive(
-        folder, {n: name for n, (name, _) in stored.items()}, roll_bytes=roll_bytes, software="recrawl"
-    )
+    archive = WarcArchive(folder, {n: name for n, (name, _) in stored.items()}, roll_bytes=roll_bytes, info=())
     archive.mend({n: length for n, (_, length) in stored.items()})
     return archive
 
@@ -58,7 +56,7 @@ def test_files_are_named_by_time_and_number_and_begin_with_their_name(tmp_path: 
     archive.close()
     (name,) = files(tmp_path)
     assert name == "recrawl-20231114221320-00000.warc.gz"
-    assert (tmp_path / name).read_bytes()[: place.start] == warc.warcinfo(name, _AT, "recrawl")
+    assert (tmp_path / name).read_bytes()[: place.start] == warc.warcinfo(name, _AT, ())
 
 
 @given(sizes=st.lists(st.integers(1, 400), min_size=1, max_size=30), roll=st.integers(500, 3000))

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 @contextmanager
 def writing(folder: Path, *, roll_bytes: int = 1 << 30) -> Iterator[Storage]:
     with Storage(folder) as made:
-        made.writing("test", lambda _: False, roll_bytes=roll_bytes, software="recrawl")
+        made.writing("test", lambda _: False, roll_bytes=roll_bytes, info=())
         yield made
 
 
@@ -99,12 +99,12 @@ def test_one_writer_at_a_time_but_readers_always(folder: Path) -> None:
             assert version is not None
             assert reader.body(version) == (200, (*_HEADERS, ("Content-Length", str(len(body)))), body)
             with pytest.raises(RepositoryBusy, match=r"recrawl test \(process \d+\) is working on this repository"):
-                reader.writing("crawl", lambda _: False, roll_bytes=1, software="")
+                reader.writing("crawl", lambda _: False, roll_bytes=1, info=())
 
 
 def test_after_a_refused_attempt_to_write_it_can_be_written(folder: Path) -> None:
     with writing(folder), Storage(folder) as second, pytest.raises(RepositoryBusy):
-        second.writing("crawl", lambda _: False, roll_bytes=1, software="")
+        second.writing("crawl", lambda _: False, roll_bytes=1, info=())
     with writing(folder) as third:
         put(third, 0, "word")
 

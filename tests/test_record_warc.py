@@ -131,7 +131,7 @@ def test_digests_are_in_base_32(digest: bytes) -> None:
 
 def test_no_response_is_an_error() -> None:
     with pytest.raises(ValueError, match="no response"):
-        warc.read_body(warc.warcinfo("a.warc.gz", 0.0, "recrawl"))
+        warc.read_body(warc.warcinfo("a.warc.gz", 0.0, ()))
 
 
 def test_dates_are_precise_to_the_microsecond() -> None:
@@ -168,7 +168,7 @@ def test_a_304_has_no_headers_that_a_replay_could_take_for_the_page() -> None:
 def test_warcio_check_has_no_complaint(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.warc.gz"
     parts = [
-        warc.warcinfo(path.name, _AT, "recrawl"),
+        warc.warcinfo(path.name, _AT, ()),
         response(b"<p>one", (("Content-Type", "text/html"),)),
         warc.revisit(_URL, _AT + 1, "192.0.2.1", sha1(b"<p>one"), _AT, (200, (("Content-Type", "text/html"),))),
         warc.revisit(_URL, _AT + 2, "192.0.2.1", sha1(b"<p>one"), _AT, None),
@@ -184,7 +184,7 @@ def test_warcio_check_has_no_complaint(tmp_path: Any, capsys: pytest.CaptureFixt
 
 
 def test_every_record_is_a_gzip_member_of_its_own() -> None:
-    blob = warc.warcinfo("a.warc.gz", _AT, "recrawl") + response(b"one")
-    start = len(warc.warcinfo("a.warc.gz", _AT, "recrawl"))
+    blob = warc.warcinfo("a.warc.gz", _AT, ()) + response(b"one")
+    start = len(warc.warcinfo("a.warc.gz", _AT, ()))
     assert warc.read_body(blob[start:])[2] == b"one"
     assert [record.stream_pos for record in FastIterator(io.BytesIO(blob))][:2] == [0, start]

@@ -8,7 +8,10 @@
     ├── RepositoryError       a repository that cannot be used             exit code 1
     │   ├── NoRepository      no repository in this folder or above
     │   ├── NewerRepository   written by a newer recrawl
-    │   └── RepositoryBusy    locked by another process
+    │   ├── RepositoryBusy    locked by another process
+    │   └── StorageFailure    the disk or a file fails: full, read-only, damaged
+    │       ├── DamagedIndex  the full-text index; the next writing command rebuilds it
+    │       └── DamagedRecord a record of the archive; affects that version only
     ├── PolicyError           a policy broke its protocol (a page twice, an unknown page)
     └── Unreadable            a document that cannot be parsed; affects that page only
 
@@ -71,6 +74,18 @@ class NewerRepository(RepositoryError):
 
 class RepositoryBusy(RepositoryError):
     """Another process holds the lock of the repository."""
+
+
+class StorageFailure(RepositoryError):
+    """The disk or a file of the repository fails: full, read-only, damaged."""
+
+
+class DamagedIndex(StorageFailure):
+    """The full-text index is damaged. It can be rebuilt."""
+
+
+class DamagedRecord(StorageFailure):
+    """A record of the archive is damaged or missing, and with it the body of a version."""
 
 
 class PolicyError(RecrawlError):

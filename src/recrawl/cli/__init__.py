@@ -3,8 +3,8 @@
 `recrawl COMMAND` imports only the module of that command, so that `recrawl --help` and small queries start quickly.
 Commands parse options and print; the work is done by `recrawl.repository` and `recrawl.lab`.
 
-Commands: add, anchor, changes, config, crawl, cycle, demo, diff, exports (`export`), imports (`import`), init, log,
-noise, pages, policies, predict, rates, rm, run, search, serve, show, sites, status, why.
+Commands: add, anchor, changes, check, config, crawl, cycle, demo, diff, exports (`export`), imports (`import`), init,
+log, noise, pages, policies, predict, rates, rm, run, search, serve, show, sites, status, why.
 
 lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
 terminal/    what commands share: options, output, tables, progress, opening a repository
@@ -51,6 +51,7 @@ VERBS: dict[str, str] = {
     "config": "List, show or change settings.",
     "import": "Import URL lists, Parquet, WARC or git histories.",
     "export": "Export a URL list or a Parquet archive.",
+    "check": "Verify database, archive and index.",
     "demo": "Crawl and refresh a small generated web.",
     "lab": "Replay policies, repeat experiments, generate and serve webs.",
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 import recrawl
 from recrawl import errors, lab, testing
-from recrawl.repository import anchors, noise, pages, prediction, rates, rows, values
+from recrawl.repository import anchors, checking, noise, pages, prediction, rates, rows, values
 
 _INTRODUCTION = """\
 The names of the first four sections are attributes of `recrawl` (or of the module shown), loaded on first use. The
@@ -36,6 +36,8 @@ _SECTIONS: dict[str, list[tuple[str, Any]]] = {
     "Other values": [
         *((name, getattr(values, name)) for name in ("Progress", "Report", "Plan", "PlannedVisit", "Status", "Site")),
         *((name, getattr(values, name)) for name in ("Visit", "SearchHit", "Explanation", "Import", "Removal")),
+        ("CheckReport", checking.CheckReport),
+        ("Problem", checking.Problem),
         ("Prediction", prediction.Prediction),
         ("Rate", rates.Rate),
         ("PageRate", rates.PageRate),

@@ -25,8 +25,14 @@ def command(
     """Export all versions of all pages as a Parquet archive (url, time, html), or the URLs as a list."""
     with repository(ctx) as repo:
         if str(file) != "-":
-            rows = repo.export(file)
-            as_json({"file": str(file), "rows": rows}) if json else note(f"wrote {rows:,} rows to {file}")
+            left_out: list[str] = []
+            rows = repo.export(file, left_out=left_out.append)
+            if json:
+                as_json({"file": str(file), "rows": rows, "left_out": left_out})
+                return
+            note(f"wrote {rows:,} rows to {file}")
+            for sentence in left_out:
+                note(f"left out: {sentence}")
         elif json:
             as_json([{"url": url} for url in repo.urls()])
         else:

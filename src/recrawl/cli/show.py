@@ -40,6 +40,7 @@ def command(
         elif source:
             sys.stdout.buffer.write(version.body)
         else:
+            lines = version.lines
             say(f"{version.title or version.url}  ({when(version.time)})\n")
-            for line in version.lines:
+            for line in lines:
                 say(line)

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, count, say, table, when
+from recrawl.cli.terminal.output import AsJson, as_json, count, note, say, table, when
 from recrawl.cli.terminal.session import repository
 from recrawl.times import span
 
@@ -21,6 +21,8 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
     if json:
         as_json(status.as_dict())
         return
+    for problem in status.problems:
+        note(problem)
     states = ", ".join(f"{number:,} {name}" for name, number in status.states.items())
     say(f"{count(status.sites, 'site')}, {count(status.pages, 'page')} ({states or 'none yet'})")
     archived = f"{status.archive_bytes / 1e6:,.1f} MB archived"

@@ -158,7 +158,10 @@ class Importer:
         row = done.visit._replace(outcome=int(Outcome.GONE), failure=None)
         state: PageState = visit.state._replace(
             state=int(State.GONE),
+            visits=visit.state.visits + 1,
             changes=visit.state.changes + 1,
+            payload=None,  # if the page returns, even with the same bytes, that is a change
+            digest=None,
             last_try=at,
             last_visit=at,
             last_change=at,

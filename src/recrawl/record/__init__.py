@@ -9,5 +9,8 @@ first_schema     the SQL of the first step
 archive          bodies in rolling *.warc.gz files
 warc             single WARC records as bytes
 index            full-text index (tantivy)
+index_files      are the files of the index as they were written
+check            database, archive and index against each other, and repairs
+archive_check    an archive file record by record
 lock             one writer at a time
 """

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from recrawl.errors import RepositoryError
+from recrawl.errors import RepositoryError, StorageFailure
 from recrawl.record import warc
 
 _to_disk = getattr(os, "fdatasync", os.fsync)  # cheaper, but not on every system
@@ -28,11 +28,11 @@ class Place:
 class WarcArchive:
     """The folder of WARC files; file numbers are those of the store's table `warcs`."""
 
-    def __init__(self, folder: Path, names: dict[int, str], *, roll_bytes: int, software: str) -> None:
+    def __init__(self, folder: Path, names: dict[int, str], *, roll_bytes: int, info: warc.WarcInfo) -> None:
         self.folder = folder
         self.names = names
         self._roll_bytes = roll_bytes
-        self._software = software
+        self._info = info
         self._fd = -1
         self._file = -1
         self._length = 0
@@ -49,8 +49,8 @@ class WarcArchive:
             size = path.stat().st_size if path.exists() else -1
             if size < lengths[file]:
                 raise RepositoryError(
-                    f"{path} is shorter than the database says ({size} bytes instead of {lengths[file]}): "
-                    "restore it from a copy"
+                    f"{path} is shorter than the database says ({max(0, size)} bytes instead of {lengths[file]}): "
+                    "restore it from a copy, or give up its lost records with 'recrawl check --repair'"
                 )
             if size > lengths[file]:
                 os.truncate(path, lengths[file])
@@ -68,7 +68,10 @@ class WarcArchive:
         return place
 
     def sync(self) -> list[tuple[int, str, int]]:
-        """Sync appended records to disk; returns number, name and length of the files written, for the store."""
+        """Sync appended records to disk; returns number, name and length of the files written, for the store.
+
+        After a failure the archive must be opened again: how much of the records is on the disk is not known.
+        """
         if self._pending:
             self._write()
         touched = [(file, self.names[file], length) for file, length in self._dirty.items()]
@@ -88,12 +91,16 @@ class WarcArchive:
             self._fd = -1
 
     def _write(self) -> None:
-        if self._fd < 0:
-            self._fd = os.open(self.folder / self.names[self._file], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        view = memoryview(b"".join(self._pending))
-        while view:
-            view = view[os.write(self._fd, view) :]
-        _to_disk(self._fd)
+        path = self.folder / self.names[self._file]
+        try:
+            if self._fd < 0:
+                self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            view = memoryview(b"".join(self._pending))
+            while view:
+                view = view[os.write(self._fd, view) :]
+            _to_disk(self._fd)
+        except OSError as error:
+            raise StorageFailure(f"cannot write {path}: {error.strerror}; what was recorded before is safe") from error
         self._pending = []
         self._dirty[self._file] = self._length
 
@@ -108,7 +115,7 @@ class WarcArchive:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         self._fd = os.open(self.folder / name, flags, 0o644)
         self.names[self._file] = name
-        head = warc.warcinfo(name, at, self._software)
+        head = warc.warcinfo(name, at, self._info)
         self._pending, self._length = [head], len(head)
         folder = os.open(self.folder, os.O_RDONLY)
         os.fsync(folder)

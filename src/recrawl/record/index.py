@@ -7,14 +7,17 @@ from the archive. Storing it here would make the index three times as large and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tantivy
 
-from recrawl.errors import UsageError
+from recrawl.errors import DamagedIndex, StorageFailure, UsageError
+from recrawl.record.index_files import damage
 
 _HEAP = 64_000_000
 _QUOTED = 200
@@ -61,16 +64,59 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
+class _Failures:
+    """`with failures:` turns errors of tantivy into ours: it knows ValueError alone, and panics on damaged files."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if kind is not None and (issubclass(kind, ValueError) or kind.__name__ == "PanicException"):
+            text = str(error).partition("\n")[0]
+            if "os error 28" in text:
+                raise StorageFailure(
+                    f"no space left on the disk for the index in {self._folder}: free some space and run the command "
+                    "again; it indexes what is missing"
+                ) from error
+            raise self.damaged(text) from error
+
+    def damaged(self, problem: str) -> DamagedIndex:
+        """The error for a damaged index."""
+        return DamagedIndex(
+            f"the index in {self._folder} is damaged ({problem[:100]}): the next crawl or cycle rebuilds it, "
+            "or 'recrawl check --repair' now"
+        )
+
+
 class Index:
     """The index in the folder `index/`; an empty index without a folder."""
 
     def __init__(self, folder: Path | None) -> None:
-        if folder is not None and tantivy.Index.exists(_made(folder)):
-            self._index = tantivy.Index.open(str(folder))  # whatever its schema is: the fields are the same
-        else:
-            self._index = tantivy.Index(_schema(), path=None if folder is None else _made(folder))
+        self._failures = _Failures(folder)
+        self._mirror: tempfile.TemporaryDirectory[str] | None = None
+        problem = damage(folder) if folder is not None and folder.is_dir() else ""
+        if problem:
+            raise self._failures.damaged(problem)
+        if folder is not None and folder.is_dir() and not os.access(folder, os.W_OK):
+            folder = self._mirrored(folder)
+        with self._failures:
+            if folder is not None and tantivy.Index.exists(_made(folder)):
+                self._index = tantivy.Index.open(str(folder))  # whatever its schema is: the fields are the same
+            else:
+                self._index = tantivy.Index(_schema(), path=None if folder is None else _made(folder))
         self._writer: Any = None
         self.pending = 0
+
+    def _mirrored(self, folder: Path) -> Path:
+        """A folder with links to the files of an index on a read-only file system: tantivy needs lock files."""
+        self._mirror = tempfile.TemporaryDirectory(prefix="recrawl-")
+        for file in folder.absolute().iterdir():
+            if not file.name.endswith(".lock"):
+                (Path(self._mirror.name) / file.name).symlink_to(file)
+        return Path(self._mirror.name)
 
     @property
     def current(self) -> bool:
@@ -91,34 +137,54 @@ class Index:
         row.add_text("title", document.title)
         row.add_text("text", document.text)
         row.add_float("at", document.at)
-        self._writer.add_document(row)
+        with self._failures:
+            self._writer.add_document(row)
 
     def remove(self, page: int) -> None:
         """Remove a page."""
         self._open_writer()
-        self._writer.delete_documents_by_term("page", page)
+        with self._failures:
+            self._writer.delete_documents_by_term("page", page)
         self.pending += 1
 
     def _open_writer(self) -> None:
         if self._writer is None:
-            self._writer = self._index.writer(heap_size=_HEAP, num_threads=1)
+            with self._failures:
+                self._writer = self._index.writer(heap_size=_HEAP, num_threads=1)
 
     def commit(self) -> None:
         """Make additions and removals visible to searches."""
         if self.pending:
-            self._writer.commit()
+            with self._failures:
+                self._writer.commit()
             self.pending = 0
 
     def close(self) -> None:
         """Commit and wait for merges."""
-        self.commit()
-        if self._writer is not None:
-            self._writer.wait_merging_threads()
+        try:
+            self.commit()
+            if self._writer is not None:
+                with self._failures:
+                    self._writer.wait_merging_threads()
+        finally:
             self._writer = None
+            if self._mirror is not None:
+                self._mirror.cleanup()
 
     def __len__(self) -> int:
-        self._index.reload()
-        return int(self._index.searcher().num_docs)
+        with self._failures:
+            self._index.reload()
+            return int(self._index.searcher().num_docs)
+
+    def pages(self) -> Iterator[tuple[int, float]]:
+        """The number of every page in it and the time of its version, in no order."""
+        with self._failures:
+            self._index.reload()
+            searcher = self._index.searcher()
+            found = searcher.search(tantivy.Query.all_query(), limit=max(1, int(searcher.num_docs)), count=False)
+            for _, address in found.hits:
+                row = searcher.doc(address)
+                yield int(row.get_first("page") or 0), float(row.get_first("at") or 0)
 
     def search(
         self,
@@ -136,18 +202,20 @@ class Index:
         `since` and `until` bound the time of the version that is searched. `text` returns the text of a page at a
         time, for snippets; without it they are empty.
         """
-        self._index.reload()
         if not query.strip():
             raise UsageError("the query is empty: say what to search for")
-        parsed = self._parse(query)
-        if only := self._only(site, since, until):
-            must = tantivy.Occur.Must
-            parsed = tantivy.Query.boolean_query([(must, parsed), *((must, part) for part in only)])
-        searcher = self._index.searcher()
-        found = searcher.search(parsed, limit=limit, offset=offset, count=False)
-        snippets = tantivy.SnippetGenerator.create(searcher, parsed, self._index.schema, "text")
-        snippets.set_max_num_chars(_QUOTED)
-        return [_hit(score, searcher.doc(address), snippets, text) for score, address in found.hits]
+        with self._failures:
+            self._index.reload()
+            parsed = self._parse(query)
+            if only := self._only(site, since, until):
+                must = tantivy.Occur.Must
+                parsed = tantivy.Query.boolean_query([(must, parsed), *((must, part) for part in only)])
+            searcher = self._index.searcher()
+            found = searcher.search(parsed, limit=limit, offset=offset, count=False)
+            snippets = tantivy.SnippetGenerator.create(searcher, parsed, self._index.schema, "text")
+            snippets.set_max_num_chars(_QUOTED)
+            rows = [(score, searcher.doc(address)) for score, address in found.hits]
+        return [_hit(score, row, snippets, text) for score, row in rows]
 
     def _only(self, site: str, since: float | None, until: float | None) -> list[tantivy.Query]:
         """Conditions that do not affect the score."""

@@ -14,18 +14,19 @@ rebuilt from store and archive: they may be missing or outdated.
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from recrawl.errors import NoRepository, RepositoryError
+from recrawl.errors import DamagedIndex, DamagedRecord, NoRepository, RepositoryError, StorageFailure
 from recrawl.record.archive import Place, WarcArchive
 from recrawl.record.index import Index
 from recrawl.record.lock import Lock
 from recrawl.record.rows import Batch, VersionRow
 from recrawl.record.store import Store, open_store
-from recrawl.record.warc import Headers, read_body
+from recrawl.record.warc import Headers, WarcInfo, read_body, warc_date
 
 SETTINGS = "recrawl.toml"
 
@@ -54,9 +55,14 @@ class Storage:
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
         self.folder = folder
         self.store: Store = open_store(folder, shared=shared)
-        self.archive = self._open_archive(1 << 30, "recrawl")
+        self.archive = self._open_archive(1 << 30, ())
         self._index: Index | None = None
         self._lock: Lock | None = None
+        self.failed = False
+        """Whether a commit has failed: how much of it was written is not known, so nothing more is written."""
+        self._index_partial = False
+        self.index_problem = ""
+        """Why the index was dropped, if it was damaged."""
 
     @property
     def index(self) -> Index:
@@ -66,55 +72,113 @@ class Storage:
             self._index = Index(folder if self._lock is not None or folder.is_dir() else None)
         return self._index
 
-    def writing(self, what: str, wait: Callable[[str], bool], *, roll_bytes: int, software: str) -> None:
-        """Become the only writer: lock, migrate the schema, truncate what a crash left uncommitted."""
-        self._lock = Lock(self.folder / "lock", what, wait)
+    def writing(self, what: str, wait: Callable[[str], bool], *, roll_bytes: int, info: WarcInfo) -> None:
+        """Become the only writer: lock, migrate the schema, truncate what a crash left uncommitted.
+
+        `info` are the fields of the first record of every new archive file.
+        """
+        self.lock(what, wait)
         self.store.close()
         self.store = open_store(self.folder, create=True)
-        self.archive = self._open_archive(roll_bytes, software)
+        self.archive = self._open_archive(roll_bytes, info)
+        if not self.archive.names and self.store.next_id("versions"):
+            raise StorageFailure(
+                f"{self.folder / 'recrawl.db'} has lost its list of archive files: restore it from a copy"
+            )
         self.archive.mend(self.store.warcs.lengths())
         self._drop_old_index()
 
+    def lock(self, what: str, wait: Callable[[str], bool]) -> None:
+        """Take the lock, and leave everything as it is."""
+        if self._lock is None:
+            self._lock = Lock(self.folder / "lock", what, wait)
+
     def _drop_old_index(self) -> None:
-        """Delete an index with an old schema; all pages are indexed again."""
-        folder = self.folder / "index"
-        if folder.is_dir() and self.index.current:
-            return
+        """Delete an index that has an old schema or is damaged; all pages are indexed again."""
+        try:
+            if (self.folder / "index").is_dir() and self.index.current:
+                return
+        except DamagedIndex as error:
+            self.index_problem = str(error)
+        self.drop_index()
+
+    def drop_index(self) -> None:
+        """Delete the index; the next `reindex` makes it anew."""
         if self.store.meta.get("indexed", -1) != -1:
             self.store.meta.set("indexed", -1)  # first: a crash during reindexing must not count as done
         self._index = None
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.folder / "index", ignore_errors=True)
 
     def refresh(self) -> None:
         """Read the names of archive files created since; for readers that stay open."""
         self.archive.names.update(self.store.warcs.names())
 
-    def _open_archive(self, roll_bytes: int, software: str) -> WarcArchive:
+    def _open_archive(self, roll_bytes: int, info: WarcInfo) -> WarcArchive:
         names = self.store.warcs.names()
-        return WarcArchive(self.folder / "archive", names, roll_bytes=roll_bytes, software=software)
+        return WarcArchive(self.folder / "archive", names, roll_bytes=roll_bytes, info=info)
 
     def commit(self, batch: Batch, bodies: list[tuple[VersionRow, bytes]]) -> None:
-        """Record a batch; `bodies` are its versions, each with its WARC records."""
+        """Record a batch; `bodies` are its versions, each with its WARC records.
+
+        After a failure nothing more is recorded: what was written of the batch is truncated by the next writer.
+        """
+        if self.failed:
+            raise StorageFailure("an earlier write failed: run the command again")
+        self.failed = True
         for version, blob in bodies:
             place = self.archive.append(blob, version.at)
             batch.versions.append(version._replace(warc=place.file, start=place.start, length=place.length))
         for blob, at in batch.records:
             self.archive.append(blob, at)
         self.store.commit(batch, self.archive.sync())
-        for page in batch.removals:
-            self.index.remove(page)
-        for document in batch.documents:
-            self.index.put(document)
+        self._index_batch(batch)
+        self.failed = False
+
+    def _index_batch(self, batch: Batch) -> None:
+        try:
+            for page in batch.removals:
+                self.index.remove(page)
+            for document in batch.documents:
+                self.index.put(document)
+        except DamagedIndex as error:
+            self._give_up_index(error)
 
     def commit_index(self, last_visit: int) -> None:
         """Make everything up to this visit searchable."""
-        if self._index is not None:
-            self._index.commit()
-        self.store.meta.set("indexed", last_visit)
+        try:
+            if self._index is not None:
+                self._index.commit()
+        except DamagedIndex as error:
+            self._give_up_index(error)
+        if not self._index_partial:
+            self.store.meta.set("indexed", last_visit)
+
+    def _give_up_index(self, error: DamagedIndex) -> None:
+        """The index turned out to be damaged: begin a new one, which the next writer completes."""
+        self.index_problem, self._index_partial = str(error), True
+        self.drop_index()
 
     def body(self, version: VersionRow) -> tuple[int, Headers, bytes]:
-        """Status, headers and body of a version."""
-        return read_body(self.archive.read(Place(version.warc, version.start, version.length)))
+        """Status, headers and body of a version; `DamagedRecord` if its record is not what was written."""
+        place = Place(version.warc, version.start, version.length)
+        try:
+            status, headers, body = read_body(self.archive.read(place))
+        except (OSError, ValueError, KeyError) as error:
+            raise DamagedRecord(self._lost(version, str(error))) from error
+        if hashlib.sha1(body, usedforsecurity=False).digest() != version.payload:
+            raise DamagedRecord(self._lost(version, "its checksum is wrong"))
+        return status, headers, body
+
+    def _lost(self, version: VersionRow, problem: str) -> str:
+        """What is wrong with the record of a version, in a sentence."""
+        url = self.store.pages.get(version.page).url
+        if not version.length:
+            return f"the body of {url} of {warc_date(version.at)} is lost: 'recrawl check' found its record damaged"
+        name = self.archive.names.get(version.warc, f"file {version.warc}")
+        return (
+            f"the record of {url} of {warc_date(version.at)}, in archive/{name} at byte {version.start}, is damaged "
+            f"({problem[:100]}): restore the file from a copy, or mark what is lost with 'recrawl check --repair'"
+        )
 
     def unindexed(self) -> list[int]:
         """Pages with updates that the index lacks: a crash came between store and index."""
@@ -123,13 +187,17 @@ class Storage:
 
     def close(self) -> None:
         """Close everything; what was committed stays."""
-        if self._index is not None:
-            self._index.close()
-        self.archive.close()
-        self.store.close()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        try:
+            if self._index is not None:
+                self._index.close()
+        except DamagedIndex as error:
+            self._give_up_index(error)
+        finally:
+            self.archive.close()
+            self.store.close()
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
 
     def __enter__(self) -> Storage:
         return self

@@ -20,6 +20,7 @@ rates.py       change rates
 anchors.py     anchors of sites, and change by depth
 noise.py       proposals for noise filters, and previews
 exchange.py    import and export
+checking.py    database, archive and index verified against each other, and repaired
 reports/       bounded read-only reports, for the dashboard and the HTTP API
 words.py       counted nouns
 """

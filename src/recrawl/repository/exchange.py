@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recrawl.errors import BadArchive, UsageError
+from recrawl.errors import BadArchive, DamagedRecord, UsageError
 from recrawl.lab.formats import git_history, warc_files
 from recrawl.lab.formats.archive import SCHEMA, Archive, write_batches
 from recrawl.lab.formats.source_kinds import Kind, guess
@@ -125,19 +125,25 @@ def lines_of(texts: Iterable[str]) -> Iterator[str]:
         yield from (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
 
 
-def export_parquet(storage: Storage, file: Path) -> int:
-    """Write all versions of all pages as an archive (url, time, html); returns its rows."""
-    return write_batches(file, _batches(storage))
+def export_parquet(storage: Storage, file: Path, left_out: Callable[[str], None]) -> int:
+    """Write all versions of all pages as an archive (url, time, html); returns its rows.
+
+    `left_out` gets a sentence for each version whose record is damaged.
+    """
+    return write_batches(file, _batches(storage, left_out))
 
 
-def _batches(storage: Storage) -> Iterator[pa.RecordBatch]:
+def _batches(storage: Storage, left_out: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
     """All versions and removals by URL and time, a few at a time."""
     store = storage.store
     rows: list[tuple[str, int, bytes | None]] = []
     for page, url in store.pages.visited():
-        states: list[tuple[float, bytes | None]] = [
-            (version.at, storage.body(version)[2]) for version in store.versions.of_page(page)
-        ]
+        states: list[tuple[float, bytes | None]] = []
+        for version in store.versions.of_page(page):
+            try:
+                states.append((version.at, storage.body(version)[2]))
+            except DamagedRecord as error:
+                left_out(str(error))
         states += [(at, None) for at in store.visits.removals(page)]
         rows += [(url, int(at), body) for at, body in sorted(states, key=lambda state: state[0])]
         if len(rows) >= _ROWS:

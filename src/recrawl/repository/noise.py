@@ -8,6 +8,7 @@ from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.noise.preview import hidden
 from recrawl.compare.noise.proposals import propose
+from recrawl.errors import DamagedRecord
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of, versions_of
 from recrawl.repository.values import Row
@@ -68,7 +69,10 @@ def sources(storage: Storage, page: int) -> tuple[str, list[str]]:
     url = storage.store.pages.get(page)[0]
     found = []
     for version in versions_of(storage, page)[-_VERSIONS:]:
-        _, headers, body = storage.body(version)
+        try:
+            _, headers, body = storage.body(version)
+        except DamagedRecord:
+            continue
         kind = next((value for name, value in headers if name.lower() == "content-type"), "")
         found.append(decode(body, kind).text)
     return url, found

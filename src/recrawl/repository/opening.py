@@ -95,16 +95,38 @@ def held(
     `wait` is called between tries with the holder of the lock; it returns False to give up.
     """
     with _fewer_collections(), Storage(folder) as open_repository:
-        open_repository.writing(
-            what,
-            wait,
-            roll_bytes=int(values["warc_megabytes"]) * 1_000_000,
-            software=f"recrawl/{__version__}",
-        )
-        indexed = reindex(open_repository, options)
-        if indexed:
-            tell(f"brought the index up to date with {indexed:,} pages")
+        prepare(open_repository, what, options, values, wait=wait, tell=tell)
         yield open_repository
+
+
+def prepare(
+    open_repository: Storage,
+    what: str,
+    options: CrawlOptions,
+    values: Settings,
+    *,
+    wait: Callable[[str], bool] = lambda _: False,
+    tell: Notify = silent,
+) -> None:
+    """Make an open repository ready for writing: lock it, and repair what a crashed writer left."""
+    roll_bytes = int(values["warc_megabytes"]) * 1_000_000
+    open_repository.writing(what, wait, roll_bytes=roll_bytes, info=_archive_info(options, values))
+    if open_repository.index_problem:
+        tell(open_repository.index_problem.partition(":")[0] + "; rebuilding it")
+    indexed = reindex(open_repository, options)
+    if indexed:
+        tell(f"brought the index up to date with {indexed:,} pages")
+
+
+def _archive_info(options: CrawlOptions, values: Settings) -> tuple[tuple[str, str], ...]:
+    """What the first record of every archive file says about how it was made."""
+    contact = " ".join(str(values["contact"]).split())
+    return (
+        ("software", f"recrawl/{__version__}"),
+        *((("operator", contact),) if contact else ()),
+        ("robots", "classic (RFC 9309)"),
+        ("http-header-user-agent", options.agent),
+    )
 
 
 def options_of(

@@ -25,6 +25,7 @@ from recrawl.times import stamp
 if TYPE_CHECKING:
     from recrawl.choose import Policy
     from recrawl.crawl.tally import RunCounts
+    from recrawl.repository.checking import CheckReport
     from recrawl.repository.turns import Callbacks, Turn
 
 _POLL = 0.2
@@ -44,9 +45,9 @@ class Repository(Reader):
     `rates`, `anchors`, `plan`, `noise_proposals`, `settings` and so on) never takes the lock and never waits. Tables
     that grow come as `Rows`: iterate over them, or call `to_arrow()` or `to_pandas()`.
 
-    **Writing** is for one process at a time: `remove`, `crawl`, `cycle`, `run`, `import_urls` and `import_history` hold
-    the lock while they work, and raise `RepositoryBusy` when another process holds it; with `wait=True` they wait.
-    Between two calls it is free. `add`, `configure` and `set_anchor` write `recrawl.toml` only.
+    **Writing** is for one process at a time: `remove`, `crawl`, `cycle`, `run`, `import_urls`, `import_history` and
+    `check` hold the lock while they work, and raise `RepositoryBusy` when another process holds it; with `wait=True`
+    they wait. Between two calls it is free. `add`, `configure` and `set_anchor` write `recrawl.toml` only.
 
     **Values** are frozen dataclasses; `as_dict()` of each gives what the command line prints with `--json`.
 
@@ -329,8 +330,11 @@ class Repository(Reader):
                 more, versions = Importer(held, options).histories(exchange.histories(archive, progress))
         return Import(pages + more, versions, tuple(refused), None if converted is None else converted.remarks)
 
-    def export(self, file: Path | str) -> int:
-        """Write all versions (`.parquet`: url, time, html) or else the list of URLs; returns the number of rows."""
+    def export(self, file: Path | str, *, left_out: Callable[[str], None] = silent) -> int:
+        """Write all versions (`.parquet`: url, time, html) or else the list of URLs; returns the number of rows.
+
+        `left_out` gets a sentence for each version whose record is damaged: it is not written.
+        """
         path = Path(file)
         if not path.parent.is_dir():
             raise UsageError(f"there is no folder {path.parent}")
@@ -340,7 +344,23 @@ class Repository(Reader):
             return len(urls)
         from recrawl.repository import exchange  # lazy: loads pyarrow
 
-        return exchange.export_parquet(self.storage, path)
+        return exchange.export_parquet(self.storage, path, left_out)
+
+    # -- verify ------------------------------------------------------------------------------------------------
+
+    def check(self, *, repair: bool = False, wait: bool = False) -> CheckReport:
+        """Verify database, archive and index against each other, and with `repair` mend what can be mended.
+
+        Repairs rebuild the index, cut an archive file that lost its end after its last sound record, mark versions
+        whose record is damaged as lost, and compute counters again. Holds the lock; see `CheckReport`.
+        """
+        from recrawl.repository import checking  # lazy: few commands check
+
+        self.close()
+        wait_for = patience(wait, self._notify)
+        return checking.check(
+            self.folder, self.settings, self.options(), repair=repair, wait=wait_for, tell=self._notify
+        )
 
     # -- how a call writes -------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Any
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.crawl.reports.hint_trust import trust
 from recrawl.discover.urls import origin
+from recrawl.errors import DamagedIndex
 from recrawl.record.storage import Storage
 from recrawl.repository.values import Row, Site, Status, utc
 from recrawl.settings import Settings
@@ -18,13 +19,25 @@ def status(storage: Storage, now: float) -> Status:
     """Totals, the age of the pages, the last cycles and what they spent."""
     reports = storage.store.reports
     totals, ages, cycles = reports.totals(), reports.ages(now), reports.cycles(5)
+    searchable, problem = _searchable(storage)
     return Status(
         **{**totals, "last_visit": utc(totals["last_visit"])},
-        searchable=len(storage.index) if (storage.folder / "index").is_dir() else 0,
+        searchable=searchable,
         age_seconds={f"p{share}": _quantile(ages, share / 100) for share in _QUANTILES} if ages else {},
         spending=_spending(storage, cycles),
         cycles=[{**row, "started": utc(row["started"]), "finished": utc(row["finished"])} for row in cycles],
+        problems=(problem,) if problem else (),
     )
+
+
+def _searchable(storage: Storage) -> tuple[int, str]:
+    """The number of searchable pages; with the problem if the index is damaged."""
+    if not (storage.folder / "index").is_dir():
+        return 0, ""
+    try:
+        return len(storage.index), ""
+    except DamagedIndex as error:
+        return 0, str(error)
 
 
 def sites(storage: Storage, settings: Settings) -> list[Site]:

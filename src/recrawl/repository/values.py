@@ -168,11 +168,14 @@ class Status:
     """What the last cycle spent, by site."""
     cycles: list[Row]
     """The last five crawls and cycles, newest first; `started` and `finished` are datetimes."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with the files, in sentences; `Repository.check` looks further."""
 
     def as_dict(self) -> Row:
         """As `recrawl status --json` prints it."""
         cycles = [{**row, **{name: iso(row[name]) for name in ("started", "finished")}} for row in self.cycles]
-        return {**asdict(self), "last_visit": iso(self.last_visit), "cycles": cycles}
+        own = {"last_visit": iso(self.last_visit), "cycles": cycles, "problems": list(self.problems)}
+        return {**asdict(self), **own}
 
 
 @dataclass(frozen=True, slots=True)

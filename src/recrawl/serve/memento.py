@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recrawl.errors import NotKnown
+from recrawl.errors import DamagedRecord, NotKnown
 from recrawl.record.rows import VersionRow
 from recrawl.repository.lookup import page_of
 from recrawl.serve.context import Context
@@ -96,7 +96,7 @@ def _version_at(context: Context, target: str, at: float | None) -> tuple[str, V
             raise NotKnown("this page has no downloaded version")
         try:
             return page["url"], version, repository.body(version)[2]
-        except (OSError, ValueError, KeyError) as error:
+        except DamagedRecord as error:
             raise Problem(503, f"This version is unreadable: {error}.") from error
 
 

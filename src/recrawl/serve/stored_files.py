@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from recrawl.errors import DamagedRecord
 from recrawl.record.rows import VersionRow
 from recrawl.repository.reports import pages as reading
 from recrawl.serve.context import Context
@@ -59,6 +60,6 @@ def _read(context: Context, page: int, version: int | None) -> tuple[str, Versio
         row = reading.version(repository.store, known["id"], version)
         try:
             _, _, body = repository.body(row)
-        except (OSError, ValueError, KeyError) as error:
+        except DamagedRecord as error:
             raise Problem(503, f"This version is unreadable: {error}.") from error
     return known["url"], row, body

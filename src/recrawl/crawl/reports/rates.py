@@ -13,6 +13,7 @@ import numpy as np
 
 from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.compare.validators import ValidatorTrust, http_time
+from recrawl.errors import DamagedRecord
 from recrawl.learn.rates.comparison import estimate
 from recrawl.learn.rates.gaps import Gaps
 from recrawl.learn.rates.posteriors import Posterior, nested
@@ -116,7 +117,10 @@ def with_headers(seen: Watched, repository: Storage, page: int, site: int) -> Wa
     modified = np.full(len(seen.at), np.nan)
     mine = np.flatnonzero(seen.gaps.page == row)
     for version in repository.store.versions.of_page(page)[-_MAX_VERSIONS:]:
-        date = next((value for name, value in repository.body(version)[1] if name.lower() == "last-modified"), "")
+        try:
+            date = next((value for name, value in repository.body(version)[1] if name.lower() == "last-modified"), "")
+        except DamagedRecord:
+            continue
         modified[mine[np.abs(seen.at[mine] - version.at) < 1e-3]] = http_time(date) if date else np.nan
     before = seen.at - seen.gaps.gap * DAY
     quiet = _quiet(seen.at, before, modified, seen.gaps.changed)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.visits.stored_text import read_text
 from recrawl.discover.urls import origin
-from recrawl.errors import Unreadable
+from recrawl.errors import DamagedRecord, Unreadable
 from recrawl.record.index import Hit
 from recrawl.record.storage import Storage
 
@@ -41,5 +41,5 @@ def _text(repository: Storage, page: int, at: float, noise: Callable[[str], Nois
     try:
         _, headers, body = repository.body(version)
         return read_text(body, headers, noise(origin(url)))
-    except (OSError, ValueError, Unreadable):
+    except (DamagedRecord, Unreadable):
         return ""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.stored_text import read_text
+from recrawl.errors import DamagedRecord
 from recrawl.model import State
 from recrawl.record.index import Document
+from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 
 _UNSEARCHED = (State.GONE, State.MOVED, State.DROPPED)
@@ -35,11 +38,21 @@ def index_pages(
     for number, page in enumerate(pages, 1):
         url, site, _, _, state = repository.store.pages.get(page)
         version = repository.store.versions.get(state.version)
-        if version is None or not version.searchable or state.state in _UNSEARCHED:
+        words = None
+        if version is not None and version.searchable and state.state not in _UNSEARCHED:
+            words = _words(repository, version, options.noise(origins[site]))
+        if version is None or words is None:
             repository.index.remove(page)
         else:
-            _, headers, body = repository.body(version)
-            words = read_text(body, headers, options.noise(origins[site]))
             repository.index.put(Document(page, url, origins[site], version.title, words, version.at))
         progress(number, len(pages))
     repository.commit_index(repository.store.next_id("visits") - 1)
+
+
+def _words(repository: Storage, version: VersionRow, noise: Noise) -> str | None:
+    """The text of a version; None if its record is damaged."""
+    try:
+        _, headers, body = repository.body(version)
+    except DamagedRecord:
+        return None
+    return read_text(body, headers, noise)

@@ -19,7 +19,7 @@ from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.messages import ReaderConfig, Task
 from recrawl.crawl.visits.reader_process import PageReader
 from recrawl.discover.scope import Scopes
-from recrawl.errors import Unreadable
+from recrawl.errors import DamagedRecord, Unreadable
 from recrawl.model import State
 from recrawl.record.rows import Batch
 from recrawl.record.storage import Storage
@@ -78,7 +78,10 @@ def _reread_links(
         version = repository.store.versions.get(number)
         if version is None:
             continue
-        status, headers, body = repository.body(version)
+        try:
+            status, headers, body = repository.body(version)
+        except DamagedRecord:
+            continue
         task = Task(page, url, version.at, "", status, headers, b"", body, version.payload, 0, None, None, True)
         try:
             reading = reader.parse(task)

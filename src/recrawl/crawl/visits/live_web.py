@@ -127,9 +127,11 @@ class LiveWeb:
 
     def close(self) -> None:
         """Commit what is ready and release everything."""
-        self._recorder.close()
-        self._readers.close()
-        self._client.close()
+        try:
+            self._recorder.close()
+        finally:
+            self._readers.close()
+            self._client.close()
 
     # -- the loop ----------------------------------------------------------------------------------------------
 

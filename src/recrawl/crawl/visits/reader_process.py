@@ -123,7 +123,10 @@ class TaskReader:
             return reading._replace(changed=False)
         if task.before is None:
             return reading
-        old = self._stored_text(task)
+        try:
+            old = self._stored_text(task)
+        except (OSError, ValueError):
+            return reading  # its record is damaged: the text is known to differ, but not by how much
         if digest.of_text(old) == reading.digest:
             return reading._replace(changed=False)
         return reading._replace(divergence=divergence(old, reading.text), significant=_significant(old, reading.text))

@@ -102,10 +102,11 @@ class Recorder:
         self.batch.states.append(done.state)
         self.batch.links.append((visit.page, links.tobytes()))
         self._bodies.append((done.version, reading.record))
+        lost = visit.state.payload == b""  # then the index may lack it
         if self._options.index:
             if not reading.searchable:
                 self._unindex(visit.page)
-            elif done.version.changed or not self._searchable(visit.state.version):
+            elif done.version.changed or lost or not self._searchable(visit.state.version):
                 document = Document(
                     visit.page,
                     visit.url,
@@ -149,9 +150,10 @@ class Recorder:
         self._commit_by = _NEVER
 
     def close(self) -> None:
-        """Commit the batch and the index."""
-        self.commit()
-        self._commit_index()
+        """Commit the batch and the index, unless a commit has failed: its error is on its way."""
+        if not self._repository.failed:
+            self.commit()
+            self._commit_index()
 
     def _commit_index(self) -> None:
         self._index_by = _NEVER

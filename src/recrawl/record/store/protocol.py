@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from recrawl.record.rows import Batch
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
+from recrawl.record.store.checks import Checks
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
 from recrawl.record.store.tables import LinkTable, PageTable, VersionTable, VisitTable
@@ -34,6 +35,7 @@ class Store(Protocol):
     summaries: SummaryTable
     reports: Reports
     listings: Listings
+    checks: Checks
 
     def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
         """Record a batch: all of it or nothing, durable on return. `warcs` are number, name and length of files."""

@@ -6,15 +6,18 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
-from recrawl.errors import RepositoryError
+from recrawl.errors import RepositoryError, StorageFailure
 from recrawl.model import Outcome
 from recrawl.record.migrations import STEPS, check, migrate
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
+from recrawl.record.store.checks import Checks
 from recrawl.record.store.protocol import NumberedTable, Store
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
 from recrawl.record.store.sqlite_base import Transaction, insert
+from recrawl.record.store.sqlite_checks import SqliteChecks
+from recrawl.record.store.sqlite_connection import connect, translated
 from recrawl.record.store.sqlite_hints import SqliteHints
 from recrawl.record.store.sqlite_listings import SqliteListings
 from recrawl.record.store.sqlite_outbox import SqliteOutbox
@@ -50,10 +53,8 @@ class SqliteStore(Store):
     def __init__(self, path: Path, *, create: bool = False, shared: bool = False) -> None:
         """Open the file. `shared`: read only, and threads may hand it on, one at a time."""
         self.path = path
-        self.db = sqlite3.connect(
-            path, isolation_level=None, timeout=30.0, cached_statements=256, check_same_thread=not shared
-        )
         try:
+            self.db = connect(path, shared=shared, writing=create)
             self.db.executescript("PRAGMA synchronous = FULL; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY")
             if create:
                 self.db.execute("PRAGMA journal_mode = WAL")
@@ -63,6 +64,8 @@ class SqliteStore(Store):
             if shared:
                 self.db.executescript("PRAGMA cache_size = -16384; PRAGMA query_only = ON")
         except sqlite3.DatabaseError as error:
+            if isinstance(found := translated(error, str(path)), StorageFailure):
+                raise found from error
             raise RepositoryError(f"{path} cannot be used as a recrawl database: {error}") from error
         self.meta: MetaTable = SqliteMeta(self.db)
         self.pages: PageTable = SqlitePages(self.db)
@@ -80,6 +83,7 @@ class SqliteStore(Store):
         self.summaries: SummaryTable = SqliteSummaries(self.db)
         self.reports: Reports = SqliteReports(self.db)
         self.listings: Listings = SqliteListings(self.db)
+        self.checks: Checks = SqliteChecks(self.db)
 
     def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
         run = self.db.executemany

@@ -61,7 +61,10 @@ class Transaction:
         self._db.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._db.execute("ROLLBACK" if kind else "COMMIT")
+        if kind is None:
+            self._db.execute("COMMIT")
+        elif self._db.in_transaction:  # SQLite itself rolls back when the disk is full
+            self._db.execute("ROLLBACK")
 
 
 class SqliteTable:

@@ -11,7 +11,7 @@ from recrawl.compare.divergence import divergence
 from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.visits.stored_text import header, read_lines, read_text
-from recrawl.errors import NotKnown, Unreadable
+from recrawl.errors import DamagedRecord, NotKnown, Unreadable
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
@@ -81,7 +81,7 @@ def text_of(repository: Storage, which: VersionRow, noise: Noise) -> Text:
     try:
         _, headers, body = repository.body(which)
         lines = read_lines(body, headers, noise)
-    except (OSError, ValueError, KeyError, Unreadable) as error:
+    except (DamagedRecord, Unreadable) as error:
         return Text([], cut=False, problem=f"This version is unreadable: {error}.")
     return _cut(lines)
 
@@ -90,7 +90,7 @@ def source_of(repository: Storage, which: VersionRow) -> tuple[Text, list[tuple[
     """Return the decoded body of a version, and its headers."""
     try:
         _, headers, body = repository.body(which)
-    except (OSError, ValueError, KeyError) as error:
+    except DamagedRecord as error:
         return Text([], cut=False, problem=f"This version is unreadable: {error}."), []
     if b"\0" in body[:512]:
         return Text([], cut=False, problem="This version is binary, not text."), list(headers)
@@ -103,7 +103,7 @@ def difference(repository: Storage, old: VersionRow, new: VersionRow, noise: Noi
         bodies = [repository.body(which)[1:] for which in (old, new)]
         before, after = (read_lines(body, headers, noise) for headers, body in bodies)
         texts = [read_text(body, headers, noise) for headers, body in bodies]
-    except (OSError, ValueError, KeyError, Unreadable) as error:
+    except (DamagedRecord, Unreadable) as error:
         return ShownDifference([], None, f"These versions cannot be compared: {error}.")
     return ShownDifference(diff(before, after), divergence(texts[0], texts[1]))
 

@@ -13,7 +13,7 @@ from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.visits.stored_text import header, read_lines
 from recrawl.discover.scope import Patterns
 from recrawl.discover.urls import origin
-from recrawl.errors import Unreadable, UsageError
+from recrawl.errors import DamagedRecord, Unreadable, UsageError
 from recrawl.patterns import Pattern, compiled
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
@@ -127,7 +127,11 @@ def _text_pattern(text: str) -> Pattern:
 
 
 def _lines(repository: Storage, row: VersionRow, noise: Noise) -> list[str]:
-    _, headers, body = repository.body(row)
+    """Return the text of a version by lines; none if its record is damaged."""
+    try:
+        _, headers, body = repository.body(row)
+    except DamagedRecord:
+        return []
     return read_lines(body, headers, noise)
 
 
@@ -135,6 +139,9 @@ def _selected_text(repository: Storage, row: VersionRow | None, selector: str) -
     """Return the text of each element that a selector matches."""
     if row is None:
         return []
-    _, headers, body = repository.body(row)
+    try:
+        _, headers, body = repository.body(row)
+    except DamagedRecord:
+        return []
     tree = parse(decode(body, header(headers, "content-type")).text)
     return [" ".join(node.text(separator=" ").split()) for node in tree.css(selector)]

@@ -1,0 +1,92 @@
+"""Read an archive file from its beginning, record by record, and tell the sound ones from the damaged ones.
+
+Every record is a gzip member with a checksum of its own. After a damaged one, the next member that begins with `WARC/`
+is searched for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from recrawl.record.warc import sha1_text
+
+_MEMBER = re.compile(rb"\x1f\x8b\x08")
+_STEP = 1 << 18
+_LONGEST = 1 << 28
+"""Bytes of a record, decompressed; more is damage."""
+
+
+class Member(NamedTuple):
+    """A stretch of an archive file: a record, or bytes that are none."""
+
+    start: int
+    end: int
+    problem: str
+    kind: str = ""
+    """The WARC type."""
+    payload: bytes = b""
+    """SHA-1 of the body of a response."""
+
+
+def members(path: Path, length: int) -> Iterator[Member]:
+    """The records in the first `length` bytes of a file, in order."""
+    if not length:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
+        place = 0
+        while place < length:
+            record, end = _unpacked(data, place)
+            if record is None:
+                end = _next_record(data, place + 1)
+                yield Member(place, end, "cannot be decompressed")
+            else:
+                yield _member(place, end, record)
+            place = end
+
+
+def _unpacked(data: mmap.mmap, start: int) -> tuple[bytes | None, int]:
+    """A record and its end; None if there is none at this place."""
+    unpack = zlib.decompressobj(wbits=31)
+    parts, place, size = [], start, 0
+    try:
+        while not unpack.eof and place < len(data) and size < _LONGEST:
+            parts.append(unpack.decompress(data[place : place + _STEP], _LONGEST))
+            place, size = place + _STEP, size + len(parts[-1])
+    except zlib.error:
+        return None, start
+    if not unpack.eof or not parts or not parts[0].startswith(b"WARC/"):
+        return None, start
+    return b"".join(parts), min(place, len(data)) - len(unpack.unused_data)
+
+
+def _next_record(data: mmap.mmap, start: int) -> int:
+    """Where the next record begins; the end of the file if there is none."""
+    for found in _MEMBER.finditer(data, start):
+        if _unpacked(data, found.start())[0] is not None:
+            return found.start()
+    return len(data)
+
+
+def _member(start: int, end: int, record: bytes) -> Member:
+    head, _, rest = record.partition(b"\r\n\r\n")
+    fields = dict(line.partition(b": ")[::2] for line in head.split(b"\r\n")[1:])
+    kind = fields.get(b"WARC-Type", b"").decode("latin-1")
+    size = fields.get(b"Content-Length", b"")
+    block = rest[: int(size)] if size.isdigit() else b""
+    if not size.isdigit() or rest[int(size) :] != b"\r\n\r\n":
+        return Member(start, end, "has a wrong length", kind)
+    digest = fields.get(b"WARC-Block-Digest")
+    if digest is not None and digest.decode("latin-1") != sha1_text(_sha1(block)):
+        return Member(start, end, "has a wrong digest", kind)
+    payload = _sha1(block.partition(b"\r\n\r\n")[2]) if kind == "response" else b""
+    return Member(start, end, "", kind, payload)
+
+
+def _sha1(data: bytes) -> bytes:
+    return hashlib.sha1(data, usedforsecurity=False).digest()

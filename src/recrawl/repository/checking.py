@@ -1,0 +1,101 @@
+"""Check a repository and repair it: what `recrawl check` does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recrawl.crawl.options import CrawlOptions
+from recrawl.errors import StorageFailure
+from recrawl.record.check import (
+    Findings,
+    Problem,
+    check_archive,
+    check_database,
+    check_index,
+    repair_archive,
+    repair_database,
+)
+from recrawl.record.storage import Storage
+from recrawl.repository.opening import Notify, prepare
+from recrawl.settings import Settings
+
+__all__ = ["CheckReport", "Problem", "check", "unusable"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check of database, archive and index has found."""
+
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What is no problem but worth knowing, such as what a crash has left for the next writing command."""
+    pages: int = 0
+    visits: int = 0
+    versions: int = 0
+    records: int = 0
+    """Sound records of the archive."""
+    bytes: int = 0
+    """Bytes of the archive that were read."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether there is no problem, or all of them were repaired."""
+        return all(problem.repaired for problem in self.problems)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `recrawl check --json` prints it."""
+        problems = [{"part": it.part, "what": it.what, "repaired": it.repaired} for it in self.problems]
+        names = ("pages", "visits", "versions", "records", "bytes")
+        checked = {name: getattr(self, name) for name in names}
+        return {"clean": self.clean, "problems": problems, "notes": list(self.notes), "checked": checked}
+
+
+def check(
+    folder: Path,
+    values: Settings,
+    options: CrawlOptions,
+    *,
+    repair: bool,
+    wait: Callable[[str], bool],
+    tell: Notify,
+) -> CheckReport:
+    """Check all parts against each other; with `repair`, mend what can be mended. Holds the lock meanwhile."""
+    findings = Findings()
+    counts = (0, 0, 0)
+    try:
+        with Storage(folder) as storage:
+            if repair or os.access(folder, os.W_OK):  # on a read-only file system nobody writes
+                storage.lock("check", wait)
+            sound = check_database(storage, findings)
+            if sound:
+                counts = storage.store.checks.counts()
+                check_archive(storage, findings)
+                if options.index:
+                    check_index(storage, findings)
+            if repair:
+                _repair(storage, values, options, findings, tell)
+    except StorageFailure as error:
+        findings.add("database", str(error))
+    return CheckReport(
+        tuple(findings.problems), tuple(findings.notes), *counts, records=findings.records, bytes=findings.bytes
+    )
+
+
+def _repair(storage: Storage, values: Settings, options: CrawlOptions, findings: Findings, tell: Notify) -> None:
+    if not repair_database(storage, findings):
+        return
+    repair_archive(storage, findings)
+    if findings.of("index"):
+        storage.drop_index()
+    prepare(storage, "check", options, values, tell=tell)
+    for problem in findings.of("index"):
+        problem.repaired = "rebuilt from database and archive"
+
+
+def unusable(error: StorageFailure) -> CheckReport:
+    """The report on a repository that cannot even be opened."""
+    return CheckReport((Problem("database", str(error)),))
