@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from recrawl.serve.jobs.processes import lower_priority
+from recrawl.serve.jobs.processes import kill_group, lines_until_exit, lower_priority
 
 Message = dict[str, Any]
 _NICE = 5
@@ -43,7 +43,7 @@ class ProcessRunner:
     def __init__(self, folder: Path, grace: float = 60.0) -> None:
         self._folder = folder
         self._grace = grace
-        self._child: subprocess.Popen[str] | None = None
+        self._child: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
     def run(self, order: Message, on_message: Callable[[Message], None]) -> TurnResult:
@@ -52,7 +52,6 @@ class ProcessRunner:
             [sys.executable, "-m", "recrawl.serve.turn_worker", str(self._folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
             start_new_session=True,  # Ctrl-C reaches the service, which then stops this process
         )
         lower_priority(child.pid, _NICE)
@@ -63,9 +62,9 @@ class ProcessRunner:
             assert child.stdin is not None
             assert child.stdout is not None
             with contextlib.suppress(BrokenPipeError, ValueError):  # the child may have exited already
-                child.stdin.write(json.dumps(order) + "\n")
+                child.stdin.write(json.dumps(order).encode() + b"\n")
                 child.stdin.flush()
-            for line in child.stdout:
+            for line in lines_until_exit(child, child.stdout):
                 last = _parse(line) or last
                 on_message(last)
             code = child.wait()
@@ -98,18 +97,17 @@ def _parse(line: str) -> Message | None:
     return message if isinstance(message, dict) else None
 
 
-def _kill_after(child: subprocess.Popen[str], grace: float) -> None:
+def _kill_after(child: subprocess.Popen[bytes], grace: float) -> None:
     try:
         child.wait(grace)
     except subprocess.TimeoutExpired:
-        child.kill()  # committed visits stay; the rest is repeated
+        kill_group(child)  # committed visits stay; the rest is repeated
 
 
-def _close(child: subprocess.Popen[str]) -> None:
+def _close(child: subprocess.Popen[bytes]) -> None:
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:
             with contextlib.suppress(OSError, ValueError):
                 pipe.close()
-    if child.poll() is None:
-        child.kill()
-        child.wait()
+    kill_group(child)
+    child.wait()

@@ -67,3 +67,5 @@ class ReaderConfig:
     rules: UrlRules
     noises: tuple[Noise, ...] = (NO_NOISE,)
     want_text: bool = True
+    deadline: float = 0.0
+    """Seconds after which a process that still parses a batch ends itself; 0 for never."""

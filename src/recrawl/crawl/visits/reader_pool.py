@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections import deque
+from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
@@ -36,9 +37,10 @@ class _Process:
         self.connection, theirs = Pipe()
         fd = theirs.fileno()
         self._child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "recrawl.crawl.visits.reader_process", str(fd)],
+            [sys.executable, "-m", "recrawl.crawl.visits.reader_process", str(fd), str(os.getpid())],
             pass_fds=[fd],
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # whoever waits for the end of our output must not wait for a reader
             process_group=0,  # the parent handles Ctrl-C; a reader ends when its pipe closes
             env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # starting numpy's threads would cost more than its import
         )
@@ -71,7 +73,7 @@ class Readers:
     """The pool; processes start with the first page."""
 
     def __init__(self, config: ReaderConfig, *, processes: int, seconds: float) -> None:
-        self._config = config
+        self._config = replace(config, deadline=seconds + 2 * START_SECONDS)  # later than ours, which names the page
         self._count = max(1, processes)
         self._seconds = seconds
         self._processes: list[_Process] = []

@@ -8,7 +8,9 @@ also read pages from the archive, in the process of the caller.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
+import os
 import signal
 import sys
 from array import array
@@ -28,6 +30,7 @@ from recrawl.errors import Unreadable
 from recrawl.model import Failure
 from recrawl.record import warc
 
+_PR_SET_PDEATHSIG = 1
 _MAX_KEYS = 100_000
 _MAX_FEEDS = 4
 """Feeds of one page that are considered."""
@@ -152,15 +155,28 @@ def _significant(old: str, new: str) -> bool:
     return bool(significant(old, new))
 
 
+def _end_with_parent(parent: int) -> None:
+    """Have Linux kill this process when its parent ends: a process that parses does not see its pipe close."""
+    with contextlib.suppress(OSError, AttributeError):  # other systems: the deadline ends it
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit()
+
+
 def main() -> None:
     """Read the tasks from the parent's connection until it closes."""
+    _end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the parent decides when to stop
     gc.set_threshold(50_000, 20, 20)  # pages create many objects but no reference cycles
     with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError):
-        reader = TaskReader(connection.recv())
+        config: ReaderConfig = connection.recv()
+        reader = TaskReader(config)
         while True:  # recv raises EOFError when the parent has closed its end
             tasks: list[Task] = connection.recv()
-            connection.send([reader.read(task) for task in tasks])
+            signal.setitimer(signal.ITIMER_REAL, config.deadline)  # SIGALRM ends the process, whatever it is doing
+            readings = [reader.read(task) for task in tasks]
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            connection.send(readings)
 
 
 if __name__ == "__main__":

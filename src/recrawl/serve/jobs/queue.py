@@ -7,11 +7,9 @@ Jobs are forgotten when the service stops; their files stay.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +22,7 @@ from typing import Any, Literal
 
 from recrawl.errors import NotKnown, RecrawlError
 from recrawl.repository.words import PROGRESS
-from recrawl.serve.jobs.processes import lower_priority
+from recrawl.serve.jobs.processes import kill_group, lines_until_exit, lower_priority
 from recrawl.serve.jobs.uploads import Uploads
 
 JOB_RUNNING = "Another job is running: wait for it, or cancel it."
@@ -96,7 +94,7 @@ class Jobs:
         self._clock = clock
         self._lock = threading.Lock()
         self._jobs: list[Job] = []
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._closing = False
         self.changes = 0
         """Incremented at every change of a job."""
@@ -147,8 +145,7 @@ class Jobs:
         with self._lock:
             process = self._process
         if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process)
 
     def _run(self, spec: JobSpec, number: int) -> None:
         with tempfile.TemporaryDirectory(prefix="recrawl-job-") as scratch:
@@ -184,8 +181,6 @@ class Jobs:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
                 env={**os.environ, **variables},
                 start_new_session=True,
             )
@@ -205,12 +200,12 @@ class Jobs:
             raise RecrawlError(f"the result is larger than {_MAX_RESULT:,} bytes; use the command line")
         return printed.read_text(encoding="utf-8", errors="replace")
 
-    def _read_progress(self, number: int, process: subprocess.Popen[str]) -> str:
-        """Read a command's stderr until it ends; return its last line that is not progress."""
+    def _read_progress(self, number: int, process: subprocess.Popen[bytes]) -> str:
+        """Read a command's stderr until the command ends; return its last line that is not progress."""
         last = ""
         assert process.stderr is not None
         with process.stderr:
-            for line in process.stderr:
+            for line in lines_until_exit(process, process.stderr):
                 if line.startswith(PROGRESS):
                     self._update(number, message=line.removeprefix(PROGRESS).strip()[:300])
                 else:

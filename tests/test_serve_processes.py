@@ -1,0 +1,135 @@
+"""Child processes: readers end with their parent and by themselves; nobody waits for a grandchild that holds a pipe."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recrawl.crawl.visits.messages import ReaderConfig, Task
+from recrawl.discover.urls import UrlRules
+from recrawl.serve.jobs import processes
+from recrawl.serve.jobs.queue import Jobs, JobSpec, JobStep
+from recrawl.serve.jobs.uploads import Uploads
+from recrawl.serve.turn_process import ProcessRunner
+
+PATIENCE = 60.0
+
+_PARENT = """
+import sys
+from tests.test_serve_processes import TASK
+from recrawl.crawl.visits import reader_pool
+from recrawl.crawl.visits.messages import ReaderConfig
+from recrawl.discover.urls import UrlRules
+reader_pool.sys.executable = sys.argv[1]
+readers = reader_pool.Readers(ReaderConfig(UrlRules()), processes=1, seconds=5.0)
+readers.submit(TASK)
+readers.pump(0.0)
+sys.stdin.read()
+"""
+_HANGING_READER = """
+import os, sys
+from recrawl.crawl.visits import reader_process
+def hang(*_):
+    with open(sys.argv[3], "w") as file:
+        file.write(str(os.getpid()))
+    while True:
+        pass
+reader_process.TaskReader.read = hang
+reader_process.main()
+"""
+_LEAVES_A_CHILD = """#!/bin/sh
+sleep 1000 &
+echo $! > "$(dirname "$0")/left"
+echo '{"summary": {"finished": true}}'
+echo nothing >&2
+"""
+TASK = Task(0, "http://a.example/", 0.0, "", 200, (), b"", b"<p>a", b"", 0, None, None, True)
+
+
+def wait_for_end(process: int) -> bool:
+    """Wait until a process that is not a child of ours has ended."""
+    with os.fdopen(os.pidfd_open(process), "rb") as ended:
+        ready = select.poll()
+        ready.register(ended, select.POLLIN)
+        return bool(ready.poll(PATIENCE * 1000))
+
+
+def test_a_reader_that_is_stuck_dies_with_its_parent(tmp_path: Path) -> None:
+    fifo, code, program = tmp_path / "fifo", tmp_path / "code.py", tmp_path / "program"
+    os.mkfifo(fifo)
+    code.write_text(_HANGING_READER)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {code} "$3" "$4" {fifo}\n')  # -m MODULE PIPE PARENT
+    program.chmod(0o700)
+    with subprocess.Popen([sys.executable, "-c", _PARENT, str(program)], stdin=subprocess.PIPE) as parent:
+        reader = int(fifo.read_text())  # it parses, and will not see its pipe close
+        parent.kill()
+        ended = wait_for_end(reader)
+        if not ended:
+            os.kill(reader, signal.SIGKILL)
+    assert ended
+
+
+def test_a_reader_ends_itself_when_its_parent_does_not_end_it() -> None:
+    ours, theirs = Pipe()
+    fd = str(theirs.fileno())
+    words = [sys.executable, "-c", _HANGING_READER, fd, str(os.getpid()), os.devnull]
+    with closing(ours), subprocess.Popen(words, pass_fds=[int(fd)]) as reader:
+        theirs.close()
+        ours.send(ReaderConfig(UrlRules(), deadline=0.2))
+        ours.send([TASK])
+        try:
+            assert reader.wait(PATIENCE) == -signal.SIGALRM
+        finally:
+            reader.kill()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Path]:
+    """A program that ends and leaves a child behind, which holds its output."""
+    made = tmp_path / "program"
+    made.write_text(_LEAVES_A_CHILD)
+    made.chmod(0o700)
+    yield made
+    os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
+
+
+def in_time(call: Callable[[], Any]) -> Any:
+    """The result of a call that must not wait for ever."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(call()), daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert results, "it waits for a process that is not its own"
+    return results[0]
+
+
+def test_a_turn_ends_with_its_process(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(program))
+    runner = ProcessRunner(program.parent)
+    assert in_time(lambda: runner.run({}, lambda _: None)).summary == {"finished": True}
+
+
+def test_a_query_ends_with_its_process(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(program))
+    assert "finished" in in_time(lambda: processes.run_module("x", seconds=PATIENCE))
+
+
+def test_a_job_ends_with_its_process(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(program))
+    ended = threading.Event()
+    jobs = Jobs(Uploads(program.parent), lambda *_: ended.set())
+    jobs.start(JobSpec("x", {}, lambda _: [JobStep("Started ...", ())]))
+    assert in_time(lambda: ended.wait(PATIENCE))
+    assert jobs.newest_first()[0].state == "done"
+    jobs.close()
