@@ -7,6 +7,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,17 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from recrawl.errors import UsageError
+from recrawl.record.rows import OutboxRow, OutboxState
 from recrawl.record.storage import Storage
-from recrawl.serve.alerts.delivery import NotSent, send, signature
+from recrawl.repository import outgoing
+from recrawl.repository.outgoing import NotSent, server_of
+from recrawl.serve.alerts.delivery import send, signature
 from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.alerts.outbox import Delivery, Outbox, newest_entries
 from recrawl.serve.alerts.rules import check_rule
 from recrawl.serve.service import Service, ServiceConfig
-from recrawl.settings import Alert, load, write_alerts
-from tests.serving import Asker
+from recrawl.settings import Alert, Settings, load, write_alerts, write_value
+from tests.serving import Asker, Dripping, in_time
 from tests.world import Repo, Site, connection, page
 
 SECRET = "between you and me"
@@ -34,12 +38,14 @@ class Receiver:
     def __init__(self) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
         self.fails: list[int] = []
+        self.came = threading.Event()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 outer.got.append(({k.lower(): v for k, v in self.headers.items()}, body))
+                outer.came.set()
                 self.send_response(outer.fails.pop(0) if outer.fails else 204)
                 self.send_header("Location", "/elsewhere")
                 self.send_header("Content-Length", "0")
@@ -86,7 +92,9 @@ class Bench:
         with Storage(self.repo.folder) as repository:
             Outbox(repository.store).matched_up_to(repository.store.next_id("visits") - 1)
 
-    def rules(self, *rules: Alert) -> None:
+    def rules(self, *rules: Alert, private: bool = True) -> None:
+        named = [server_of(rule.target) for rule in rules] if private else []
+        write_value(self.repo.folder / "recrawl.toml", "private_targets", named)
         write_alerts(self.repo.folder / "recrawl.toml", rules)
 
     def visit(self, **changed: bytes) -> None:
@@ -98,6 +106,7 @@ class Bench:
     def round(self) -> None:
         with Storage(self.repo.folder) as repository:
             self.alerts.round(repository)
+            self.alerts.settle(repository, 60.0)
         assert self.alerts.error == ""
 
     def states(self) -> list[str]:
@@ -280,7 +289,7 @@ def test_apprise_addresses_need_apprise(bench: Bench) -> None:
         (row,) = newest_entries(repository.store, 1)
     assert "pprise" in row["error"]
     with pytest.raises(NotSent):
-        send(Alert("x", "nonsense://nobody"), Delivery("x", "k", (1,), (row["body"],), 0), 0.0)
+        send(Alert("x", "nonsense://nobody"), Delivery("x", "k", (1,), (row["body"],), 0), 0.0, Settings())
 
 
 def test_a_hostile_page_does_not_hold_up_alerts(bench: Bench) -> None:
@@ -321,6 +330,72 @@ def test_settings_are_written_and_read(tmp_path: Path) -> None:
     file.write_text("[[alert]]\nname = 'x'\n")
     with pytest.raises(UsageError, match="lacks 'target'"):
         load(file)
+
+
+# -- slow receivers and private addresses --------------------------------------------------------------------
+
+
+def test_a_slow_receiver_holds_up_its_own_alerts_only(bench: Bench, receiver: Receiver) -> None:
+    with Dripping() as slow, Storage(bench.repo.folder) as repository:
+        bench.rules(Alert("slow", slow.url), Alert("quick", receiver.url))
+        for text in (b"<p>changed", b"<p>changed again"):
+            bench.visit(a=text)
+            receiver.came.clear()
+            bench.alerts.round(repository)
+            assert receiver.came.wait(60)
+            bench.alerts.settle(repository, 1.0)
+        assert len(receiver.got) == 2
+        assert bench.alerts._senders.busy == {slow.url}
+
+
+def test_a_flood_for_a_slow_receiver_does_not_hide_what_others_get(bench: Bench, receiver: Receiver) -> None:
+    with Dripping() as slow, Storage(bench.repo.folder) as repository:
+        bench.rules(Alert("slow", slow.url), Alert("quick", receiver.url))
+        bench.visit(a=b"<p>changed")
+        bench.alerts.round(repository)
+        assert receiver.came.wait(60)
+        old = OutboxRow("", "slow", 0, OutboxState.WAITING, 0, None, 0.0, 0.0, "{}")
+        for number in range(600):
+            repository.store.outbox.add(old._replace(key=f"old{number}"))
+        receiver.came.clear()
+        bench.visit(a=b"<p>changed again")
+        bench.alerts.settle(repository, 1.0)
+        bench.alerts.round(repository)
+        assert receiver.came.wait(60)
+
+
+def test_a_slow_receiver_does_not_hold_up_the_end(repo: Repo, site: Callable[..., Site]) -> None:
+    web = site({"/": page("Start", "/a"), "/a": b"<p>one"})
+    repo.crawl(web.url())
+    with Dripping() as slow:
+        write_alerts(repo.folder / "recrawl.toml", (Alert("slow", slow.url),))
+        repo.config(private_targets=[slow.url])
+        service = Service(repo.folder, ServiceConfig(schedule=False))
+        service.__enter__()
+        web["/a"] = b"<p>two"
+        repo.later(days=1)
+        repo.cycle()
+        assert slow.reached.wait(60)
+        in_time(lambda: service.__exit__(None, None, None))
+
+
+def test_a_request_has_a_total_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outgoing, "_LIMITS", replace(outgoing._LIMITS, total_seconds=0.5))
+    with Dripping() as slow, pytest.raises(NotSent, match="timed out"):
+        in_time(lambda: outgoing.post(slow.url, b"", {}, Settings({"private_targets": [slow.url]})), 60.0)
+
+
+@pytest.mark.parametrize("scheme", ["http", "json"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_private_addresses_need_permission(bench: Bench, receiver: Receiver, scheme: str, host: str) -> None:
+    target = receiver.url.replace("http://127.0.0.1", f"{scheme}://{host}").partition("?")[0]
+    bench.rules(Alert("all", target), private=False)
+    bench.visit(a=b"<p>changed")
+    bench.round()
+    assert receiver.got == []
+    with Storage(bench.repo.folder) as repository:
+        (row,) = newest_entries(repository.store, 1)
+    assert f"is loopback; to allow it, add {scheme}://{host}:" in row["error"]
 
 
 # -- over HTTP -----------------------------------------------------------------------------------------------

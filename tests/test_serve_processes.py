@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,6 +21,7 @@ from recrawl.serve.jobs import processes
 from recrawl.serve.jobs.queue import Jobs, JobSpec, JobStep
 from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.turn_process import ProcessRunner
+from tests.serving import in_time
 
 PATIENCE = 60.0
 
@@ -102,16 +102,6 @@ def program(tmp_path: Path) -> Iterator[Path]:
     made.chmod(0o700)
     yield made
     os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
-
-
-def in_time(call: Callable[[], Any]) -> Any:
-    """The result of a call that must not wait for ever."""
-    results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(call()), daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    assert results, "it waits for a process that is not its own"
-    return results[0]
 
 
 def test_a_turn_ends_with_its_process(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:

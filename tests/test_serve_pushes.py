@@ -11,20 +11,15 @@ import pytest
 
 from recrawl.crawl.state.array_files import write_arrays
 from recrawl.record.storage import Storage
+from recrawl.record.store import Store
 from recrawl.repository.opening import load, options_of
+from recrawl.serve.push import websub
 from recrawl.serve.push.indexnow_keys import KeyClaim, verify_key
-from recrawl.serve.push.websub import (
-    LEASE,
-    RENEW_AFTER,
-    Renewals,
-    confirm,
-    renew,
-    subscribe,
-    subscription_problems,
-)
+from recrawl.serve.push.websub import LEASE, RENEW_AFTER, Renewals, confirm, subscription_problems
+from recrawl.serve.senders import Senders
 from recrawl.serve.service import Service, ServiceConfig
-from recrawl.settings import write_value
-from tests.serving import Asker, Hub
+from recrawl.settings import Settings, write_value
+from tests.serving import Asker, Dripping, Hub, in_time
 from tests.world import Reply, Repo, Site, connection, page
 
 DAY = 86400.0
@@ -42,6 +37,23 @@ def hub() -> Iterator[Hub]:
 def opened(repo: Repo) -> Iterator[Storage]:
     with Storage(repo.folder) as found:
         yield found
+
+
+def allowed(*hubs: str) -> Settings:
+    return Settings({"private_targets": list(hubs)})
+
+
+def subscribe(store: Store, topic: str, hub: str, base: str, now: float) -> dict[str, Any]:
+    return websub.subscribe(store, allowed(hub), topic, hub, base, now)
+
+
+def renew(store: Store, now: float, settings: Settings | None = None) -> int:
+    """Request what is due, and wait for the answers."""
+    senders: websub.Renewing = Senders()
+    hubs = [row["hub"] for row in store.subscriptions.due(now)]
+    count = websub.renew(store, settings or allowed(*hubs), now, senders)
+    websub.settle_renewals(store, senders, 60.0)
+    return count
 
 
 def only(opened: Storage) -> dict[str, Any]:
@@ -134,6 +146,7 @@ def test_a_subscription_that_fails_leaves_what_was_there(opened: Storage, hub: H
 def test_renewals_survive_a_restart(repo: Repo, hub: Hub) -> None:
     moment = [1_800_000_000.0]
     plan = ServiceConfig(schedule=False, clock=lambda: moment[0])
+    write_value(repo.folder / "recrawl.toml", "private_targets", [hub.url])
     with Service(repo.folder, plan) as service:
         ask = Asker(service)
         made = ask.post("/api/v1/subscriptions", {"topic": TOPIC, "hub": hub.url}).json
@@ -153,6 +166,46 @@ def test_renewals_survive_a_restart(repo: Repo, hub: Hub) -> None:
         assert "HTTP 410" in row["error"]
         assert "HTTP 410" in ask.get("/api/v1/status").json["problems"][0]
         assert "HTTP 410" in ask.get("/", Accept="text/html").text
+
+
+def test_a_slow_hub_holds_up_no_other_one_and_not_the_end(repo: Repo, hub: Hub) -> None:
+    with Dripping() as slow:
+        write_value(repo.folder / "recrawl.toml", "private_targets", [hub.url, slow.url])
+        with Storage(repo.folder) as opened:
+            for number, url in enumerate((slow.url, hub.url)):
+                row = {"name": str(number), "topic": f"https://a.example/{number}", "hub": url, "secret": "s"}
+                opened.store.subscriptions.put({**row, "callback": "http://us.example/", "created": 0.0, "due": 0.0})
+        renewals = Renewals(repo.folder, lambda: 1000.0)
+        renewals.start()
+        assert slow.reached.wait(60)
+        assert hub.came.wait(60)
+        in_time(renewals.stop)
+
+
+def test_a_hub_with_a_private_address_needs_permission(repo: Repo, opened: Storage, hub: Hub) -> None:
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
+        for url in (hub.url, hub.url.replace("127.0.0.1", "localhost")):
+            made = Asker(service).post("/api/v1/subscriptions", {"topic": TOPIC, "hub": url})
+            assert made.status == 502
+            assert "loopback; to allow it, add http://" in made.json["detail"]
+    name = subscribe(opened.store, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
+    confirm(opened.store, name, 0.0, LEASE)
+    renew(opened.store, float(LEASE), Settings())
+    assert "private_targets" in only(opened)["error"]
+    assert len(hub.asked) == 1
+
+
+def test_hubs_are_asked_while_long_queries_run(repo: Repo, hub: Hub) -> None:
+    """A hub may confirm before it answers; the confirmation must not wait for a place that the request holds."""
+    write_value(repo.folder / "recrawl.toml", "private_targets", [hub.url])
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
+        for _ in range(2):
+            service.context.query_slots.acquire()
+        ask = Asker(service)
+        made = in_time(lambda: ask.post("/api/v1/subscriptions", {"topic": TOPIC, "hub": hub.url}))
+        path = made.json["callback"].partition(str(service.port))[2]
+        query = f"hub.mode=subscribe&hub.topic={TOPIC}&hub.challenge=c&hub.lease_seconds=1000"
+        assert in_time(lambda: ask.get(f"{path}?{query}")).text == "c"
 
 
 # -- keys ----------------------------------------------------------------------------------------------------

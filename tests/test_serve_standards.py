@@ -158,8 +158,9 @@ def test_without_keys_nobody_may(repo: Repo) -> None:
 
 
 @pytest.fixture
-def hub() -> Iterator[Hub]:
+def hub(served: Served) -> Iterator[Hub]:
     with Hub() as made:
+        write_value(served[0].folder / "recrawl.toml", "private_targets", [made.url, "http://127.0.0.1:1"])
         yield made
 
 

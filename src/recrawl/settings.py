@@ -76,6 +76,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("cost", "visit", "Cost of a visit: visit (all equal), or bytes (by size, less where a 304 is likely)."),
     Setting("indexnow_keys", [], "Keys for IndexNow notifications to `serve`; without one, none are accepted."),
+    Setting(
+        "private_targets",
+        [],
+        "Servers with private addresses that alerts and WebSub requests may go to, as http://10.0.0.5:8080.",
+    ),
     Setting("bytes", "0", "Most bytes received per cycle, such as 200MB or 1.5GB; 0 is no limit."),
     Setting("site_share", 1.0, "Largest share of a cycle's visits and bytes for one site.", 1e-9, 1),
     Setting(

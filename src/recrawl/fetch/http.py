@@ -84,7 +84,11 @@ class Client:
         transfer.set_encodings()
         handle = transfer.handle
         handle.setopt(pycurl.URL, request.url)
-        handle.setopt(pycurl.HTTPHEADER, [_ACCEPT_LINE, *_conditions(request.validators)])
+        if request.post is None:
+            handle.setopt(pycurl.HTTPHEADER, [_ACCEPT_LINE, *_conditions(request.validators)])
+        else:
+            handle.setopt(pycurl.HTTPHEADER, ["Expect:", *request.headers])
+            handle.setopt(pycurl.POSTFIELDS, request.post)
         self._busy[handle] = transfer
         self._multi.add_handle(handle)
 
@@ -165,6 +169,8 @@ class Client:
     def _end(self, handle: pycurl.Curl, number: int, message: str) -> tuple[int, Answer]:
         transfer = self._busy.pop(handle)
         self._multi.remove_handle(handle)
+        if transfer.request.post is not None:
+            handle.setopt(pycurl.HTTPGET, 1)  # handles are reused
         status, headers, fields = transfer.parsed() if transfer.chunks else parse_head(transfer.head)
         was_cut = transfer.request.cut and transfer.size > transfer.limit
         failure = failure_of(transfer, number) if number and not was_cut else None
@@ -196,6 +202,18 @@ class Client:
         conditions = "".join(f"{line}\r\n" for line in _conditions(validators))
         head = f"{self._head}{'identity' if identity else ENCODINGS}\r\n{conditions}"
         return f"GET /{target} HTTP/1.1\r\nHost: {host}\r\n{head}\r\n".encode()
+
+
+def fetch_one(request: Request, *, agent: str, limits: FetchLimits) -> Answer:
+    """Make one request and wait for its answer, within the limits."""
+    client = Client(agent=agent, limits=limits, room=1)
+    try:
+        client.start(0, request)
+        while True:
+            for _, answer in client.wait(1.0):
+                return answer
+    finally:
+        client.close()
 
 
 def _curl_events(events: int) -> int:

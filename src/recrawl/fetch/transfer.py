@@ -61,6 +61,10 @@ class Request:
     """Ask for a body without compression and take it as it comes, for a server that labels bodies wrongly."""
     accepts: Callable[[str], bool] | None = None
     """Whether to download a body of this content type; None accepts all."""
+    post: bytes | None = None
+    """Body of a POST request; None makes it a GET."""
+    headers: tuple[str, ...] = ()
+    """Further header lines, as `Name: value`."""
 
 
 class _Socket:

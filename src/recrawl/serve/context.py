@@ -68,9 +68,13 @@ class Context:
         """Borrow a repository for reading."""
         return self.pool.borrow()
 
+    def writing(self) -> Storage:
+        """Open the repository on its own connection, for short writes; a request to another server may go between."""
+        return Storage(self.folder)
+
     @contextmanager
     def dedicated(self) -> Iterator[Storage]:
-        """Open the repository on its own connection, for writes, long queries and temporary tables."""
+        """Open the repository on its own connection, for long queries and temporary tables; few at a time."""
         with self.query_slots, Storage(self.folder) as repository:
             yield repository
 

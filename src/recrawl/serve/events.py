@@ -17,6 +17,7 @@ from typing import Any
 from recrawl.record.store import TEMPORARY_ERRORS
 from recrawl.serve.pool import Pool
 
+_STOP_SECONDS = 5.0
 _BATCH = 500
 """Visits published per poll; the rest follows at the next poll."""
 
@@ -137,7 +138,7 @@ class Watcher:
         """Stop the thread."""
         self._ending.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_STOP_SECONDS)
 
     def _loop(self) -> None:
         while not self._ending.wait(self._every):

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.errors import NotKnown, RecrawlError, RepositoryBusy, RepositoryError, UsageError
+from recrawl.repository.outgoing import NotSent
 
 _PROGRAM_PATHS = ("/api/", "/metrics", "/timegate/", "/timemap/", "/memento/", "/indexnow", "/websub/")
 
@@ -33,6 +34,8 @@ def as_problem(error: RecrawlError) -> Problem:
         return error
     if isinstance(error, NotKnown):
         return Problem(404, str(error))
+    if isinstance(error, NotSent):
+        return Problem(502, str(error))
     if isinstance(error, UsageError):
         return Problem(400, str(error))
     if isinstance(error, RepositoryBusy):

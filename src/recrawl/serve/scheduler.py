@@ -18,12 +18,14 @@ from recrawl.errors import RecrawlError
 from recrawl.record.store import TEMPORARY_ERRORS, open_store
 from recrawl.repository.opening import load
 from recrawl.repository.turns import next_due, period_of
-from recrawl.serve.turn_process import Message, TurnRunner
+from recrawl.serve.turn_process import STOP_SECONDS, Message, TurnRunner
 
 _CLOCK_CHECK = 1.0
 """Seconds between clock checks: the machine may sleep, and the clock may be adjusted."""
 _FIRST_RETRY = 15.0
 _LAST_RETRY = 3600.0
+_MARGIN = 5.0
+"""Seconds that the thread has after the end of the crawling process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Scheduler:
             self._changed.notify_all()
         self._runner.stop()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(STOP_SECONDS + _MARGIN)
 
     def pause(self) -> None:
         """Start no turns until `resume`; the running turn stops and is continued later."""

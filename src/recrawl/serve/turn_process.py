@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from recrawl.serve.jobs.processes import kill_group, lines_until_exit, lower_priority
 
 Message = dict[str, Any]
+STOP_SECONDS = 60.0
+"""Seconds that a turn has to stop cleanly before it is killed."""
 _NICE = 5
 """Niceness of the crawl above the web server's, so that requests are answered first."""
 
@@ -40,7 +42,7 @@ class TurnRunner(Protocol):
 class ProcessRunner:
     """Runs turns in child processes."""
 
-    def __init__(self, folder: Path, grace: float = 60.0) -> None:
+    def __init__(self, folder: Path, grace: float = STOP_SECONDS) -> None:
         self._folder = folder
         self._grace = grace
         self._child: subprocess.Popen[bytes] | None = None

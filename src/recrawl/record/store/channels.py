@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from recrawl.columns import Ints
@@ -120,8 +120,11 @@ class OutboxTable(Protocol):
     def hold_on(self, entry: int) -> None:
         """Count one visit of the visits for which an alert is held back."""
 
-    def due(self, now: float, limit: int) -> list[Row]:
-        """`id`, `key`, `alert`, `parcel`, `tries`, `body` of alerts to be sent now, oldest first."""
+    def due(self, now: float, limit: int, without: Collection[str] = ()) -> list[Row]:
+        """`id`, `key`, `alert`, `parcel`, `tries`, `body` of alerts to be sent now, oldest first.
+
+        `without` names rules whose alerts are left out.
+        """
 
     def set_parcel(self, entries: Iterable[int], parcel: str) -> None:
         """Record which alerts are sent together."""

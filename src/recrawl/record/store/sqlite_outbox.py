@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable
 
 from recrawl.record.rows import OutboxRow, OutboxState, Row
 from recrawl.record.store.channels import OutboxTable
@@ -35,11 +36,12 @@ class SqliteOutbox(SqliteTable, OutboxTable):
     def hold_on(self, entry: int) -> None:
         self._db.execute("UPDATE outbox SET remaining = remaining - 1 WHERE id = ?", (entry,))
 
-    def due(self, now: float, limit: int) -> list[Row]:
+    def due(self, now: float, limit: int, without: Collection[str] = ()) -> list[Row]:
         return self._rows(
             f"""SELECT id, key, alert, parcel, tries, body FROM outbox
-                WHERE state = {OutboxState.WAITING:d} AND due <= ? ORDER BY id LIMIT ?""",
-            (now, limit),
+                WHERE state = {OutboxState.WAITING:d} AND due <= ? AND alert NOT IN (SELECT value FROM json_each(?))
+                ORDER BY id LIMIT ?""",
+            (now, json.dumps(list(without)), limit),
         )
 
     def set_parcel(self, entries: Iterable[int], parcel: str) -> None:

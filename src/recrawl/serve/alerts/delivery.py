@@ -15,25 +15,21 @@ import importlib.util
 import json
 from urllib.parse import urlsplit
 
-from recrawl.errors import RecrawlError
+from recrawl.errors import UsageError
+from recrawl.repository.outgoing import NotSent, allows_private, post
 from recrawl.serve.alerts.outbox import Delivery
-from recrawl.serve.push.webhooks import NoAnswer, post
-from recrawl.settings import Alert
-from recrawl.version import __version__
+from recrawl.serve.jobs.processes import run_module
+from recrawl.settings import Alert, Settings
+
+_APPRISE_SECONDS = 30.0
 
 
-class NotSent(RecrawlError):
-    """A delivery failed; the message says why."""
-
-
-def send(rule: Alert, delivery: Delivery, now: float) -> None:
+def send(rule: Alert, delivery: Delivery, now: float, settings: Settings) -> None:
     """Send a delivery; raise NotSent unless the receiver confirmed it."""
-    if rule.target == "feed":
-        return  # the feed is generated from the outbox
     if urlsplit(rule.target).scheme in ("http", "https"):
-        _post(rule, delivery, now)
+        _post(rule, delivery, now, settings)
     else:
-        _notify(rule, delivery)
+        _notify(rule, delivery, settings)
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
@@ -45,35 +41,36 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
     return "sha256=" + hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
 
 
-def _post(rule: Alert, delivery: Delivery, now: float) -> None:
+def _post(rule: Alert, delivery: Delivery, now: float, settings: Settings) -> None:
     body = json.dumps({"alert": rule.name, "key": delivery.key, "items": delivery.items}).encode()
     timestamp = str(int(now))
     headers = {
         "Content-Type": "application/json",
-        "User-Agent": f"recrawl/{__version__}",
         "Idempotency-Key": delivery.key,
         "X-Recrawl-Timestamp": timestamp,
     }
     if rule.secret:
         headers["X-Recrawl-Signature"] = signature(rule.secret, timestamp, body)
-    try:
-        status = post(rule.target, body, headers)
-    except NoAnswer as error:
-        raise NotSent(str(error)) from error
+    status = post(rule.target, body, headers, settings)
     if not 200 <= status < 300:
         raise NotSent(f"the receiver returned HTTP {status}")
 
 
-def _notify(rule: Alert, delivery: Delivery) -> None:
+def _notify(rule: Alert, delivery: Delivery, settings: Settings) -> None:
     if importlib.util.find_spec("apprise") is None:
         raise NotSent("this target requires Apprise: pip install 'recrawl[alerts]'")
-    import apprise  # lazy: large, and rarely used
-
-    sender = apprise.Apprise()
-    if not sender.add(rule.target):
-        raise NotSent("Apprise does not support this target URL")
     count = len(delivery.items)
     title = f"{rule.name}: {count} pages changed" if count > 1 else f"{rule.name}: {delivery.items[0]['outcome']}"
     lines = [f"{item['outcome']}: {item['url']} {item['title']}\n{item['quote']}".strip() for item in delivery.items]
-    if not sender.notify(title=title, body="\n\n".join(lines)[:20_000]):
-        raise NotSent("Apprise could not deliver the message")
+    order = {
+        "target": rule.target,
+        "title": title,
+        "body": "\n\n".join(lines)[:20_000],
+        "allow_private": allows_private(settings, rule.target),
+    }
+    try:
+        run_module("recrawl.serve.alerts.apprise_process", stdin=json.dumps(order), seconds=_APPRISE_SECONDS)
+    except UsageError as error:
+        raise NotSent(str(error)) from error
+    except TimeoutError:
+        raise NotSent(f"Apprise took more than {_APPRISE_SECONDS:g} s") from None

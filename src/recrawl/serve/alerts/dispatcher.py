@@ -1,16 +1,19 @@
 """The thread that matches new visits against the alert rules, fills the outbox, and sends what is due.
 
 It continues at the visit where it stopped, so visits made while the service was down are matched at the next start.
-Settings are read in each round; a deleted rule sends nothing more.
+Settings are read in each round; a deleted rule sends nothing more. Receivers are sent to in parallel: a slow one delays
+its own alerts only. What is under way when the service stops may arrive twice, with the same key.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from recrawl.columns import DAY
 from recrawl.discover.urls import origin
@@ -19,15 +22,29 @@ from recrawl.model import Outcome
 from recrawl.record.storage import Storage
 from recrawl.record.store import TEMPORARY_ERRORS
 from recrawl.repository.opening import load, options_of
-from recrawl.serve.alerts.delivery import NotSent, send
+from recrawl.repository.outgoing import NotSent
+from recrawl.serve.alerts.delivery import send
 from recrawl.serve.alerts.outbox import Delivery, Outbox, VisitMatches
 from recrawl.serve.alerts.rules import Update, applies, check_rule, matching_quote, payload
-from recrawl.settings import Alert
+from recrawl.serve.senders import Senders
+from recrawl.settings import Alert, Settings
 
 _OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
 _BATCH = 1000
 _INTERVAL = 1.0
 _KEEP = 90 * DAY
+_SEND_SECONDS = 10.0
+"""How long a thread goes on sending to one receiver before it reports what it has sent."""
+_LAST_SECONDS, _STOP_SECONDS = 3.0, 8.0
+"""How long the thread waits at the end for deliveries under way, and how long its owner waits for the thread."""
+
+
+class Sent(NamedTuple):
+    """A delivery that was tried."""
+
+    delivery: Delivery
+    at: float
+    error: str
 
 
 class Alerts:
@@ -44,6 +61,7 @@ class Alerts:
         self._publish = publish
         self._new_visits = threading.Event()
         self._ending = threading.Event()
+        self._senders: Senders[list[Sent]] = Senders(self.wake)
         self._thread = threading.Thread(target=self._loop, name="alerts", daemon=True)
         self.error = ""
         """Why the rules are invalid; empty if they are valid."""
@@ -55,11 +73,11 @@ class Alerts:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread, after a delivery that is under way."""
+        """Stop the thread; deliveries under way have a few seconds to end."""
         self._ending.set()
         self._new_visits.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_STOP_SECONDS)
 
     def wake(self) -> None:
         """Look for new visits now."""
@@ -71,13 +89,14 @@ class Alerts:
             while not self._ending.is_set():
                 self._new_visits.wait(_INTERVAL)
                 self._new_visits.clear()
-                if self._ending.is_set():
-                    return
                 with contextlib.suppress(*TEMPORARY_ERRORS):  # database busy: retried in the next round
-                    self.round(repository)
+                    if self._ending.is_set():
+                        self.settle(repository, _LAST_SECONDS)
+                    else:
+                        self.round(repository)
 
     def round(self, repository: Storage) -> None:
-        """Match new visits, then send what is due."""
+        """Match new visits, record what was sent, and start sending what is due."""
         try:
             values = load(self._folder)
             for rule in values.alerts:
@@ -90,12 +109,48 @@ class Alerts:
         outbox = Outbox(repository.store)
         while self._match_batch(repository, outbox, values.alerts, noise) and not self._ending.is_set():
             pass
+        self.settle(repository, 0.0)
+        self._start_sending(outbox, values)
+
+    def settle(self, repository: Storage, seconds: float) -> None:
+        """Record the deliveries that have ended; wait up to `seconds` for those under way."""
+        outbox = Outbox(repository.store)
+        for batch in self._senders.collect(seconds):
+            for delivery, at, error in batch:
+                if error:
+                    outbox.mark_failed(delivery, error, at)
+                else:
+                    outbox.mark_sent(delivery, at)
+
+    def _start_sending(self, outbox: Outbox, values: Settings) -> None:
         rules = {rule.name: rule for rule in values.alerts}
         digests = frozenset(rule.name for rule in values.alerts if rule.digest)
-        for delivery in outbox.due(self._clock(), digests):
-            if self._ending.is_set():
-                return
-            self._send(outbox, rules.get(delivery.alert), delivery)
+        busy = [rule.name for rule in values.alerts if not self._senders.free(rule.target)]
+        batches: dict[str, list[tuple[Alert, Delivery]]] = {}
+        for delivery in outbox.due(self._clock(), digests, busy):
+            rule = rules.get(delivery.alert)
+            if rule is None or rule.target == "feed":  # deleted, or read from the outbox
+                outbox.mark_sent(delivery, self._clock())
+            else:
+                batches.setdefault(rule.target, []).append((rule, delivery))
+        for target, batch in batches.items():
+            if self._senders.free(target):
+                self._senders.start(target, partial(self._send, batch, values))
+
+    def _send(self, batch: list[tuple[Alert, Delivery]], values: Settings) -> list[Sent]:
+        """Send deliveries to one receiver, until one fails or the time is over."""
+        sent: list[Sent] = []
+        end = time.monotonic() + _SEND_SECONDS
+        for rule, delivery in batch:
+            error = ""
+            try:
+                send(rule, delivery, self._clock(), values)
+            except NotSent as failed:
+                error = str(failed)
+            sent.append(Sent(delivery, self._clock(), error))
+            if error or self._ending.is_set() or time.monotonic() > end:
+                break
+        return sent
 
     def _match_batch(self, repository: Storage, outbox: Outbox, rules: tuple[Alert, ...], noise: Any) -> bool:
         """Match a batch of visits; return whether there may be more."""
@@ -125,18 +180,6 @@ class Alerts:
                     found.append((rule, update, payload(rule, update, quote)))
         digest = update.version.digest if update.version is not None else None
         return VisitMatches(row["page"], digest, found)
-
-    def _send(self, outbox: Outbox, rule: Alert | None, delivery: Delivery) -> None:
-        now = self._clock()
-        if rule is None:
-            outbox.mark_sent(delivery, now)  # the rule was deleted
-            return
-        try:
-            send(rule, delivery, now)
-        except NotSent as error:
-            outbox.mark_failed(delivery, str(error), now)
-        else:
-            outbox.mark_sent(delivery, self._clock())
 
 
 def _update(repository: Storage, row: dict[str, Any], outcome: str) -> Update:

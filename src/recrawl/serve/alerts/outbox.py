@@ -6,7 +6,7 @@ A crash at any point loses nothing, and a repeated delivery carries the same key
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,10 +101,10 @@ class Outbox:
             else:
                 self._table.hold_on(number)
 
-    def due(self, now: float, digests: frozenset[str]) -> list[Delivery]:
-        """Return the deliveries due now, with the updates of a digest grouped."""
+    def due(self, now: float, digests: frozenset[str], without: Collection[str] = ()) -> list[Delivery]:
+        """Return the deliveries due now, with the updates of a digest grouped; none of the rules in `without`."""
         groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for row in self._table.due(now, 500):
+        for row in self._table.due(now, 500, without):
             alone = row["alert"] not in digests and not row["parcel"]
             group = groups.setdefault((row["alert"], row["parcel"] or (row["key"] if alone else "digest")), [])
             if len(group) < _MAX_ITEMS:

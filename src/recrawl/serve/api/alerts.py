@@ -76,8 +76,8 @@ async def add_subscription(context: Context, request: Request, given: Arguments)
     base = str(request.base_url)
 
     def send() -> dict[str, Any]:
-        with context.dedicated() as repository:
-            return subscribe(repository.store, given["topic"], given["hub"], base, context.clock())
+        with context.writing() as repository:
+            return subscribe(repository.store, context.settings(), given["topic"], given["hub"], base, context.clock())
 
     return as_json(await run_in_threadpool(send), 202)
 
@@ -87,8 +87,8 @@ async def remove_subscription(context: Context, request: Request, given: Argumen
     base = str(request.base_url)
 
     def send() -> dict[str, Any]:
-        with context.dedicated() as repository:
-            return unsubscribe(repository.store, given["name"], base)
+        with context.writing() as repository:
+            return unsubscribe(repository.store, context.settings(), given["name"], base)
 
     return as_json(await run_in_threadpool(send))
 

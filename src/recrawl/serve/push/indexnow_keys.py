@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from recrawl.columns import DAY, HOUR
 from recrawl.crawl.options import CrawlOptions
 from recrawl.discover.urls import canonical, origin
-from recrawl.fetch.http import Client, FetchLimits
+from recrawl.fetch.http import FetchLimits, fetch_one
 from recrawl.fetch.transfer import Request
 from recrawl.model import Answer
 from recrawl.record.store import Store
@@ -63,23 +63,12 @@ def _verify_file(store: Store, claim: KeyClaim, place: str, options: CrawlOption
             raise Problem(503, "The host asked us to back off; try again later.", headers={"retry-after": "3600"})
         site_options = options.sites.get(site_origin)
         private = options.allow_private or bool(site_options and site_options.allow_private)
-        good, detail, lasts = _verdict(fetch(place, private, options.agent), claim.key)
+        answer = fetch_one(Request(place, allow_private=private), agent=options.agent, limits=_LIMITS)
+        good, detail, lasts = _verdict(answer, claim.key)
         proof = {"host": claim.host, "key": mark, "location": place, "at": now}
         store.key_proofs.put({**proof, "good": int(good), "again": now + lasts, "detail": detail})
     if not good:
         raise Problem(403, f"Key not confirmed by the host: {detail}.")
-
-
-def fetch(url: str, allow_private: bool, agent: str) -> Answer:
-    """Fetch one small file; a failure is reported in the answer."""
-    client = Client(agent=agent, limits=_LIMITS, room=1)
-    try:
-        client.start(0, Request(url, allow_private=allow_private))
-        while True:
-            for _, answer in client.wait(1.0):
-                return answer
-    finally:
-        client.close()
 
 
 def _key_urls(claim: KeyClaim) -> list[str]:

@@ -103,7 +103,7 @@ async def _indexnow(context: Context, claim: KeyClaim) -> Response:
 
 def _accept_verified(context: Context, claim: KeyClaim) -> Accepted:
     """Verify the key, then accept the URLs."""
-    with context.dedicated() as repository:
+    with context.writing() as repository:
         verify_key(repository.store, claim, options_of(context.settings()), context.clock())
         source = f"indexnow {claim.host} {hashlib.sha256(claim.key.encode()).hexdigest()[:8]}"
         return accept(repository, claim.urls, "indexnow", source, context.clock())
@@ -118,7 +118,7 @@ def _host(url: str) -> str:
 
 def _verify_intent(context: Context, name: str, query: dict[str, str]) -> Response:
     """Answer a hub that verifies a subscription or reports that it was denied."""
-    with context.dedicated() as repository:
+    with context.writing() as repository:
         store = repository.store
         known = store.subscriptions.get(name)
         mode, topic = query.get("hub.mode", ""), query.get("hub.topic", "")
@@ -146,7 +146,7 @@ def _accept_content(context: Context, name: str, body: bytes, signature: str) ->
         return
     feed = parse(body, known["topic"], max_bytes=context.limits.body_bytes, max_entries=_MAX_ENTRIES)
     urls = list(dict.fromkeys(entry.url for entry in feed.entries))
-    with context.dedicated() as repository:
+    with context.writing() as repository:
         accept(repository, urls, "websub", f"websub {name[:12]}", context.clock())
 
 

@@ -13,6 +13,7 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -20,11 +21,13 @@ from urllib.parse import urlencode
 from recrawl.columns import DAY
 from recrawl.crawl.hints import push_sources
 from recrawl.discover.urls import canonical
-from recrawl.errors import NotKnown, UsageError
+from recrawl.errors import NotKnown, RecrawlError, UsageError
 from recrawl.record.storage import Storage
 from recrawl.record.store import TEMPORARY_ERRORS, Store
-from recrawl.serve.problems import Problem
-from recrawl.serve.push.webhooks import NoAnswer, post
+from recrawl.repository.opening import load
+from recrawl.repository.outgoing import NotSent, post
+from recrawl.serve.senders import Senders
+from recrawl.settings import Settings
 from recrawl.times import stamp
 
 LEASE = 10 * 86400
@@ -37,6 +40,8 @@ _FIRST_RETRY = 300.0
 _LAST_RETRY = DAY
 _CHECK_INTERVAL = 15.0
 _MAX_ERROR = 300
+_LAST_SECONDS, _STOP_SECONDS = 3.0, 8.0
+"""How long the thread waits at the end for requests under way, and how long its owner waits for the thread."""
 
 
 def active(row: dict[str, Any], now: float) -> bool:
@@ -70,7 +75,7 @@ def confirm(store: Store, name: str, now: float, lease: int) -> None:
     store.subscriptions.confirm(name, now + lease, now + max(_MIN_INTERVAL, lease * RENEW_AFTER))
 
 
-def subscribe(store: Store, topic: str, hub: str, base: str, now: float) -> dict[str, Any]:
+def subscribe(store: Store, settings: Settings, topic: str, hub: str, base: str, now: float) -> dict[str, Any]:
     """Request or renew a subscription; the hub confirms it through the callback."""
     topic_url, hub_url = canonical(topic), canonical(hub)
     if topic_url is None or hub_url is None:
@@ -83,8 +88,8 @@ def subscribe(store: Store, topic: str, hub: str, base: str, now: float) -> dict
     row = {"name": name, "topic": topic_url, "hub": hub_url, "secret": secret, "callback": callback, "created": now}
     store.subscriptions.put({**row, **granted})
     try:
-        _send_to_hub(hub_url, "subscribe", topic_url, callback, secret)
-    except Problem:
+        _send_to_hub("subscribe", row, settings)
+    except NotSent:
         store.subscriptions.remove(name)
         if before:
             store.subscriptions.put(before)
@@ -94,30 +99,49 @@ def subscribe(store: Store, topic: str, hub: str, base: str, now: float) -> dict
     return {"name": name, "topic": topic_url, "hub": hub_url, "state": "asked", "callback": callback}
 
 
-def unsubscribe(store: Store, name: str, base: str) -> dict[str, Any]:
+def unsubscribe(store: Store, settings: Settings, name: str, base: str) -> dict[str, Any]:
     """Delete a subscription, then tell the hub; its content is refused from now on, whatever the hub does."""
     row = store.subscriptions.get(name)
     if row is None:
         raise NotKnown(f"there is no subscription '{name}'")
     store.subscriptions.remove(name)
-    _send_to_hub(row["hub"], "unsubscribe", row["topic"], row["callback"] or f"{base}websub/{name}", row["secret"])
+    _send_to_hub("unsubscribe", {**row, "callback": row["callback"] or f"{base}websub/{name}"}, settings)
     return {"removed": row["topic"]}
 
 
-def renew(store: Store, now: float) -> int:
-    """Request the renewals that are due; return how many."""
-    rows = store.subscriptions.due(now)
-    for row in rows:
+Renewing = Senders[tuple[str, str]]
+"""Threads that request renewals; a result is the name of a subscription and the error, if any."""
+
+
+def renew(store: Store, settings: Settings, now: float, senders: Renewing) -> int:
+    """Start to request the renewals that are due, all hubs in parallel; return how many."""
+    started = 0
+    for row in store.subscriptions.due(now):
+        if not senders.free(row["hub"]):
+            continue  # it stays due
         tries = row["tries"] + 1
         pause = min(_LAST_RETRY, _FIRST_RETRY * 2.0 ** min(tries - 1, 20))
         # Stored before the request: the hub may confirm immediately, and a crash must not repeat the request at once.
         error = "it has not confirmed the last request" if row["tries"] else row["error"]
         store.subscriptions.set_attempt(row["name"], now + pause, tries, error)
-        try:
-            _send_to_hub(row["hub"], "subscribe", row["topic"], row["callback"], row["secret"])
-        except Problem as problem:
-            store.subscriptions.set_error(row["name"], problem.detail.rstrip(".")[:_MAX_ERROR])
-    return len(rows)
+        senders.start(row["hub"], partial(_request_renewal, row, settings))
+        started += 1
+    return started
+
+
+def settle_renewals(store: Store, senders: Renewing, seconds: float = 0.0) -> None:
+    """Record the errors of the requests that have ended; wait up to `seconds` for those under way."""
+    for name, error in senders.collect(seconds):
+        if error:
+            store.subscriptions.set_error(name, error[:_MAX_ERROR])
+
+
+def _request_renewal(row: dict[str, Any], settings: Settings) -> tuple[str, str]:
+    try:
+        _send_to_hub("subscribe", row, settings)
+    except NotSent as error:
+        return row["name"], str(error).rstrip(".")
+    return row["name"], ""
 
 
 class Renewals:
@@ -126,7 +150,9 @@ class Renewals:
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self._folder = folder
         self._clock = clock
-        self._ending = threading.Event()
+        self._wake = threading.Event()
+        self._ending = False
+        self._senders: Renewing = Senders(self._wake.set)
         self._thread = threading.Thread(target=self._loop, name="renewals", daemon=True)
 
     def start(self) -> None:
@@ -134,26 +160,30 @@ class Renewals:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread, after a request that is under way."""
-        self._ending.set()
+        """Stop the thread; requests under way have a few seconds to end."""
+        self._ending = True
+        self._wake.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_STOP_SECONDS)
 
     def _loop(self) -> None:
         with Storage(self._folder) as repository:
             while True:
-                with contextlib.suppress(*TEMPORARY_ERRORS):  # database busy: retried in 15 s
-                    renew(repository.store, self._clock())
-                if self._ending.wait(_CHECK_INTERVAL):
+                with contextlib.suppress(*TEMPORARY_ERRORS, RecrawlError):  # busy, or invalid settings: retried in 15 s
+                    renew(repository.store, load(self._folder), self._clock(), self._senders)
+                    settle_renewals(repository.store, self._senders, _LAST_SECONDS if self._ending else 0.0)
+                if self._ending:
                     return
+                self._wake.wait(_CHECK_INTERVAL)
+                self._wake.clear()
 
 
-def _send_to_hub(hub: str, mode: str, topic: str, callback: str, secret: str) -> None:
-    fields = {"hub.mode": mode, "hub.topic": topic, "hub.callback": callback, "hub.secret": secret}
-    body = urlencode({**fields, "hub.lease_seconds": str(LEASE)}).encode()
+def _send_to_hub(mode: str, row: dict[str, Any], settings: Settings) -> None:
+    fields = {name: row[name] for name in ("topic", "callback", "secret")} | {"mode": mode, "lease_seconds": LEASE}
+    body = urlencode({f"hub.{name}": value for name, value in fields.items()}).encode()
     try:
-        status = post(hub, body, {"Content-Type": "application/x-www-form-urlencoded"})
-    except NoAnswer as error:
-        raise Problem(502, f"The hub is unreachable: {error}.") from error
+        status = post(row["hub"], body, {"Content-Type": "application/x-www-form-urlencoded"}, settings)
+    except NotSent as error:
+        raise NotSent(f"The hub is unreachable: {error}.") from error
     if not 200 <= status < 300:
-        raise Problem(502, f"The hub returned HTTP {status}.")
+        raise NotSent(f"The hub returned HTTP {status}.")

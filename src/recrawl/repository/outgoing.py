@@ -1,0 +1,86 @@
+"""POST requests to servers that users name: webhooks of alerts, WebSub hubs.
+
+Each has a total time limit and follows no redirect, which could lead to servers that nobody named. The address rules of
+the crawler apply when the connection opens: a private address is refused, unless the setting `private_targets` names
+the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from recrawl.errors import RecrawlError
+from recrawl.fetch.http import FetchLimits, fetch_one
+from recrawl.fetch.ip_filter import refuses
+from recrawl.fetch.transfer import Request
+from recrawl.model import Failure
+from recrawl.settings import Settings
+from recrawl.version import __version__
+
+SECONDS = 10.0
+"""Longest time of a request, from the name lookup to the status of the response."""
+_LIMITS = FetchLimits(max_bytes=1, connect_seconds=SECONDS, total_seconds=SECONDS, stall_seconds=SECONDS)
+_PORTS = {"http": 80, "https": 443}
+
+
+class NotSent(RecrawlError):
+    """A request did not arrive: no response in time, an error, or an address that is refused. The message says why."""
+
+
+def post(target: str, body: bytes, headers: Mapping[str, str], settings: Settings) -> int:
+    """Return the status of the response; raise NotSent if there is none."""
+    answer = fetch_one(
+        Request(
+            target,
+            allow_private=allows_private(settings, target),
+            cut=True,  # of the body nothing is read
+            post=body,
+            headers=tuple(f"{name}: {value}" for name, value in headers.items()),
+        ),
+        agent=f"recrawl/{__version__}",
+        limits=_LIMITS,
+    )
+    if answer.failure is Failure.ADDRESS:
+        raise NotSent(refusal(answer.detail, target))
+    if answer.failure is not None:
+        raise NotSent(answer.detail)
+    return answer.status
+
+
+def allows_private(settings: Settings, target: str) -> bool:
+    """Return whether the setting `private_targets` names the server of a target."""
+    return server_of(target) in {server_of(named) for named in settings["private_targets"]}
+
+
+def refusal(detail: str, target: str) -> str:
+    """Return why a target is refused, and what to do."""
+    return f"{detail}; to allow it, add {server_of(target)} to the setting private_targets"
+
+
+def refused_address(address: Any) -> str:
+    """Return why the address rules refuse the address of a socket; empty if they do not.
+
+    >>> refused_address(("10.0.0.5", 80)), refused_address(("1.1.1.1", 80)), refused_address("/run/socket")
+    ('10.0.0.5 is private', '', '/run/socket is local')
+    """
+    if not isinstance(address, tuple):
+        return f"{address} is local"
+    reason = refuses(str(address[0]))
+    return f"{address[0]} is {reason}" if reason else ""
+
+
+def server_of(url: str) -> str:
+    """Return scheme, host and port of a URL, in the form in which they are compared.
+
+    >>> server_of("HTTP://Hooks.Local:80/x?y"), server_of("json://user:secret@10.0.0.5:8080/"), server_of("http://[::1")
+    ('http://hooks.local', 'json://10.0.0.5:8080', 'http://[::1')
+    """
+    try:
+        parts = urlsplit(url.strip())
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+        port = "" if parts.port in (None, _PORTS.get(parts.scheme)) else f":{parts.port}"
+    except ValueError:
+        return url
+    return f"{parts.scheme}://{host}{port}"
