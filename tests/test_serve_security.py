@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import socket
 from collections.abc import Iterator
 
 import pytest
 
+from recrawl.errors import UsageError
 from recrawl.serve.context import ServiceLimits
 from recrawl.serve.security import RateLimiter
 from recrawl.serve.service import Service, ServiceConfig
@@ -126,12 +128,78 @@ def test_a_session_cannot_be_made_up_or_outlive_its_time() -> None:
         assert decode_session(broken, b"key", 0.0) is None
 
 
-def test_wrong_tokens_are_counted(repo: Repo) -> None:
+def log_in(asked: Asker) -> str:
+    """The cookie of a session that has sent the token."""
+    form = asked.get("/login", **HTML)
+    csrf = re.search(r'name="csrf" value="(\w+)"', form.text)
+    assert csrf is not None
+    sent = {**HTML, "Cookie": cookie_of(form.headers["set-cookie"])}
+    inside = asked.post("/login", {"csrf": csrf[1], "token": TOKEN}, form=True, headers=sent)
+    assert inside.status == 303
+    return inside.headers["set-cookie"]
+
+
+def test_wrong_tokens_are_counted_and_the_right_one_is_never_locked_out(repo: Repo) -> None:
     plan = ServiceConfig(schedule=False, token=TOKEN, limits=ServiceLimits(logins_per_minute=3.0))
     with Service(repo.folder, plan) as service:
         answers = [Asker(service, Authorization="Bearer wrong").get("/api/v1/status").status for _ in range(5)]
         assert answers == [401, 401, 401, 429, 429]
-        assert Asker(service, Authorization=f"Bearer {TOKEN}").get("/api/v1/status").status == 429
+        assert Asker(service, Authorization=f"Bearer {TOKEN}").get("/api/v1/status").status == 200
+        log_in(Asker(service))
+        assert Asker(service, Authorization="Bearer wrong").get("/api/v1/status").status == 429
+
+
+def test_a_flood_without_the_token_does_not_use_up_what_is_for_those_who_have_it(repo: Repo) -> None:
+    plan = ServiceConfig(schedule=False, token=TOKEN, limits=ServiceLimits(per_minute=1.0, burst=3.0))
+    with Service(repo.folder, plan) as service:
+        assert [Asker(service).get("/healthz").status for _ in range(4)] == [200, 200, 200, 429]
+        assert Asker(service, Authorization=f"Bearer {TOKEN}").get("/api/v1/status").status == 200
+
+
+def test_logging_out_ends_the_session_for_every_copy_of_its_cookie(repo: Repo) -> None:
+    plan = ServiceConfig(schedule=False, token=TOKEN)
+    with Service(repo.folder, plan) as service:
+        asked = Asker(service, **HTML)
+        cookie, other = cookie_of(log_in(asked)), cookie_of(log_in(asked))
+        csrf = re.search(r'name="csrf" value="(\w+)"', asked.get("/settings", Cookie=cookie).text)
+        assert csrf is not None
+        stream = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        stream.request("GET", "/api/v1/events", headers={"Cookie": cookie})
+        opened = stream.getresponse()
+        assert opened.readline() == b"retry: 3000\n"
+        assert asked.post("/logout", {"csrf": csrf[1]}, form=True, headers={"Cookie": cookie}).status == 303
+        opened.read()  # the stream ends too
+        stream.close()
+        assert asked.get("/", Cookie=cookie).status == 303
+        assert asked.get("/", Cookie=other).status == 200
+    with Service(repo.folder, plan) as service:
+        assert Asker(service, **HTML).get("/", Cookie=cookie).status == 303, "not revived by a restart"
+        assert Asker(service, **HTML).get("/", Cookie=other).status == 200
+    with Service(repo.folder, ServiceConfig(schedule=False, token=TOKEN[::-1])) as service:
+        assert Asker(service, **HTML).get("/", Cookie=other).status == 303, "a new token ends all sessions"
+
+
+# -- proxies -------------------------------------------------------------------------------------------------
+
+
+def test_only_a_trusted_proxy_says_who_the_client_is_and_how_it_came(repo: Repo) -> None:
+    limits = ServiceLimits(logins_per_minute=1.0)
+    wrong = {"Authorization": "Bearer wrong"}
+    for proxies, answers, secure in (((), [401, 429, 429], False), (("127.0.0.0/8",), [401, 401, 429], True)):
+        plan = ServiceConfig(schedule=False, token=TOKEN, limits=limits, proxies=proxies)
+        with Service(repo.folder, plan) as service:
+            sent = ({"X-Forwarded-For": f"6.6.6.6, {client}"} for client in ("1.1.1.1", "2.2.2.2", "1.1.1.1"))
+            assert [Asker(service, **wrong, **one).get("/api/v1/status").status for one in sent] == answers
+            cookie = log_in(Asker(service, X_Forwarded_Proto="https"))
+            assert cookie.endswith("; Secure") == secure
+
+
+def test_a_proxy_needs_a_token_and_an_address(repo: Repo) -> None:
+    with pytest.raises(UsageError, match="requires an access token"):
+        Service(repo.folder, ServiceConfig(proxies=("127.0.0.1",)))
+    for wrong in ("*", "proxy.example", ""):
+        with pytest.raises(UsageError, match="invalid trusted proxy"):
+            Service(repo.folder, ServiceConfig(token=TOKEN, proxies=(wrong,)))
 
 
 # -- requests from other sites -------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ import uvicorn
 from recrawl.errors import RecrawlError, UsageError
 
 _START_SECONDS = 30.0
+_QUEUED = 1024
+"""Connections that the system holds until they are accepted."""
 
 
 def listen(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
@@ -23,7 +25,7 @@ def listen(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
-        bound.listen(1024)
+        bound.listen(_QUEUED)
     except OSError as error:
         bound.close()
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
@@ -68,6 +70,7 @@ class HttpServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Report readiness after uvicorn's own startup."""
         await super().startup(sockets)
+        self._bound.listen(_QUEUED)  # uvicorn's `backlog` limits both this queue and the connections accepted at once
         self._ready.set()
         self.on_start()
 

@@ -26,13 +26,18 @@ def command(
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Additional host name that browsers may use; repeatable.")
     ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="IP address or network of a proxy that sets X-Forwarded-*; repeatable."),
+    ] = None,
     schedule: Annotated[bool, typer.Option(help="Run cycles on schedule.")] = True,
     json: AsJson = False,
 ) -> None:
     """Run the service: scheduled cycles, a dashboard, an HTTP API. Ctrl-C stops it cleanly.
 
     The settings 'every', 'budget' and 'policy' control the cycles and can be changed while the service runs. Outside
-    loopback, a token is created, printed once and stored in the repository, unless --token-file names one.
+    loopback and behind a trusted proxy, a token is created, printed once and stored in the repository, unless
+    --token-file names one.
     """
     with repository(ctx) as repo:
         folder = repo.folder
@@ -41,9 +46,16 @@ def command(
     from recrawl.serve import sessions  # lazy: loads starlette
 
     token, fresh = _token(token_file), False
-    if not token and not running.is_loopback(host):
+    if not token and (trusted_proxy or not running.is_loopback(host)):
         token, fresh = sessions.access_token(folder)
-    plan = running.ServiceConfig(host=host, port=port, token=token, names=tuple(allow_host or ()), schedule=schedule)
+    plan = running.ServiceConfig(
+        host=host,
+        port=port,
+        token=token,
+        names=tuple(allow_host or ()),
+        proxies=tuple(trusted_proxy or ()),
+        schedule=schedule,
+    )
     service = running.Service(folder, plan)
 
     def ready() -> None:

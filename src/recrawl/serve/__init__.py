@@ -10,6 +10,8 @@ The web server and the crawl run in separate processes and share only the store,
     turn_process.py   runs a turn in a child process and reads its progress
     turn_worker.py    the child process of a turn
     events.py         event bus, and a thread that publishes new visits and cycles
+    connections.py    time limits and number of client connections, throttled log
+    senders.py        threads that send to other servers
     security.py       middleware: host check, rate limits, token, CSRF, body size, response headers
     sessions.py       access token, signed session cookies, CSRF tokens
     login.py          /login and /logout

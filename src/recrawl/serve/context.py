@@ -11,11 +11,13 @@ from pathlib import Path
 
 from recrawl.record.storage import SETTINGS, Storage
 from recrawl.repository.opening import load
+from recrawl.serve.connections import HEAD_SECONDS
 from recrawl.serve.events import EventBus
 from recrawl.serve.jobs.queue import Jobs
 from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.pool import Pool
 from recrawl.serve.scheduler import Scheduler
+from recrawl.serve.sessions import LoggedOut
 from recrawl.settings import Settings
 
 
@@ -39,6 +41,10 @@ class ServiceLimits:
     """Wrong tokens per minute from one client address."""
     streams: int = 32
     """Concurrent event streams."""
+    head_seconds: float = HEAD_SECONDS
+    """Longest time in which a request head must arrive."""
+    body_seconds: float = 30.0
+    """Longest time in which a request body must arrive, besides a second for each 10 kB of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,8 @@ class Context:
     """The only files that clients may read, write or name."""
     secret: bytes
     """Key that signs session cookies and CSRF tokens; stored in the repository."""
+    logged_out: LoggedOut
+    """Sessions that have ended before their time."""
     token: str = ""
     """Access token that clients must send; empty (none required) on loopback only."""
     hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})

@@ -38,6 +38,8 @@ class Listener:
 
     queue: asyncio.Queue[Event | None]
     loop: asyncio.AbstractEventLoop
+    owner: str = ""
+    """Name of the session that listens."""
     dropped: bool = field(default=False)
 
     def put(self, event: Event | None) -> None:
@@ -75,10 +77,15 @@ class EventBus:
             for listener in self._listeners:
                 listener.loop.call_soon_threadsafe(listener.put, event)
 
-    def listen(self, after: int | None = None) -> Listener:
-        """Subscribe, with the kept events after number `after` first. Call it in an event loop."""
+    def listen(self, after: int | None = None, owner: str = "", most: int = 1000) -> Listener | None:
+        """Subscribe, with the kept events after number `after` first; None if there are `most` listeners already.
+
+        Call it in an event loop.
+        """
         with self._lock:
-            listener = Listener(asyncio.Queue(self._queued), asyncio.get_running_loop())
+            if len(self._listeners) >= most:
+                return None
+            listener = Listener(asyncio.Queue(self._queued), asyncio.get_running_loop(), owner)
             if after is not None:
                 for event in self._recent:
                     if event.number > after:
@@ -94,10 +101,18 @@ class EventBus:
     def close(self) -> None:
         """End all event streams."""
         with self._lock:
-            for listener in self._listeners:
-                if not listener.loop.is_closed():
-                    listener.loop.call_soon_threadsafe(listener.put, None)
-            self._listeners.clear()
+            self._end(self._listeners)
+
+    def end(self, owner: str) -> None:
+        """End the event streams of a session."""
+        with self._lock:
+            self._end({listener for listener in self._listeners if listener.owner == owner})
+
+    def _end(self, ending: set[Listener]) -> None:
+        for listener in ending:
+            if not listener.loop.is_closed():
+                listener.loop.call_soon_threadsafe(listener.put, None)
+        self._listeners = self._listeners - ending
 
     def __len__(self) -> int:
         with self._lock:

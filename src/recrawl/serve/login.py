@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -50,6 +51,10 @@ def routes(context: Context) -> list[Route]:
 
     async def log_out(request: Request) -> Response:
         await checked_form(request, context)
+        session = request.scope["recrawl.session"]
+        if session.authenticated:
+            await run_in_threadpool(context.logged_out.add, session, context.clock())
+            context.events.end(session.name)
         response = RedirectResponse("/login", 303)
         response.headers["set-cookie"] = session_cookie(
             context, authenticated=False, secure=request.url.scheme == "https"

@@ -4,7 +4,7 @@ host        accept the service's own names only, against DNS rebinding
 rate        limit requests per minute and client address
 token       beyond loopback: require a bearer token or an authenticated session
 origin      requests that change something must come from the service's own pages, or carry the token (CSRF)
-size        limit the length of request targets and bodies
+size        limit the length of request targets and bodies, and the time that a body takes
 headers     no script except the service's own files, no frames, no MIME sniffing
 """
 
@@ -56,6 +56,8 @@ _PUSH_PATHS = ("/indexnow", "/websub/")
 _UPLOADS = "/api/v1/files/"
 """Paths with the larger body limit of uploads."""
 _CLIENTS = 10_000
+_BODY_RATE = 10_000.0
+"""Bytes of a body for which a second more is granted."""
 _DRAIN_BYTES, _DRAIN_SECONDS = 10_000_000, 2.0
 """How much of a refused request is still read."""
 
@@ -79,11 +81,6 @@ class RateLimiter:
         if len(self._clients) > _CLIENTS:
             self._clients.popitem(last=False)
         return wait
-
-    def available(self, client: str) -> bool:
-        """Return whether a token is left, without taking it."""
-        before = self._clients.get(client, (self._burst, self._clock()))
-        return min(self._burst, before[0] + (self._clock() - before[1]) * self._rate) >= 1.0
 
 
 class Guard:
@@ -116,12 +113,16 @@ class Guard:
             await _drain(receive)
             await problem_response(problem, as_page=wants_page(request))(scope, receive, guarded)
             return
-        await self._app(scope, _bounded(receive, self._body_limit(request)), guarded)
+        limits = self._context.limits
+        await self._app(scope, _bounded(receive, self._body_limit(request), limits.body_seconds), guarded)
 
     def _session(self, request: Request) -> tuple[Session, bool]:
         value = _cookie(request.headers)
         session = decode_session(value, self._context.secret, self._context.clock()) if value else None
-        return (session, False) if session else (new_session(self._context.clock(), authenticated=False), True)
+        known = session is not None and session not in self._context.logged_out
+        return (
+            (session, False) if session and known else (new_session(self._context.clock(), authenticated=False), True)
+        )
 
     def _check(self, request: Request, session: Session) -> None:
         """Raise a Problem if the request must be refused."""
@@ -129,19 +130,23 @@ class Guard:
         client = request.client.host if request.client else ""
         if _host(headers.get("host", "")) not in self._context.hosts:
             raise Problem(421, "Unknown Host header: start the service with --allow-host NAME to accept it.")
-        wait = self._requests.take(client)
+        bearer = self._bearer(headers, client)
+        known = bearer or session.authenticated
+        wait = self._requests.take(f"known {client}" if known else client)  # others cannot use up what is theirs
         if wait:
             raise Problem(429, "Too many requests.", headers={"retry-after": str(int(wait) + 1)})
         limit = self._context.limits.url_bytes
         if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > limit:
             raise Problem(414, f"URL too long: the limit is {limit:,} bytes.")
+        if "content-length" in headers and "transfer-encoding" in headers:
+            detail = "Send either Content-Length or Transfer-Encoding, not both."
+            raise Problem(400, detail, headers={"connection": "close"})
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._body_limit(request):
             raise _too_large(self._body_limit(request))
         if path.startswith(_PUSH_PATHS):
             return
-        bearer = self._bearer(headers, client)
-        if self._context.token and not bearer and not session.authenticated and not path.startswith(_PUBLIC):
+        if self._context.token and not known and not path.startswith(_PUBLIC):
             detail = "Access token required: send 'Authorization: Bearer TOKEN'."
             raise Problem(401, detail, headers={"www-authenticate": "Bearer"})
         if request.method not in _SAFE and not bearer and not _same_origin(headers):
@@ -161,12 +166,11 @@ class Guard:
 
 
 def token_matches(context: Context, wrong_tokens: RateLimiter, client: str, token: str) -> bool:
-    """Check an access token; after too many wrong ones, refuse the client for a minute even with the right one."""
-    if not wrong_tokens.available(client):
-        raise Problem(429, "Too many wrong tokens; wait a minute.", headers={"retry-after": "60"})
+    """Check an access token; raise a Problem after too many wrong ones. The right one is always accepted."""
     if constant_time_equal(token, context.token):
         return True
-    wrong_tokens.take(client)
+    if wrong_tokens.take(client):
+        raise Problem(429, "Too many wrong tokens; wait a minute.", headers={"retry-after": "60"})
     return False
 
 
@@ -226,14 +230,18 @@ def _too_large(limit: int) -> Problem:
     return Problem(413, f"Request too large: the limit is {limit:,} bytes.")
 
 
-def _bounded(receive: Receive, limit: int) -> Receive:
-    """Count the bytes of a body as they arrive, for requests without Content-Length."""
-    seen = 0
+def _bounded(receive: Receive, limit: int, seconds: float) -> Receive:
+    """Limit the size of a body as it arrives, for requests without Content-Length, and the time it takes."""
+    seen, more, began = 0, True, asyncio.get_running_loop().time()
 
     async def counted() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
+        nonlocal seen, more
+        try:
+            async with asyncio.timeout_at(began + seconds + seen / _BODY_RATE if more else None):
+                message = await receive()
+        except TimeoutError:
+            raise Problem(408, "The request body arrives too slowly.", headers={"connection": "close"}) from None
+        seen, more = seen + len(message.get("body", b"")), message.get("more_body", False)
         if seen > limit:
             await _drain(receive)
             raise _too_large(limit)

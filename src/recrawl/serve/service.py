@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
@@ -23,6 +25,7 @@ from recrawl.record.lock import Lock
 from recrawl.record.store import open_store
 from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.app import build
+from recrawl.serve.connections import ACCEPTED_AT_ONCE, BoundedProtocol, LogThrottle, most_connections
 from recrawl.serve.context import Context, ServiceLimits
 from recrawl.serve.events import EventBus, Watcher
 from recrawl.serve.jobs.queue import Jobs
@@ -30,10 +33,11 @@ from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.pool import Pool
 from recrawl.serve.push.websub import Renewals
 from recrawl.serve.scheduler import Scheduler
-from recrawl.serve.sessions import is_strong, signing_key
+from recrawl.serve.sessions import LoggedOut, is_strong, session_key
 from recrawl.serve.turn_process import ProcessRunner, TurnRunner
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_LOGGERS = ("uvicorn.error", "asyncio")
 _HEAD_BYTES = 262_144
 """Most bytes of a request line and headers; above `ServiceLimits.url_bytes`, so that over-long URLs get a 414."""
 
@@ -47,6 +51,8 @@ class ServiceConfig:
     token: str = ""
     names: tuple[str, ...] = ()
     """Accepted Host names besides loopback and `host`."""
+    proxies: tuple[str, ...] = ()
+    """IP addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed."""
     schedule: bool = True
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     clock: Callable[[], float] = time.time
@@ -74,6 +80,10 @@ class Service:
     def __init__(self, folder: Path, config: ServiceConfig) -> None:
         if not is_loopback(config.host) and not config.token:
             raise UsageError(f"listening on {config.host} requires an access token")
+        if config.proxies and not config.token:
+            raise UsageError("a trusted proxy passes requests from other machines on; this requires an access token")
+        for proxy in config.proxies:
+            _check_proxy(proxy)
         if config.token and not is_strong(config.token):
             raise UsageError("the access token is too short; use at least 16 characters")
         self._lock = Lock(folder / "serve.lock", "serve", lambda _: False)
@@ -86,13 +96,17 @@ class Service:
         self.port: int = self._socket.getsockname()[1]
         self.context = _context(folder, config)
         self.alerts = Alerts(folder, config.clock, self.context.events.publish)
+        self._throttle = LogThrottle()
         self._renewals = Renewals(folder, config.clock)
         self._watcher = Watcher(self.context.pool, self.context.events, on_visits=self.alerts.wake)
         self._server = HttpServer(
             build(self.context),
             self._socket,
             on_shutdown=self.context.events.close,  # an open event stream would hold up the shutdown
-            proxy_headers=False,
+            http=partial(BoundedProtocol, head_seconds=config.limits.head_seconds, most=most_connections()),
+            backlog=ACCEPTED_AT_ONCE,
+            proxy_headers=bool(config.proxies),
+            forwarded_allow_ips=list(config.proxies),
             timeout_keep_alive=15,
             timeout_graceful_shutdown=3,
             h11_max_incomplete_event_size=_HEAD_BYTES,
@@ -117,12 +131,16 @@ class Service:
             self._end()
 
     def _begin(self) -> None:
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(self._throttle)
         self.alerts.start()
         self._renewals.start()
         self._watcher.start()
         self.context.scheduler.start()
 
     def _end(self) -> None:
+        for name in _LOGGERS:
+            logging.getLogger(name).removeFilter(self._throttle)
         self.context.events.close()
         self.context.jobs.close()
         self.context.scheduler.stop()
@@ -143,6 +161,13 @@ class Service:
     ) -> None:
         self._server.stop()
         self._end()
+
+
+def _check_proxy(address: str) -> None:
+    try:
+        ipaddress.ip_network(address)
+    except ValueError:
+        raise UsageError(f"invalid trusted proxy '{address}'; use an IP address or network, as 10.0.0.0/8") from None
 
 
 def _upgrade(folder: Path, now: float) -> None:
@@ -170,7 +195,8 @@ def _context(folder: Path, config: ServiceConfig) -> Context:
         events=events,
         jobs=Jobs(uploads, events.publish, config.clock),
         uploads=uploads,
-        secret=signing_key(folder),
+        secret=session_key(folder, config.token),
+        logged_out=LoggedOut(folder),
         token=config.token,
         hosts=frozenset(hosts),
         limits=replace(config.limits),

@@ -1,15 +1,19 @@
 """The access token, signed session cookies and CSRF tokens. All comparisons take constant time.
 
 Two files in the repository, readable by their owner only: `serve.key` signs cookies; `serve.token` is the access token
-that clients must send when the service is reachable from other machines.
+that clients must send when the service is reachable from other machines. `serve.ended` names the sessions that were
+logged out; a name without its signature opens nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
+import json
 import os
 import secrets
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,9 +74,33 @@ def _signature(secret: bytes, purpose: str, text: str) -> str:
     return hmac.new(secret, f"{purpose}:{text}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
-def signing_key(folder: Path) -> bytes:
-    """Return the key that signs cookies, creating it on first use."""
-    return read_or_create(folder / "serve.key", lambda: secrets.token_hex(32))[0].encode()
+def session_key(folder: Path, token: str) -> bytes:
+    """Return the key that signs cookies; it depends on the access token, so that a new token ends all sessions."""
+    kept = read_or_create(folder / "serve.key", lambda: secrets.token_hex(32))[0].encode()
+    return hmac.new(kept, token.encode("utf-8", "replace"), hashlib.sha256).digest()
+
+
+class LoggedOut:
+    """Sessions that were logged out before they expired; kept in a file, so that a restart does not revive them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "serve.ended"
+        self._lock = threading.Lock()
+        self._expires: dict[str, int] = {}
+        with contextlib.suppress(OSError, ValueError):
+            self._expires = dict(json.loads(self._path.read_text(encoding="utf-8")))
+
+    def add(self, session: Session, now: float) -> None:
+        """End a session."""
+        with self._lock:
+            kept = {name: expires for name, expires in self._expires.items() if expires > now}
+            self._expires = {**kept, session.name: session.expires}
+            draft = self._path.with_suffix(".new")
+            draft.write_text(json.dumps(self._expires), encoding="utf-8")
+            draft.replace(self._path)
+
+    def __contains__(self, session: Session) -> bool:
+        return session.name in self._expires
 
 
 def access_token(folder: Path) -> tuple[str, bool]:

@@ -6,16 +6,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from recrawl.choose import make_policy
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import Arguments, Operation, plain
 from recrawl.serve.context import Context
-from recrawl.serve.events import Listener
+from recrawl.serve.events import EventBus, Listener
 from recrawl.serve.problems import Problem
 from recrawl.settings import size
 
@@ -53,31 +55,43 @@ def run(context: Context, given: Arguments) -> dict[str, Any]:
 
 async def events(context: Context, request: Request, given: Arguments) -> Response:
     """Stream events as server-sent events."""
-    if len(context.events) >= context.limits.streams:
-        raise Problem(503, "Too many event streams.", headers={"retry-after": "30"})
     last = request.headers.get("last-event-id", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else None
     kinds = frozenset(filter(None, given["kinds"].split(",")))
-    return StreamingResponse(_event_lines(context, kinds, after), media_type="text/event-stream")
+    listener = context.events.listen(after, request.scope["recrawl.session"].name, context.limits.streams)
+    if listener is None:
+        raise Problem(503, "Too many event streams.", headers={"retry-after": "30"})
+    return EventStream(context.events, listener, kinds)
 
 
-async def _event_lines(context: Context, kinds: frozenset[str], after: int | None) -> AsyncIterator[str]:
-    listener: Listener = context.events.listen(after)
-    try:
-        yield "retry: 3000\n\n"
-        while True:
-            try:
-                event = await asyncio.wait_for(listener.queue.get(), _KEEPALIVE)
-            except TimeoutError:
-                yield ": still here\n\n"
-                continue
-            if event is None:
-                return
-            if not kinds or event.kind in kinds:
-                data = json.dumps(plain(event.data), allow_nan=False)
-                yield f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n"
-    finally:
-        context.events.leave(listener)
+class EventStream(StreamingResponse):
+    """The events of a listener; it leaves when the response ends, even before its first line."""
+
+    def __init__(self, bus: EventBus, listener: Listener, kinds: frozenset[str]) -> None:
+        super().__init__(_event_lines(listener, kinds), media_type="text/event-stream")
+        self._leave = partial(bus.leave, listener)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
+
+
+async def _event_lines(listener: Listener, kinds: frozenset[str]) -> AsyncIterator[str]:
+    yield "retry: 3000\n\n"
+    while True:
+        try:
+            event = await asyncio.wait_for(listener.queue.get(), _KEEPALIVE)
+        except TimeoutError:
+            yield ": still here\n\n"
+            continue
+        if event is None:
+            return
+        if not kinds or event.kind in kinds:
+            data = json.dumps(plain(event.data), allow_nan=False)
+            yield f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n"
 
 
 OPERATIONS = (
