@@ -3,9 +3,10 @@
 `recrawl COMMAND` imports only the module of that command, so that `recrawl --help` and small queries start quickly.
 Commands parse options and print; the work is done by `recrawl.repository` and `recrawl.lab`.
 
-Commands: add, anchor, changes, check, config, crawl, cycle, demo, diff, exports (`export`), imports (`import`), init,
-log, noise, pages, policies, predict, rates, rm, run, search, serve, show, sites, status, why.
-
+manage/      create a repository, say what it tracks, verify it: init, add, rm, config, import, export, check
+refresh/     visit pages: crawl, cycle, run, serve, demo
+read/        list what is stored: status, sites, pages, changes, log, show, diff, search
+explain/     explain and estimate: why, predict, rates, anchor, noise, policies
 lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
 terminal/    what commands share: options, output, tables, progress, opening a repository
 reference.py, api_reference.py, failure_words.py  the generated pages of docs/reference
@@ -57,8 +58,18 @@ VERBS: dict[str, str] = {
 }
 """Command to help text, in the order in which users need them."""
 
-MODULES = {"import": "imports", "export": "exports"}
+_FOLDERS = {
+    "manage": ("init", "add", "rm", "config", "import", "export", "check"),
+    "refresh": ("crawl", "cycle", "run", "serve", "demo"),
+    "read": ("status", "sites", "pages", "changes", "log", "show", "diff", "search"),
+    "explain": ("why", "predict", "rates", "anchor", "noise", "policies"),
+}
+_RENAMED = {"import": "imports", "export": "exports"}
 """Commands whose module has another name: `import` is a keyword of Python."""
+MODULES = {"lab": "recrawl.cli.lab"} | {
+    verb: f"recrawl.cli.{folder}.{_RENAMED.get(verb, verb)}" for folder, verbs in _FOLDERS.items() for verb in verbs
+}
+"""Command to its module."""
 _GROUPS = {"lab"}
 _TAKE_MINUS = {"diff", "search", "config"}
 """Commands whose arguments may begin with a minus: versions counted from the newest, excluded search terms."""
@@ -140,7 +151,7 @@ def _app(verb: str) -> typer.Typer:
     # Typer inspects every command it is given, so it gets only the requested one; stubs of all for the help.
     for name, text in VERBS.items():
         if name == verb:
-            module = importlib.import_module(f"recrawl.cli.{MODULES.get(name, name)}")
+            module = importlib.import_module(MODULES[name])
             if name in _GROUPS:
                 app.add_typer(module.app, name=name, help=text)
             else:

@@ -47,7 +47,7 @@ def commands() -> str:
         _table(("command", "does"), [(f"[`{verb}`](#recrawl-{verb})", text) for verb, text in VERBS.items()]),
     ]
     for verb in VERBS:
-        module = importlib.import_module(f"recrawl.cli.{MODULES.get(verb, verb)}")
+        module = importlib.import_module(MODULES[verb])
         if hasattr(module, "command"):
             parts.append(_verb(f"recrawl {verb}", module.command, module.EXAMPLE))
             continue

@@ -1,0 +1,1 @@
+"""Commands that explain and estimate: why, predict, rates, anchor, noise, policies."""
