@@ -55,7 +55,7 @@ quick: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m quick -n auto
+	$(BIN)/python -m pytest -m quick -n auto -p no:schemathesis
 
 test: check browser
 	$(BIN)/python -m pytest -n auto

@@ -16,8 +16,13 @@ from tests.world import Page, Repo, Site
 # How long an example takes says more of the machine's load than of the code: times belong in benchmarks/.
 # Examples are the same for everybody; to look for new ones: pytest --hypothesis-profile searching.
 settings.register_profile("steady", deadline=None, derandomize=True)
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=5)
 settings.register_profile("searching", deadline=None, max_examples=1000)
-settings.load_profile("steady")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer examples in the inner loop; the option --hypothesis-profile is read later and wins."""
+    settings.load_profile("quick" if config.option.markexpr == "quick" else "steady")
 
 
 @pytest.fixture
@@ -38,38 +43,17 @@ def site() -> Iterator[Callable[..., Site]]:
 
 
 _NEEDS_MORE = re.compile(
-    r"^\s*(?:from|import) (?:subprocess|multiprocessing|socket|playwright|tests\.(?!complaints)\w+|tests\b)"
+    r"^\s*(?:from|import) (?:subprocess|multiprocessing|socket|playwright)\b"
+    r"|^\s*(?:from tests\.|from tests import )(?:crashes|living|misbehaving|old_repository|serving|world|test_cli)"
     r"|TimeLapseServer|GeneratedWeb|run_all|workers=",
     re.MULTILINE,
 )
 """In the source of a test file: it starts servers, browsers or processes, or shares the modules that do."""
 
 
-_LONG = {
-    "test_choose_crawlers.py",
-    "test_choose_sampling.py",
-    "test_compare_change.py",
-    "test_discover_known_urls.py",
-    "test_discover_sitemaps.py",
-    "test_golden.py",
-    "test_lab_charts.py",
-    "test_lab_replay.py",
-    "test_lab_synth.py",
-    "test_learn_clusters.py",
-    "test_learn_distance.py",
-    "test_learn_mixture.py",
-    "test_learn_objectives.py",
-    "test_learn_posteriors.py",
-    "test_policies.py",
-}
-"""Test files that take more than 5 s of CPU."""
-
-
 @functools.cache
 def _needs_more(file: Path) -> bool:
-    return file.name in _LONG or (
-        file.name.startswith("test_") and _NEEDS_MORE.search(file.read_text(encoding="utf-8")) is not None
-    )
+    return file.name.startswith("test_") and _NEEDS_MORE.search(file.read_text(encoding="utf-8")) is not None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -88,6 +88,7 @@ def freshness(world: History, hints: str) -> float:
     return float(replay(world, make_policy("ncis"), setup).summary()["freshness"])
 
 
+@pytest.mark.slow
 def test_an_honest_sitemap_is_worth_much_and_a_lying_one_costs_little(world: History) -> None:
     alone = freshness(world, "")
     assert freshness(world, "sitemap:honest") > alone + 0.1

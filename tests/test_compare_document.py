@@ -125,6 +125,7 @@ def test_any_text_is_parsed(text):
     parse(text)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="shared/data is not here")
 def test_no_real_page_is_refused():
     import pyarrow.parquet as pq

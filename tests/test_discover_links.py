@@ -209,6 +209,7 @@ def test_a_reader_that_remembers_says_what_a_fresh_one_says(visits):
         assert all(canonical(found) == found != url for found in links.urls)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SITES.is_dir(), reason="no shared/data beside the checkout")
 def test_real_pages_link_to_their_own_sites():
     pq = pytest.importorskip("pyarrow.parquet")

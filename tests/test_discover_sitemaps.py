@@ -342,6 +342,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_bodies_take_linear_time(name: str) -> None:
     before = time.process_time()

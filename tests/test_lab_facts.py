@@ -253,13 +253,13 @@ def test_columns_that_are_not_an_archives(tmp_path: Path, columns: dict[str, Any
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that were really read."""
     read: list[Path] = []
-    groups = module._groups
+    read_group = module._read_group
 
-    def watching(file: Path) -> Any:
+    def watching(file: Path, group: int) -> Facts:
         read.append(file)
-        return groups(file)
+        return read_group(file, group)
 
-    monkeypatch.setattr(module, "_groups", watching)
+    monkeypatch.setattr(module, "_read_group", watching)
     return read
 
 

@@ -56,6 +56,7 @@ def links_at(archive: Archive, row: int, url: str) -> list[str]:
     return [urljoin(url, node.attributes["href"] or "") for node in tree.css("a[href]")]
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_bytes():
     world = replace(SMALL, sites=3, pages=40)
     first, second = (pa.Table.from_batches(generate(world)) for _ in range(2))
@@ -145,6 +146,7 @@ def test_changes_come_at_the_rate_that_was_set():
     assert found == pytest.approx(world.change_rate * KINDS["docs"].change, rel=0.06)
 
 
+@pytest.mark.slow
 def test_a_share_never_changes_and_rates_are_uneven():
     world = replace(QUIET, pages=600, never=0.3, change_rate=1.0, rate_shape=2.0)
     archive = made(world)
@@ -198,6 +200,7 @@ def test_noise_ticks_every_day_on_its_share_of_pages():
     assert (counts > 0).mean() == pytest.approx(0.25, abs=0.07)
 
 
+@pytest.mark.slow
 def test_people_work_by_day_and_on_weekdays():
     def office_hours(rhythm: float) -> float:
         archive = made(replace(QUIET, pages=200, change_rate=1.0, days=56, rhythm=rhythm))

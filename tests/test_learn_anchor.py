@@ -637,6 +637,7 @@ REAL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="the real histories are not here")
 @pytest.mark.parametrize("name", REAL)
 def test_real_sites(name: str) -> None:

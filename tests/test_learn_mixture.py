@@ -65,6 +65,7 @@ def crawled(days: int) -> Book:
     return book
 
 
+@pytest.mark.slow
 def test_each_site_uses_the_model_that_fits_it() -> None:
     book = crawled(days=150)
     mixture = Mixture.of(book)
@@ -102,6 +103,7 @@ def test_unknown_experts_are_refused(text: str) -> None:
         Shock(experts=text)
 
 
+@pytest.mark.slow
 def test_a_site_of_which_nothing_is_expected_is_looked_at_all_the_same() -> None:
     """The second site was still for so long that nobody would visit it; a share of the budget is its own."""
 

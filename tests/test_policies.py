@@ -304,6 +304,7 @@ def test_a_cycle_that_was_cut_makes_the_same_choices(
     assert set(rest.pages) == set(whole.pages) - set(recorded)
 
 
+@pytest.mark.slow
 @every_policy
 def test_two_hundred_thousand_pages_are_no_matter(text: str) -> None:
     rng = np.random.default_rng(1)

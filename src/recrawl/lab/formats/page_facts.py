@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -86,11 +87,10 @@ class Read:
     links: tuple[int, ...]
 
 
-def pool_of(workers: int | None) -> Executor:
-    """Return worker processes, one per core by default; for one worker, a thread of this process."""
-    if workers == 1:
-        return ThreadPoolExecutor(1)
-    return ProcessPoolExecutor(workers or os.cpu_count() or 1, get_context("spawn"))
+def pool_of(workers: int | None, tasks: int) -> Executor:
+    """Return worker processes, by default one per core, for this many tasks; a thread where one worker is enough."""
+    needed = min(workers or os.cpu_count() or 1, tasks)
+    return ProcessPoolExecutor(needed, get_context("spawn")) if needed > 1 else ThreadPoolExecutor(1)
 
 
 def facts_of(
@@ -103,17 +103,18 @@ def facts_of(
     """Return the facts of every file; `progress` gets the rows done and the total."""
     files = [file for path in paths for file in files_of(path)]
     names = [cache / f"{file_name(file, _CACHE_FORMAT)}.npz" if cache else None for file in files]
-    total = sum(_rows(file) for file in files)
+    sizes = [_size(file) for file in files]
+    total = sum(rows for rows, _ in sizes)
     done = 0
     found: list[Facts] = []
-    with pool_of(workers) as pool:
-        for file, name in zip(files, names, strict=True):
+    with pool_of(workers, max((groups for _, groups in sizes), default=1)) as pool:
+        for file, name, (_, groups) in zip(files, names, sizes, strict=True):
             kept = from_cache(name)
             if kept is not None:
                 facts = Facts(**kept)
             else:
                 parts = []
-                for part in pool.map(_read_group, *zip(*_groups(file), strict=True)):
+                for part in pool.map(_read_group, repeat(file), range(groups)):
                     parts.append(part)
                     progress(done + sum(map(len, parts)), total)
                 facts = _joined(parts)
@@ -124,19 +125,14 @@ def facts_of(
     return found
 
 
-def _groups(file: Path) -> Iterator[tuple[Path, int]]:
-    for group in range(pq.ParquetFile(file).num_row_groups):
-        yield file, group
-
-
-def _rows(file: Path) -> int:
-    """Return the number of rows of a file; raise `BadArchive` if it is not an archive."""
+def _size(file: Path) -> tuple[int, int]:
+    """Return the numbers of rows and row groups of a file; raise `BadArchive` if it is not an archive."""
     try:
         opened = pq.ParquetFile(file)
     except (pa.ArrowException, OSError) as error:
         raise BadArchive(f"cannot read {file} as Parquet: {error}") from error
     checked(opened.schema_arrow.empty_table(), str(file))
-    return int(opened.metadata.num_rows)
+    return int(opened.metadata.num_rows), int(opened.num_row_groups)
 
 
 def _versions(file: Path, group: int) -> Iterator[tuple[str, int, bytes | None]]:
