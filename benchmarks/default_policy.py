@@ -24,9 +24,8 @@ from benchmarks.opinion import belief, clairvoyant, part
 from recrawl.choose import make_policy
 from recrawl.choose.shock import policy as shock
 from recrawl.choose.shock.policy import Shock
-from recrawl.lab.histories.history import History, assemble
+from recrawl.lab.histories.history import History, assemble, without_start
 from recrawl.lab.histories.opening import open_history
-from recrawl.lab.histories.slicing import without_start
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.learn.shocks import change_model, model
 

@@ -27,9 +27,8 @@ from sklearn.neural_network import MLPClassifier
 from recrawl.choose.shock.plan import ShockPlan
 from recrawl.choose.shock.policy import Shock
 from recrawl.choose.top_k import top_k
-from recrawl.lab.histories.history import History
+from recrawl.lab.histories.history import History, select_rows
 from recrawl.lab.histories.opening import open_history
-from recrawl.lab.histories.slicing import select_rows
 from recrawl.lab.replays.clairvoyant import unit_jobs, upper_bound
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.learn.shocks import change_model

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.choose import make_policy
+from recrawl.choose.optimal.ncis import signal_index
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.replay import Setup, replay
-from recrawl.learn.hints.noisy_signals import signal_index
 from tests.test_lab_simulated_hints import living
 
 DAY = 86400.0

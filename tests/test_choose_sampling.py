@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from recrawl.book import Book, Clusters, Directories, LinkGraph
 from recrawl.choose import make_policy
 from recrawl.choose.papers import sampling
+from recrawl.choose.papers.sampling import by_popularity, in_one_cycle, rates, recent_rates
 from recrawl.errors import UsageError
-from recrawl.learn.structure.download_probability import by_popularity, in_one_cycle, rate, rates, recent_rates
 from recrawl.learn.structure.pagerank import pagerank
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
@@ -50,6 +50,13 @@ def two_directories() -> Book:
     book = Book.blank(10)
     book.folder[5:] = 1
     return book
+
+
+def rate(found: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """λ of one page from its counted visits, oldest first: eq. 6, or eq. 8 with weights that sum to 1."""
+    if not len(found):
+        return 0.0
+    return float(found.mean() if weights is None else (weights * found).sum())
 
 
 # -- the algorithm -------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 from recrawl import cli
 from recrawl.book import Directories
 from recrawl.errors import UsageError
-from recrawl.lab.comparison_chart import compared
+from recrawl.lab.charts import compared
 from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays import runner as module

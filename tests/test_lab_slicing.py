@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from recrawl.book import Clusters
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
-from recrawl.lab.histories.history import History
-from recrawl.lab.histories.slicing import without_start
+from recrawl.lab.histories.history import History, without_start
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.replays.timeline import Timeline
 from tests.test_lab_replay import Page, Plain, Row, history_of, plains

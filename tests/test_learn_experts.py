@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.svm import SVC
 
-from recrawl.learn.experts import platt
 from recrawl.learn.experts.classifiers import (
     MIN_EXAMPLES,
     Problems,
@@ -25,7 +24,7 @@ from recrawl.learn.experts.classifiers import (
     votes,
 )
 from recrawl.learn.experts.features import FeatureWindow, Observations, own_features, pair_features, row_sums
-from recrawl.learn.experts.svm import polynomial, solve
+from recrawl.learn.experts.svm import PlattCurve, fit_platt_curve, polynomial, solve
 
 Array = NDArray[Any]
 
@@ -110,11 +109,11 @@ def test_weights_stay_within_bounds(seed: int, cost: float) -> None:
 def test_platt_fit_recovers_the_curve() -> None:
     rng = np.random.default_rng(1)
     score = rng.normal(size=20_000)
-    curve = platt.fit(score, rng.random(20_000) < 1 / (1 + np.exp(-(2 * score - 1))))
+    curve = fit_platt_curve(score, rng.random(20_000) < 1 / (1 + np.exp(-(2 * score - 1))))
     assert curve.slope == pytest.approx(2, abs=0.15)
     assert curve.shift == pytest.approx(-1, abs=0.1)
-    assert platt.fit(np.array([np.nan]), np.array([True])) == platt.PlattCurve()
-    sure = platt.fit(np.ones(50), np.ones(50, bool))(np.array([1.0]))[0]
+    assert fit_platt_curve(np.array([np.nan]), np.array([True])) == PlattCurve()
+    sure = fit_platt_curve(np.ones(50), np.ones(50, bool))(np.array([1.0]))[0]
     assert 0.9 < sure < 1
 
 

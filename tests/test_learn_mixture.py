@@ -10,8 +10,7 @@ from recrawl.choose.shock.plan import ShockPlan
 from recrawl.choose.shock.policy import Shock
 from recrawl.columns import DAY
 from recrawl.errors import UsageError
-from recrawl.learn.shocks.mixture import Mixture
-from recrawl.learn.shocks.poisson import PoissonRate
+from recrawl.learn.shocks.mixture import Mixture, PoissonRate
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 

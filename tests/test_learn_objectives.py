@@ -14,7 +14,7 @@ from scipy import integrate, optimize, stats
 
 from recrawl.book import Book
 from recrawl.choose import make_policy
-from recrawl.learn.value.allocation import FREQUENCIES, allocate
+from recrawl.choose.optimal.lambda_crawl import FREQUENCIES, allocate
 from recrawl.learn.value.objectives import (
     OBJECTIVES,
     age_gain,

@@ -22,9 +22,17 @@ from recrawl.learn.experts.correlation import (
     normalized,
     top_correlated,
 )
-from recrawl.learn.experts.dtw import dtw_distance, dtw_similarity
-from recrawl.learn.experts.incremental import IncrementalRelations
-from recrawl.learn.experts.selection import NO_EXPERT, Experts, by_content, by_graph, by_time, pairs_sharing_words
+from recrawl.learn.experts.online_learner import IncrementalRelations
+from recrawl.learn.experts.selection import (
+    NO_EXPERT,
+    Experts,
+    by_content,
+    by_graph,
+    by_time,
+    dtw_distance,
+    dtw_similarity,
+    pairs_sharing_words,
+)
 from recrawl.learn.experts.word_dynamics import WordDynamics, word_dynamics
 
 Array = NDArray[Any]

@@ -1,4 +1,17 @@
-"""Policy `ncis`: optimal freshness with noisy change signals (GREEDY-NCIS)."""
+"""Policy `ncis`: optimal freshness with noisy change signals (GREEDY-NCIS).
+
+`signal_index` is the value of a visit for freshness when a source signals some of the changes, and some falsely
+(algorithms §7). A page changes at the rate Δ. Changes without a signal come at the rate s, false signals at the rate f,
+so signals come at the rate g = Δ - s + f. The state of a page is x, where e^-x is the probability that it is unchanged:
+x grows by s per day and jumps by b = ln(g/f) at every signal. A policy that visits whenever x reaches a threshold waits
+ψ days on average, during w of which the page is fresh; the value of the visit at the threshold is
+
+    V = w - e^-x ψ
+    ψ = Σ_i P(i + 1, g t_i) / g                      t_i = (x - ib) / s, as long as it is positive
+    w = Σ_i f^i / (Δ + f)^(i + 1) · P(i + 1, (Δ + f) t_i)
+
+with the incomplete Gamma function P. Without signals this is (1 - (1 + x) e^-x) / Δ.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +22,6 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.choose.optimal.rate_base import RatePolicy
 from recrawl.columns import DAY, Floats
-from recrawl.learn.hints.noisy_signals import signal_index
 from recrawl.learn.hints.trust import Signals
 from recrawl.model import Outcomes
 
@@ -67,3 +79,43 @@ class Ncis(RatePolicy):
             signals.observe(pages, seen.changed[compared])
             signals.keep(book)
         super().learn(book, seen, at)
+
+
+MAX_TERMS = 24
+"""Terms of the sums. When a visit pays only after more signals than this, each signal carries almost no information."""
+_MIN_SILENT = 1e-6
+"""The lowest share of changes without a signal."""
+
+
+def signal_index(x: Floats, rate: Floats, silent: Floats, false: Floats) -> Floats:
+    """Return V of every page; rates are per day.
+
+    >>> x, rate = np.full(2, 0.5), np.full(2, 0.1)
+    >>> signal_index(x, rate, np.array([0.1, 0.05]), np.array([0.0, 0.01])).round(3).tolist()
+    [0.902, 1.504]
+    """
+    value: Floats = (1 - (1 + x) * np.exp(-x)) / rate
+    silent = np.clip(silent, _MIN_SILENT * rate, rate)
+    signalled = rate - silent
+    jump = np.log1p(signalled / np.maximum(false, 1e-300))
+    rows = np.flatnonzero((signalled > 1e-9 * rate) & (x < jump * (MAX_TERMS + 1)))
+    if len(rows):
+        value[rows] = _with_signals(x[rows], rate[rows], silent[rows], false[rows], jump[rows])
+    return value
+
+
+def _with_signals(x: Floats, rate: Floats, silent: Floats, false: Floats, jump: Floats) -> Floats:
+    from scipy.special import gammainc as share  # lazy: slow to load, and most policies do not need it
+
+    signals, all_ = rate - silent + false, rate + false
+    gap, fresh = np.zeros(len(x)), np.zeros(len(x))
+    open_ = np.arange(len(x))
+    for i in range(MAX_TERMS + 1):
+        open_ = open_[x[open_] > i * jump[open_]]
+        if not len(open_):
+            break
+        left = (x[open_] - i * jump[open_]) / silent[open_]
+        gap[open_] += share(i + 1, signals[open_] * left) / signals[open_]
+        fresh[open_] += (false[open_] / all_[open_]) ** i / all_[open_] * share(i + 1, all_[open_] * left)
+    value: Floats = fresh - np.exp(-x) * gap
+    return value

@@ -78,7 +78,7 @@ def compare_command(
     )
     rows = replay_grid(grid, workers, no_cache)
     for path in charts:
-        from recrawl.lab.comparison_chart import compared  # lazy: altair loads slowly
+        from recrawl.lab.charts import compared  # lazy: altair loads slowly
 
         compared(rows, metric, path)
         note(f"wrote {path}")

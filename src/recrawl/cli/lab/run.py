@@ -30,8 +30,8 @@ from recrawl.cli.lab.options import (
 from recrawl.cli.terminal.output import AsJson, as_json, note, table
 from recrawl.cli.terminal.progress import detailed
 from recrawl.errors import UsageError
+from recrawl.lab.histories.history import without_start
 from recrawl.lab.histories.opening import open_history
-from recrawl.lab.histories.slicing import without_start
 from recrawl.lab.histories.weights import check_importance, with_importance
 from recrawl.lab.replays.runner import Trial, needs_of, over_seeds, run_all, trials_of
 from recrawl.settings import size

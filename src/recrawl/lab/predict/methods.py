@@ -20,10 +20,11 @@ from recrawl.columns import Flags, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.predict import online
 from recrawl.lab.predict.days import Days
-from recrawl.learn.experts import classifiers, platt
+from recrawl.learn.experts import classifiers
 from recrawl.learn.experts.classifiers import Problems
 from recrawl.learn.experts.features import FeatureWindow, Observations, OwnFeatures, own_features, pair_features
 from recrawl.learn.experts.selection import Experts, by_content, by_graph, by_time
+from recrawl.learn.experts.svm import fit_platt_curve
 from recrawl.learn.experts.word_dynamics import WordDynamics, word_dynamics
 
 METHODS = ("frequency", "1d", "2d", "3d", "union", "bagging", "boosting", "online-2d", "online-3d", "pooled")
@@ -285,7 +286,7 @@ def _calibrated(score: Floats, days: Days, scored_days: range) -> Floats:
         # Newest first, so that the limit drops the oldest.
         past_score = score[:, :column].T[::-1][past.T[::-1]][:_MAX_CALIBRATION]
         outcome = truth[:, :column].T[::-1][past.T[::-1]][:_MAX_CALIBRATION]
-        probability[:, column - 1] = platt.fit(past_score, outcome)(score[:, column])
+        probability[:, column - 1] = fit_platt_curve(past_score, outcome)(score[:, column])
     return probability
 
 

@@ -18,8 +18,7 @@ from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
 from recrawl.lab.predict.days import Days
 from recrawl.learn.experts.classifiers import MIN_EXAMPLES, votes
 from recrawl.learn.experts.features import FeatureWindow, Observations, numeric_features, pair_features, row_sums
-from recrawl.learn.experts.incremental import IncrementalRelations
-from recrawl.learn.experts.online_learner import OnlineClassifiers
+from recrawl.learn.experts.online_learner import IncrementalRelations, OnlineClassifiers
 from recrawl.learn.experts.selection import Experts
 from recrawl.learn.experts.word_dynamics import WordDynamics
 

@@ -2,10 +2,9 @@
 
 - `world`: the parameters, each with a default and a line of help
 - `site_kinds`: how news, documentation, shop, blog and university sites differ
-- `rhythm`: daily and weekly rhythm of events
 - `vocabulary`: a vocabulary and prose
 - `site_plan`: the directories and pages of a site
-- `changes`: when pages are born, change and are removed
+- `changes`: when pages are born, change and are removed; the rhythm of days and weeks
 - `template`: what the pages of a site share: head, menu, sidebar, footer
 - `body`: a page's own blocks of text, and their edits
 - `page_versions`: a site's pages, version by version

@@ -12,8 +12,7 @@ import numpy as np
 
 from recrawl.columns import Ints
 from recrawl.lab.synth.body import Body
-from recrawl.lab.synth.changes import NEVER
-from recrawl.lab.synth.rhythm import DAY
+from recrawl.lab.synth.changes import DAY, NEVER
 from recrawl.lab.synth.site_plan import PER_LIST, SitePlan
 from recrawl.lab.synth.template import END, Template, day, minute, stamp
 from recrawl.lab.synth.vocabulary import Words

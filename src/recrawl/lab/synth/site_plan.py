@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.columns import Flags, Floats, Ints
-from recrawl.lab.synth.changes import NEVER, Dice, draw_births, draw_changes, draw_deaths, draw_rates
-from recrawl.lab.synth.rhythm import DAY, Rhythm
+from recrawl.lab.synth.changes import DAY, NEVER, Dice, Rhythm, draw_births, draw_changes, draw_deaths, draw_rates
 from recrawl.lab.synth.site_kinds import Kind
 from recrawl.lab.synth.vocabulary import Words
 from recrawl.lab.synth.world import SyntheticWorld

@@ -4,7 +4,6 @@
 - `addresses`: from a request's host and path to a page of the archive, and back
 - `bodies`: a row as a response: body, validators, charset; links rewritten to this server
 - `site_documents`: robots.txt, sitemap, feed and start pages, generated from the live pages
-- `sitemap_dates`: the dates in sitemaps, correct or not
 - `app`: the ASGI application
 - `server`: running it in the foreground, or in a thread for tests
 

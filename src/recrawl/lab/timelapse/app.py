@@ -17,8 +17,7 @@ from recrawl.lab.formats.archive import Archive
 from recrawl.lab.timelapse.addresses import Addresses, Host
 from recrawl.lab.timelapse.bodies import Bodies, Content, Headers, content, http_date, validators
 from recrawl.lab.timelapse.clock import LAST, Clock
-from recrawl.lab.timelapse.site_documents import Documents, link_page, robots
-from recrawl.lab.timelapse.sitemap_dates import Dates
+from recrawl.lab.timelapse.site_documents import Dates, Documents, link_page, robots
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

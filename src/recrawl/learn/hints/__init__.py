@@ -2,5 +2,4 @@
 
 - `claims`: which dates in sitemaps, feeds and headers count as signals of a change
 - `trust`: recall and false alarm rate of each source, learned from visits; change probabilities given the signals
-- `noisy_signals`: the value of a visit for freshness under noisy signals (GREEDY-NCIS)
 """

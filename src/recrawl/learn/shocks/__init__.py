@@ -8,6 +8,5 @@ group changed than usual: a rebuild, a new edition.
 - `group_tallies`: groups of pages, and counts of visits and changes by group and bin
 - `model`: change rates and shocks with nested Gamma priors
 - `change_model`: change probabilities: the shock model, corrected by a fitted network (`change_model.json`)
-- `poisson`: change probabilities from a page's own visits
-- `mixture`: the average of the two, weighted per site by how well they predicted visits
+- `mixture`: its average with a Poisson model of each page's own visits, weighted per site by how well they predicted
 """

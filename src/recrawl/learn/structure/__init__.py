@@ -2,7 +2,6 @@
 
 - `directories`: sites and directories from URLs, and groups of pages by directory
 - `neighbours`: pages within a distance of given pages, by directory, link or cluster
-- `download_probability`: the probability φ that a sampled page leads to its neighbours (T §5)
 - `pagerank`: PageRank of the pages
 - `anchor`: the page of each site that links its newest documents; `depth`: distances from it
 - `clusters`: clusters of similar pages, built from `page_features` and `topics` by `bisection`
