@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import describe, make_policy
-from recrawl.choose.papers.change_frequency import page_rates
-from recrawl.choose.papers.frequency_greedy import first_sample, sample_sizes
-from recrawl.choose.papers.sample_size import interval, optimal_sample, root_sample, threshold
-from recrawl.choose.papers.site_sampling import (
+from recrawl.choose.papers.by_site.frequency_greedy import first_sample, sample_sizes
+from recrawl.choose.papers.by_site.sample_size import interval, optimal_sample, root_sample, threshold
+from recrawl.choose.papers.by_site.site_sampling import (
     Deck,
     apportion,
     draw,
@@ -25,6 +24,7 @@ from recrawl.choose.papers.site_sampling import (
     sampled_rates,
     site_rates,
 )
+from recrawl.choose.papers.change_frequency import page_rates
 from recrawl.errors import UsageError
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks

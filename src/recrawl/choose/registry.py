@@ -23,15 +23,15 @@ from recrawl.choose.custom import describe_custom, is_custom, make_custom
 from recrawl.choose.optimal.lambda_crawl import LambdaCrawl
 from recrawl.choose.optimal.ncis import Ncis
 from recrawl.choose.optimal.optimal_index import OptimalAge, OptimalFreshness
-from recrawl.choose.papers.adaptive_sampling import AdaptiveSampling
 from recrawl.choose.papers.anchor_depth import AnchorDepth
+from recrawl.choose.papers.by_site.adaptive_sampling import AdaptiveSampling
+from recrawl.choose.papers.by_site.frequency_adaptive import FrequencyAdaptive
+from recrawl.choose.papers.by_site.frequency_greedy import FrequencyGreedy
+from recrawl.choose.papers.by_site.greedy import Greedy
+from recrawl.choose.papers.by_site.grouped import Grouped
+from recrawl.choose.papers.by_site.proportional import Proportional
 from recrawl.choose.papers.change_frequency import ChangeFrequency
-from recrawl.choose.papers.frequency_adaptive import FrequencyAdaptive
-from recrawl.choose.papers.frequency_greedy import FrequencyGreedy
-from recrawl.choose.papers.greedy import Greedy
-from recrawl.choose.papers.grouped import Grouped
 from recrawl.choose.papers.predicted import Predicted
-from recrawl.choose.papers.proportional import Proportional
 from recrawl.choose.papers.random_sampling import Random
 from recrawl.choose.papers.round_robin import RoundRobin
 from recrawl.choose.papers.sampling import Sampling

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from recrawl.choose import make_policy
-from recrawl.choose.papers.frequency_greedy import first_sample, sample_sizes
-from recrawl.choose.papers.sample_size import root_sample
-from recrawl.choose.papers.site_sampling import expected_finds, fill_in_order, quotas
+from recrawl.choose.papers.by_site.frequency_greedy import first_sample, sample_sizes
+from recrawl.choose.papers.by_site.sample_size import root_sample
+from recrawl.choose.papers.by_site.site_sampling import expected_finds, fill_in_order, quotas
 from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.lab.experiments.alqaaideh2009 import published as q
 from recrawl.lab.histories.history import History, assemble

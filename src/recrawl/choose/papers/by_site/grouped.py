@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.papers.site_sampling import check_whole
+from recrawl.choose.papers.by_site.site_sampling import check_whole
 from recrawl.choose.protocol import Choice, Learner, Policy
 from recrawl.columns import Floats
 from recrawl.errors import UsageError

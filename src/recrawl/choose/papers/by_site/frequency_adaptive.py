@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.papers.adaptive_sampling import check_confidence, sample_adaptively
-from recrawl.choose.papers.site_sampling import Deck, check_whole
-from recrawl.choose.papers.version_history import MAX_VERSIONS, page_rates, store_comparisons
+from recrawl.choose.papers.by_site.adaptive_sampling import check_confidence, sample_adaptively
+from recrawl.choose.papers.by_site.site_sampling import Deck, check_whole
+from recrawl.choose.papers.by_site.version_history import MAX_VERSIONS, page_rates, store_comparisons
 from recrawl.choose.protocol import Choice
 from recrawl.columns import Floats
 from recrawl.model import Outcomes

@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.papers.site_sampling import Deck, Level, site_rates
+from recrawl.choose.papers.by_site.site_sampling import Deck, Level, site_rates
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.papers.sample_size import interval, threshold
-from recrawl.choose.papers.site_sampling import (
+from recrawl.choose.papers.by_site.sample_size import interval, threshold
+from recrawl.choose.papers.by_site.site_sampling import (
     Deck,
     Level,
     check_level,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.papers.site_sampling import (
+from recrawl.choose.papers.by_site.site_sampling import (
     Deck,
     apportion,
     check_whole,
@@ -18,7 +18,7 @@ from recrawl.choose.papers.site_sampling import (
     order_by_rate,
     sampled_rates,
 )
-from recrawl.choose.papers.version_history import MAX_VERSIONS, page_rates, store_comparisons
+from recrawl.choose.papers.by_site.version_history import MAX_VERSIONS, page_rates, store_comparisons
 from recrawl.choose.protocol import Choice
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
