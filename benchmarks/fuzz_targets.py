@@ -24,7 +24,7 @@ from recrawl.discover.scope import Scope
 from recrawl.discover.traps import TrapGuard, TrapLimits
 from recrawl.discover.urls import UrlRules, canonical, directory, key, origin
 from recrawl.errors import BadArchive, Unreadable
-from recrawl.fetch.lanes import parse_retry_after
+from recrawl.fetch.retry_after import parse_retry_after
 from recrawl.fetch.robots import Robots
 from recrawl.fetch.transfer import parse_head, undecodable
 from recrawl.lab.formats.version_rows import Taken
@@ -136,7 +136,7 @@ _URL_WORDS = [
 def _response(body: bytes, *headers: str) -> bytes:
     fields = tuple((name, value) for name, _, value in (line.partition(": ") for line in headers))
     record = warc.response(_URL, _NOW, "192.0.2.1", 200, fields, body, b"\0" * 20, b"GET / HTTP/1.1\r\n\r\n")
-    return warc.warcinfo("a.warc.gz", _NOW, "recrawl") + record
+    return warc.warcinfo("a.warc.gz", _NOW, (("software", "recrawl"),)) + record
 
 
 _WARC = _response(_PAGE.encode(), "Content-Type: text/html", "Content-Encoding: gzip")

@@ -24,7 +24,7 @@ def _html(menu: str, body: str) -> bytes:
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
     """Twelve pages; at time 200 all get another menu, at 300 page 3 gets news, at 400 page 4 another markup."""
-    rows = []
+    rows: list[tuple[str, int, bytes | None]] = []
     for n in range(12):
         url = f"{_SITE}/{n}.html"
         rows.append((url, 100, _html("Home and Shop", f"<p>Text of page {n}")))
@@ -34,8 +34,8 @@ def archive(tmp_path: Path) -> Path:
     rows.append((f"{_SITE}/5.html", 500, None))
     rows.sort(key=lambda row: row[:2])
     file = tmp_path / "a.parquet"
-    url, time, html = zip(*rows, strict=True)
-    pq.write_table(pa.table({"url": url, "time": time, "html": pa.array(html, pa.binary())}), file)
+    columns = list(zip(*rows, strict=True))
+    pq.write_table(pa.table([*columns[:2], pa.array(columns[2], pa.binary())], names=["url", "time", "html"]), file)
     return file
 
 

@@ -52,7 +52,7 @@ def judge_pairs(
     """Judge each pair; returns them in their order, with bytes, text, content, content_share and significance."""
     found: dict[int, dict[str, Any]] = {}
     groups = _by_site([file for path in paths for file in files_of(path)], {site_of(pair["url"]) for pair in pairs})
-    with pool_of(workers) as pool:
+    with pool_of(workers, len(groups)) as pool:
         tasks = [
             pool.submit(_judge_group, files, {i: pair for i, pair in enumerate(pairs) if site_of(pair["url"]) in sites})
             for sites, files in groups

@@ -1,1 +1,1 @@
-"""Commands that create a repository, say what it tracks and verify it: init, add, rm, config, imports, exports, check."""
+"""Commands that create a repository, say what it tracks and verify it: init, add, rm, config, import, export, check."""
