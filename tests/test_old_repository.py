@@ -83,7 +83,8 @@ def test_a_cycle_goes_on_from_it_and_loses_nothing(old: Repo, monkeypatch: pytes
     assert upto == len(before["visits"])
     assert min(read) >= upto - 1, "the policy's memory was taken as it is, not learned again from the first visit on"
     for name, rows in before.items():
-        assert old.sql(f"SELECT * FROM {name} ORDER BY id")[: len(rows)] == rows
+        now = old.sql(f"SELECT * FROM {name} ORDER BY id")[: len(rows)]
+        assert [row[: len(rows[0])] for row in now] == rows, "columns that later versions add come last"
     assert old.sql("SELECT id, key, url FROM pages ORDER BY id") == urls
     assert len(old.sql("SELECT id FROM visits")) == len(before["visits"]) + KNOWN
     assert old.found("north bed") == {f"{ORIGIN}/plants/Aster"}

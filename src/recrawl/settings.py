@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import tomlkit
 
+from recrawl.compare.levels import NAMES, parse_level
 from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.errors import UnknownName, UsageError
 from recrawl.learn.value.importance import COSTS, kind_of
@@ -64,6 +65,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("gone_hours", 48.0, "Hours that pages which vanish together must be missing to count as gone."),
     Setting("readers", 0, "Processes that parse pages; 0 is the number of cores minus one.", most=1000),
     Setting("parse_seconds", 5.0, "Longest time to parse a page, in seconds.", least=0.1),
+    Setting("change", "content", f"What counts as a change of a page: {NAMES}."),
     Setting("index", True, "Index pages for search."),
     Setting("warc_megabytes", 1000, "Size in MB at which a new archive file begins.", least=1),
     Setting("policy", "shock", "Policy of `cycle` and `run`; see `recrawl policies`, or module:Class(param=value)."),
@@ -108,6 +110,8 @@ class Seed:
     exclude: tuple[str, ...] = ()
     allow_private: bool = False
     delay: float | None = None
+    change: str = ""
+    """What counts as a change on this site; the setting `change` if empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +222,12 @@ def checked(name: str, value: Any) -> Any:
         raise UsageError(f"invalid value {value!r} of the setting '{name}'; expected a value such as {default!r}")
     if not isinstance(value, bool) and isinstance(value, (int, float)) and not setting.least <= value <= setting.most:
         raise UsageError(f"invalid value {value!r} of the setting '{name}'; use {setting.least:g} to {setting.most:g}")
+    _check_meaning(name, value)
+    return float(value) if isinstance(default, float) else value
+
+
+def _check_meaning(name: str, value: Any) -> None:
+    """Raise `UsageError` for a value of the right type that the setting does not understand."""
     if name == "order" and value not in ("breadth", "depth"):
         raise UsageError(f"invalid value '{value}' of the setting 'order'; use breadth or depth")
     if name == "importance":
@@ -226,9 +236,10 @@ def checked(name: str, value: Any) -> Any:
         raise UsageError(f"invalid value '{value}' of the setting 'cost'; use {' or '.join(COSTS)}")
     if name == "bytes":
         size(value)
+    if name == "change" and not value.startswith("relevance:"):
+        parse_level(value)
     if name == "contact" and not value.isprintable():
         raise UsageError("the setting 'contact' is sent in a header; remove line breaks and control characters")
-    return float(value) if isinstance(default, float) else value
 
 
 def size(text: str) -> float:
@@ -336,7 +347,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "divergence": (int, float),
     "significant": (bool,),
     "hold": (bool,),
-    **dict.fromkeys(("name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
+    **dict.fromkeys(("change", "name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
 }
 """Types of the entries of [[seed]], [[filter]], [[alert]] and [[share]]; all others are lists of strings."""
 

@@ -9,6 +9,7 @@ Pure functions on bytes and text: nothing here does I/O or reads a clock.
 - `text`: the visible text of a tree, on one line for digests or by lines for people
 - `content`: what of a page is its own and what belongs to the site; judges changes by it
 - `noise`: what must not count as change (spec C8), and suggestions of such filters
+- `levels`: what counts as a change: text, content, significant, divergence, relevance
 - `digest`: digests of texts and payloads (spec C1)
 - `words`: the words of a text
 - `terms`: word counts of many texts as a sparse matrix

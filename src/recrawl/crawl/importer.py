@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 
 from recrawl.compare.digest import of_payload
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
 from recrawl.crawl.visits import results
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
@@ -15,7 +17,7 @@ from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.reader_process import TaskReader
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.results import Done
-from recrawl.crawl.visits.servers import Server, Servers, noise_table
+from recrawl.crawl.visits.servers import Server, Servers, level_table, noise_table
 from recrawl.crawl.visits.stored_text import sniff
 from recrawl.discover.urls import canonical
 from recrawl.model import Answer, Failure, Outcome, State
@@ -34,7 +36,9 @@ class Importer:
         self._options = options
         self._servers = Servers(repository.store, options, options.agent)
         self._noises = noise_table(options)
-        self._reader = TaskReader(ReaderConfig(options.rules, tuple(self._noises), want_text=options.index))
+        self._levels = level_table(options)
+        config = ReaderConfig(options.rules, tuple(self._noises), tuple(self._levels), want_text=options.index)
+        self._reader = TaskReader(config)
         self._cycle = self._open()
         self._discovery = Discovery(
             repository.store,
@@ -44,7 +48,8 @@ class Importer:
             now=options.clock(),
             rules=options.rules,
         )
-        self._recorder = Recorder(repository, options, self._servers, caches=(self._discovery,))
+        self._frames = SiteFrames(repository.store, partial(stored_lines, repository, options))
+        self._recorder = Recorder(repository, options, self._servers, self._frames, caches=(self._discovery,))
 
     def urls(self, urls: Iterable[str]) -> tuple[int, list[str]]:
         """Add URLs regardless of scopes; returns the number of new ones and the invalid ones."""
@@ -121,6 +126,8 @@ class Importer:
                 digest=visit.state.digest,
                 before=before,
                 same_noise=True,
+                level=server.level,
+                counted=self._frames.wants(server.id, visit.page, visit.url),
             )
         )
 
@@ -133,6 +140,8 @@ class Importer:
             at=at,
             batch=self._recorder.batch,
         )
+        change = self._frames.judge(server.id, visit.page, reading, visit.state.counters)
+        self._frames.note(server.id, visit.page, visit.url, reading)
         done = results.read(
             visit,
             self._recorder.numbers.visit(),
@@ -141,6 +150,8 @@ class Importer:
             self._noises[server.noise].fingerprint,
             self._recorder.numbers.version(),
             new,
+            change,
+            counts=results.counts_as_change(self._levels[server.level], reading, change),
         )
         self._recorder.add_version(visit, done, reading, targets, server.origin)
         return done

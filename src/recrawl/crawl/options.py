@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 
 from recrawl.columns import DAY, HOUR
+from recrawl.compare.levels import CONTENT, ChangeLevel
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.crawl.state.weights import EVEN, Weights
 from recrawl.discover.scope import Scopes
@@ -24,6 +25,7 @@ class SiteOptions:
     allow_private: bool = False
     delay: float | None = None
     limit: int | None = None
+    change: ChangeLevel | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,8 @@ class CrawlOptions:
     """By origin."""
     noises: Mapping[str, Noise] = field(default_factory=dict)
     """By origin; '' for all others."""
+    change: ChangeLevel = CONTENT
+    """What counts as a change, for sites without a definition of their own."""
     rules: UrlRules = DEFAULT_RULES
     limits: FetchLimits = field(default_factory=FetchLimits)
     traps: TrapLimits = field(default_factory=TrapLimits)
@@ -93,6 +97,11 @@ class CrawlOptions:
         """Whether a body of this content type is downloaded; an empty type is."""
         mime = content_type.partition(";")[0].strip().lower()
         return not mime or any(fnmatch(mime, pattern) for pattern in self.content_types)
+
+    def level(self, origin: str) -> ChangeLevel:
+        """What counts as a change on a server."""
+        site = self.sites.get(origin)
+        return (site.change if site else None) or self.change
 
     def noise(self, origin: str) -> Noise:
         """The noise filter for a server."""

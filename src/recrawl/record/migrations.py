@@ -193,6 +193,14 @@ CREATE TABLE push_sources (
 ) WITHOUT ROWID;
 """
 
+_CONTENT = """
+ALTER TABLE versions ADD COLUMN content INTEGER;
+ALTER TABLE versions ADD COLUMN content_share REAL;
+ALTER TABLE versions ADD COLUMN significance REAL;
+ALTER TABLE pages ADD COLUMN counters BLOB;
+CREATE TABLE frames (site INTEGER PRIMARY KEY, data BLOB NOT NULL);
+"""
+
 STEPS: tuple[tuple[str, str], ...] = (
     ("0001-first", FIRST),
     ("0002-summaries", _SUMMARIES),
@@ -200,6 +208,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0004-alerts", _ALERTS),
     ("0005-limits", _LIMITS),
     ("0006-pushed", _PUSHED),
+    ("0007-content", _CONTENT),
 )
 
 

@@ -57,12 +57,14 @@ class PageState(NamedTuple):
     noise: bytes | None
     etag: str
     modified: str
+    counters: bytes | None
+    """Its lines whose numbers change all the time (see `compare.content.counters`)."""
     id: int
 
 
 def unvisited(page: int) -> PageState:
     """The state of a page that was found but never visited."""
-    return PageState(0, 0, 0, 0, 0, 0, 0, -1, 0.0, -1, None, None, None, 0.0, None, None, None, "", "", page)
+    return PageState(0, 0, 0, 0, 0, 0, 0, -1, 0.0, -1, None, None, None, 0.0, None, None, None, "", "", None, page)
 
 
 class PageRow(NamedTuple):
@@ -223,6 +225,10 @@ class VersionRow(NamedTuple):
     title: str
     mime: str
     encoding: str
+    content: int | None = None
+    """Whether the content differs from the version before, not only the frame of the site; None if not judged."""
+    content_share: float | None = None
+    significance: float | None = None
 
 
 class SiteRow(NamedTuple):
@@ -274,6 +280,8 @@ class Batch:
     listed: list[tuple[int, int]] = field(default_factory=list)
     """Pairs (listed, page): 1 if the sitemap lists the page, 2 if it no longer does, 0 if the page is gone or moved."""
     sites: list[SiteRow] = field(default_factory=list)
+    frames: list[tuple[int, bytes]] = field(default_factory=list)
+    """The packed frame of each site that has changed."""
     records: list[tuple[bytes, float]] = field(default_factory=list)
     """WARC records without a version: revisits, redirects."""
     documents: list[Document] = field(default_factory=list)

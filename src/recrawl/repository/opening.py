@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recrawl import settings
+from recrawl.compare.levels import parse_level
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions, SiteOptions, Spending
 from recrawl.crawl.state.reindex import reindex
@@ -134,10 +135,11 @@ def options_of(
     *,
     allow_private: bool = False,
     delay: float | None = None,
+    change: str = "",
     clock: Callable[[], float] = system_clock,
     timer: Callable[[], float] = system_clock,
 ) -> CrawlOptions:
-    """The crawler's options; `allow_private` and `delay` override the settings of sites for this run."""
+    """The crawler's options; `allow_private`, `delay` and `change` override the settings of sites for this run."""
     if delay is not None and not 0 <= delay <= _LONGEST_DELAY:
         raise UsageError(f"invalid delay {delay:g}; use 0 to {_LONGEST_DELAY:g} seconds")
     rules = UrlRules(tracking=tuple(values["tracking"]))
@@ -146,15 +148,11 @@ def options_of(
         timer=timer,
         agent=f"recrawl/{__version__}" + (f" (+{values['contact']})" if values["contact"] else ""),
         scopes=Scopes([_scope(seed, rules) for seed in values.seeds]),
-        sites=_site_options(values, rules, allow_private, delay),
+        sites=_site_options(values, rules, allow_private, delay, change),
         noises=_noises(values),
+        change=parse_level(change or values["change"]),
         rules=rules,
-        limits=FetchLimits(
-            max_bytes=values["max_bytes"],
-            connect_seconds=values["connect_timeout"],
-            total_seconds=values["timeout"],
-            stall_seconds=values["stall"],
-        ),
+        limits=_fetch_limits(values),
         traps=TrapLimits(queries=values["max_queries"], children=values["max_folder"]),
         allow_private=allow_private,
         spending=_spending(values, rules),
@@ -180,8 +178,17 @@ def options_of(
     )
 
 
+def _fetch_limits(values: Settings) -> FetchLimits:
+    return FetchLimits(
+        max_bytes=values["max_bytes"],
+        connect_seconds=values["connect_timeout"],
+        total_seconds=values["timeout"],
+        stall_seconds=values["stall"],
+    )
+
+
 def _site_options(
-    values: Settings, rules: UrlRules, allow_private: bool, delay: float | None
+    values: Settings, rules: UrlRules, allow_private: bool, delay: float | None, change: str
 ) -> dict[str, SiteOptions]:
     """Options by site, joined from all of its seeds."""
     sites: dict[str, SiteOptions] = {}
@@ -192,6 +199,7 @@ def _site_options(
             allow_private=before.allow_private or seed.allow_private or allow_private,
             delay=delay if delay is not None else seed.delay if seed.delay is not None else before.delay,
             limit=_sum(before.limit if where in sites else 0, seed.limit),
+            change=parse_level(seed.change) if seed.change and not change else before.change,
         )
     return sites
 

@@ -39,7 +39,13 @@ class Version:
     divergence: float | None
     """The share of words that differ from the version before."""
     significant: bool | None
-    """Whether the change is significant (spec C2)."""
+    """Whether the change is significant by the chi-squared test (spec C2)."""
+    content: bool | None
+    """False when only the frame of the site differs from the version before; None if it was not judged."""
+    content_share: float | None
+    """The share of the content's words that differ."""
+    significance: float | None
+    """The probability that a reader calls the change news."""
     new_links: int
     size: int
     """Bytes of the body."""
@@ -61,6 +67,9 @@ class Version:
             changed=bool(row.changed),
             divergence=row.divergence,
             significant=flag(row.significant),
+            content=flag(row.content),
+            content_share=row.content_share,
+            significance=row.significance,
             new_links=row.new_links,
             size=row.size,
             title=row.title,
@@ -104,8 +113,12 @@ class Version:
 
     @property
     def kind(self) -> str:
-        """new, changed, or markup only."""
-        return "new" if self.number == 1 else "changed" if self.changed else "markup only"
+        """new, changed, frame only (menus, footers, stamps) or markup only."""
+        if self.number == 1:
+            return "new"
+        if not self.changed:
+            return "markup only"
+        return "frame only" if self.content is False else "changed"
 
     def as_dict(self) -> Row:
         """As `recrawl log --json` prints it."""
@@ -116,6 +129,9 @@ class Version:
             "what": self.kind,
             "divergence": self.divergence,
             "significant": self.significant,
+            "content": self.content,
+            "content_share": self.content_share,
+            "significance": self.significance,
             "size": self.size,
             "title": self.title,
         }

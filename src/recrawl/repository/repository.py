@@ -90,16 +90,19 @@ class Repository(Reader):
         exclude: Iterable[str] = (),
         allow_private: bool = False,
         delay: float | None = None,
+        change: str = "",
     ) -> list[Seed]:
         """Add sites or pages to track; adding one again replaces its options.
 
         `depth` is the most links from the URL (0 is that page alone), `limit` the most pages, `include` and `exclude`
-        are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests.
+        are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests,
+        `change` says what counts as a change there: text, content, significant, divergence:X or relevance:FILE.
         """
         from recrawl.repository.seeds import with_seeds  # lazy: loads the crawler
 
         seeds = [
-            Seed(seed_url(url), depth, limit, tuple(include), tuple(exclude), allow_private, delay) for url in urls
+            Seed(seed_url(url), depth, limit, tuple(include), tuple(exclude), allow_private, delay, change)
+            for url in urls
         ]
         write_seeds(self.settings_file, with_seeds(self.settings, seeds).seeds)
         return seeds
@@ -141,17 +144,19 @@ class Repository(Reader):
         wait: bool = False,
         allow_private: bool = False,
         delay: float | None = None,
+        change: str = "",
         progress: Callable[[Progress], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Report:
         """Discover and download new pages; resumes a crawl that was interrupted.
 
         `time_limit` (`10m`, or seconds) ends it early; the next crawl goes on. `allow_private` permits private and
-        loopback addresses, `delay` overrides the seconds between two requests to one server.
+        loopback addresses, `delay` overrides the seconds between two requests to one server,
+        `change` what counts as a change.
         """
         from recrawl.repository import turns  # lazy: loads the policies
 
-        options = self.options(allow_private=allow_private, delay=delay)
+        options = self.options(allow_private=allow_private, delay=delay, change=change)
         calls = self._callbacks(wait, progress, stop)
         self.close()
         return turns.crawl(self.folder, self.settings, options, calls, seconds=seconds_of(time_limit))
@@ -166,6 +171,7 @@ class Repository(Reader):
         wait: bool = False,
         allow_private: bool = False,
         delay: float | None = None,
+        change: str = "",
         progress: Callable[[Progress], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Report:
@@ -177,7 +183,7 @@ class Repository(Reader):
         """
         from recrawl.repository import turns  # lazy: loads the policies
 
-        options = with_bytes(self.options(allow_private=allow_private, delay=delay), bytes)
+        options = with_bytes(self.options(allow_private=allow_private, delay=delay, change=change), bytes)
         calls, limit = self._callbacks(wait, progress, stop), seconds_of(time_limit)
         self.close()
         return turns.cycle(self.folder, self.settings, options, calls, policy=policy, budget=budget, seconds=limit)
@@ -198,11 +204,12 @@ class Repository(Reader):
         time_limit: str | float | None = None,
         allow_private: bool = False,
         delay: float | None = None,
+        change: str = "",
     ) -> Plan:
         """What `cycle` would visit with these options, and why; without any request."""
         from recrawl.repository import plans  # lazy: loads the policies
 
-        options = with_bytes(self.options(allow_private=allow_private, delay=delay), bytes)
+        options = with_bytes(self.options(allow_private=allow_private, delay=delay, change=change), bytes)
         with Storage(self.folder) as own:  # a connection of its own: planning needs temporary tables
             return plans.plan(own, self.settings, options, policy=policy, budget=budget, seconds=seconds_of(time_limit))
 
@@ -217,6 +224,7 @@ class Repository(Reader):
         count: int = 0,
         allow_private: bool = False,
         delay: float | None = None,
+        change: str = "",
         progress: Callable[[Progress], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], None] = time.sleep,
@@ -238,6 +246,7 @@ class Repository(Reader):
             policy=policy if isinstance(policy, str) else describe(policy) if policy else "",
             allow_private=allow_private,
             delay=delay,
+            change=change,
         )
         turns.check_turn(self.storage, self.settings, budget)
         due, done = self._timer(), 0

@@ -49,6 +49,7 @@ class Turn:
     policy: str = ""
     allow_private: bool = False
     delay: float | None = None
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,7 @@ def take(
     values = load(folder)
     chosen = policy_of(turn.policy or values["policy"])
     clock = {} if clocks is None else {"clock": clocks[0], "timer": clocks[1]}
-    options = options_of(values, allow_private=turn.allow_private, delay=turn.delay, **clock)
+    options = options_of(values, allow_private=turn.allow_private, delay=turn.delay, change=turn.change, **clock)
     options = with_bytes(options, turn.bytes)
     with held(folder, "run", options, values, wait=wait, tell=tell) as storage:
         with calls.watch("crawling", None) as progress:

@@ -37,7 +37,7 @@ def flag(value: int | None) -> bool | None:
 
 def _event(row: Row) -> Row:
     """A row of a visit with its time as a datetime and its outcome as a word."""
-    plain = {name: value for name, value in row.items() if name not in ("at", "significant")}
+    plain = {name: value for name, value in row.items() if name not in ("at", "significant", "content")}
     return {**plain, "time": at(row["at"]), "outcome": Outcome(row["outcome"]).name.lower()}
 
 
@@ -55,18 +55,24 @@ class Change:
     divergence: float | None
     """The share of words that differ from the version before."""
     significant: bool | None
-    """Whether the change is significant (spec C2)."""
+    """Whether the change is significant by the chi-squared test (spec C2)."""
+    content: bool | None
+    """False when only the frame of the site differs; None if it was not judged."""
+    content_share: float | None
+    """The share of the content's words that differ."""
+    significance: float | None
+    """The probability that a reader calls it news."""
     new_links: int | None
     title: str | None
 
     @classmethod
     def of(cls, row: Row) -> Change:
         """From a row of the store."""
-        return cls(**_event(row), significant=flag(row["significant"]))
+        return cls(**_event(row), significant=flag(row["significant"]), content=flag(row["content"]))
 
     def as_dict(self) -> Row:
         """As `recrawl changes --json` prints it."""
-        names = ("divergence", "significant", "new_links", "title")
+        names = ("divergence", "significant", "content", "content_share", "significance", "new_links", "title")
         row = {"url": self.url, "at": iso(self.time), "outcome": self.outcome}
         return row | {name: getattr(self, name) for name in names}
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, say
-from recrawl.cli.terminal.session import AllowPrivate, Delay, repository
+from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, repository
 
 EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --limit 500"
 
@@ -24,6 +24,7 @@ def command(
     exclude: Annotated[list[str] | None, typer.Option(help="Skip URLs that match this pattern; repeatable.")] = None,
     allow_private: AllowPrivate = False,
     delay: Delay = None,
+    change: Change = "",
     json: AsJson = False,
 ) -> None:
     """Add sites or pages to track. The options are stored with them; add a URL again to change them."""
@@ -36,6 +37,7 @@ def command(
             exclude=exclude or (),
             allow_private=allow_private,
             delay=delay,
+            change=change,
         )
     if json:
         as_json([asdict(seed) for seed in added])

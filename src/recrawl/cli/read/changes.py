@@ -20,18 +20,19 @@ def command(
     limit: Annotated[int, typer.Option(min=-1, max=2**62, help="List at most this many changes; -1 for all.")] = -1,
     json: AsJson = False,
 ) -> None:
-    """List what changed, newest first: new, changed and gone pages, and by how much. * marks significant changes."""
+    """List what changed, newest first: new, changed and gone pages, by how much, and how likely it is news."""
     with repository(ctx) as repo:
         changes = repo.changes(since=since or None, site=site, limit=limit)
         if json:
             as_json([change.as_dict() for change in changes])
             return
         table(
-            ({**change.as_dict(), "at": when(change.time), "share": _share(change)} for change in changes),
+            ({**change.as_dict(), "at": when(change.time), **_amounts(change)} for change in changes),
             {
                 "at": "seen",
                 "outcome": "outcome",
                 "share": ">changed",
+                "news": ">news",
                 "new_links": ">new links",
                 "url": "page",
                 "title": "title",
@@ -39,5 +40,7 @@ def command(
         )
 
 
-def _share(change: Change) -> str:
-    return "" if change.divergence is None else f"{change.divergence:.1%}{' *' if change.significant else ''}"
+def _amounts(change: Change) -> dict[str, str]:
+    """The share of words that changed, and the probability that a reader calls it news."""
+    share = "" if change.divergence is None else f"{change.divergence:.1%}"
+    return {"share": share, "news": "" if change.significance is None else f"{change.significance:.0%}"}

@@ -8,7 +8,7 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json
 from recrawl.cli.terminal.run_report import print_report, watched
-from recrawl.cli.terminal.session import AllowPrivate, Delay, Stop, Wait, repository
+from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, Stop, Wait, repository
 
 EXAMPLE = "Example: recrawl crawl --for 10m"
 
@@ -21,6 +21,7 @@ def command(
     wait: Wait = False,
     allow_private: AllowPrivate = False,
     delay: Delay = None,
+    change: Change = "",
     json: AsJson = False,
 ) -> None:
     """Discover and download new pages: known pages that were never visited, and the pages they link to."""
@@ -30,6 +31,7 @@ def command(
             wait=wait,
             allow_private=allow_private,
             delay=delay,
+            change=change,
             progress=watcher.report,
             stop=Stop(),
         )

@@ -8,7 +8,7 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, say, table
 from recrawl.cli.terminal.run_report import print_report, watched
-from recrawl.cli.terminal.session import AllowPrivate, Budget, Bytes, Delay, PolicyText, Stop, Wait, repository
+from recrawl.cli.terminal.session import AllowPrivate, Budget, Bytes, Change, Delay, PolicyText, Stop, Wait, repository
 
 EXAMPLE = "Example: recrawl cycle --budget 500 --policy 'round-robin(order=shuffled)'"
 _MOST_ROWS = 20
@@ -26,6 +26,7 @@ def command(
     wait: Wait = False,
     allow_private: AllowPrivate = False,
     delay: Delay = None,
+    change: Change = "",
     json: AsJson = False,
 ) -> None:
     """Refresh once: visit the pages that the policy chooses, within the budget."""
@@ -36,6 +37,7 @@ def command(
         "time_limit": time_limit or None,
         "allow_private": allow_private,
         "delay": delay,
+        "change": change,
     }
     with repository(ctx) as repo:
         if dry_run:

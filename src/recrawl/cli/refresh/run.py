@@ -8,7 +8,7 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, json_line
 from recrawl.cli.terminal.run_report import print_report, watched
-from recrawl.cli.terminal.session import AllowPrivate, Budget, Bytes, Delay, PolicyText, Stop, repository
+from recrawl.cli.terminal.session import AllowPrivate, Budget, Bytes, Change, Delay, PolicyText, Stop, repository
 
 EXAMPLE = "Example: recrawl run --every 6h --budget 500"
 
@@ -25,6 +25,7 @@ def command(
     count: Annotated[int, typer.Option(min=0, help="Stop after this many cycles; 0 runs until stopped.")] = 0,
     allow_private: AllowPrivate = False,
     delay: Delay = None,
+    change: Change = "",
     json: AsJson = False,
 ) -> None:
     """Refresh continuously: at every multiple of the period, crawl new pages, then run a cycle.
@@ -42,6 +43,7 @@ def command(
             count=count,
             allow_private=allow_private,
             delay=delay,
+            change=change,
             progress=watcher.report,
             stop=Stop(),
         ):

@@ -27,6 +27,14 @@ Bytes = Annotated[
 Delay = Annotated[
     float | None, typer.Option("--delay", metavar="SECONDS", help="Seconds between requests to one server.")
 ]
+Change = Annotated[
+    str,
+    typer.Option(
+        "--change",
+        metavar="LEVEL",
+        help="What counts as a change: text, content, significant, divergence:X, relevance:FILE. Default: the setting.",
+    ),
+]
 PolicyText = Annotated[
     str,
     typer.Option(

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
+_MOST = 65_535
 _MAX_FORGOTTEN = 50_000
 """Lines that stand on no page any more and are still remembered."""
 
@@ -57,6 +60,26 @@ class Census:
     def peak(self, key: int) -> int:
         """The most pages that held it at the same time, as far as is remembered."""
         return max(self._peaks.get(key, 0), self.count(key))
+
+    def pack(self) -> bytes:
+        """The census as bytes: 12 bytes a line."""
+        keys = np.fromiter(self._counts.keys() | self._peaks.keys(), np.int64)
+        counts = np.array([self.count(key) for key in keys.tolist()], np.int64)
+        peaks = np.array([self.peak(key) for key in keys.tolist()], np.int64)
+        numbers = np.minimum(np.column_stack([counts, peaks]), _MOST).astype("<u2")
+        head = np.array([self.pages, len(keys)], "<i4").tobytes()
+        return head + keys.astype("<i8").tobytes() + numbers.tobytes()
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Census:
+        """The census that was packed."""
+        census = cls()
+        census.pages, size = np.frombuffer(data, "<i4", 2).tolist()
+        keys = np.frombuffer(data, "<i8", size, 8).tolist()
+        numbers = np.frombuffer(data, "<u2", 2 * size, 8 + 8 * size).reshape(size, 2).tolist()
+        census._counts = {key: count for key, (count, _) in zip(keys, numbers, strict=True) if count}
+        census._peaks = {key: peak for key, (_, peak) in zip(keys, numbers, strict=True) if peak > 1}
+        return census
 
     def _increment(self, key: int) -> None:
         count = self._counts.get(key, 0) + 1

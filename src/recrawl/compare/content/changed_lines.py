@@ -25,6 +25,7 @@ _STAMP = re.compile(
     r"|crawled|exp|as of|copyright|aktualisiert|mise à jour|modifié|actualizado|gewijzigd)\b|更新|생성|수정"
 )
 _NUMBER = re.compile(r"\d")
+_NO_LINE = Line("", 0)
 _MIN_ALIKE = 0.4
 _NEAR = (-2, -1, 1, 2)
 
@@ -42,6 +43,8 @@ class LineChange(NamedTuple):
     words: int
     near: tuple[int, ...]
     """Keys of the lines around it."""
+    instead: int
+    """Key of the line that the other version has in its place; 0 without one."""
     slot: int
     """The line up to its numbers and dates, if nothing else of it changed; otherwise 0."""
 
@@ -52,6 +55,9 @@ class _Item:
     place: int
     """Its index in its version."""
     partner: Line | None = None
+    """The same line before or after the edit."""
+    instead: Line | None = None
+    """The line in its place, alike or not."""
 
 
 def changed_lines(old: Sequence[Line], new: Sequence[Line]) -> list[LineChange]:
@@ -90,6 +96,7 @@ def _change(item: _Item, version: Sequence[Line], *, added: bool) -> LineChange:
         fact=line.heading or _NUMBER.search(line.text) is not None,
         words=line.text.count(" ") + 1,
         near=near,
+        instead=(item.partner or item.instead or _NO_LINE).key,
         slot=_slot(line.text) if numbers and edits else 0,
     )
 
@@ -131,8 +138,11 @@ def _pair(
         if item.partner is None:
             places[anchor].append(item)
     for item, anchor in zip(added, _anchors(added, new, common), strict=True):
-        if item.partner is None and places[anchor] and _alike(places[anchor][0].line, item.line):
-            _join(places[anchor].pop(0), item)
+        if item.partner is None and places[anchor]:
+            other = places[anchor].pop(0)
+            item.instead, other.instead = other.line, item.line
+            if _alike(other.line, item.line):
+                _join(other, item)
 
 
 def _anchors(items: list[_Item], version: Sequence[Line], common: Counter[int]) -> list[int]:

@@ -109,7 +109,11 @@ def feature_matrix(changes: Sequence[LineChange], known: Evidence) -> Floats:
     rows = []
     total = max(known.pages, 1)
     for change in changes:
-        pages = known.pages_with(change.key, added=change.added)
+        # A line in the place of a frame line is frame too, even if no other page has been seen with it yet.
+        pages = max(
+            known.pages_with(change.key, added=change.added),
+            known.pages_with(change.instead, added=not change.added) if change.instead else 0,
+        )
         near = sum(known.pages_with(key, added=change.added) for key in change.near)
         around = near / (total * len(change.near)) if change.near else 0.0
         rows.append(

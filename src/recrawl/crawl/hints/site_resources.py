@@ -6,10 +6,11 @@ server's robots.txt is being fetched its lane is on hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from urllib.parse import urljoin
 
 from recrawl.crawl.hints.feeds import FEED_BYTES, Feeds
+from recrawl.crawl.hints.resource_requests import Fetch, Listing
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.recorder import Recorder
@@ -32,36 +33,6 @@ _MAX_SITEMAPS = 500
 _MAX_NESTING = 3
 
 
-@dataclass(slots=True)
-class _Fetch:
-    """One resource to fetch."""
-
-    kind: str
-    server: int
-    url: str
-    redirects: int = 0
-    level: int = 0
-    validators: Validators | None = None
-    identity: bool = False
-    """Without compression, after an answer that could not be decoded."""
-
-
-@dataclass(slots=True)
-class _Listing:
-    """The sitemaps of one server while they are being read."""
-
-    requested: set[str] = field(default_factory=set)
-    pages: set[int] = field(default_factory=set)
-    dates: dict[int, float] = field(default_factory=dict)
-    periods: dict[int, float] = field(default_factory=dict)
-    bad_dates: int = 0
-    left: int = 0
-    complete: bool = True
-    """Whether all sitemaps could be read so far."""
-    stopped: bool = False
-    """Whether one was not answered, or with a refusal: the pages come next, and the others wait for `sitemap_age`."""
-
-
 class SiteResources:
     """robots.txt, sitemaps and feeds of all servers; problems with them are added to `warnings`."""
 
@@ -81,10 +52,10 @@ class SiteResources:
         self._discovery = discovery
         self._recorder = recorder
         self._options = options
-        self._fetches: dict[int, _Fetch] = {}
+        self._fetches: dict[int, Fetch] = {}
         self._last = 0
         self._prepared: set[int] = set()
-        self._listings: dict[int, _Listing] = {}
+        self._listings: dict[int, Listing] = {}
         self._warnings = warnings
         self.feeds = Feeds(discovery, recorder, options, warnings)
 
@@ -111,7 +82,7 @@ class SiteResources:
         self._queue_sitemaps(server)
         for feed in self.feeds.due(server):
             validators = Validators(feed.etag, feed.modified) or None
-            fetch = _Fetch("feed", server.id, feed.url, validators=validators)
+            fetch = Fetch("feed", server.id, feed.url, validators=validators)
             self._lanes.push_front(server.id, self._number(fetch))
             self.feeds.mark_started(feed)
 
@@ -126,17 +97,17 @@ class SiteResources:
     def fetch_robots(self, server: Server) -> None:
         """Fetch robots.txt now, in the turn of a page."""
         self._lanes.hold(server.id, float("inf"))
-        self._start(_Fetch("robots", server.id, f"{server.origin}/robots.txt"))
+        self._start(Fetch("robots", server.id, f"{server.origin}/robots.txt"))
 
     def queue_robots(self, server: Server) -> None:
         """Queue robots.txt for a server whose pages are not queued."""
-        self._lanes.push(server.id, self._number(_Fetch("robots", server.id, f"{server.origin}/robots.txt")))
+        self._lanes.push(server.id, self._number(Fetch("robots", server.id, f"{server.origin}/robots.txt")))
 
-    def _robots_answered(self, server: Server, fetch: _Fetch, answer: Answer) -> None:
+    def _robots_answered(self, server: Server, fetch: Fetch, answer: Answer) -> None:
         if answer.status in REDIRECTS and fetch.redirects < _MAX_REDIRECTS:
             target = canonical(answer.header("location"), fetch.url)
             if target is not None:
-                self._start(_Fetch("robots", server.id, target, redirects=fetch.redirects + 1))
+                self._start(Fetch("robots", server.id, target, redirects=fetch.redirects + 1))
                 return
         self._lanes.done(server.id, self._options.timer(), status=200, seconds=answer.seconds)
         self._lanes.hold(server.id, server.held_until)
@@ -175,7 +146,7 @@ class SiteResources:
         if not self._sitemaps_due(server):
             return
         named = [urljoin(server.origin + "/", url) for url in (server.robots.sitemaps if server.robots else ())]
-        self._listings[server.id] = _Listing()
+        self._listings[server.id] = Listing()
         for url in named or [f"{server.origin}/sitemap.xml"]:
             self._queue_sitemap(server, url, level=0)
 
@@ -190,14 +161,14 @@ class SiteResources:
             return
         listing.requested.add(clean)
         listing.left += 1
-        self._lanes.push_front(server.id, self._number(_Fetch("sitemap", server.id, clean, level=level)))
+        self._lanes.push_front(server.id, self._number(Fetch("sitemap", server.id, clean, level=level)))
 
-    def _sitemap_answered(self, server: Server, fetch: _Fetch, answer: Answer) -> None:
+    def _sitemap_answered(self, server: Server, fetch: Fetch, answer: Answer) -> None:
         listing = self._listings[server.id]
         if answer.status in REDIRECTS:
             target = canonical(answer.header("location"), fetch.url)
             if target is not None and fetch.redirects < _MAX_REDIRECTS and origin(target) == server.origin:
-                again = _Fetch("sitemap", server.id, target, redirects=fetch.redirects + 1, level=fetch.level)
+                again = Fetch("sitemap", server.id, target, redirects=fetch.redirects + 1, level=fetch.level)
                 self._lanes.push_front(server.id, self._number(again))
                 return
         if answer.failure in SILENT or answer.status in (429, 503):
@@ -209,7 +180,7 @@ class SiteResources:
             listing.complete = False
         self._record_listing(server, listing)
 
-    def _read_sitemap(self, server: Server, listing: _Listing, fetch: _Fetch, answer: Answer) -> None:
+    def _read_sitemap(self, server: Server, listing: Listing, fetch: Fetch, answer: Answer) -> None:
         sitemap = sitemaps.parse(answer.body, fetch.url)
         if sitemap.problem:
             listing.complete = False
@@ -230,7 +201,7 @@ class SiteResources:
                     listing.periods[page] = PERIODS[entry.changefreq]
         listing.bad_dates += sitemap.bad_dates
 
-    def _record_listing(self, server: Server, listing: _Listing) -> None:
+    def _record_listing(self, server: Server, listing: Listing) -> None:
         """After the last sitemap: record the pages that they list and, if all could be read, those no longer listed."""
         listing.left -= 1
         now = self._options.clock()
@@ -287,10 +258,10 @@ class SiteResources:
             self._sitemap_answered(server, fetch, answer)
         return server
 
-    def _start(self, fetch: _Fetch) -> None:
+    def _start(self, fetch: Fetch) -> None:
         self._client.start(self._number(fetch), self._request(self._servers[fetch.server], fetch))
 
-    def _request(self, server: Server, fetch: _Fetch) -> Request:
+    def _request(self, server: Server, fetch: Fetch) -> Request:
         """The request; a permission for one server does not extend to where it redirects."""
         allowed = self._options.allow_private or (origin(fetch.url) == server.origin and server.options.allow_private)
         return Request(
@@ -302,7 +273,7 @@ class SiteResources:
             identity=fetch.identity,
         )
 
-    def _number(self, fetch: _Fetch) -> int:
+    def _number(self, fetch: Fetch) -> int:
         self._last -= 1
         self._fetches[self._last] = fetch
         return self._last

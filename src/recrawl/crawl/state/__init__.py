@@ -6,6 +6,7 @@ book_columns    directories, links, clusters and hints, for policies that need t
 clusters        clusters of similar pages
 weights         importance of pages and cost of visits
 rechecks        when pages that are gone or have moved are visited again
+site_frames     the frame of each site: the lines that its pages share
 limits          what a cycle may spend: visits and bytes, by site
 rescope         drops and adds pages after the user has changed the scopes
 old_spellings   pages whose URLs an older version stored in another spelling

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from recrawl.columns import DAY
+from recrawl.compare.content.judge import ContentChange
 from recrawl.compare.digest import of_payload
 from recrawl.compare.validators import learn, usable
 from recrawl.crawl.options import CrawlOptions
@@ -20,7 +21,7 @@ from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.redirects import Redirect
 from recrawl.crawl.visits.results import Done, RowNumbers
-from recrawl.crawl.visits.servers import Server
+from recrawl.crawl.visits.servers import Server, level_table, noise_table
 from recrawl.discover.dates import parse_date
 from recrawl.model import Answer, Failure, State, Validators
 from recrawl.record.rows import HintRow
@@ -49,11 +50,11 @@ class Retry(NamedTuple):
 class Decider:
     """Decides what visits have found; one for each run."""
 
-    def __init__(self, options: CrawlOptions, numbers: RowNumbers, fingerprints: list[bytes], cycle: int) -> None:
-        """`fingerprints` are those of the noise filters, by the number in `Server.noise`."""
+    def __init__(self, options: CrawlOptions, numbers: RowNumbers, cycle: int) -> None:
         self._options = options
         self._numbers = numbers
-        self._fingerprints = fingerprints
+        self._fingerprints = [noise.fingerprint for noise in noise_table(options)]
+        self._levels = level_table(options)
         self._cycle = cycle
 
     def validators(self, server: Server, visit: PendingVisit) -> Validators | None:
@@ -88,11 +89,14 @@ class Decider:
             return self._missing(server, visit, answer, -1)
         return self.failed(visit, answer, _failure_of(status), f"HTTP {status}", answer.at)
 
-    def parsed(self, server: Server, visit: PendingVisit, reading: Reading, new_links: int) -> Done:
-        """The result of a visit whose page was parsed without a failure."""
+    def parsed(
+        self, server: Server, visit: PendingVisit, reading: Reading, new_links: int, change: ContentChange | None
+    ) -> Done:
+        """The result of a visit whose page was parsed without a failure; `change` judges the lines that differ."""
         number, version = self._numbers.visit(), self._numbers.version()
         noise = self._fingerprints[server.noise]
-        done = results.read(visit, number, self._cycle, reading, noise, version, new_links)
+        counts = results.counts_as_change(self._levels[server.level], reading, change)
+        done = results.read(visit, number, self._cycle, reading, noise, version, new_links, change, counts=counts)
         _count_state(server, visit, State.LIVE)
         return done
 

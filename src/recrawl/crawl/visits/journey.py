@@ -12,7 +12,7 @@ robots.txt, sitemaps and feeds wait in the same lanes, as negative numbers (`Sit
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from recrawl.columns import Ints
 from recrawl.crawl.hints.site_resources import SiteResources
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.limits import ByteBudget
+from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.decide import Decider, Retry, Submit, page_hints, update_server
 from recrawl.crawl.visits.discovery import Discovery
@@ -30,7 +31,7 @@ from recrawl.crawl.visits.reader_pool import Readers
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import REDIRECTS, Redirects, recall_aliases
 from recrawl.crawl.visits.results import Done, policy_outcome
-from recrawl.crawl.visits.servers import Server, Servers, noise_table
+from recrawl.crawl.visits.servers import Server, Servers, level_table, noise_table
 from recrawl.fetch.http import Client
 from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.transfer import Request
@@ -49,14 +50,12 @@ class Journey:
         self._options = options
         store = repository.store
         recall_aliases(store, options.scopes)
-        noises = noise_table(options)
         self.tally = RunCounts()
         self.bytes = ByteBudget()
         self.servers = Servers(store, options, options.agent)
         self.lanes = _lanes(options)
         self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
-        config = ReaderConfig(options.rules, tuple(noises), want_text=options.index)
-        self.readers = Readers(config, processes=options.readers, seconds=options.parse_seconds)
+        self.readers = _readers(options)
         self._found: list[tuple[int, int]] = []
         self.discovery = Discovery(
             store,
@@ -69,14 +68,15 @@ class Journey:
             found=self._found,
         )
         self.prefetch = Prefetch(store, self.lanes, options.clock)
-        self.recorder = Recorder(repository, options, self.servers, caches=(self.discovery, self.prefetch))
+        self.frames = SiteFrames(store, partial(stored_lines, repository, options))
+        caches = (self.discovery, self.prefetch)
+        self.recorder = Recorder(repository, options, self.servers, self.frames, caches=caches)
         self.resources = SiteResources(
             self.client, self.lanes, self.servers, self.discovery, self.recorder, options, self.tally.warnings
         )
         self.linked_again = LinkedAgain(store)
         self._redirects = Redirects(self.discovery, options, store)
-        fingerprints = [noise.fingerprint for noise in noises]
-        self._decider = Decider(options, self.recorder.numbers, fingerprints, cycle.id)
+        self._decider = Decider(options, self.recorder.numbers, cycle.id)
         self._accepts = lru_cache(maxsize=256)(options.accepts)
         self.exploring = False
         """Whether this is a crawl: newly found pages are visited too."""
@@ -155,7 +155,10 @@ class Journey:
                     visit.answer, visit.payload = answer, submit.payload
                     head = self.client.request_head(visit.request_url, visit.validators, identity=visit.identity)
                     stored = self.recorder.location(visit.state.version) if visit.state.version >= 0 else None
-                    self.readers.submit(task_of(visit, answer, server.noise, head, stored, submit.same_noise))
+                    counted = self.frames.wants(server.id, visit.page, visit.url)
+                    self.readers.submit(
+                        task_of(visit, answer, server.noise, head, stored, submit.same_noise, server.level, counted)
+                    )
                 case Retry(url, identity):
                     refused = url == visit.request_url and not identity
                     visit.answer = answer
@@ -203,7 +206,9 @@ class Journey:
         if reading.feeds:
             self.resources.feeds.register(server, reading.feeds)
         self.recorder.batch.hints += page_hints(visit, reading)
-        done = self._decider.parsed(server, visit, reading, new)
+        change = self.frames.judge(server.id, visit.page, reading, visit.state.counters)
+        done = self._decider.parsed(server, visit, reading, new, change)
+        self.frames.note(server.id, visit.page, visit.url, reading)
         self.recorder.add_version(visit, done, reading, links, server.origin)
         self._finish(visit, done)
 
@@ -274,6 +279,12 @@ class Journey:
             return PendingVisit(page, fresh.url, fresh.site, fresh.depth, 0, unvisited(page), score, why, fresh.url)
         (url, site, depth, listed, state), hints = self.prefetch.take(page, server)
         return PendingVisit(page, url, site, depth, listed, state, score, why, url, hints)
+
+
+def _readers(options: CrawlOptions) -> Readers:
+    noises, levels = tuple(noise_table(options)), tuple(level_table(options))
+    config = ReaderConfig(options.rules, noises, levels, want_text=options.index)
+    return Readers(config, processes=options.readers, seconds=options.parse_seconds)
 
 
 def _lanes(options: CrawlOptions) -> Lanes:

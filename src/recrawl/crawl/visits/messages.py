@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from recrawl.compare.content.changed_lines import LineChange
+from recrawl.compare.levels import ChangeLevel
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.discover.urls import UrlRules
 
@@ -30,6 +32,10 @@ class Task(NamedTuple):
     """The stored version: file, start and length in the archive, or its WARC records."""
     same_noise: bool
     """Whether that digest was made with the current noise filter."""
+    level: int = 0
+    """What counts as a change, as an index into `ReaderConfig.levels`."""
+    counted: bool = False
+    """Whether the lines of the page are counted in the census of its site."""
 
 
 class Reading(NamedTuple):
@@ -46,6 +52,16 @@ class Reading(NamedTuple):
     changed: bool = True
     divergence: float | None = None
     significant: bool | None = None
+    relevance: bool | None = None
+    """Whether it begins or ceases to match a query; None without queries."""
+    changes: list[LineChange] | None = None
+    """The lines that differ from the stored version; None if they were not compared."""
+    words: int = 0
+    """Words of both versions outside the elements of the frame."""
+    lines: bytes = b""
+    """Keys of its lines, as int64, if they are counted."""
+    old_lines: bytes = b""
+    """Keys of the stored version's lines, if they are counted and differ."""
     urls: str = ""
     """URLs it links to, one per line."""
     keys: bytes = b""
@@ -66,6 +82,7 @@ class ReaderConfig:
 
     rules: UrlRules
     noises: tuple[Noise, ...] = (NO_NOISE,)
+    levels: tuple[ChangeLevel, ...] = (ChangeLevel(),)
     want_text: bool = True
     deadline: float = 0.0
     """Seconds after which a process that still parses a batch ends itself; 0 for never."""

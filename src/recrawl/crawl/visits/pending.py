@@ -74,6 +74,8 @@ def task_of(
     request: bytes,
     stored: tuple[str, int, int] | None,
     same_noise: bool,
+    level: int,
+    counted: bool,
 ) -> Task:
     """The work of the reader process; see `Task` for the arguments."""
     return Task(
@@ -90,6 +92,8 @@ def task_of(
         digest=visit.state.digest,
         before=stored,
         same_noise=same_noise,
+        level=level,
+        counted=counted,
     )
 
 

@@ -17,12 +17,19 @@ from array import array
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from selectolax.lexbor import LexborHTMLParser
+
 from recrawl.compare import digest, text
+from recrawl.compare.content.changed_lines import changed_lines
+from recrawl.compare.content.judge import content_words
+from recrawl.compare.content.lines import Line
+from recrawl.compare.content.lines import lines as content_lines
 from recrawl.compare.divergence import divergence
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
+from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
-from recrawl.crawl.visits.stored_text import HTML, header, plain, read_text, sniff
+from recrawl.crawl.visits.stored_text import HTML, StoredText, header, plain, sniff
 from recrawl.discover.links import LinkReader, PageLinks
 from recrawl.discover.page_headers import header_links
 from recrawl.discover.urls import key
@@ -46,9 +53,16 @@ class PageReader:
         self._config = config
         self._links = LinkReader(config.rules)
         self._keys: dict[str, int] = {}
+        self.tree: LexborHTMLParser | None = None
+
+    def lines(self, noise: Noise) -> list[Line] | None:
+        """The lines of the page parsed last, once; None if it was not HTML."""
+        tree, self.tree = self.tree, None
+        return None if tree is None else content_lines(tree, noise)
 
     def parse(self, task: Task) -> Reading:
         """Text and links of a page; raises `Unreadable` if the page is not safe to parse."""
+        self.tree = None
         content_type = header(task.headers, "content-type")
         mime = content_type.partition(";")[0].strip().lower() or sniff(task.body)
         noise = self._config.noises[task.noise]
@@ -69,7 +83,7 @@ class PageReader:
                 searchable=robots.index,
             )
         decoded = decode(task.body, content_type)
-        tree = parse(decoded.text)
+        tree = self.tree = parse(decoded.text)
         links = self._links.read(tree, task.url, refreshes)
         title = text.title(tree)
         words = text.visible(tree, noise)
@@ -116,6 +130,8 @@ class TaskReader:
             return Reading(task.ticket, failure=Failure.TOO_DEEP.value, detail=str(error))
         if task.digest is not None:
             reading = self._compare(task, reading)
+        if task.counted and not reading.lines:
+            reading = reading._replace(lines=_keys(self._pages.lines(self._config.noises[task.noise]) or []))
         record = warc.response(
             task.url, task.at, task.ip, task.status, task.headers, task.body, task.payload, task.request
         )
@@ -130,15 +146,38 @@ class TaskReader:
             old = self._stored_text(task)
         except (OSError, ValueError):
             return reading  # its record is damaged: the text is known to differ, but not by how much
-        if digest.of_text(old) == reading.digest:
+        if digest.of_text(old.text) == reading.digest:
             return reading._replace(changed=False)
-        return reading._replace(divergence=divergence(old, reading.text), significant=_significant(old, reading.text))
+        level = self._config.levels[task.level]
+        reading = reading._replace(
+            divergence=divergence(old.text, reading.text),
+            significant=_significant(old.text, reading.text),
+            relevance=level.matching(old.text) != level.matching(reading.text) if level.queries else None,
+        )
+        return self._compare_lines(task, reading, old)
 
-    def _stored_text(self, task: Task) -> str:
+    def _compare_lines(self, task: Task, reading: Reading, old: StoredText) -> Reading:
+        """Add the lines that differ; pages that are not HTML have none."""
+        noise = self._config.noises[task.noise]
+        before, after = old.lines(noise), self._pages.lines(noise)
+        if before is None or after is None:
+            return reading
+        return reading._replace(
+            changes=changed_lines(before, after),
+            words=content_words(before, after),
+            lines=_keys(after) if task.counted else b"",
+            old_lines=_keys(before) if task.counted else b"",
+        )
+
+    def _stored_text(self, task: Task) -> StoredText:
         assert task.before is not None
         blob = task.before if isinstance(task.before, bytes) else _stored_records(*task.before)
         _, headers, body = warc.read_body(blob)
-        return read_text(body, headers, self._config.noises[task.noise])
+        return StoredText(body, headers, self._config.noises[task.noise])
+
+
+def _keys(lines: list[Line]) -> bytes:
+    return array("q", {line.key for line in lines}).tobytes()
 
 
 def _stored_records(path: str, start: int, length: int) -> bytes:

@@ -8,6 +8,7 @@ from typing import Protocol
 from recrawl.columns import Int32s
 from recrawl.crawl.hints.claims import claims, promises
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.state.site_frames import SiteFrames
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.results import Done, RowNumbers
@@ -32,11 +33,18 @@ class Recorder:
     """Gathers the results of visits; `commit` makes them durable."""
 
     def __init__(
-        self, repository: Storage, options: CrawlOptions, servers: Servers, *, caches: Sequence[_Cache] = ()
+        self,
+        repository: Storage,
+        options: CrawlOptions,
+        servers: Servers,
+        frames: SiteFrames,
+        *,
+        caches: Sequence[_Cache] = (),
     ) -> None:
         self._repository = repository
         self._options = options
         self._servers = servers
+        self._frames = frames
         self._caches = caches
         self.batch = Batch()
         self._bodies: list[tuple[VersionRow, bytes]] = []
@@ -141,6 +149,7 @@ class Recorder:
     def commit(self) -> None:
         """Write the batch to the repository."""
         self.batch.sites = self._servers.take_dirty()
+        self.batch.frames = self._frames.take_dirty()
         if self.batch:
             self._repository.commit(self.batch, self._bodies)
             self._committed = self.numbers.next_visit - 1

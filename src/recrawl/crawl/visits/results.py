@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from recrawl.compare.content.judge import ContentChange
 from recrawl.compare.gone import Evidence, Standing, step
+from recrawl.compare.levels import ChangeLevel, Differences
+from recrawl.crawl.state.site_frames import counters_after
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.model import HOLDING, NOT_TRIED, Answer, Failure, Outcome, State, Unvisited
@@ -80,34 +83,32 @@ def unchanged(visit: PendingVisit, number: int, cycle: int, answer: Answer) -> D
     return Done(row, state, record=record)
 
 
+def counts_as_change(level: ChangeLevel, reading: Reading, change: ContentChange | None) -> bool:
+    """Whether a new version of a page counts as a change of the page."""
+    content = None if change is None else change.content
+    return reading.changed and level.counts(
+        Differences(content, reading.significant, reading.divergence, reading.relevance)
+    )
+
+
 def read(
-    visit: PendingVisit, number: int, cycle: int, reading: Reading, noise: bytes, version: int, new_links: int
+    visit: PendingVisit,
+    number: int,
+    cycle: int,
+    reading: Reading,
+    noise: bytes,
+    version: int,
+    new_links: int,
+    change: ContentChange | None,
+    *,
+    counts: bool,
 ) -> Done:
-    """New bytes: a new version, and a change if the text differs (spec C1)."""
+    """New bytes: a new version; the page has changed if its text differs and that `counts`."""
     answer, before = visit.answer, visit.state
     assert answer is not None
-    first = before.version < 0
-    outcome = Outcome.NEW if first else Outcome.CHANGED if reading.changed else Outcome.UNCHANGED
+    outcome = _outcome(before, counts=counts)
     changed = outcome is not Outcome.UNCHANGED
-    row = VersionRow(
-        id=version,
-        page=visit.page,
-        at=answer.at,
-        changed=int(changed),
-        divergence=reading.divergence,
-        significant=None if reading.significant is None else int(reading.significant),
-        new_links=new_links,
-        searchable=int(reading.searchable),
-        size=len(answer.body),
-        warc=0,
-        start=0,
-        length=0,
-        payload=visit.payload,
-        digest=reading.digest,
-        title=reading.title,
-        mime=reading.mime,
-        encoding=reading.encoding,
-    )
+    row = _version_row(visit, answer, reading, version, new_links, change)
     state = _present(
         before,
         answer,
@@ -120,8 +121,15 @@ def read(
         payload=visit.payload,
         digest=reading.digest,
         noise=noise,
+        counters=counters_after(before.counters, reading),
     )
     return Done(_visit_row(visit, number, cycle, outcome, answer, answer.at, version), state, version=row)
+
+
+def _outcome(before: PageState, *, counts: bool) -> Outcome:
+    if before.version < 0:
+        return Outcome.NEW
+    return Outcome.CHANGED if counts else Outcome.UNCHANGED
 
 
 def missing(
@@ -169,6 +177,33 @@ def missing(
             last_visit=answer.at,
             last_change=answer.at,
         ),
+    )
+
+
+def _version_row(
+    visit: PendingVisit, answer: Answer, reading: Reading, version: int, new_links: int, change: ContentChange | None
+) -> VersionRow:
+    return VersionRow(
+        id=version,
+        page=visit.page,
+        at=answer.at,
+        changed=int(reading.changed),
+        divergence=reading.divergence,
+        significant=None if reading.significant is None else int(reading.significant),
+        new_links=new_links,
+        searchable=int(reading.searchable),
+        size=len(answer.body),
+        warc=0,
+        start=0,
+        length=0,
+        payload=visit.payload,
+        digest=reading.digest,
+        title=reading.title,
+        mime=reading.mime,
+        encoding=reading.encoding,
+        content=None if change is None else int(change.content),
+        content_share=None if change is None else change.share,
+        significance=None if change is None else change.significance,
     )
 
 

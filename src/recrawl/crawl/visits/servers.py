@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from recrawl.compare.gone import vanishing
+from recrawl.compare.levels import ChangeLevel
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.validators import ValidatorTrust
 from recrawl.crawl.options import CrawlOptions, SiteOptions
@@ -32,6 +33,8 @@ class Server:
     habits: RedirectHabits
     options: SiteOptions
     noise: int
+    level: int
+    """What counts as a change there, as a position in `level_table`."""
     sitemap_at: float = 0.0
     held_until: float = 0.0
     """No requests before this time, as the server asked (Retry-After or back-off)."""
@@ -97,6 +100,7 @@ class Servers:
         self._options = options
         self._agent = agent
         self._noise_numbers = {noise: number for number, noise in enumerate(noise_table(options))}
+        self._level_numbers = {level: number for number, level in enumerate(level_table(options))}
         self._by_origin: dict[str, Server] = {}
         self._by_id: list[Server] = []
         for row in store.sites.all():
@@ -178,9 +182,16 @@ class Servers:
             habits=RedirectHabits.load(row.habits),
             options=self._options_of(row.origin),
             noise=self._noise_numbers[self._options.noise(row.origin)],
+            level=self._level_numbers[self._options.level(row.origin)],
             sitemap_at=row.sitemap_at,
             held_until=row.held_until,
         )
+
+
+def level_table(options: CrawlOptions) -> list[ChangeLevel]:
+    """The definitions of change in use, each once; `Server.level` and `Task.level` are positions in this list."""
+    named = (site.change for site in options.sites.values() if site.change is not None)
+    return list(dict.fromkeys([options.change, *named]))
 
 
 def noise_table(options: CrawlOptions) -> list[Noise]:

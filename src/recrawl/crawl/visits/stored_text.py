@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from selectolax.lexbor import LexborHTMLParser
+
 from recrawl.compare import text
+from recrawl.compare.content.lines import Line
+from recrawl.compare.content.lines import lines as content_lines
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import NO_NOISE, Noise
@@ -11,13 +15,28 @@ HTML = ("text/html", "application/xhtml+xml")
 _TEXTUAL = ("text/", "application/json", "application/xml", "application/javascript")
 
 
+class StoredText:
+    """The text of a stored page, as used for its digest, and its lines."""
+
+    def __init__(self, body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> None:
+        content_type = header(headers, "content-type")
+        mime = content_type.partition(";")[0].strip().lower() or sniff(body)
+        self._tree: LexborHTMLParser | None = None
+        if mime.startswith(HTML):
+            self._tree = parse(decode(body, content_type).text)
+            self.text = text.visible(self._tree, noise)
+        else:
+            self.text = plain(body, content_type, mime, noise)[0]
+
+    def lines(self, noise: Noise) -> list[Line] | None:
+        """The lines as content detection sees them, once; None if the page is not HTML."""
+        tree, self._tree = self._tree, None
+        return None if tree is None else content_lines(tree, noise)
+
+
 def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> str:
     """The text of a stored page, as used for its digest."""
-    content_type = header(headers, "content-type")
-    mime = content_type.partition(";")[0].strip().lower() or sniff(body)
-    if not mime.startswith(HTML):
-        return plain(body, content_type, mime, noise)[0]
-    return text.visible(parse(decode(body, content_type).text), noise)
+    return StoredText(body, headers, noise).text
 
 
 def read_page(body: bytes, headers: tuple[tuple[str, str], ...]) -> tuple[str, int]:

@@ -35,6 +35,9 @@ class SiteTable(Protocol):
     def names(self, limit: int) -> list[tuple[int, str]]:
         """Number and origin of sites, by origin."""
 
+    def frame(self, site: int) -> bytes | None:
+        """What is known of the lines that its pages share, packed; None if nothing is."""
+
     def held_until(self, origin: str) -> float | None:
         """Until when a site asked to be left alone; None for an unknown site."""
 

@@ -38,6 +38,7 @@ _NEW_PAGE = insert("pages", NewPage._fields)
 _VISIT = insert("visits", VisitRow._fields)
 _VERSION = insert("versions", VersionRow._fields)
 _STATE = f"UPDATE pages SET {', '.join(f'{name} = ?' for name in PageState._fields[:-1])} WHERE id = ?"
+_FRAME = insert("frames", ("site", "data"), _REPLACE)
 _LINKS = insert("links", ("page", "targets"), _REPLACE)
 _HINT = f"""{insert("hints", HintRow._fields)} ON CONFLICT DO UPDATE SET seen = excluded.seen, value = excluded.value,
     signals = min(1000, signals + excluded.signals)"""
@@ -90,6 +91,7 @@ class SqliteStore(Store):
         with Transaction(self.db):
             run(_WARC, warcs)
             run(_SITE, batch.sites)
+            run(_FRAME, batch.frames)
             run(_NEW_PAGE, batch.pages)
             run(_VISIT, batch.visits)
             run(_VERSION, batch.versions)

@@ -12,7 +12,8 @@ _PAGE = """SELECT p.id, p.url, s.origin AS site, p.state, p.depth, p.visits, p.c
                   p.last_visit, p.last_change, p.size, v.title, ifnull(t.url, '') AS moved_to
            FROM pages p JOIN sites s ON s.id = p.site LEFT JOIN versions v ON v.id = p.version
            LEFT JOIN pages t ON t.id = p.target"""
-_CHANGE = """SELECT v.id, p.url, s.origin AS site, v.at, v.outcome, r.divergence, r.significant, r.new_links, r.title
+_CHANGE = """SELECT v.id, p.url, s.origin AS site, v.at, v.outcome, r.divergence, r.significant, r.content,
+                    r.content_share, r.significance, r.new_links, r.title
              FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
              LEFT JOIN versions r ON r.id = v.version"""
 _VISIT = """SELECT v.id, p.url, v.at, v.outcome, v.status, v.failure, v.detail, v.received, v.seconds, v.version,

@@ -28,6 +28,10 @@ class SqliteSites(SqliteTable, SiteTable):
     def names(self, limit: int) -> list[tuple[int, str]]:
         return self._db.execute("SELECT id, origin FROM sites ORDER BY origin LIMIT ?", (limit,)).fetchall()
 
+    def frame(self, site: int) -> bytes | None:
+        data = self._value("SELECT data FROM frames WHERE site = ?", (site,))
+        return None if data is None else bytes(data)
+
     def held_until(self, origin: str) -> float | None:
         until = self._value("SELECT held_until FROM sites WHERE origin = ?", (origin,))
         return None if until is None else float(until)

@@ -1,0 +1,91 @@
+"""What counts as a change of a page.
+
+text             the text differs (spec C1)
+content          the page's own text differs, not only the frame of its site (`compare.content`)
+significant      the word counts differ by the chi-squared test (spec C2)
+divergence:X     at least the share X of the words differs (spec C7)
+relevance:FILE   it begins or ceases to match one of the queries in FILE (spec C4)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from recrawl.errors import UsageError
+
+_WORD = re.compile(r"\w+")
+NAMES = "text, content, significant, divergence:X (X from 0 to 1) or relevance:FILE (one query per line)"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLevel:
+    """A definition of change."""
+
+    kind: str = "content"
+    least: float = 0.0
+    """For `divergence`: the smallest share of words."""
+    queries: tuple[tuple[str, ...], ...] = ()
+    """For `relevance`: the words of each query."""
+
+    def counts(self, differs: Differences) -> bool:
+        """Whether the change counts; the text differs. What could not be measured counts."""
+        if self.kind == "content":
+            return differs.content is not False
+        if self.kind == "significant":
+            return differs.significant is not False
+        if self.kind == "divergence":
+            return differs.divergence is None or differs.divergence >= self.least
+        return self.kind == "text" or differs.relevance is not False
+
+    def matching(self, text: str) -> frozenset[int]:
+        """The queries all of whose words the text has."""
+        words = set(_WORD.findall(text.casefold()))
+        return frozenset(n for n, query in enumerate(self.queries) if words.issuperset(query))
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How two versions whose texts differ compare at the other levels; None where it was not measured."""
+
+    content: bool | None = None
+    significant: bool | None = None
+    divergence: float | None = None
+    relevance: bool | None = None
+
+
+def parse_level(text: str) -> ChangeLevel:
+    """The level of a setting or option; raises `UsageError` for an invalid one.
+
+    >>> parse_level("divergence:0.1").least
+    0.1
+    """
+    kind, _, rest = text.partition(":")
+    if text in ("text", "content", "significant"):
+        return ChangeLevel(text)
+    if kind == "divergence":
+        try:
+            least = float(rest)
+        except ValueError:
+            least = -1.0
+        if 0 < least <= 1:
+            return ChangeLevel(kind, least)
+    if kind == "relevance" and rest:
+        return ChangeLevel(kind, queries=_queries(Path(rest)))
+    raise UsageError(f"invalid change '{text}'; use {NAMES}")
+
+
+def _queries(path: Path) -> tuple[tuple[str, ...], ...]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the queries of relevance:{path}: {error}") from error
+    queries = tuple(filter(None, (tuple(_WORD.findall(line.casefold())) for line in lines)))
+    if not queries:
+        raise UsageError(f"{path} has no query; write one per line")
+    return queries
+
+
+CONTENT = ChangeLevel()
+"""The default: the page's own text."""

@@ -1,0 +1,119 @@
+"""What counts as a change, live: content by default, other levels on request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.complaints import complaint
+from tests.world import Repo, Site, page
+
+_WORDS = ["amber", "basil", "cedar", "dahlia", "elder", "fennel", "ginger", "hazel", "iris", "juniper", "kale", "lilac"]
+
+
+def _site_pages(banner: str, **bodies: str) -> dict[str, bytes]:
+    """A front page and twelve articles, all with the same banner."""
+
+    def html(text: str) -> bytes:
+        return f"<html><body><div><p>{banner}</div><div>{text}</div></body></html>".encode()
+
+    links = " ".join(f"<p><a href='/{word}'>{word}</a>" for word in _WORDS)
+    pages = {"/": html(links)}
+    pages |= {f"/{word}": html(f"<p>{bodies.get(word, f'All about {word}')}") for word in _WORDS}
+    return pages
+
+
+@pytest.fixture
+def crawled(repo: Repo, site: Callable[..., Site]) -> tuple[Repo, Site]:
+    """A crawled site of thirteen pages."""
+    server = site(_site_pages("Welcome to the herbarium"))
+    repo.crawl(server.url("/"))
+    return repo, server
+
+
+def _next_day(repo: Repo, server: Site, pages: dict[str, bytes], *options: object) -> dict[str, int]:
+    server.pages.update(pages)
+    repo.later(days=1)
+    report: dict[str, int] = repo.cycle(100, "--policy", "round-robin", *options)
+    return report
+
+
+def test_a_new_banner_on_every_page_is_no_change_but_its_versions_are_kept(crawled: tuple[Repo, Site]):
+    repo, server = crawled
+    report = _next_day(repo, server, _site_pages("Closed for renovation until May"))
+    assert report["changed"] == 0
+    url = server.url("/kale")
+    assert repo.outcomes(url)[-1] == "unchanged"
+    versions = repo.json("log", url)
+    assert len(versions) == 2
+    assert versions[0]["content"] is False
+    assert "renovation" in repo.run("show", url).out
+
+
+def test_news_under_a_new_banner_is_a_change(crawled: tuple[Repo, Site]):
+    repo, server = crawled
+    report = _next_day(repo, server, _site_pages("Closed for renovation", kale="Kale was replaced by spinach today"))
+    assert report["changed"] == 1
+    (change,) = repo.json("changes", "--since", "12h")
+    assert change["url"] == server.url("/kale")
+    assert change["significance"] > 0.3
+    assert 0 < change["content_share"] <= 1
+
+
+def test_every_text_change_counts_if_the_user_says_so(crawled: tuple[Repo, Site]):
+    repo, server = crawled
+    assert _next_day(repo, server, _site_pages("Closed"), "--change", "text")["changed"] == 13
+
+
+def test_a_site_may_have_a_definition_of_its_own(repo: Repo, site: Callable[..., Site]):
+    server = site(_site_pages("Welcome"))
+    repo.add(server.url("/"), "--allow-private", "--change", "text")
+    repo.crawl()
+    assert _next_day(repo, server, _site_pages("Goodbye"))["changed"] == 13
+
+
+def test_divergence_and_relevance_drive_a_cycle(crawled: tuple[Repo, Site], tmp_path: Path):
+    repo, server = crawled
+    queries = tmp_path / "queries.txt"
+    queries.write_text("spinach\n", encoding="utf-8")
+    relevant = _site_pages("Welcome to the herbarium", kale="Kale with spinach", iris="Iris with something else")
+    assert _next_day(repo, server, relevant, "--change", f"relevance:{queries}")["changed"] == 1
+    slightly = _site_pages(
+        "Welcome to the herbarium", hazel="All about the hazel", kale="Entirely other words here now"
+    )
+    assert _next_day(repo, server, slightly, "--change", "divergence:0.5")["changed"] == 1
+
+
+def test_a_counter_on_a_page_of_its_own_is_learned(repo: Repo, site: Callable[..., Site]):
+    def visited(count: int, text: str = "The tide table") -> bytes:
+        return f"<html><body><p>{text}<p>You are number {count} here</body></html>".encode()
+
+    server = site({"/tide": visited(100)})
+    repo.add(server.url("/tide"), "--depth", 0, "--allow-private")
+    repo.crawl()
+    changed = [_next_day(repo, server, {"/tide": visited(100 + n)})["changed"] for n in range(1, 6)]
+    assert changed[0] == 1, "nothing is known about the line yet"
+    assert changed[3:] == [0, 0]
+    assert _next_day(repo, server, {"/tide": visited(200, "The tide table for June")})["changed"] == 1
+
+
+def test_the_frame_survives_a_restart_and_is_small(crawled: tuple[Repo, Site]):
+    repo, server = crawled
+    ((stored,),) = repo.sql("SELECT length(data) FROM frames")
+    assert 0 < stored < 13 * 400
+    repo.sql("DELETE FROM frames")
+    assert _next_day(repo, server, _site_pages("Closed for renovation"))["changed"] == 0, "learned from stored pages"
+
+
+def test_an_invalid_level_is_refused_before_anything_is_visited(repo: Repo):
+    for wrong in ("contents", "divergence:2", "relevance:", "relevance:/no/such/file"):
+        complaint(repo.run("cycle", "--change", wrong, code=None))
+    assert repo.run("config", "change", "contents", code=None).code == 2
+
+
+def test_a_page_that_is_not_html_is_compared_by_its_text(repo: Repo, site: Callable[..., Site]):
+    server = site({"/": page("Files", "/notes.txt"), "/notes.txt": b"one"})
+    repo.crawl(server.url("/"))
+    assert _next_day(repo, server, {"/notes.txt": b"two"})["changed"] == 1
