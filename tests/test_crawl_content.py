@@ -117,3 +117,41 @@ def test_a_page_that_is_not_html_is_compared_by_its_text(repo: Repo, site: Calla
     server = site({"/": page("Files", "/notes.txt"), "/notes.txt": b"one"})
     repo.crawl(server.url("/"))
     assert _next_day(repo, server, {"/notes.txt": b"two"})["changed"] == 1
+
+
+def test_diff_folds_the_frame(crawled: tuple[Repo, Site]):
+    repo, server = crawled
+    _next_day(repo, server, _site_pages("Closed for renovation", kale="Kale was replaced by spinach today"))
+    told = repo.run("diff", server.url("/kale")).out
+    assert "spinach" in told
+    assert "renovation" not in told
+    assert "2 changed lines of the site's frame not shown" in told
+    assert "renovation" in repo.run("diff", server.url("/kale"), "--frame").out
+    row = repo.json("diff", server.url("/kale"))
+    assert row["content"] is True
+    assert row["frame_lines"] == 2
+    assert "renovation" in row["diff"]
+    assert "renovation" not in row["content_diff"]
+
+
+def test_noise_lists_what_was_learned_as_frame(crawled: tuple[Repo, Site]):
+    repo, server = crawled
+    rows = repo.json("noise", "--frame", server.url("/"))
+    assert rows[0] == {"text": "Welcome to the herbarium", "pages": 13, "of": 13}
+    assert "herbarium" in repo.run("noise", "--frame", server.url("/")).out
+
+
+@pytest.mark.parametrize(("rule", "changed"), [("content = ['div:first-child']", 13), ("frame = ['div']", 0)])
+def test_a_user_can_overrule_the_frame(crawled: tuple[Repo, Site], rule: str, changed: int):
+    repo, server = crawled
+    with (repo.folder / "recrawl.toml").open("a", encoding="utf-8") as file:
+        file.write(f"\n[[filter]]\n{rule}\n")
+    pages = _site_pages("Closed for renovation", kale="Kale was replaced by spinach today")
+    assert _next_day(repo, server, pages)["changed"] == changed
+
+
+def test_snippets_quote_the_content(repo: Repo, site: Callable[..., Site]):
+    server = site(_site_pages("All about herbs and their gardens", kale="The gardens of Kew grow kale"))
+    repo.crawl(server.url("/"))
+    hits = {hit["url"]: hit["snippet"] for hit in repo.json("search", "gardens")}
+    assert "Kew" in hits[server.url("/kale")].replace("[", "").replace("]", "")[:40]

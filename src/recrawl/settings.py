@@ -120,7 +120,13 @@ class Filter:
 
     site: str = ""
     selectors: tuple[str, ...] = ()
+    """Elements that are removed before pages are compared."""
     patterns: tuple[str, ...] = ()
+    """Text that is removed."""
+    frame: tuple[str, ...] = ()
+    """Elements that never count as content."""
+    content: tuple[str, ...] = ()
+    """Elements that always count as content."""
 
 
 @dataclass(frozen=True, slots=True)

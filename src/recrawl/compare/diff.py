@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal
 
@@ -31,6 +31,8 @@ class DiffRow:
     kind: Literal["same", "out", "in"]
     text: str
     marks: Marks = ()
+    frame: bool = False
+    """Whether a changed line belongs to the frame of the site, not to the page's content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,25 @@ def diff(old: Sequence[str], new: Sequence[str], context: int = 2) -> list[Hunk]
     if any(row.kind != "same" for row in rows):
         hunks.append(Hunk(start[0] + 1, start[1] + 1, _trimmed(rows, context)))
     return hunks
+
+
+def with_frame(hunks: Sequence[Hunk], is_frame: Callable[[str], bool]) -> list[Hunk]:
+    """Mark the changed lines that belong to the frame."""
+    return [
+        replace(
+            hunk,
+            rows=tuple(
+                replace(row, frame=True) if row.kind != "same" and is_frame(row.text) else row for row in hunk.rows
+            ),
+        )
+        for hunk in hunks
+    ]
+
+
+def folded(hunks: Sequence[Hunk]) -> list[Hunk]:
+    """Leave out the changed lines of the frame, and hunks that have no others."""
+    kept = (replace(hunk, rows=tuple(row for row in hunk.rows if not row.frame)) for hunk in hunks)
+    return [hunk for hunk in kept if any(row.kind != "same" for row in hunk.rows)]
 
 
 def unified(hunks: Sequence[Hunk]) -> str:

@@ -8,6 +8,7 @@ from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.noise.preview import hidden
 from recrawl.compare.noise.proposals import propose
+from recrawl.crawl.reports.frames import FrameLine, frame_lines
 from recrawl.errors import DamagedRecord
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of, versions_of
@@ -57,6 +58,12 @@ def proposals(storage: Storage, url: str = "") -> list[NoiseProposal]:
     pages = [int(page_of(storage, url)["id"])] if url else restless(storage)
     found = (sources(storage, page) for page in pages)
     return [NoiseProposal(address, **asdict(proposal)) for address, html in found for proposal in propose(html)]
+
+
+def frame(storage: Storage, site: str, noise: Noise, limit: int) -> list[FrameLine]:
+    """Lines that were learned as the frame of a site."""
+    number = storage.store.sites.number(site)
+    return [] if number is None else frame_lines(storage, number, noise, limit)
 
 
 def restless(storage: Storage) -> list[int]:

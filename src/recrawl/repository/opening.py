@@ -278,6 +278,8 @@ def _noises(values: Settings) -> dict[str, Noise]:
         noise = Noise(
             tuple(selector for rule in rules for selector in rule.selectors),
             tuple(pattern for rule in rules for pattern in rule.patterns),
+            tuple(selector for rule in rules for selector in rule.frame),
+            tuple(selector for rule in rules for selector in rule.content),
         )
         noise.check()
         table[where] = noise

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from recrawl.compare.diff import Hunk, diff, unified
+from recrawl.compare.content.judge import ContentChange
+from recrawl.compare.diff import Hunk, diff, folded, unified, with_frame
 from recrawl.compare.divergence import divergence
+from recrawl.crawl.reports.frames import judge_versions
 from recrawl.crawl.visits.stored_text import read_lines, read_text
 from recrawl.discover.urls import origin
 from recrawl.errors import NotKnown
@@ -141,6 +144,11 @@ class Version:
         _, headers, body = self._content()
         return read_text(body, headers, self._repository.noise_filter(origin(self.url)))
 
+    def judged(self, before: Version) -> tuple[ContentChange, Callable[[str], bool]]:
+        """The change of content from another version, and a function that tells whether a changed line is frame."""
+        noise = self._repository.noise_filter(origin(self.url))
+        return judge_versions(self._repository.storage, before._row, self._row, noise)
+
     def _content(self) -> tuple[int, Headers, bytes]:
         return self._repository.storage.body(self._row)
 
@@ -154,11 +162,32 @@ class Difference:
     divergence: float
     """The share of words that differ."""
     hunks: tuple[Hunk, ...]
+    """Changed lines with context; `frame` marks the lines of the site's frame."""
+    content: bool
+    """False when only the frame of the site differs."""
+    content_share: float
+    significance: float
+    """The probability that a reader calls the change news."""
 
     @property
     def text(self) -> str:
         """The changed lines with context, as a unified diff."""
         return unified(list(self.hunks))
+
+    @property
+    def content_hunks(self) -> tuple[Hunk, ...]:
+        """The hunks without changed lines of the frame."""
+        return tuple(folded(self.hunks))
+
+    @property
+    def content_text(self) -> str:
+        """The unified diff without changed lines of the frame."""
+        return unified(self.content_hunks)
+
+    @property
+    def frame_count(self) -> int:
+        """The number of changed lines of the frame."""
+        return sum(row.frame for hunk in self.hunks for row in hunk.rows)
 
     def __str__(self) -> str:
         return self.text
@@ -166,7 +195,17 @@ class Difference:
     def as_dict(self) -> Row:
         """As `recrawl diff --json` prints it."""
         times = {"old": iso(self.old.time), "new": iso(self.new.time)}
-        return {"url": self.new.url, **times, "divergence": self.divergence, "diff": self.text}
+        return {
+            "url": self.new.url,
+            **times,
+            "divergence": self.divergence,
+            "content": self.content,
+            "content_share": self.content_share,
+            "significance": self.significance,
+            "frame_lines": self.frame_count,
+            "diff": self.text,
+            "content_diff": self.content_text,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +278,10 @@ class Page:
         """What changed between two versions; the last change by default."""
         after = self.version(new)
         before = self.version(max(1, after.number - 1) if old is None else old)
-        hunks = diff(before.lines, after.lines)
-        return Difference(before, after, divergence(before.compared_text(), after.compared_text()), tuple(hunks))
+        verdict, is_frame = after.judged(before)
+        hunks = with_frame(diff(before.lines, after.lines), is_frame)
+        share = divergence(before.compared_text(), after.compared_text())
+        return Difference(before, after, share, tuple(hunks), verdict.content, verdict.share, verdict.significance)
 
     def why(self) -> Explanation:
         """Why it was visited or not, and whether the next cycle would choose it."""

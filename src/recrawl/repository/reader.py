@@ -24,6 +24,7 @@ from recrawl.settings import Settings
 from recrawl.times import duration
 
 if TYPE_CHECKING:
+    from recrawl.crawl.reports.frames import FrameLine
     from recrawl.repository.anchors import SiteAnchor
     from recrawl.repository.noise import NoiseProposal, Preview
     from recrawl.repository.prediction import Prediction
@@ -273,6 +274,13 @@ class Reader:
         from recrawl.repository import noise  # lazy: few commands look for noise
 
         return noise.proposals(self.storage, url)
+
+    def frame(self, site: str, *, limit: int = 50) -> list[FrameLine]:
+        """Lines that were learned as the frame of a site: they stand on several of its pages."""
+        from recrawl.repository import noise  # lazy: few commands look for noise
+
+        where = origin_of(self.storage, site)
+        return noise.frame(self.storage, where, self.noise_filter(where), limit)
 
     def noise_preview(self, selectors: Iterable[str] = (), patterns: Iterable[str] = (), *, site: str = "") -> Preview:
         """How many recent changes of a site (all if empty) a noise filter would have hidden."""

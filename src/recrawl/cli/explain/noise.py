@@ -17,18 +17,27 @@ def command(
     url: Annotated[
         str | None, typer.Argument(metavar="[URL]", help="A page. Default: the pages that change at every visit.")
     ] = None,
+    frame: Annotated[
+        str, typer.Option("--frame", metavar="SITE", help="List what was learned as the frame of a site instead.")
+    ] = "",
     json: AsJson = False,
 ) -> None:
     """Suggest filters for noise (dates, counters, ads) on pages that change at every visit (spec C8).
 
-    Add a filter to recrawl.toml, for one site or (without site) for all:
+    Add a filter to recrawl.toml, for one site or (without site) for all. `selectors` and `patterns` remove noise before
+    pages are compared; `frame` and `content` overrule what was learned: elements that never or always count as content.
 
     \b
         [[filter]]
         site = "https://example.org"
         selectors = ["#visitors"]
         patterns = ['\\d\\d:\\d\\d Uhr']
+        frame = ["#latest-posts"]
+        content = ["nav .opening-hours"]
     """
+    if frame:
+        _list_frame(ctx, frame, json=json)
+        return
     with repository(ctx) as repo:
         rows = [proposal.as_dict() for proposal in repo.noise_proposals(url or "")]
     if json:
@@ -42,3 +51,14 @@ def command(
         {"url": "page", "kind": "kind", "value": "filter", "hides": ">would hide", "example": "example"},
     )
     say("add the filters you want to recrawl.toml; see 'recrawl noise --help'")
+
+
+def _list_frame(ctx: typer.Context, site: str, *, json: bool) -> None:
+    with repository(ctx) as repo:
+        rows = [line._asdict() for line in repo.frame(site)]
+    if json:
+        as_json(rows)
+    elif rows:
+        table(rows, {"pages": ">pages", "of": ">of", "text": "line"})
+    else:
+        note("nothing learned yet: a frame shows once several pages of the site were downloaded")

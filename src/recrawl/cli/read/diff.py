@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from recrawl.cli.terminal.output import AsJson, as_json, clean, say, when
+from recrawl.cli.terminal.output import AsJson, as_json, clean, count, say, when
 from recrawl.cli.terminal.session import Url, repository
 from recrawl.repository.pages import Difference
 
@@ -23,11 +23,14 @@ def command(
     url: Url,
     old: Annotated[str, typer.Argument(metavar="[A]", help="A version: its number or a time.")] = "",
     new: Annotated[str, typer.Argument(metavar="[B]", help="The version to compare with. Default: the newest.")] = "-1",
+    frame: Annotated[
+        bool, typer.Option("--frame", help="Show changed lines of the site's frame too (menus, footers, stamps).")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Compare the text of two versions of a page. Default: the last change.
 
-    Version 1 is the oldest, version -1 the newest.
+    Version 1 is the oldest, version -1 the newest. Changed lines that belong to the frame of the site are folded.
     """
     with repository(ctx) as repo:
         page = repo.page(url)
@@ -40,17 +43,20 @@ def command(
     if not found.hunks:
         say("only one version" if single else "no difference in the text")
     elif sys.stdout.isatty():
-        _paint(found)
-    else:
-        say(found.text)
+        _paint(found, frame=frame)
+    elif frame or found.content_text:
+        say(found.text if frame else found.content_text)
+    if found.frame_count and not frame:
+        say(f"{count(found.frame_count, 'changed line')} of the site's frame not shown; use --frame to see them")
 
 
-def _paint(found: Difference) -> None:
+def _paint(found: Difference, *, frame: bool) -> None:
     console = Console()
-    for hunk in found.hunks:
+    for hunk in found.hunks if frame else found.content_hunks:
         console.print(Text(f"@@ -{hunk.old_start} +{hunk.new_start} @@", style="cyan"))
         for row in hunk.rows:
-            line = Text(_SIGNS[row.kind] + clean(row.text), style=_STYLES[row.kind])
+            style = "dim" if row.frame else _STYLES[row.kind]
+            line = Text(_SIGNS[row.kind] + clean(row.text), style=style)
             for start, end in row.marks:
                 line.stylize("reverse", start + 2, end + 2)
             console.print(line)

@@ -38,6 +38,8 @@ class LineChange(NamedTuple):
     framed: bool
     mechanical: bool
     """Whether it changed without anybody writing: the date of a stamp, or another order of its words."""
+    own: bool
+    """Whether the user says that it is content."""
     fact: bool
     """Whether it has a number or is a heading."""
     words: int
@@ -93,6 +95,7 @@ def _change(item: _Item, version: Sequence[Line], *, added: bool) -> LineChange:
         added=added,
         framed=line.framed,
         mechanical=edits == [] or _is_stamp(line.text, only_dates=numbers),
+        own=line.own,
         fact=line.heading or _NUMBER.search(line.text) is not None,
         words=line.text.count(" ") + 1,
         near=near,

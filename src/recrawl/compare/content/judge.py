@@ -101,6 +101,7 @@ def line_scores(changes: Sequence[LineChange], known: Evidence) -> Floats:
     """The score of each changed line."""
     scores: Floats = feature_matrix(changes, known) @ LINE_WEIGHTS
     scores[[change.mechanical for change in changes]] = _MECHANICAL
+    scores[[change.own for change in changes]] = _MAX_SCORE
     return scores
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from recrawl.compare import text as page_text
 from recrawl.compare.noise.filters import NO_NOISE, Noise
@@ -35,10 +35,13 @@ _MAX_NAMED = 2_000
 """Elements with a class or id that are examined; a page with more is judged by the others."""
 _MOSTLY = 0.95
 """If classes and ids name this share of a page's words as frame, they are not believed."""
-_ELEMENT, _NAMED, _HEADING = 0, 1, 2
-_MARKS = {"\x01": (_ELEMENT, 1), "\x02": (_ELEMENT, -1), "\x03": (_NAMED, 1), "\x04": (_NAMED, -1),
-          "\x05": (_HEADING, 1), "\x06": (_HEADING, -1)}  # fmt: skip
-"""Marks in the text where an element begins or ends: of the frame by its tag, by its class or id, or a heading."""
+_ELEMENT, _NAMED, _HEADING, _OWN = 0, 1, 2, 3
+_MARKS = {
+    mark: (kind, step)
+    for kind, marks in enumerate(("\x01\x02", "\x03\x04", "\x05\x06", "\x07\x08"))
+    for mark, step in zip(marks, (1, -1), strict=True)
+}
+"""Marks in the text where an element begins or ends: frame by its tag, by its class or id, a heading, content."""
 
 
 class Line(NamedTuple):
@@ -50,6 +53,8 @@ class Line(NamedTuple):
     framed: bool = False
     """Whether it is inside an element that by its name belongs to the site: navigation, footer, sidebar ..."""
     heading: bool = False
+    own: bool = False
+    """Whether the user says that it is content."""
 
     @classmethod
     def of(cls, text: str) -> Line:
@@ -82,8 +87,8 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
     >>> [(line.text, line.framed) for line in lines(page)]
     [('home', True), ('welcome all', False), ('c', True)]
     """
-    _mark_places(tree)
-    depth = [0, 0, 0]
+    _mark_places(tree, noise)
+    depth = [0, 0, 0, 0]
     found: list[Line] = []
     named: list[bool] = []
     for part in page_text.lines(tree, noise):
@@ -93,7 +98,7 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
             continue
         words, key = _normal(part)
         if words:
-            found.append(Line(words, key, depth[_ELEMENT] > 0, depth[_HEADING] > 0))
+            found.append(Line(words, key, depth[_ELEMENT] > 0, depth[_HEADING] > 0, depth[_OWN] > 0))
             named.append(depth[_NAMED] > 0)
     if any(named) and _share_of_words(found, named) <= _MOSTLY:
         found = [line._replace(framed=True) if by_name else line for line, by_name in zip(found, named, strict=True)]
@@ -105,20 +110,31 @@ def _share_of_words(found: Sequence[Line], chosen: Sequence[bool]) -> float:
     return sum(size for size, mine in zip(sizes, chosen, strict=True) if mine) / max(sum(sizes), 1)
 
 
-def _mark_places(tree: LexborHTMLParser) -> None:
+def _mark_places(tree: LexborHTMLParser, noise: Noise) -> None:
     """Put marks into the text where elements of the frame, and headings, begin and end."""
     body = tree.body
     if body is None:
         return
     for node in body.css("h1,h2,h3,h4,h5,h6"):
         _surround(node, "\x05", "\x06")
-    for node in body.css(_FRAME_ELEMENTS):
-        _surround(node, "\x01", "\x02")
+    for selector in (_FRAME_ELEMENTS, *noise.frame):
+        for node in _selected(body, selector):
+            _surround(node, "\x01", "\x02")
+    for selector in noise.content:
+        for node in _selected(body, selector):
+            _surround(node, "\x07", "\x08")
     for node in body.css("[class],[id]")[:_MAX_NAMED]:
         if node.tag not in _NEVER_FRAME:
             name = f"{node.attributes.get('class') or ''} {node.attributes.get('id') or ''}"
             if _FRAME_CLASS.search(name):
                 _surround(node, "\x03", "\x04")
+
+
+def _selected(body: LexborNode, selector: str) -> list[LexborNode]:
+    try:
+        return body.css(selector)
+    except SelectolaxError:
+        return []  # `Noise.check` has told the user
 
 
 def _surround(node: LexborNode, before: str, after: str) -> None:

@@ -23,19 +23,24 @@ _EMPTY = LexborHTMLParser("<html>")
 class Noise:
     """CSS selectors of elements, and regular expressions of text, that do not count as change.
 
+    `frame` and `content` are selectors that overrule what is learned about a site's frame (`compare.content`): their
+    elements stay in the text, and never or always count as content.
+
     A pattern comes from the user and may take Python's engine exponential time (`(a+)+$`); `recrawl.patterns` takes
     time proportional to the text. A pattern applies to the first `PATTERN_CHARACTERS` of a text only.
     """
 
     selectors: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
+    frame: tuple[str, ...] = ()
+    content: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.selectors or self.patterns)
 
     def check(self) -> None:
         """Raise `UsageError` for the first invalid selector or pattern."""
-        for selector in self.selectors:
+        for selector in (*self.selectors, *self.frame, *self.content):
             try:
                 _EMPTY.css(selector)
             except SelectolaxError:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from recrawl.compare.noise.filters import Noise
-from recrawl.crawl.visits.stored_text import read_text
+from recrawl.crawl.reports.frames import content_first, frame_of
+from recrawl.crawl.state.site_frames import SiteFrame
+from recrawl.crawl.visits.stored_text import read_lines
 from recrawl.discover.urls import origin
 from recrawl.errors import DamagedRecord, Unreadable
 from recrawl.record.index import Hit
@@ -23,23 +25,32 @@ def search(
     since: float | None = None,
     until: float | None = None,
 ) -> list[Hit]:
-    """The best pages for a query, with snippets; `noise` gives the noise filter of an origin."""
+    """The best pages for a query, with snippets of their content; `noise` gives the noise filter of an origin."""
 
     def text(page: int, at: float) -> str:
-        return _text(repository, page, at, noise)
+        return _text(repository, page, at, noise, frames)
+
+    frames: dict[int, SiteFrame] = {}
 
     index = repository.index
     return index.search(query, limit=limit, site=site, offset=offset, since=since, until=until, text=text)
 
 
-def _text(repository: Storage, page: int, at: float, noise: Callable[[str], Noise]) -> str:
-    """The text of a page at that time, as indexed; empty, hence without snippet, if its body cannot be read."""
+def _text(
+    repository: Storage, page: int, at: float, noise: Callable[[str], Noise], frames: dict[int, SiteFrame]
+) -> str:
+    """The text of a page at that time, its content before the frame, so that a snippet shows content if it can.
+
+    Empty, hence without snippet, if its body cannot be read.
+    """
     version = repository.store.versions.at(page, at)
     if version is None or version.warc not in repository.archive.names:
         return ""
-    url = repository.store.pages.get(page)[0]
+    row = repository.store.pages.get(page)
+    if row.site not in frames:
+        frames[row.site] = frame_of(repository, row.site)
     try:
         _, headers, body = repository.body(version)
-        return read_text(body, headers, noise(origin(url)))
+        return content_first(read_lines(body, headers, noise(origin(row.url))), frames[row.site])
     except (DamagedRecord, Unreadable):
         return ""

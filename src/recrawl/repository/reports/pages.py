@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from recrawl.compare.diff import DiffRow, Hunk, diff
+from recrawl.compare.diff import DiffRow, Hunk, diff, with_frame
 from recrawl.compare.divergence import divergence
 from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
+from recrawl.crawl.reports.frames import judge_versions
 from recrawl.crawl.visits.stored_text import header, read_lines, read_text
 from recrawl.errors import DamagedRecord, NotKnown, Unreadable
 from recrawl.record.rows import VersionRow
@@ -103,9 +104,10 @@ def difference(repository: Storage, old: VersionRow, new: VersionRow, noise: Noi
         bodies = [repository.body(which)[1:] for which in (old, new)]
         before, after = (read_lines(body, headers, noise) for headers, body in bodies)
         texts = [read_text(body, headers, noise) for headers, body in bodies]
+        _, is_frame = judge_versions(repository, old, new, noise)
     except (DamagedRecord, Unreadable) as error:
         return ShownDifference([], None, f"These versions cannot be compared: {error}.")
-    return ShownDifference(diff(before, after), divergence(texts[0], texts[1]))
+    return ShownDifference(with_frame(diff(before, after), is_frame), divergence(texts[0], texts[1]))
 
 
 def side_by_side(hunk: Hunk) -> list[Pair]:
