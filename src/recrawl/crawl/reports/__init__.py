@@ -7,6 +7,6 @@ rates         change rates of pages, by several estimators
 relatives     pages whose changes go with those of a page
 anchors       anchors and depths of sites
 hint_trust    precision and recall of each site's hints
-frames          what was learned as the frame of a site
+frames        what was learned as the frame of a site
 search        full-text search
 """
