@@ -381,7 +381,7 @@ def test_removals_and_returns_count_under_every_definition(opened: Callable[...,
 )
 def test_a_word_for_change_that_means_nothing(tmp_path: Path, counted: list[Path], change: str) -> None:
     file = written(tmp_path / "w.parquet", ROWS)
-    with pytest.raises(UsageError, match=r"invalid change .*; use text, raw, significant or divergence:X"):
+    with pytest.raises(UsageError, match=r"invalid change .*; use text, raw, content, significant or divergence:X"):
         open_history([file], change)
     assert counted == [], "it is refused before the long work"
 
