@@ -31,9 +31,12 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The length of its body without the docstring; a signature is a declaration, as long as it has parameters."""
-    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    return (body[-1].end_lineno or body[-1].lineno) - body[0].lineno + 1 if body else 0
+    """The lines of a function with its signature, without decorators and docstring."""
+    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+    if ast.get_docstring(node) is None:
+        return lines
+    docstring = node.body[0]
+    return lines - ((docstring.end_lineno or docstring.lineno) - docstring.lineno + 1)
 
 
 def test_there_is_something_to_check() -> None:
@@ -46,10 +49,17 @@ LONGER_MODULES = {
     "settings.py": "one table of all settings, with what reads and writes it",
     "repository/repository.py": "the public class, mostly signatures and docstrings",
     "repository/values.py": "one short dataclass for each result of the public class",
-    "lab/replays/runner.py": "replays and the cache of their results share the digests",
-    "lab/formats/page_facts.py": "the columns of a version, and how each is read",
 }
 """Modules that may be longer, each with its reason."""
+LONGER_FUNCTIONS = {
+    "crawl/cycles.py:cycle",
+    "crawl/importer.py:_version",
+    "crawl/visits/results.py:missing",
+    "crawl/visits/results.py:read",
+    "repository/opening.py:options_of",
+    "repository/repository.py:run",
+}
+"""Functions that are too long only because of their signatures; nothing is added here."""
 
 
 def name(path: Path) -> str:
@@ -70,7 +80,8 @@ def test_functions_are_short() -> None:
         for node in functions(path)
         if code_lines(node) > MOST_FUNCTION_LINES
     }
-    assert long == {}
+    assert {it: n for it, n in long.items() if it not in LONGER_FUNCTIONS} == {}
+    assert LONGER_FUNCTIONS - set(long) == set(), "no longer exceptions"
 
 
 def test_module_names_say_something() -> None:

@@ -20,7 +20,8 @@ from recrawl.compare.terms import hashed
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats import page_facts as module
 from recrawl.lab.formats.archive import SCHEMA
-from recrawl.lab.formats.page_facts import FactReader, Facts, facts_of, from_cache, to_cache
+from recrawl.lab.formats.cached_columns import from_cache, to_cache
+from recrawl.lab.formats.page_facts import FactReader, Facts, facts_of
 from recrawl.lab.histories import opening
 from recrawl.lab.histories.history import ABSENT, History, assemble
 from recrawl.lab.histories.opening import history_of, open_history

@@ -33,32 +33,34 @@ _LABELS = (
 )
 
 
+Archives = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="ARCHIVE...",
+        help="Parquet files or folders of them; NAME.times beside a file gives its capture times.",
+    ),
+]
+Window = Annotated[int, typer.Option(min=1, help="Days that the features cover (l in Radinsky and Bennett 2013).")]
+Interval = Annotated[int, typer.Option(min=1, help="Days ahead to predict (sigma in Radinsky and Bennett 2013).")]
+Alpha = Annotated[
+    float,
+    typer.Option(
+        min=0, max=1, help="Only pages whose change flag flips on this share of days; Radinsky and Bennett use 0.3."
+    ),
+]
+
+
 def predict_command(
-    archives: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="ARCHIVE...",
-            help="Parquet files or folders of them; NAME.times beside a file gives its capture times.",
-        ),
-    ],
+    archives: Archives,
     method: Annotated[str, typer.Option(help=f"Prediction method: {_METHODS}.")] = "3d",
     experts: Annotated[str, typer.Option(help="How to find related pages: graph, content, xcorr, dtw.")] = "xcorr",
     k: Annotated[int, typer.Option("--k", min=1, help="Number of related pages (experts) per page.")] = 20,
     train: Annotated[int, typer.Option(min=1, help="Training window in days.")] = 50,
     label: Annotated[str, typer.Option(help=_LABELS)] = "text",
-    window: Annotated[
-        int, typer.Option(min=1, help="Days that the features cover (l in Radinsky and Bennett 2013).")
-    ] = 1,
-    interval: Annotated[
-        int, typer.Option(min=1, help="Days ahead to predict (sigma in Radinsky and Bennett 2013).")
-    ] = 1,
+    window: Window = 1,
+    interval: Interval = 1,
     observe: Annotated[float, typer.Option(help="Share of pages observed each day.")] = 1.0,
-    alpha: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Only pages whose change flag flips on this share of days; Radinsky and Bennett use 0.3."
-        ),
-    ] = 0.0,
+    alpha: Alpha = 0.0,
     pages: Annotated[int | None, typer.Option(min=1, help="Use a random sample of this many pages.")] = None,
     days: Annotated[int, typer.Option(min=1, help="Predict the last N days of the archive.")] = 30,
     seed: Annotated[int, typer.Option(help="Random seed for samples and visits.")] = 1,

@@ -27,23 +27,22 @@ Names = Annotated[
 Archives = Annotated[
     list[Path] | None, typer.Option(help="Also run on these archives: Parquet files or folders of them; repeatable.")
 ]
+Every = Annotated[
+    bool, typer.Option("--all", help="Run all experiments; takes several minutes at full size on two cores.")
+]
+Seeds = Annotated[int, typer.Option(min=1, help="Number of random seeds for experiments that draw random numbers.")]
+Change = Annotated[str, typer.Option(help="What counts as a change in archives: text, raw, significant, ...")]
 
 
 def reproduce_command(
     names: Names = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Run all experiments; takes several minutes at full size on two cores.")
-    ] = False,
+    every: Every = False,
     listed: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
     archives: Archives = None,
     out: Annotated[Path | None, typer.Option(help="Write a report to this folder: a page, charts, JSON.")] = None,
     scale: Annotated[float, typer.Option(help="Size of generated webs as a share of the publication's.")] = 1.0,
-    seeds: Annotated[
-        int, typer.Option(min=1, help="Number of random seeds for experiments that draw random numbers.")
-    ] = 2,
-    change: Annotated[
-        str, typer.Option(help="What counts as a change in archives: text, raw, significant, ...")
-    ] = "text",
+    seeds: Seeds = 2,
+    change: Change = "text",
     workers: Workers = None,
     no_cache: NoCache = False,
     json: AsJson = False,
@@ -56,10 +55,7 @@ def reproduce_command(
         as_json(rows) if json else table(rows, {"name": "name", "of": "of", "title": "title"})
         return
     chosen = _chosen(experiments, names or [], every)
-    if not 0 < scale <= 1:
-        raise UsageError(f"invalid --scale {scale:g}: must be above 0 and at most 1")
-    if out is not None and out.exists() and not out.is_dir():
-        raise UsageError(f"invalid --out {out}: it is a file; name a folder")
+    _check(scale, out)
     settings = {
         "scale": scale,
         "seeds": seeds,
@@ -78,6 +74,14 @@ def reproduce_command(
         return
     for done in runs:
         _show(done)
+
+
+def _check(scale: float, out: Path | None) -> None:
+    """Refuse invalid options before the long work."""
+    if not 0 < scale <= 1:
+        raise UsageError(f"invalid --scale {scale:g}: must be above 0 and at most 1")
+    if out is not None and out.exists() and not out.is_dir():
+        raise UsageError(f"invalid --out {out}: it is a file; name a folder")
 
 
 def _all(experiments: Any) -> list[Any]:

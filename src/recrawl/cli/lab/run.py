@@ -9,31 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from recrawl.cli.lab.options import (
-    Archives,
-    AtStart,
-    Bytes,
-    Change,
-    Costs,
-    Cycles,
-    Discover,
-    Failures,
-    HintsFrom,
-    Late,
-    NoCache,
-    Policies,
-    Skip,
-    Weights,
-    Workers,
-    cache_folder,
-)
+from recrawl.cli.lab import options
 from recrawl.cli.terminal.output import AsJson, as_json, note, table
 from recrawl.cli.terminal.progress import detailed
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import without_start
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.histories.weights import check_importance, with_importance
-from recrawl.lab.replays.runner import Trial, needs_of, over_seeds, run_all, trials_of
+from recrawl.lab.replays.runner import over_seeds, run_all
+from recrawl.lab.replays.trials import Trial, needs_of, trials_of
 from recrawl.settings import size
 from recrawl.times import duration
 
@@ -72,26 +56,26 @@ class Grid:
 
 
 def run_command(
-    archives: Archives,
-    policy: Policies,
+    archives: options.Archives,
+    policy: options.Policies,
     budget: Annotated[float, typer.Option(help="Visits per cycle; below 1, a share of the pages.")] = 0.01,
-    bytes_: Bytes = "0",
+    bytes_: options.Bytes = "0",
     cycle: Annotated[str, typer.Option(help="Length of a cycle: 6h, 1d, 2w.")] = "1d",
-    cycles: Cycles = None,
-    skip: Skip = "0d",
+    cycles: options.Cycles = None,
+    skip: options.Skip = "0d",
     seed: Annotated[
         list[int] | None, typer.Option(help="Random seed; repeatable: means and spread over all seeds.")
     ] = None,
-    change: Change = "text",
-    discover: Discover = "births",
-    at_start: AtStart = 1.0,
-    failures: Failures = 0.0,
-    late: Late = 0.0,
-    hints: HintsFrom = "",
-    importance: Weights = "even",
-    cost: Costs = "visit",
-    workers: Workers = None,
-    no_cache: NoCache = False,
+    change: options.Change = "text",
+    discover: options.Discover = "births",
+    at_start: options.AtStart = 1.0,
+    failures: options.Failures = 0.0,
+    late: options.Late = 0.0,
+    hints: options.HintsFrom = "",
+    importance: options.Weights = "even",
+    cost: options.Costs = "visit",
+    workers: options.Workers = None,
+    no_cache: options.NoCache = False,
     json: AsJson = False,
 ) -> None:
     """Replay archives under policies and measure what each finds within the budget."""
@@ -131,7 +115,7 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
     if min(seconds) <= 0:
         raise UsageError("invalid cycle length: must be longer than 0 s")
     needs = needs_of(grid.policies)
-    cache = None if no_cache else cache_folder()
+    cache = None if no_cache else options.cache_folder()
     with detailed() as bars:
         reading = bars.add_task("reading", total=None, detail="")
 

@@ -20,11 +20,13 @@ from recrawl.times import iso, moment, stamp
 
 _MOST_SITES = 20
 
+Archives = Annotated[
+    list[Path], typer.Argument(metavar="ARCHIVE...", help="Parquet files, or folders of Parquet files.")
+]
+
 
 def serve_command(
-    archives: Annotated[
-        list[Path], typer.Argument(metavar="ARCHIVE...", help="Parquet files, or folders of Parquet files.")
-    ],
+    archives: Archives,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8080,
     speed: Annotated[float, typer.Option(help="Virtual seconds per real second.")] = 1.0,
     at: Annotated[
@@ -58,11 +60,15 @@ def serve_command(
         as_json({"address": here, "sites": names, "clock": f"{here}-/clock", "now": iso(begin), "speed": speed})
     else:
         say(f"serving {len(archive):,} pages on {len(names):,} sites at {here}")
-        for name in names[:_MOST_SITES]:
-            say(f"  {name}")
-        if len(names) > _MOST_SITES:
-            say(f"  ... and {len(names) - _MOST_SITES:,} more, listed there")
+        _say_sites(names)
         say(f"clock: {stamp(begin)}, {speed:g} virtual seconds per second; to advance it by a day:")
         say(f"  curl {here}-/clock -d '{{\"advance\": 86400}}'")
     serve(served, bound)
     note("stopped")
+
+
+def _say_sites(names: list[str]) -> None:
+    for name in names[:_MOST_SITES]:
+        say(f"  {name}")
+    if len(names) > _MOST_SITES:
+        say(f"  ... and {len(names) - _MOST_SITES:,} more, listed there")

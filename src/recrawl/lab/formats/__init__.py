@@ -1,7 +1,8 @@
 """Formats of site histories: what the lab reads and converts.
 
 - `archive`: Archive Parquet, the lab's own format, read and written
-- `page_facts`: digests, links and word counts of every version of an archive, cached
+- `page_facts`: digests, links and word counts of every version of an archive
+- `cached_columns`: the cache of columns that are computed from files
 - `source_kinds`: which format a file or folder has
 - `version_rows`: versions on their way into an archive, shared by the importers
 - `git_history`: import of a web site's git repository

@@ -7,16 +7,11 @@ cores, and its columns are cached under a digest of the file. Equal bodies of on
 from __future__ import annotations
 
 import hashlib
-import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from itertools import repeat
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -34,13 +29,11 @@ from recrawl.discover.links import LinkReader
 from recrawl.discover.urls import key
 from recrawl.errors import BadArchive, Unreadable
 from recrawl.lab.formats.archive import SCHEMA, checked, files_of
+from recrawl.lab.formats.cached_columns import file_name, from_cache, pool_of, to_cache
 
 _CACHE_FORMAT = "facts 4"
 """Part of every name in the cache; change it when the facts change."""
 _BATCH = 256
-_NAMES = "names of columns"
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, zlib.error)
-"""Errors of reading a damaged cache file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,12 +78,6 @@ class Read:
     images: int
     shape: int
     links: tuple[int, ...]
-
-
-def pool_of(workers: int | None, tasks: int) -> Executor:
-    """Return worker processes, by default one per core, for this many tasks; a thread where one worker is enough."""
-    needed = min(workers or os.cpu_count() or 1, tasks)
-    return ProcessPoolExecutor(needed, get_context("spawn")) if needed > 1 else ThreadPoolExecutor(1)
 
 
 def facts_of(
@@ -145,39 +132,6 @@ def _versions(file: Path, group: int) -> Iterator[tuple[str, int, bytes | None]]
                 yield url, at, html.encode() if isinstance(html, str) else html
     except (pa.ArrowException, OSError) as error:
         raise BadArchive(f"{file} is damaged: {error}") from error
-
-
-def file_name(file: Path, format_: str) -> str:
-    """Return a cache name from a file's content and the format of the cached columns."""
-    seal = hashlib.blake2b(format_.encode(), digest_size=16)
-    with file.open("rb") as handle:
-        while block := handle.read(1 << 22):
-            seal.update(block)
-    return seal.hexdigest()
-
-
-def from_cache(name: Path | None) -> dict[str, NDArray[Any]] | None:
-    """Return cached columns; None if there are none or they are damaged."""
-    if name is None or not name.is_file():
-        return None
-    try:
-        # Opened here: numpy would leave its own handle of a damaged file open.
-        with name.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            columns = {key: kept[key] for key in kept.files}
-            # Damage to the list of contents can hide columns without any error.
-            return columns if columns.pop(_NAMES).tolist() == list(columns) else None
-    except _DAMAGED:
-        return None
-
-
-def to_cache(name: Path | None, columns: dict[str, NDArray[Any]]) -> None:
-    """Cache columns; the file appears only once it is complete."""
-    if name is None:
-        return
-    name.parent.mkdir(parents=True, exist_ok=True)
-    part = name.with_name(f"{name.stem}.{os.getpid()}.part.npz")
-    np.savez_compressed(part, **columns, **{_NAMES: np.array(list(columns))})  # type: ignore[arg-type]  # they are arrays, whatever their names
-    part.replace(name)
 
 
 def _read_group(file: Path, group: int) -> Facts:

@@ -20,7 +20,8 @@ from recrawl.compare.encoding import decode
 from recrawl.compare.significance import significant_many
 from recrawl.compare.terms import Vocabulary, counts
 from recrawl.errors import Unreadable, UsageError
-from recrawl.lab.formats.page_facts import Facts, file_name, from_cache, pool_of, to_cache
+from recrawl.lab.formats.cached_columns import file_name, from_cache, pool_of, to_cache
+from recrawl.lab.formats.page_facts import Facts
 from recrawl.lab.histories.content_walk import content_steps
 
 _CACHE_FORMAT = "steps 2"

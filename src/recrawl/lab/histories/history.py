@@ -144,12 +144,7 @@ def assemble(
     >>> history.time.tolist(), history.sites, history.folder.tolist(), history.folders.level.tolist()
     ([0.0, 30.0, 10.0], ['a.example'], [1, 1], [0, 1])
     """
-    if not len(page):
-        raise BadArchive("the history has no rows")
-    pages = len(urls)
-    step = np.diff(page)
-    if len(np.unique(page)) != pages or (step < 0).any() or (np.diff(time)[step == 0] < 0).any():
-        raise BadArchive("invalid history: rows must be sorted by page and time, and every page needs at least one")
+    _check_rows(len(urls), page, time)
     sites, site, folder, folders = places(urls)
     begins = np.full(len(sites), np.inf)
     np.minimum.at(begins, site[page], time)
@@ -174,6 +169,14 @@ def assemble(
         clusters=clusters,
         weight=weight,
     )
+
+
+def _check_rows(pages: int, page: Ints, time: Floats) -> None:
+    if not len(page):
+        raise BadArchive("the history has no rows")
+    step = np.diff(page)
+    if len(np.unique(page)) != pages or (step < 0).any() or (np.diff(time)[step == 0] < 0).any():
+        raise BadArchive("invalid history: rows must be sorted by page and time, and every page needs at least one")
 
 
 def without_start(history: History, seconds: float) -> History:

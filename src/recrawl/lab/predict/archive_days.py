@@ -60,14 +60,10 @@ def read_days(
     assert links is not None
     # The history's rows are in the order of `rows`, so its link lists are indexed by sorted row.
     lists = np.where(seen, links.of_row[np.maximum(sorted_row, 0)], UNSEEN).astype(np.int32)
-    if label == "new-link":
-        version = np.where(seen, new_links(facts, rows.urls, row), UNSEEN)
-    else:
-        version = on_day(_version_numbers(files, facts, rows, row, label, cache, progress), UNSEEN)
     return observed(
         rows.urls,
         grid,
-        version,
+        np.where(seen, _versions(files, facts, rows, row, label, cache, progress), UNSEEN).astype(np.int64),
         seen,
         label=label,
         text=on_day(bag_of, UNSEEN).astype(np.int32),
@@ -93,7 +89,7 @@ def check_label(label: str) -> None:
             raise UsageError(f"invalid label '{label}'; use {labels}") from error
 
 
-def _version_numbers(
+def _versions(
     files: list[Path],
     facts: list[Facts],
     rows: SortedRows,
@@ -102,15 +98,17 @@ def _version_numbers(
     cache: Path | None,
     progress: Progress,
 ) -> Ints:
-    """One per row of the files: its version under the label."""
-    if label == "text":
-        return _joined(facts, "text")
+    """Page by day: the version under the label; any number where `row` is `UNSEEN`."""
+    if label == "new-link":
+        return new_links(facts, rows.urls, row)
+    version = _joined(facts, "text")
     if label.startswith("relevance:"):
-        return relevance(files, facts, Path(label.partition(":")[2]), row, progress)
-    steps = np.concatenate(steps_of(files, facts, label, cache, progress))[rows.place]
-    version = np.empty(len(_joined(facts, "text")), np.int64)
-    version[rows.place] = np.cumsum(steps | (np.diff(rows.page, prepend=-1) != 0))
-    return version
+        version = relevance(files, facts, Path(label.partition(":")[2]), row, progress)
+    elif label != "text":
+        steps = np.concatenate(steps_of(files, facts, label, cache, progress))[rows.place]
+        version = np.empty(len(version), np.int64)
+        version[rows.place] = np.cumsum(steps | (np.diff(rows.page, prepend=-1) != 0))
+    return version[np.maximum(row, 0)]
 
 
 def _joined(facts: Sequence[Facts], name: str) -> Ints:

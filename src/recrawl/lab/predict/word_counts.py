@@ -6,10 +6,7 @@ of all versions. Consecutive versions with the same text share one row.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +19,8 @@ from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.compare.terms import BUCKETS, hashed, stacked
 from recrawl.errors import Unreadable
-from recrawl.lab.formats.page_facts import Facts, file_name, from_cache, to_cache
+from recrawl.lab.formats.cached_columns import file_name, from_cache, pool_of, to_cache
+from recrawl.lab.formats.page_facts import Facts
 
 _CACHE_FORMAT = "bags 1"
 _BATCH = 2_000
@@ -57,10 +55,10 @@ def word_counts_of(
     return whole, np.concatenate(of_row)
 
 
-def texts_of(file: Path, selected: Flags) -> Iterator[str]:
-    """The visible texts of the selected rows of a file, in order; empty for a removal."""
+def texts_of(file: Path, selected: Flags, groups: list[int] | None = None) -> Iterator[str]:
+    """The visible texts of the selected rows of a file or of its row groups, in order; empty for a removal."""
     offset = 0
-    for batch in pq.ParquetFile(file).iter_batches(_BATCH, columns=["html"]):
+    for batch in pq.ParquetFile(file).iter_batches(_BATCH, row_groups=groups, columns=["html"]):
         rows = np.flatnonzero(selected[offset : offset + len(batch)])
         offset += len(batch)
         for html in batch.column("html").take(rows).to_pylist():
@@ -82,18 +80,10 @@ def _count_file(file: Path, selected: Flags) -> Iterator[sparse.csr_array]:
     parquet = pq.ParquetFile(file)
     ends = np.cumsum([0, *(parquet.metadata.row_group(n).num_rows for n in range(parquet.num_row_groups))])
     groups = [selected[ends[n] : ends[n + 1]] for n in range(parquet.num_row_groups)]
-    with ProcessPoolExecutor(os.cpu_count() or 1, get_context("spawn")) as pool:
+    with pool_of(None, len(groups)) as pool:
         yield from pool.map(_count_row_group, [file] * len(groups), range(len(groups)), groups)
 
 
 def _count_row_group(file: Path, group: int, selected: Flags) -> sparse.csr_array:
     """The counts of one row group."""
-
-    def texts() -> Iterator[str]:
-        offset = 0
-        for batch in pq.ParquetFile(file).iter_batches(_BATCH, row_groups=[group], columns=["html"]):
-            rows = np.flatnonzero(selected[offset : offset + len(batch)])
-            offset += len(batch)
-            yield from map(visible_text, batch.column("html").take(rows).to_pylist())
-
-    return hashed(texts())
+    return hashed(texts_of(file, selected, [group]))

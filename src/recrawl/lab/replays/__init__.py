@@ -6,6 +6,6 @@
 - `simulated_hints`: sitemaps over the pages of a history, correct or not
 - `new_links`: new links that changes bring
 - `clairvoyant`: the most that any policy can find, as a policy and as a bound (spec M11)
-- `runner`: many replays in parallel, with a cache of their results
+- `trials`: which replays to run; `runner`: many replays in parallel, with a cache of their results
 - `small_worlds`: the smallest worlds, for examples and tests of policies
 """

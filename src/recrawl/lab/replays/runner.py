@@ -1,4 +1,4 @@
-"""Run many replays: every policy with every budget, cycle length and seed, in parallel, with a cache of the results.
+"""Run many replays in parallel, with a cache of the results.
 
 A cached result is a file named by a digest of everything it depends on: the rows of the history, the setup, the
 policy's text, and the source of every module that takes part, including that of a policy given as `module:Class`.
@@ -7,7 +7,6 @@ Changing any of them replays again. Results of a policy object from outside recr
 
 from __future__ import annotations
 
-import copy
 import functools
 import hashlib
 import json
@@ -16,7 +15,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,13 +24,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from recrawl.choose import POLICIES, Policy, describe, make_policy
+from recrawl.choose import POLICIES
 from recrawl.choose.custom import is_custom, source_of
 from recrawl.columns import DAY
-from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
-from recrawl.lab.replays.clairvoyant import Clairvoyant, upper_bound
-from recrawl.lab.replays.replay import Setup, check, replay
+from recrawl.lab.replays.clairvoyant import upper_bound
+from recrawl.lab.replays.replay import check, replay
+from recrawl.lab.replays.trials import Trial, is_clairvoyant, made, name_of, policy_for
 
 _SOURCES = ("choose", "learn", "lab", "book.py", "columns.py", "loop.py", "model.py")
 """The modules that a result depends on."""
@@ -53,101 +52,6 @@ _AVERAGED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One replay to run."""
-
-    policy: str | Policy
-    """The text of a policy, or a policy object; each replay of an object works on a copy of it."""
-    setup: Setup
-
-
-def policy_for(policy: str | Policy, history: History, setup: Setup) -> Policy:
-    """Return a fresh policy; only the clairvoyant gets the history and the setup."""
-    if not isinstance(policy, str):
-        return copy.deepcopy(policy)
-    if _is_clairvoyant(policy):
-        return Clairvoyant(history, setup.budget, setup.cycle, setup.cycles)
-    return make_policy(policy)
-
-
-def needs_of(policies: Iterable[str | Policy]) -> frozenset[str]:
-    """Return what the policies together need from an archive."""
-    return frozenset[str]().union(*(_made(policy).needs for policy in policies if not _is_clairvoyant(policy)))
-
-
-def name_of(policy: str | Policy) -> str:
-    """Return the policy's text in its canonical form; raise a UsageError for an invalid text."""
-    if _is_clairvoyant(policy):
-        return Clairvoyant.name
-    try:
-        return describe(_made(policy))
-    except UsageError:
-        if isinstance(policy, str):
-            raise
-        return policy.name  # an object that has no text, such as one of a local class
-
-
-def _made(policy: str | Policy) -> Policy:
-    return make_policy(policy) if isinstance(policy, str) else policy
-
-
-def _is_clairvoyant(policy: str | Policy) -> bool:
-    return isinstance(policy, str) and policy.strip() == Clairvoyant.name
-
-
-def setup_for(
-    history: History, budget: float, cycle: float, cycles: int | None = None, seed: int = 1, **options: Any
-) -> Setup:
-    """Return the setup of a replay; further options are fields of `Setup`.
-
-    Parameters
-    ----------
-    budget
-        Visits per cycle; a number between 0 and 1 is a share of the history's pages, at least one visit.
-    cycle
-        Length of a cycle in seconds.
-    cycles
-        Number of cycles; by default as many as the history lasts.
-    """
-    if not 0 <= budget < float("inf"):
-        raise UsageError(f"invalid budget {budget:g}; use a number of visits per cycle, or a share below 1")
-    if not 0 < cycle < float("inf"):
-        raise UsageError(f"invalid cycle length {cycle:g} s; it must be more than 0")
-    return Setup(
-        budget=max(1, round(budget * len(history))) if 0 < budget < 1 else int(budget),
-        cycle=cycle,
-        cycles=cycles or max(1, math.ceil(history.span / cycle)),
-        seed=seed,
-        **options,
-    )
-
-
-def trials_of(
-    history: History,
-    policies: Iterable[str | Policy],
-    budgets: Sequence[float],
-    lengths: Sequence[float],
-    cycles: int | None,
-    seeds: Sequence[int],
-    **options: Any,
-) -> list[Trial]:
-    """Return one trial for each cycle length, budget, policy and seed, without duplicates.
-
-    Several shares of a small history can round to the same number of visits.
-    """
-    policies = [name_of(policy) if isinstance(policy, str) else policy for policy in policies]
-    return list(
-        dict.fromkeys(
-            Trial(policy, setup_for(history, budget, length, cycles, seed, **options))
-            for length in lengths
-            for budget in budgets
-            for policy in policies
-            for seed in seeds
-        )
-    )
-
-
 def run_all(
     history: History,
     trials: Sequence[Trial],
@@ -159,8 +63,8 @@ def run_all(
 ) -> list[dict[str, Any]]:
     """Run the trials and return their results in the same order; `progress` gets each trial when it is done."""
     for trial in trials:
-        if not _is_clairvoyant(trial.policy):
-            check(history, _made(trial.policy), trial.setup)
+        if not is_clairvoyant(trial.policy):
+            check(history, made(trial.policy), trial.setup)
     digest = _history_digest(history) if cache else ""
     paths = [_cache_path(cache, digest, trial) for trial in trials]
     results = {place: cached for place, path in enumerate(paths) if (cached := _from_cache(path)) is not None}

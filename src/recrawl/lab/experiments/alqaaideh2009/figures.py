@@ -20,7 +20,8 @@ from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Re
 from recrawl.lab.experiments.tan2007.replays import ARCHIVES, archive_history
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.replay import Setup
-from recrawl.lab.replays.runner import Trial, over_seeds, run_all
+from recrawl.lab.replays.runner import over_seeds, run_all
+from recrawl.lab.replays.trials import Trial
 
 _SAMPLES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 _SHARE = 0.1

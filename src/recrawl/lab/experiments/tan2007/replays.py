@@ -22,7 +22,8 @@ from recrawl.lab.experiments.tan2007.published import PAGES
 from recrawl.lab.experiments.tan2007.world import SITES_ALIKE, TWorld
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.replay import Setup
-from recrawl.lab.replays.runner import Trial, run_all
+from recrawl.lab.replays.runner import run_all
+from recrawl.lab.replays.trials import Trial
 from recrawl.learn.structure.pagerank import log_scale, pagerank
 
 OBSERVED_WEEKS = 48
