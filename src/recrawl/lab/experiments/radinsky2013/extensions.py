@@ -6,7 +6,8 @@ predicts almost everything, so pages with a middling change rate (0.1 to 0.9) ar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from operator import itemgetter
 from statistics import median
 
@@ -23,14 +24,12 @@ from recrawl.lab.experiments.radinsky2013.settings import (
     better,
     compare,
     describe_test,
+    measure_worlds,
     measured_row,
-    progress_steps,
     setting_of,
     test_day_count,
-    worlds,
 )
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result
-from recrawl.lab.experiments.result import Row as AnyRow
 from recrawl.lab.predict.days import Days
 from recrawl.lab.predict.evaluation import evaluate_predictions
 from recrawl.lab.predict.methods import Predictions, PredictionSetting
@@ -62,26 +61,20 @@ _COST = (
 
 def ours(options: ExperimentOptions) -> Result:
     """Accuracy, Brier score and cost."""
-    rows: list[AnyRow] = []
-    claims: list[Claim] = []
-    all_worlds = worlds(options, LABELS, every_page=True)
-    step = progress_steps(options, len(all_worlds))
-    for world in all_worlds:
+
+    def measure(world: PredictionWorld) -> tuple[Iterable[Row], list[Claim]]:
         test_days = world.last_days(test_day_count(options))
         by_method = {method: _row_with_cost(world, method, test_days) for method in METHODS}
         by_method[MULTIPLE]["cost_of_all"] = _cost_of_all(world, test_days)
-        rows += by_method.values()
-        claims += _claims_of_ours(world, test_days, by_method)
-        step()
+        return by_method.values(), _claims_of_ours(world, test_days, by_method)
+
     picture = Picture(
         "grouped", "world", "brier", "Brier score by method (less is better)", "", "Brier score", colour="method",
         facet="label",
     )  # fmt: skip
-    return Result(
-        rows,
-        claims=claims,
+    return replace(
+        measure_worlds(options, measure, LABELS, every_page=True),
         pictures=[picture],
-        worlds=[world.describe() for world in all_worlds],
         notes=[_COST],
         table={
             "world": "world", "label": "label", "method": "method", "accuracy": ">accuracy, %", "auc": ">AUC",
@@ -164,11 +157,10 @@ def _cheaper(rows: dict[str, Row]) -> tuple[bool | None, str]:
 
 def calibration(options: ExperimentOptions) -> Result:
     """Predicted against observed rates."""
-    rows: list[AnyRow] = []
-    claims: list[Claim] = []
-    all_worlds = worlds(options, LABELS, every_page=True)
-    step = progress_steps(options, len(all_worlds))
-    for world in all_worlds:
+
+    def measure(world: PredictionWorld) -> tuple[list[Row], list[Claim]]:
+        rows: list[Row] = []
+        claims: list[Claim] = []
         test_days = world.last_days(test_day_count(options))
         for method in METHODS:
             evaluation = world.evaluate_setting(setting_of(world, method), test_days)
@@ -180,16 +172,15 @@ def calibration(options: ExperimentOptions) -> Result:
             claims.append(
                 Claim.of(_PLACE, says, world.title, None if error is None else error < CALIBRATED, numbers, why)
             )
-        step()
+        return rows, claims
+
     picture = Picture(
         "calibration", "said", "came", "Calibration: predicted probability against observed rate",
         "predicted probability", "share that changed", colour="method", facet="world", size="count",
     )  # fmt: skip
-    return Result(
-        rows,
-        claims=claims,
+    return replace(
+        measure_worlds(options, measure, LABELS, every_page=True),
         pictures=[picture],
-        worlds=[world.describe() for world in all_worlds],
         notes=[
             "A point is a tenth of the probability range, sized by predictions; on the dashed line both rates agree."
         ],
@@ -199,25 +190,19 @@ def calibration(options: ExperimentOptions) -> Result:
 
 def feature_families(options: ExperimentOptions) -> Result:
     """`pooled` with all features, then without each family; over all pages of a world."""
-    rows: list[AnyRow] = []
-    claims: list[Claim] = []
-    all_worlds = worlds(options, every_page=True)
-    step = progress_steps(options, len(all_worlds))
-    for world in all_worlds:
+
+    def measure(world: PredictionWorld) -> tuple[list[Row], list[Claim]]:
         test_days = world.last_days(test_day_count(options))
         ablated = [_ablated(world, evaluation) for evaluation in ablation(world.days, r.TRAIN, test_days, seed=1)]
-        rows += ablated
-        claims.append(_claim_of_ablation(world, ablated))
-        step()
+        return ablated, [_claim_of_ablation(world, ablated)]
+
     picture = Picture(
         "grouped", "without", "loses", "What the Brier score loses without a family of features", "left out",
         "Brier score, thousandths", colour="world",
     )  # fmt: skip
-    return Result(
-        rows,
-        claims=claims,
+    return replace(
+        measure_worlds(options, measure, every_page=True),
         pictures=[picture],
-        worlds=[world.describe() for world in all_worlds],
         notes=["One run per line; differences of a thousandth or less may be random."],
         table={
             "world": "world", "without": "without", "accuracy": ">accuracy, %", "auc": ">AUC", "brier": ">Brier",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from recrawl.lab.experiments.radinsky2013 import published as r
 from recrawl.lab.experiments.radinsky2013.settings import (
     MULTIPLE,
     NAMES,
     SINGLE,
     PredictionWorld,
+    Row,
     make_claim,
+    measure_worlds,
     measured_row,
-    progress_steps,
     test_day_count,
-    worlds,
 )
-from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
+from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result
 from recrawl.lab.predict.methods import PredictionSetting
 
 SIZES = (10, 20, 30, 50, 70)
@@ -24,42 +26,30 @@ _MIN_TRAIN = 30
 _CONSTANT = 3.0
 """Percentage points within which accuracy counts as almost constant."""
 _METHODS = ("frequency", SINGLE, MULTIPLE)
+_TABLE = {"method": "method", "accuracy": ">accuracy, %", "auc": ">AUC", "brier": ">Brier"}
 
 
 def fig_6(options: ExperimentOptions) -> Result:
     """Accuracy by training size."""
-    rows: list[Row] = []
-    claims: list[Claim] = []
-    all_worlds = worlds(options)
-    step = progress_steps(options, len(all_worlds))
-    for world in all_worlds:
+
+    def measure(world: PredictionWorld) -> tuple[list[Row], list[Claim]]:
         test_days = world.last_days(max(3, test_day_count(options) // 2), max(SIZES))
-        world_rows: list[Row] = []
+        rows: list[Row] = []
         for train in SIZES:
             for method in _METHODS:
                 setting = PredictionSetting(method, train=train, workers=world.workers)
-                world_rows.append({**measured_row(world, setting, test_days, NAMES[method]), "train": train})
-        rows += world_rows
-        claims += _claims_of_fig_6(world, world_rows)
-        step()
+                rows.append({**measured_row(world, setting, test_days, NAMES[method]), "train": train})
+        return rows, _claims_of_fig_6(world, rows)
+
     picture = Picture(
         "line", "train", "accuracy", "Fig. 6: accuracy by training size", "training days", "accuracy, %",
         colour="method", facet="world", zero=False,
     )  # fmt: skip
-    return Result(
-        rows,
-        claims=claims,
+    return replace(
+        measure_worlds(options, measure),
         pictures=[picture],
-        worlds=[world.describe() for world in all_worlds],
         notes=[f"R does not print the values. 'Almost constant' means within {_CONSTANT:g} points."],
-        table={
-            "world": "world",
-            "train": ">days",
-            "method": "method",
-            "accuracy": ">accuracy, %",
-            "auc": ">AUC",
-            "brier": ">Brier",
-        },
+        table={"world": "world", "train": ">days", **_TABLE},
     )
 
 
@@ -84,41 +74,28 @@ def _claims_of_fig_6(world: PredictionWorld, rows: list[Row]) -> list[Claim]:
 
 def fig_7(options: ExperimentOptions) -> Result:
     """Accuracy by number of experts."""
-    rows: list[Row] = []
-    claims: list[Claim] = []
-    all_worlds = worlds(options)
-    step = progress_steps(options, len(all_worlds))
-    for world in all_worlds:
+
+    def measure(world: PredictionWorld) -> tuple[list[Row], list[Claim]]:
         test_days = world.last_days(max(3, test_day_count(options) // 2))
         single_expert = measured_row(
             world, PredictionSetting(SINGLE, train=r.TRAIN, workers=world.workers), test_days, NAMES[SINGLE]
         )
-        world_rows: list[Row] = []
+        rows: list[Row] = []
         for k in COUNTS:
             setting = PredictionSetting(MULTIPLE, k=k, train=r.TRAIN, workers=world.workers)
-            world_rows.append({**measured_row(world, setting, test_days, NAMES[MULTIPLE]), "experts": k})
-            world_rows.append({**single_expert, "experts": k})
-        rows += world_rows
-        claims += _claims_of_fig_7(world, world_rows)
-        step()
+            rows.append({**measured_row(world, setting, test_days, NAMES[MULTIPLE]), "experts": k})
+            rows.append({**single_expert, "experts": k})
+        return rows, _claims_of_fig_7(world, rows)
+
     picture = Picture(
         "line", "experts", "accuracy", "Fig. 7: accuracy by number of experts", "experts", "accuracy, %",
         colour="method", facet="world", zero=False,
     )  # fmt: skip
-    return Result(
-        rows,
-        claims=claims,
+    return replace(
+        measure_worlds(options, measure),
         pictures=[picture],
-        worlds=[world.describe() for world in all_worlds],
         notes=["R does not print the values."],
-        table={
-            "world": "world",
-            "experts": ">experts",
-            "method": "method",
-            "accuracy": ">accuracy, %",
-            "auc": ">AUC",
-            "brier": ">Brier",
-        },
+        table={"world": "world", "experts": ">experts", **_TABLE},
     )
 
 

@@ -6,7 +6,7 @@ in R, only pages that flip often are judged, at most a sample of them. Experts m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from recrawl.columns import Flags, Floats
 from recrawl.lab.experiments.radinsky2013 import published as r
-from recrawl.lab.experiments.result import Claim, ExperimentOptions
+from recrawl.lab.experiments.result import Claim, ExperimentOptions, Result
 from recrawl.lab.formats.archive import files_of
 from recrawl.lab.predict.archive_days import read_days
 from recrawl.lab.predict.days import Days
@@ -118,6 +118,25 @@ def worlds(
             if world.days.seen.shape[1] > r.TRAIN + _MIN and world.judged.sum() >= _MIN:
                 found.append(world)
     return found
+
+
+def measure_worlds(
+    options: ExperimentOptions,
+    measure: Callable[[PredictionWorld], tuple[Iterable[Row], Iterable[Claim]]],
+    labels: Sequence[str] | None = None,
+    *,
+    every_page: bool = False,
+) -> Result:
+    """The rows and claims of `measure` on all worlds; the caller adds pictures, notes and headings."""
+    found = worlds(options, labels, every_page=every_page)
+    step = progress_steps(options, len(found))
+    result = Result([], worlds=[world.describe() for world in found])
+    for world in found:
+        rows, claims = measure(world)
+        result.rows.extend(rows)
+        result.claims.extend(claims)
+        step()
+    return result
 
 
 # Worlds and their evaluations are cached, since most experiments use the same settings.

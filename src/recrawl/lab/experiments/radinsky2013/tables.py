@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from recrawl.lab.experiments.radinsky2013 import published as r
 from recrawl.lab.experiments.radinsky2013.settings import (
     LABELS,
@@ -10,19 +12,19 @@ from recrawl.lab.experiments.radinsky2013.settings import (
     ONE,
     SINGLE,
     PredictionWorld,
+    Row,
     all_hold,
     better,
     coin_row,
     compare,
     describe_test,
     make_claim,
+    measure_worlds,
     measured_row,
-    progress_steps,
     setting_of,
     test_day_count,
-    worlds,
 )
-from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
+from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result
 
 _TABLE = {
     "world": "world",
@@ -44,28 +46,23 @@ _OTHER_DATA = "R's data are not available; these are other pages and days, and R
 
 def table_1(options: ExperimentOptions) -> Result:
     """1D, 2D and 3D features, under each label."""
-    rows: list[Row] = []
-    claims: list[Claim] = []
-    all_worlds = worlds(options, LABELS)
-    step = progress_steps(options, len(all_worlds))
-    for world in all_worlds:
+
+    def measure(world: PredictionWorld) -> tuple[list[Row], list[Claim]]:
         test_days = world.last_days(test_day_count(options))
-        for method in ("frequency", ONE, SINGLE, MULTIPLE):
-            setting = setting_of(world, method)
-            rows.append(measured_row(world, setting, test_days, NAMES[method], r.TABLE_1.get(method)))
-        rows.append(coin_row(world, test_days))
-        claims += _claims_of_table_1(world, test_days)
-        step()
+        rows = [
+            measured_row(world, setting_of(world, method), test_days, NAMES[method], r.TABLE_1.get(method))
+            for method in ("frequency", ONE, SINGLE, MULTIPLE)
+        ]
+        return [*rows, coin_row(world, test_days)], _claims_of_table_1(world, test_days)
+
     picture = Picture(
         "grouped", "world", "accuracy", "Table 1: accuracy by features", "", "accuracy, %", colour="method",
         facet="label",
     )  # fmt: skip
-    return Result(
-        rows,
+    return replace(
+        measure_worlds(options, measure, LABELS),
         published=[{"method": NAMES[key], "accuracy": value} for key, value in r.TABLE_1.items()],
-        claims=claims,
         pictures=[picture],
-        worlds=[world.describe() for world in all_worlds],
         notes=[
             _OTHER_DATA,
             "The baseline predicts change where the frequency is one half or more; as a random draw it scores lower.",
@@ -92,25 +89,22 @@ def _claims_of_table_1(world: PredictionWorld, test_days: range) -> list[Claim]:
 
 def table_2(options: ExperimentOptions) -> Result:
     """Ways to use the features of related pages."""
-    rows: list[Row] = []
-    claims: list[Claim] = []
-    all_worlds = worlds(options)
-    step = progress_steps(options, len(all_worlds))
-    for world in all_worlds:
+
+    def measure(world: PredictionWorld) -> tuple[list[Row], list[Claim]]:
         test_days = world.last_days(test_day_count(options))
-        for method, published_value in r.TABLE_2.items():
-            rows.append(measured_row(world, setting_of(world, method), test_days, NAMES[method], published_value))
-        claims += _claims_of_table_2(world, test_days)
-        step()
+        rows = [
+            measured_row(world, setting_of(world, method), test_days, NAMES[method], published_value)
+            for method, published_value in r.TABLE_2.items()
+        ]
+        return rows, _claims_of_table_2(world, test_days)
+
     picture = Picture(
         "grouped", "world", "accuracy", "Table 2: accuracy by algorithm", "", "accuracy, %", colour="method"
     )
-    return Result(
-        rows,
+    return replace(
+        measure_worlds(options, measure),
         published=[{"method": NAMES[key], "accuracy": value} for key, value in r.TABLE_2.items()],
-        claims=claims,
         pictures=[picture],
-        worlds=[world.describe() for world in all_worlds],
         notes=[_OTHER_DATA, "20 experts by cross-correlation, 50 training days; bagging and boosting use 10 machines."],
         table=_TABLE,
     )
@@ -139,25 +133,22 @@ def _claims_of_table_2(world: PredictionWorld, test_days: range) -> list[Claim]:
 
 def table_3(options: ExperimentOptions) -> Result:
     """Ways to choose experts."""
-    rows: list[Row] = []
-    claims: list[Claim] = []
-    all_worlds = worlds(options)
-    step = progress_steps(options, len(all_worlds))
-    for world in all_worlds:
+
+    def measure(world: PredictionWorld) -> tuple[list[Row], list[Claim]]:
         test_days = world.last_days(test_day_count(options))
-        for kind, published_value in r.TABLE_3.items():
-            rows.append(measured_row(world, setting_of(world, MULTIPLE, kind), test_days, kind, published_value))
-        claims += _claims_of_table_3(world, test_days, rows)
-        step()
+        rows = [
+            measured_row(world, setting_of(world, MULTIPLE, kind), test_days, kind, published_value)
+            for kind, published_value in r.TABLE_3.items()
+        ]
+        return rows, _claims_of_table_3(world, test_days, rows)
+
     picture = Picture(
         "grouped", "world", "accuracy", "Table 3: accuracy by choice of experts", "", "accuracy, %", colour="method"
     )
-    return Result(
-        rows,
+    return replace(
+        measure_worlds(options, measure),
         published=[{"method": key, "accuracy": value} for key, value in r.TABLE_3.items()],
-        claims=claims,
         pictures=[picture],
-        worlds=[world.describe() for world in all_worlds],
         notes=[
             _OTHER_DATA,
             "R's graph has 22 million pages. Here only links between the pages of an archive count.",
@@ -177,7 +168,7 @@ def _claims_of_table_3(world: PredictionWorld, test_days: range, rows: list[Row]
         for kind, one in chosen.items()
     }
     gained = all_hold([better(test) for both in gains.values() for test in both])
-    score = {row["method"]: row["accuracy"] for row in rows if row["world"] == world.name}
+    score = {row["method"]: row["accuracy"] for row in rows}
     accuracies = ", ".join(f"{kind} {value:.1f} %" for kind, value in score.items() if value is not None)
     return [
         make_claim(
