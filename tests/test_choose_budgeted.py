@@ -85,7 +85,7 @@ def test_without_limits_nothing_changes(text: str, book: Book, budget: int) -> N
 @every_policy
 @few
 @given(book=books(), budget=st.integers(0, 60), allowance=limits(), pushes=st.integers(0, 2**32))
-def test_no_limit_is_passed_and_the_budget_is_spent_on_what_has_room(
+def test_limits_hold_and_the_budget_goes_to_sites_with_room(
     text: str, book: Book, budget: int, allowance: Allowance, pushes: int
 ) -> None:
     pushed = np.random.default_rng(pushes).random(len(book)) < 0.3
@@ -102,7 +102,7 @@ def test_no_limit_is_passed_and_the_budget_is_spent_on_what_has_room(
 @every_policy
 @few
 @given(book=books(least=1), budget=st.integers(1, 60), dead=st.frozensets(st.integers(0, 4), max_size=4))
-def test_servers_that_turn_us_away_cost_nothing(text: str, book: Book, budget: int, dead: frozenset[int]) -> None:
+def test_refused_requests_use_no_budget(text: str, book: Book, budget: int, dead: frozenset[int]) -> None:
     alive = book.known & ~np.isin(book.site, list(dead))
     for how in Unvisited:  # the whole server, or page by page
         pages = spent(text, book, budget, Allowance(), Sites(book, dead, how=how))
@@ -113,7 +113,9 @@ def test_servers_that_turn_us_away_cost_nothing(text: str, book: Book, budget: i
 @every_policy
 @few
 @given(book=books(least=1), budget=st.integers(10, 60), kept=st.integers(0, 10), pushes=st.integers(0, 2**32))
-def test_what_is_kept_for_somebody_is_theirs(text: str, book: Book, budget: int, kept: int, pushes: int) -> None:
+def test_reserved_visits_go_to_new_pushed_or_own_pages(
+    text: str, book: Book, budget: int, kept: int, pushes: int
+) -> None:
     if not eager(text, book):
         return
     new, own = book.visits == 0, book.site == 0
@@ -133,7 +135,7 @@ def test_what_is_kept_for_somebody_is_theirs(text: str, book: Book, budget: int,
 @every_policy
 @few
 @given(book=books(least=1), budget=st.integers(1, 60), total=st.integers(500, 40_000), weight=st.integers(1, 3000))
-def test_bytes_end_a_cycle_and_only_the_last_batch_can_pass_them(
+def test_the_byte_limit_ends_a_cycle_and_only_the_last_batch_can_exceed_it(
     text: str, book: Book, budget: int, total: int, weight: int
 ) -> None:
     expected = np.full(len(book), float(weight))
@@ -148,7 +150,7 @@ def test_bytes_end_a_cycle_and_only_the_last_batch_can_pass_them(
 @every_policy
 @few
 @given(book=books(least=1), budget=st.integers(1, 60), allowance=limits(), cut=st.integers(0, 45))
-def test_a_cycle_that_was_cut_makes_the_same_choices(
+def test_an_interrupted_cycle_makes_the_same_choices(
     text: str, book: Book, budget: int, allowance: Allowance, cut: int
 ) -> None:
     whole, dead = Watched(Sites(book, frozenset({1}))), frozenset({1})
@@ -163,7 +165,7 @@ def test_a_cycle_that_was_cut_makes_the_same_choices(
 # -- single things ----------------------------------------------------------------------------------------------
 
 
-def test_what_fits_is_filled_up_before_anything_is_visited() -> None:
+def test_a_batch_is_filled_to_the_limit_before_it_is_visited() -> None:
     """Else a limited time would be over before the second batch."""
     book = Book.blank(100)
     book.site[80:] = 1
@@ -186,7 +188,7 @@ def test_a_site_gets_its_share_of_the_bytes() -> None:
     assert np.bincount(book.site[pages]).tolist() == [2, 2]
 
 
-def test_what_was_really_received_counts() -> None:
+def test_received_bytes_count_not_expected_ones() -> None:
     """Pages bring a tenth of what was expected: ten times as many are visited, in several rounds."""
     book = Book.blank(100)
     pages = spent(
@@ -197,16 +199,14 @@ def test_what_was_really_received_counts() -> None:
     assert len(pages) == 10, "they brought far more than expected, so there was no second batch"
 
 
-def test_an_allowance_is_kept_as_text() -> None:
+def test_an_allowance_is_stored_as_text() -> None:
     for allowance in (Allowance(), Allowance(bytes=5.0, most={2: 3}, least={1: 1}, new=0, pushed=4, site_most=7)):
         assert Allowance.of(allowance.text()) == allowance
     assert Allowance().text() == ""
 
 
 @given(book=books(), pages=st.lists(st.integers(0, 39), unique=True), allowance=limits(), budget=st.integers(0, 40))
-def test_what_fits_has_room_when_it_is_paid_for(
-    book: Book, pages: list[int], allowance: Allowance, budget: int
-) -> None:
+def test_a_batch_that_fits_can_be_paid_for(book: Book, pages: list[int], allowance: Allowance, budget: int) -> None:
     asked = np.array([page for page in pages if page < len(book) and book.known[page]], np.int64)
     balance = Balance(allowance, book, budget)
     fits = balance.fit(asked)
@@ -215,7 +215,7 @@ def test_what_fits_has_room_when_it_is_paid_for(
     assert not balance.open()[asked[fits]].any()
 
 
-def test_a_purse_that_is_looked_ahead_in_stays_as_it_is() -> None:
+def test_looking_ahead_leaves_an_allowance_unchanged() -> None:
     book = Book.blank(5)
     balance = Balance(Allowance(site_most=2), book, 5)
     assert not balance.after(np.array([0, 1])).open().any()

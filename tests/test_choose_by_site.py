@@ -106,7 +106,7 @@ def test_both_policies_divide_the_downloads_as_in_the_worked_example() -> None:
         assert world.batches == [[10, 10], second]
 
 
-def test_greedy_finds_more_than_proportional_and_that_more_than_chance_on_the_worked_example() -> None:
+def test_greedy_finds_more_than_proportional_and_proportional_more_than_random_on_the_worked_example() -> None:
     found = {}
     for text in ("greedy(sample=10)", "proportional(sample=10)", "random"):
         found[text] = 0
@@ -128,7 +128,7 @@ parts = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 30)), min_size=1, 
 
 
 @given(parts, st.integers(0, 200))
-def test_apportion_spends_all_that_there_is_room_for(given_: list[tuple[int, int]], total: int) -> None:
+def test_apportion_spends_everything_that_fits(given_: list[tuple[int, int]], total: int) -> None:
     weight, room = (np.array(column) for column in zip(*given_, strict=True))
     got = apportion(total, weight, room)
     assert got.sum() == min(total, room[weight > 0].sum())
@@ -142,7 +142,7 @@ def test_apportion_spends_all_that_there_is_room_for(given_: list[tuple[int, int
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=10), st.integers(0, 500))
-def test_without_limits_a_share_is_its_exact_part_up_or_down(weights: list[int], total: int) -> None:
+def test_without_limits_a_share_is_its_exact_part_rounded_up_or_down(weights: list[int], total: int) -> None:
     weight = np.array(weights)
     exact = total * weight / weight.sum()
     got = apportion(total, weight, np.full(len(weight), total))
@@ -160,7 +160,7 @@ def test_quotas_reach_sites_without_change_only_when_the_others_are_full(
         assert (got[changed > 0] == room[changed > 0]).all()
 
 
-def test_what_does_not_divide_evenly_falls_to_some_by_chance() -> None:
+def test_remainders_are_assigned_at_random() -> None:
     rng = np.random.default_rng(1)
     drawn = np.array([apportion(3, np.ones(10), np.full(10, 5), rng.permutation(10)) for _ in range(300)])
     assert drawn.max() == 1
@@ -168,7 +168,7 @@ def test_what_does_not_divide_evenly_falls_to_some_by_chance() -> None:
     assert drawn.sum(axis=0).min() > 50  # 90 are expected
 
 
-def test_more_sites_than_samples_are_drawn_by_their_pages() -> None:
+def test_with_more_sites_than_samples_sites_are_drawn_by_size() -> None:
     rng = np.random.default_rng(1)
     pages = np.array([600, 300, 90, 9, 1])
     drawn = np.array([draw(pages, 10, 3, rng) for _ in range(500)])
@@ -188,7 +188,7 @@ def test_samples_of_a_computed_size_take_half_of_the_budget_at_most() -> None:
     assert first + second == 40
 
 
-def test_a_site_that_was_not_sampled_counts_as_the_mean_and_a_silent_one_as_nothing() -> None:
+def test_an_unsampled_site_has_the_mean_rate_and_an_unchanged_one_rate_zero() -> None:
     deck = Deck(sites(5, 5, 5, 5), "site", np.random.default_rng(1))
     deck.deal(np.array([2, 2, 2, 0]))
     assert sampled_rates(deck, np.array([2.0, 0, 0, 0]), np.array([2, 2, 0, 0])).tolist() == [1.0, 0.0, 0.0, 0.5]
@@ -209,7 +209,7 @@ def test_a_deck_deals_each_page_once_and_knows_its_group(counts: list[int], each
 # -- samples --------------------------------------------------------------------------------------------------
 
 
-def test_the_sample_is_the_root_of_what_a_site_can_be_downloaded() -> None:
+def test_the_sample_size_is_the_square_root_of_the_downloads_per_site() -> None:
     book = sites(1000, 1000, 2000)
     world = Shares(book, [0, 0, 0])
     run("greedy", book, world, 400)
@@ -224,7 +224,7 @@ def test_samples_that_would_exceed_the_budget_are_even() -> None:
     assert world.batches == [[30, 30, 10]]
 
 
-def test_the_optimal_sample_follows_the_rates_that_were_seen() -> None:
+def test_the_optimal_sample_size_follows_the_observed_rates() -> None:
     size = np.full(1000, 100)
     even = (np.arange(1000) + 0.5) / 1000
     for share in (0.1, 0.3, 0.5):
@@ -246,7 +246,7 @@ def test_greedy_samples_as_auto_until_rates_are_known_then_optimally() -> None:
     assert len(set(world.batches[4])) == 1
 
 
-def test_directories_are_told_apart_within_one_site() -> None:
+def test_directories_of_one_site_are_distinguished() -> None:
     book = sites(200)
     book.folder[:] = np.arange(200) // 100
 
@@ -293,7 +293,7 @@ def test_an_interval_holds_its_share_and_narrows(found: int, more: int, confiden
         assert high2[0] - low2[0] < high[0] - low[0]
 
 
-def test_adaptive_sampling_decides_when_the_evidence_is_there() -> None:
+def test_adaptive_sampling_decides_once_there_is_enough_evidence() -> None:
     """10 of 10 and 0 of 10 are clear at once (intervals .72 to 1 and 0 to .28 around a threshold of about .5)."""
     book = sites(100, 100, 100, 100)
     world = Shares(book, [1, 1, 0, 0])
@@ -304,7 +304,7 @@ def test_adaptive_sampling_decides_when_the_evidence_is_there() -> None:
     assert len(world.batches) == 2
 
 
-def test_adaptive_sampling_looks_longer_where_sites_are_close() -> None:
+def test_adaptive_sampling_samples_more_where_rates_are_close() -> None:
     book = sites(1000, 1000, 1000)
     world = Shares(book, [0.9, 0.52, 0.48])
     run("adaptive-sampling(kappa=10)", book, world, 2000)
@@ -325,7 +325,7 @@ def test_less_confidence_decides_sooner() -> None:
     assert batches[0] < batches[1]
 
 
-def test_rounds_end_when_sites_cannot_be_told_apart() -> None:
+def test_rounds_end_when_sites_cannot_be_distinguished() -> None:
     book = sites(1000, 1000, 1000)
     world = Shares(book, [0.5, 0.5, 0.5])
     run("adaptive-sampling(kappa=1, rounds=7)", book, world, 1000)
@@ -337,7 +337,7 @@ def test_rounds_end_when_sites_cannot_be_told_apart() -> None:
 
 
 @pytest.mark.parametrize("inner", ["proportional", "greedy", "adaptive-sampling", "frequency-greedy"])
-def test_groups_take_turns_and_the_turn_is_in_the_book(inner: str) -> None:
+def test_groups_take_turns_and_the_turn_is_stored_in_the_book(inner: str) -> None:
     book = sites(*[30] * 6)
     world = Shares(book, [0.5] * 6)
     text = f"grouped(inner={inner}, groups=3)"
@@ -380,7 +380,7 @@ def test_budget_that_a_group_does_not_need_goes_to_the_next() -> None:
     assert world.total()[:2] == [5, 5]
 
 
-def test_grouped_reads_back_what_it_writes() -> None:
+def test_grouped_survives_its_own_text() -> None:
     for text in ("grouped(inner=proportional)", "grouped(inner=greedy(sample=7), groups=2)"):
         assert describe(make_policy(text)) == text
 
@@ -409,7 +409,7 @@ def test_grouped_reads_back_what_it_writes() -> None:
         "change-frequency(allocation=fair)",
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(text: str) -> None:
+def test_invalid_parameters_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         make_policy(text)
 
@@ -459,7 +459,7 @@ def test_a_sampled_page_counts_with_its_last_versions() -> None:
     assert world.batches[1][1] == 20
 
 
-def test_a_first_download_is_no_comparison_and_failures_leave_no_trace() -> None:
+def test_first_downloads_and_failures_are_not_comparisons() -> None:
     book = Book.blank(3)
     policy = make_policy("frequency-adaptive(versions=3)")
     for what in ([2, 4, 4], [1, 4, 2], [0, 2, 1], [1, 0, 1], [1, 1, 4]):
@@ -502,7 +502,7 @@ def test_page_rates_are_the_estimator_of_the_visits_made() -> None:
     assert rate.tolist() == pytest.approx([0.5 / 20, -math.log(5.5 / 10.5) / 2, -math.log(0.5 / 10.5) / 2])
 
 
-def test_page_rates_count_from_the_first_download_not_from_the_find() -> None:
+def test_page_rates_count_from_the_first_download_not_from_discovery() -> None:
     book = Book.blank(1)
     policy = make_policy("change-frequency")
     for day, what in [(10, Outcome.NEW), (12, Outcome.CHANGED), (14, Outcome.UNCHANGED)]:
@@ -515,7 +515,7 @@ def order(allocation: str, book: Book) -> list[int]:
     return [int(page) for page in seen.pages]
 
 
-def test_allocations_order_pages_as_they_should() -> None:
+def test_allocations_order_pages_by_their_rule() -> None:
     book = visited([1, 4, 10], visits=10, days=10)
     book.last_try[:] -= np.array([2, 1, 0]) * DAY
     assert order("uniform", book) == [0, 1, 2], "longest waiting first"

@@ -82,7 +82,7 @@ def test_nutch_visits_an_unchanged_page_ever_faster_where_max_binds() -> None:
         assert other == pytest.approx(0.7 * one, rel=1e-4)
 
 
-def test_nutch_beyond_its_bound_nothing_is_shifted_any_more() -> None:
+def test_nutch_does_not_shift_beyond_its_maximum() -> None:
     """0.3 of the age is over max: the whole-number division makes the offset 0."""
     rule = Nutch(max=7 * DAY, cap=7 * DAY)
     at = 1.7e9
@@ -101,7 +101,7 @@ def test_nutch_errors_and_gone_pages() -> None:
     assert days(gaps(Nutch(), [NEW, GONE, GONE, GONE]), 3) == [30.0, 45.0, 67.5, 81.0]
 
 
-def test_nutch_does_not_believe_times_beyond_the_cap() -> None:
+def test_nutch_ignores_times_beyond_the_cap() -> None:
     rule, book = Nutch(), Book.blank(2, now=100 * DAY)
     book.memory["nutch.due"] = np.array([191 * DAY, 189 * DAY])
     assert [seen.pages.tolist() for seen in drive(rule, NeverChanged(), book, 2, 1)] == [[0]]
@@ -132,7 +132,7 @@ def test_stormcrawler_runs() -> None:
     assert up == [1440, 2160, 3240, 4860, 7290, 10935, 16402, 20160, 20160]
 
 
-def test_stormcrawler_begins_anew_after_a_failure_and_gives_up_after_three() -> None:
+def test_stormcrawler_restarts_after_a_failure_and_gives_up_after_three() -> None:
     assert minutes(gaps(StormCrawler(), [NEW, SAME, SAME, FAILED, CHANGED, SAME])) == [
         1440,
         2160,
@@ -147,7 +147,7 @@ def test_stormcrawler_begins_anew_after_a_failure_and_gives_up_after_three() -> 
     assert minutes(gaps(StormCrawler(error=5000), [NEW, FAILED, FAILED, FAILED, GONE]))[3:] == [5000, 5000]
 
 
-def test_a_page_that_is_never_due_is_not_even_taken_to_fill_the_budget() -> None:
+def test_a_page_that_is_never_due_does_not_fill_the_budget() -> None:
     rule, book = StormCrawler(fill=True), Book.blank(2, now=1e9)
     rule.learn(book, Outcomes(np.array([0, 1]), np.array([GONE, NEW], np.int8)), np.full(2, 1e9))
     assert [seen.pages.tolist() for seen in drive(rule, NeverChanged(), book, 2, 1)] == [[1]]
@@ -163,7 +163,7 @@ def test_heritrix_waits_by_a_factor_within_bounds() -> None:
     assert gaps(Heritrix1(), [NEW, *[CHANGED] * 12])[-1] == 3600.0
 
 
-def test_manifoldcf_goes_by_the_average_time_between_changes() -> None:
+def test_manifoldcf_uses_the_average_time_between_changes() -> None:
     """Days: new at 0, wait 1 + 0/1; changed at 1, wait 1 + 1/2; same at 2.5, wait 1 + 2.5/2; changed at 4.75, ..."""
     found = [value / DAY for value in gaps(ManifoldCF(), [NEW, CHANGED, SAME, CHANGED, FAILED])]
     assert found == pytest.approx([1, 1.5, 2.25, 1 + 4.75 / 3, 1 + 4.75 / 3])
@@ -174,7 +174,7 @@ def test_manifoldcf_doubles_the_age_of_a_page_that_never_changes() -> None:
     assert days(gaps(ManifoldCF(), [NEW, *[SAME] * 6]), 3) == [1, 2, 4, 8, 16, 30, 30]
 
 
-def test_manifoldcf_forgets_a_page_that_went() -> None:
+def test_manifoldcf_forgets_a_removed_page() -> None:
     assert [value / DAY for value in gaps(ManifoldCF(), [NEW, CHANGED, GONE, NEW, CHANGED])] == [1, 1.5, 1, 1, 1.5]
 
 
@@ -189,7 +189,7 @@ def test_norconex_lets_everything_through_by_default() -> None:
 
 
 @pytest.mark.parametrize(("word", "seconds"), [*PERIODS.items(), ("1.5", 1.5 * DAY)])
-def test_norconex_waits_for_more_than_its_least_interval(word: str, seconds: float) -> None:
+def test_norconex_waits_longer_than_its_minimum_interval(word: str, seconds: float) -> None:
     policy = make_policy(f"norconex(min_frequency={word})")
     for since, passed in ((seconds - 1, seconds == 0), (seconds, seconds == 0), (seconds + 1, seconds < np.inf)):
         book = Book.blank(1, now=1.7e9)
@@ -197,7 +197,7 @@ def test_norconex_waits_for_more_than_its_least_interval(word: str, seconds: flo
         assert bool(list(drive(policy, NeverChanged(), book, 1, 1))) == passed, (word, since)
 
 
-def test_norconex_heeds_sitemaps_where_the_book_has_what_they_say() -> None:
+def test_norconex_uses_sitemaps_where_the_book_has_hints() -> None:
     book = Book.blank(5, now=1000 * DAY)
     book.last_try[:] = [990 * DAY, 990 * DAY, 990 * DAY, 990 * DAY, -np.inf]
     book.memory["hints.lastmod"] = np.array([989 * DAY, 991 * DAY, np.nan, np.nan, 1 * DAY])
@@ -209,7 +209,7 @@ def test_norconex_heeds_sitemaps_where_the_book_has_what_they_say() -> None:
 
 
 @given(st.lists(st.tuples(*[st.sampled_from([-np.inf, 0.0, 50.0, np.nan, 90.0])] * 3), max_size=20))
-def test_norconex_gate_never_speaks_of_nothing(rows: list[tuple[float, float, float]]) -> None:
+def test_norconex_pass_times_are_never_nan(rows: list[tuple[float, float, float]]) -> None:
     table = np.array(rows, float).reshape(-1, 3)
     processed = np.where(np.isnan(table[:, 0]), -np.inf, table[:, 0])
     due = pass_times(processed, table[:, 1], np.abs(table[:, 2]), 5.0)
@@ -220,7 +220,7 @@ def test_norconex_gate_never_speaks_of_nothing(rows: list[tuple[float, float, fl
 # -- Marginalia ------------------------------------------------------------------------------------------------
 
 
-def test_marginalia_bounds_of_the_chance() -> None:
+def test_marginalia_bounds_of_the_skip_probability() -> None:
     def one(visited: int, same: int, gone_through: int) -> float:
         return float(skip_probability(*(np.array([value]) for value in (visited, same, gone_through)))[0])
 
@@ -253,13 +253,13 @@ def test_marginalia_visits_small_sites_whole() -> None:
 
 
 @pytest.mark.parametrize(("changed", "low", "high"), [(0.0, 0.5, 0.5), (0.7, 0.7, 0.7), (1.0, 1.0, 1.0)])
-def test_marginalia_passes_over_as_many_as_were_unchanged(changed: float, low: float, high: float) -> None:
+def test_marginalia_skips_as_many_pages_as_were_unchanged(changed: float, low: float, high: float) -> None:
     book = old_book([1000] * 20)
     share = len(visited(Marginalia(), book, AlwaysChanged(4, changed=changed, failed=0.0), 10**6)) / len(book)
     assert low - 0.02 < share < high + 0.03
 
 
-def test_marginalia_passes_over_most_of_a_large_still_site() -> None:
+def test_marginalia_skips_most_of_a_large_unchanged_site() -> None:
     book = old_book([100_000])
     found = np.array(visited(Marginalia(), book, NeverChanged(), 10**6))
     assert (found < 26).sum() == 26
@@ -269,13 +269,13 @@ def test_marginalia_passes_over_most_of_a_large_still_site() -> None:
         assert inside == pytest.approx(share, abs=0.06 if end == 1000 else 0.02)
 
 
-def test_marginalia_takes_new_pages_whatever_the_site() -> None:
+def test_marginalia_visits_new_pages_of_every_site() -> None:
     book = old_book([3000, 40])
     book.forget(np.arange(500, 900))
     assert set(range(500, 900)) <= set(visited(Marginalia(), book, NeverChanged(), 10**6))
 
 
-def test_marginalia_leaves_a_site_that_fails() -> None:
+def test_marginalia_stops_visiting_a_failing_site() -> None:
     book = old_book([500, 30])
     book.last_try[500:] += 1.0
 
@@ -288,7 +288,7 @@ def test_marginalia_leaves_a_site_that_fails() -> None:
     assert sum(page >= 500 for page in found) >= 26
 
 
-def test_marginalia_goes_on_where_the_budget_ended() -> None:
+def test_marginalia_continues_where_the_budget_ended() -> None:
     book = old_book([10, 10, 10])
     seen: list[int] = []
     for _ in range(6):
@@ -341,7 +341,7 @@ def test_only_due_pages_are_visited_unless_the_budget_is_filled(
     what=st.lists(st.sampled_from(list(Outcome)), min_size=1, max_size=12),
     begin=st.sampled_from([0.0, 1.7e9]),
 )
-def test_columns_step_as_single_pages_do(text: str, what: list[Outcome], begin: float) -> None:
+def test_columns_equal_page_by_page_updates(text: str, what: list[Outcome], begin: float) -> None:
     """Pages do not disturb each other, the time's origin does not matter, and no time is undefined."""
     rule = make_policy(text)
     assert isinstance(rule, IntervalRule)
@@ -361,7 +361,7 @@ def test_columns_step_as_single_pages_do(text: str, what: list[Outcome], begin: 
 
 
 @pytest.mark.parametrize("text", RULES)
-def test_learning_leaves_what_was_kept_before_as_it_was(text: str) -> None:
+def test_learning_keeps_other_stored_columns(text: str) -> None:
     rule, book = make_policy(text), Book.blank(3)
     assert isinstance(rule, Learner)
     rule.learn(book, Outcomes(np.arange(2), np.full(2, NEW, np.int8)), np.array([5.0, 6.0]))
@@ -392,12 +392,12 @@ def test_learning_leaves_what_was_kept_before_as_it_was(text: str) -> None:
         "marginalia(fill=3)",
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(text: str) -> None:
+def test_invalid_parameters_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         make_policy(text)
 
 
-def test_yes_and_no_can_be_written_as_in_the_settings_file() -> None:
+def test_booleans_are_written_as_in_the_settings_file() -> None:
     for text in ("nutch(sync=false)", "nutch(sync=False)"):
         policy = make_policy(text)
         assert isinstance(policy, Nutch)

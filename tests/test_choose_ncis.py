@@ -42,7 +42,7 @@ def drawn(x: float, rate: float, silent: float, false: float, many: int = 60_000
 @pytest.mark.parametrize(
     ("x", "rate", "silent", "false"), [(0.5, 0.1, 0.05, 0.01), (1.0, 0.3, 0.1, 0.2), (2.0, 0.3, 0.01, 0.05)]
 )
-def test_the_formula_is_what_chance_brings(x: float, rate: float, silent: float, false: float) -> None:
+def test_the_formula_equals_a_simulation(x: float, rate: float, silent: float, false: float) -> None:
     columns = (np.array([value]) for value in (x, rate, silent, false))
     assert signal_index(*columns)[0] == pytest.approx(drawn(x, rate, silent, false), rel=0.02)
 
@@ -55,7 +55,7 @@ def test_without_signals_it_is_plain_freshness(x: float, rate: float) -> None:
         assert got[0] == pytest.approx(plain, rel=1e-4, abs=1e-9)
 
 
-def test_a_signal_that_is_never_false_is_worth_all_that_a_page_can_be() -> None:
+def test_a_signal_that_is_never_false_gives_a_page_its_maximum_value() -> None:
     """Without false alarms: μ/Δ after a signal, and before it what silence leaves (algorithms §7)."""
     rate, silent, waited = 0.2, 0.05, 4.0
     told = np.array([50.0]), np.array([rate]), np.array([silent]), np.array([1e-200])
@@ -68,7 +68,7 @@ def test_a_signal_that_is_never_false_is_worth_all_that_a_page_can_be() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
-def test_it_grows_with_the_chance_of_change(seed: int) -> None:
+def test_the_value_grows_with_the_change_probability(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rate = np.full(50, 10 ** rng.uniform(-4, 1))
     silent, false = rate * rng.random(), np.full(50, 10 ** rng.uniform(-6, 1))
@@ -89,7 +89,7 @@ def freshness(world: History, hints: str) -> float:
 
 
 @pytest.mark.slow
-def test_an_honest_sitemap_is_worth_much_and_a_lying_one_costs_little(world: History) -> None:
+def test_a_correct_sitemap_adds_much_freshness_and_a_false_one_costs_little(world: History) -> None:
     alone = freshness(world, "")
     assert freshness(world, "sitemap:honest") > alone + 0.1
     for how in ("lying", "random", "silent", "future", "never"):

@@ -64,7 +64,7 @@ def weekly(pages: int, weeks: int, seed: int = 1) -> History:
 
 
 @pytest.mark.parametrize("text", ["predicted(retrain=3)", "predicted(method=1d)", "predicted(pick=coin, retrain=2)"])
-def test_what_it_learned_is_all_in_the_book(text: str) -> None:
+def test_all_learned_state_is_in_the_book(text: str) -> None:
     """A process that begins with the memory of another makes the same choices."""
     rates = np.linspace(0.05, 0.95, 60)
     book, world = book_of(60), Coins(rates, 1)
@@ -85,7 +85,7 @@ def test_it_fits_a_model_on_schedule_and_not_before() -> None:
     assert "predicted.model.mix" in book.memory
 
 
-def test_what_an_older_version_learned_from_other_columns_is_dropped() -> None:
+def test_a_model_of_an_older_version_with_other_columns_is_dropped() -> None:
     """Rows and models of other columns are of no use; what is known of pages stays."""
     rates = np.full(40, 0.5)
     book = book_of(40)
@@ -107,7 +107,7 @@ def test_it_prefers_pages_that_change() -> None:
     assert np.mean(np.array(late) < 20) > 0.8
 
 
-def test_some_visits_are_made_by_chance_and_say_with_which() -> None:
+def test_random_visits_carry_their_probability() -> None:
     book = book_of(100)
     picks = list(make_policy("predicted(explore=0.2)").cycle(book, 20, np.random.default_rng(1)))
     by_chance = picks[-1]
@@ -116,7 +116,7 @@ def test_some_visits_are_made_by_chance_and_say_with_which() -> None:
     assert by_chance.score == pytest.approx(4 / 84)
 
 
-def test_failed_visits_teach_nothing_and_dead_pages_do_not_hold_it_up() -> None:
+def test_failed_visits_are_not_learned_and_dead_pages_do_not_block_others() -> None:
     book = book_of(10)
     policy = make_policy("predicted(retrain=1)")
     failed = Outcomes(np.arange(10), np.full(10, Outcome.FAILED, np.int8))
@@ -143,12 +143,12 @@ def test_weekdays_are_learned_while_crawling() -> None:
     ["predicted(method=4d)", "predicted(retrain=0)", "predicted(retrain=1.5)", "predicted(explore=2)",
      "predicted(explore=-0.1)", "predicted(pick=worst)"],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(text: str) -> None:
+def test_invalid_parameters_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         make_policy(text)
 
 
 @pytest.mark.parametrize("method", ["2d", "3d"])
-def test_methods_that_need_texts_say_so(method: str) -> None:
+def test_methods_that_need_texts_report_it(method: str) -> None:
     with pytest.raises(UsageError, match="texts"):
         make_policy(f"predicted(method={method})")

@@ -63,7 +63,7 @@ def rate(found: np.ndarray, weights: np.ndarray | None = None) -> float:
 
 
 @given(st.integers(0, 500))
-def test_a_sample_that_changed_leads_to_its_directory_and_one_that_did_not_leads_nowhere(seed: int) -> None:
+def test_only_changed_samples_lead_to_their_directory(seed: int) -> None:
     world = run("sampling(d=0)", two_directories(), np.arange(10) < 5, 10, seed)
     samples, near = world.pages(SAMPLE), world.pages(NEIGHBOUR)
     first = next(place for place, page in enumerate(samples) if page < 5)
@@ -124,7 +124,7 @@ def test_phi_zero_is_random(budget: int, seed: int, phi: str) -> None:
 
 
 @pytest.mark.parametrize("phi", ["1", "0.3"])
-def test_a_fixed_phi_does_not_ask_what_the_sample_found(phi: str) -> None:
+def test_a_fixed_phi_ignores_the_outcome_of_the_sample(phi: str) -> None:
     for changed in (True, False):
         leads = 0
         for seed in range(300):
@@ -147,7 +147,7 @@ def test_where_the_budget_ends_the_nearest_come_first() -> None:
     pytest.fail("no run began below")
 
 
-def test_at_equal_distance_chance_decides_who_is_left_out() -> None:
+def test_at_equal_distance_pages_are_left_out_at_random() -> None:
     book = Book.blank(40)
     seen = Counter(page for seed in range(60) for page in run("sampling(phi=1)", book, np.zeros(40), 10, seed).pages())
     assert len(seen) == 40
@@ -187,7 +187,7 @@ def test_the_kept_sum_gives_the_weighted_rate(found: np.ndarray) -> None:
     assert recent_rates(kept, np.array([float(len(found))]))[0] == pytest.approx(rate(found, i / i.sum()))
 
 
-def test_the_three_pages_of_the_paper_are_told_apart() -> None:
+def test_the_three_pages_of_the_paper_are_distinguished() -> None:
     """T fig. 3: one change; three, most of them early; three, all of them late."""
     once, early, late = (np.array([bool(int(c)) for c in text]) for text in ("000001", "110001", "000111"))
     i = np.arange(1, 7)
@@ -195,14 +195,14 @@ def test_the_three_pages_of_the_paper_are_told_apart() -> None:
     assert rate(once, i / i.sum()) < rate(early, i / i.sum()) < rate(late, i / i.sum())
 
 
-def test_chances_are_chances() -> None:
+def test_probabilities_are_between_0_and_1() -> None:
     assert in_one_cycle(np.array([0.0, 1.0])).tolist() == pytest.approx([0.0, 1 - np.exp(-1)])
     assert by_popularity(np.arange(11)).tolist() == pytest.approx([k / 11 for k in range(1, 12)])
 
 
 @settings(max_examples=40)
 @given(st.lists(st.lists(st.sampled_from([None, *Outcome]), min_size=5, max_size=5), max_size=8))
-def test_what_is_learned_is_each_pages_own_counted_visits(cycles: list[list[Outcome | None]]) -> None:
+def test_learning_counts_each_pages_own_visits(cycles: list[list[Outcome | None]]) -> None:
     policy, book = make_policy("sampling(phi=wha)"), Book.blank(5)
     book.visits[:2] = book.changes[:2] = 1  # in the repository from the start
     own: list[list[bool]] = [[True]] * 2 + [[]] * 3
@@ -222,7 +222,7 @@ def test_what_is_learned_is_each_pages_own_counted_visits(cycles: list[list[Outc
 
 
 @pytest.mark.parametrize("phi", ["ha", "wha"])
-def test_a_history_leads_to_neighbours_and_no_history_nowhere(phi: str) -> None:
+def test_only_pages_with_a_history_lead_to_neighbours(phi: str) -> None:
     policy, book = make_policy(f"sampling(d=0, phi={phi})"), two_directories()
     everything = Outcomes(np.arange(10), np.full(10, Outcome.CHANGED, np.int8))
     assert run(f"sampling(d=0, phi={phi})", book, np.ones(10), 6, 1).pages(NEIGHBOUR) == []
@@ -246,7 +246,7 @@ def star(pages: int) -> LinkGraph:
     return LinkGraph(np.arange(pages + 1), np.zeros(pages, np.int32))
 
 
-def test_popular_pages_lead_always_and_others_seldom() -> None:
+def test_popular_pages_always_lead_to_neighbours_and_others_rarely() -> None:
     book = two_directories()
     book.links = star(10)
     leads: dict[bool, list[int]] = {True: [], False: []}
@@ -257,7 +257,7 @@ def test_popular_pages_lead_always_and_others_seldom() -> None:
     assert np.mean(leads[False]) == pytest.approx(1 / 11, abs=0.04)
 
 
-def test_ranks_are_reckoned_again_only_when_links_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_are_recomputed_only_when_links_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     policy, book, reckoned = make_policy("sampling(d=0, phi=pra)"), two_directories(), []
     book.links = star(10)
 
@@ -313,6 +313,6 @@ def test_it_needs_what_its_parameters_use(text: str, needs: set[str]) -> None:
         "sampling(batch=2.5)",
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(text: str) -> None:
+def test_invalid_parameters_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="sampling"):
         make_policy(text)

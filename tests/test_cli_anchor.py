@@ -47,7 +47,7 @@ def news(tmp_path_factory: pytest.TempPathFactory) -> Iterator[News]:
         yield News(repo, site.url)
 
 
-def test_the_anchor_is_the_page_that_names_the_news(news: News) -> None:
+def test_the_anchor_is_the_page_that_links_the_news(news: News) -> None:
     told = news.repo.json("anchor", news.url("/"))
     assert told["anchor"]["url"] == news.url("/latest")
     assert told["anchor"]["score"] > max(other["score"] for other in told["runners_up"])
@@ -69,20 +69,20 @@ def test_depths_are_counted_from_it(news: News) -> None:
     assert told["recommended"]["pages"] == 1
 
 
-def test_any_page_of_the_site_will_do(news: News) -> None:
+def test_any_page_of_the_site_is_accepted(news: News) -> None:
     one, other = (news.repo.json("anchor", news.url(path)) for path in ("/old/1", "/"))
     assert one["anchor"]["url"] == other["anchor"]["url"]
     assert [row["pages"] for row in one["depths"]] == [row["pages"] for row in other["depths"]]
 
 
-def test_shown_to_people(news: News) -> None:
+def test_output_as_text(news: News) -> None:
     shown = news.repo.run("anchor", news.url("/"), "--every", "1d").out
     assert f"anchor: {news.url('/latest')}\n" in shown
     assert "expected changes after 24 h" in shown
     assert "recommended: n = 0, 1 page every 24 h; at depth 1, " in shown
 
 
-def test_all_sites_in_short(news: News) -> None:
+def test_summary_of_all_sites(news: News) -> None:
     (row,) = news.repo.json("anchor")
     assert row["anchor"]["url"] == news.url("/latest")
     cells = news.repo.run("anchor").out.rstrip("\n").split("\t")
@@ -90,7 +90,7 @@ def test_all_sites_in_short(news: News) -> None:
     assert cells[2] == news.url("/latest")
 
 
-def test_named_by_hand_and_freed_again(news: News) -> None:
+def test_set_and_reset_by_the_user(news: News) -> None:
     named = news.repo.json("anchor", news.url("/"), "--set", news.url("/about"))
     assert named["anchor"]["url"] == news.url("/about")
     assert named["anchor"]["named"] is True
@@ -104,7 +104,7 @@ def test_named_by_hand_and_freed_again(news: News) -> None:
     assert freed["anchor"]["named"] is False
 
 
-def test_the_next_cycle_goes_by_the_anchor_that_was_named(repo: Repo) -> None:
+def test_the_next_cycle_uses_the_anchor_of_the_user(repo: Repo) -> None:
     """At once, although depths are counted from the anchors only every few cycles."""
     with Site({"/": page("Front", "/a", "/b"), "/a": page("A"), "/b": page("B", "/a")}) as site:
         repo.crawl(site.url())
@@ -151,7 +151,7 @@ def test_before_anything_was_visited_twice(repo: Repo) -> None:
         (["--set", "http://elsewhere.example/x"], "not known"),
     ],
 )
-def test_complaints(news: News, words: list[str], says: str) -> None:
+def test_errors(news: News, words: list[str], says: str) -> None:
     complaint(news.repo.run("anchor", *words, code=None), says)
 
 

@@ -68,7 +68,7 @@ def test_summary(repo: Repo, site: Start) -> None:
     assert again["finished"] is True
 
 
-def test_summary_for_machines(repo: Repo, site: Start) -> None:
+def test_summary_as_json(repo: Repo, site: Start) -> None:
     web = site({**many(3), "/p001": Reply(b"", 500)})
     summary = repo.crawl(web.url())
     assert summary["kind"] == "crawl"
@@ -78,7 +78,7 @@ def test_summary_for_machines(repo: Repo, site: Start) -> None:
     assert summary["resumed"] is False
 
 
-def test_crawl_with_a_time_limit_goes_on_later(repo: Repo, site: Start) -> None:
+def test_crawl_with_a_time_limit_continues_later(repo: Repo, site: Start) -> None:
     web = site(many(12, wait=0.15))
     repo.add(web.url())
     first = repo.json("crawl", "--for", "1s")
@@ -92,12 +92,12 @@ def test_crawl_with_a_time_limit_goes_on_later(repo: Repo, site: Start) -> None:
 
 @pytest.mark.parametrize("verb", ["crawl", "cycle"])
 @pytest.mark.parametrize("text", ["soon", "10", "-5s", "5x", "s"])
-def test_no_duration(repo: Repo, verb: str, text: str) -> None:
+def test_invalid_durations(repo: Repo, verb: str, text: str) -> None:
     repo.run("add", NOWHERE)
     complaint(repo.run(verb, f"--for={text}", code=None), f"'{text}'", "10m")
 
 
-def test_ctrl_c_ends_a_crawl_and_the_next_goes_on(repo: Repo, site: Start) -> None:
+def test_ctrl_c_ends_a_crawl_and_the_next_continues(repo: Repo, site: Start) -> None:
     web = site(many(12, wait=0.1))
     repo.add(web.url())
     result = interrupt(repo, web, "crawl", after=5)
@@ -120,7 +120,7 @@ def test_two_ctrl_c_end_it_at_once(repo: Repo, site: Start) -> None:
     assert all(repo.outcomes(url) == ["new"] for url in repo.pages())
 
 
-def test_a_finished_run_has_nothing_to_mend(repo: Repo, site: Start) -> None:
+def test_a_finished_run_has_nothing_to_reindex(repo: Repo, site: Start) -> None:
     """Pages that failed were seen too; the next command need not look at them again."""
     web = site({**many(3), "/p001": Reply(b"", 500)})
     repo.crawl(web.url())
@@ -148,7 +148,7 @@ def test_budget(repo: Repo, site: Start, budget: str, visits: int) -> None:
 
 @pytest.mark.parametrize("budget", ["0", "-1", "-0.5", "nan", "inf", "-inf", "1e300"])
 @pytest.mark.parametrize("verb", ["cycle", "run"])
-def test_no_budget(repo: Repo, verb: str, budget: str) -> None:
+def test_invalid_budgets(repo: Repo, verb: str, budget: str) -> None:
     repo.run("add", NOWHERE)
     words = ["--for", "0s"] if verb == "cycle" else ["--count", "1"]
     complaint(repo.wait(repo.start(verb, f"--budget={budget}", *words)), "budget")
@@ -256,7 +256,7 @@ def interrupted(repo: Repo, site: Start) -> tuple[Repo, Site]:
     return repo, web
 
 
-def test_cycle_goes_on(interrupted: tuple[Repo, Site]) -> None:
+def test_cycle_continues(interrupted: tuple[Repo, Site]) -> None:
     repo, _ = interrupted
     number = repo.json("status")["cycles"][0]["cycle"]
     told = repo.run("cycle", "--budget", 3)
@@ -267,7 +267,7 @@ def test_cycle_goes_on(interrupted: tuple[Repo, Site]) -> None:
     assert repo.json("cycle", "--budget", 3)["resumed"] is False
 
 
-def test_resumed_cycle_keeps_its_policy_and_says_so(interrupted: tuple[Repo, Site]) -> None:
+def test_resumed_cycle_keeps_its_policy_and_reports_it(interrupted: tuple[Repo, Site]) -> None:
     repo, _ = interrupted
     told = repo.run("cycle", "--budget", 12, "--policy", "round-robin")
     assert "it keeps its policy" in told.err

@@ -44,7 +44,7 @@ def test_list(repo: Repo, tmp_path: Path, by: str) -> None:
     assert repo.states() == {"https://a.example/one": "found", "https://a.example/two": "found"}
 
 
-def test_list_says_what_it_refused(repo: Repo, tmp_path: Path) -> None:
+def test_list_reports_refused_lines(repo: Repo, tmp_path: Path) -> None:
     (tmp_path / "urls.txt").write_text(LIST)
     told = repo.run("import", tmp_path / "urls.txt")
     assert "2 new pages" in told.out
@@ -75,7 +75,7 @@ def test_listed_pages_of_a_site_that_was_added(repo: Repo, tmp_path: Path, site:
     assert set(repo.states().values()) == {"live"}
 
 
-def test_list_of_rubbish(repo: Repo, tmp_path: Path) -> None:
+def test_list_of_invalid_lines(repo: Repo, tmp_path: Path) -> None:
     (tmp_path / "rubbish").write_bytes(bytes(range(256)) * 100)
     told = repo.json("import", tmp_path / "rubbish")
     assert told["pages"] == 0
@@ -133,7 +133,7 @@ def past(repo: Repo, site: Start) -> tuple[Repo, Site]:
     return repo, web
 
 
-def test_there_and_back(past: tuple[Repo, Site], tmp_path: Path) -> None:
+def test_export_and_import_round_trip(past: tuple[Repo, Site], tmp_path: Path) -> None:
     repo, web = past
     file = tmp_path / "past.parquet"
     rows = repo.json("export", file)["rows"]
@@ -221,7 +221,7 @@ def test_hostile_archive(repo: Repo, tmp_path: Path) -> None:
         repo.json(*verb)
 
 
-def test_archive_with_a_bad_address(repo: Repo, tmp_path: Path) -> None:
+def test_archive_with_an_invalid_url(repo: Repo, tmp_path: Path) -> None:
     table = pa.table({"url": ["https://a.example/", "no address"], "time": [1, 1], "html": [b"good", b"bad"]})
     pq.write_table(table, tmp_path / "bad.parquet")
     complaint(repo.run("import", tmp_path / "bad.parquet", code=None), "'no address'")
@@ -231,7 +231,7 @@ def test_archive_with_a_bad_address(repo: Repo, tmp_path: Path) -> None:
 # -- files ---------------------------------------------------------------------------------------------------
 
 
-def test_import_of_what_is_not_there(repo: Repo, tmp_path: Path) -> None:
+def test_import_of_a_missing_file(repo: Repo, tmp_path: Path) -> None:
     (tmp_path / "no.parquet").write_text("this is no Parquet")
     (tmp_path / "empty").mkdir()
     pq.write_table(pa.table({"x": [1]}), tmp_path / "other.parquet")
@@ -240,14 +240,14 @@ def test_import_of_what_is_not_there(repo: Repo, tmp_path: Path) -> None:
     assert repo.json("status")["pages"] == 0
 
 
-def test_nothing_is_taken_in_when_one_file_is_bad(repo: Repo, tmp_path: Path) -> None:
+def test_nothing_is_imported_if_one_file_is_invalid(repo: Repo, tmp_path: Path) -> None:
     (tmp_path / "urls.txt").write_text(LIST)
     complaint(repo.run("import", tmp_path / "urls.txt", tmp_path / "nowhere.parquet", code=None), "nowhere")
     assert repo.json("status")["pages"] == 0
     assert repo.json("status")["cycles"] == []
 
 
-def test_export_where_no_file_can_be(repo: Repo, tmp_path: Path) -> None:
+def test_export_to_an_impossible_path(repo: Repo, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder.parquet").mkdir()
     for name in ("nowhere/x.txt", "nowhere/x.parquet", "file/x.txt", ".", "folder.parquet"):
@@ -256,6 +256,6 @@ def test_export_where_no_file_can_be(repo: Repo, tmp_path: Path) -> None:
         assert result.code in (1, 2)
 
 
-def test_export_of_nothing(repo: Repo, tmp_path: Path) -> None:
+def test_export_of_an_empty_repository(repo: Repo, tmp_path: Path) -> None:
     assert repo.json("export", tmp_path / "none.parquet")["rows"] == 0
     assert pq.read_table(tmp_path / "none.parquet").num_rows == 0

@@ -29,7 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_synth_tells_what_it_made(tmp_path: Path) -> None:
+def test_synth_reports_what_it_wrote(tmp_path: Path) -> None:
     told = json.loads(sub("lab", "synth", tmp_path / "w.parquet", *SMALL, "--json").out)
     archive = Archive.open([tmp_path / "w.parquet"])
     assert told["sites"] == archive.sites
@@ -37,7 +37,7 @@ def test_synth_tells_what_it_made(tmp_path: Path) -> None:
     assert told["bytes"] == (tmp_path / "w.parquet").stat().st_size
 
 
-def test_synth_is_the_same_again(world: Path, tmp_path: Path) -> None:
+def test_synth_is_deterministic(world: Path, tmp_path: Path) -> None:
     sub("lab", "synth", tmp_path / "again.parquet", *SMALL)
     sub("lab", "synth", tmp_path / "other.parquet", *SMALL, "--seed", 2)
     assert (tmp_path / "again.parquet").read_bytes() == world.read_bytes()
@@ -62,12 +62,12 @@ def test_synth_lists_its_parameters() -> None:
     ],
     ids=" ".join,
 )
-def test_synth_mistakes(tmp_path: Path, words: list[str], said: list[str]) -> None:
+def test_synth_errors(tmp_path: Path, words: list[str], said: list[str]) -> None:
     complaint(sub("lab", "synth", tmp_path / "w.parquet", *words), *said)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_synth_where_no_file_can_be(tmp_path: Path) -> None:
+def test_synth_to_an_impossible_path(tmp_path: Path) -> None:
     complaint(sub("lab", "synth", tmp_path / "nowhere" / "w.parquet", *SMALL), "nowhere")
     (tmp_path / "folder.parquet").mkdir()
     result = sub("lab", "synth", tmp_path / "folder.parquet", *SMALL)
@@ -108,7 +108,7 @@ def test_serve_until_ctrl_c(world: Path, tmp_path: Path) -> None:
     assert "stopped" in err
 
 
-def test_serve_mistakes(world: Path, tmp_path: Path) -> None:
+def test_serve_errors(world: Path, tmp_path: Path) -> None:
     complaint(sub("lab", "serve", tmp_path / "nowhere.parquet"), "nowhere.parquet")
     complaint(sub("lab", "serve", world, "--at", "soon", "--port", 0), "'soon'")
     usage(sub("lab", "serve", world, "--port", 99999), "--port")
@@ -116,7 +116,7 @@ def test_serve_mistakes(world: Path, tmp_path: Path) -> None:
     complaint(sub("lab", "serve", world, "--speed=-1", "--port", 0), "speed")
 
 
-def test_serve_on_a_port_that_is_taken(world: Path) -> None:
+def test_serve_on_a_port_in_use(world: Path) -> None:
     process, told = started(world)
     try:
         port = told["address"].rstrip("/").rpartition(":")[2]

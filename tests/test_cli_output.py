@@ -60,7 +60,7 @@ VIEWS = [["pages"], ["changes"], ["log", "URL"], ["show", "URL"], ["diff", "URL"
 
 
 @pytest.mark.parametrize("words", VIEWS, ids=lambda words: words[0])
-def test_no_terminal_obeys_a_page(hostile: tuple[Repo, str], words: list[str]) -> None:
+def test_terminals_get_no_control_characters_of_pages(hostile: tuple[Repo, str], words: list[str]) -> None:
     repo, url = hostile
     shown = on_terminal(repo, *(url if word == "URL" else word for word in words))
     assert "\x1b[2J" not in shown
@@ -73,13 +73,13 @@ def test_no_terminal_obeys_a_page(hostile: tuple[Repo, str], words: list[str]) -
 
 
 @pytest.mark.parametrize("words", VIEWS, ids=lambda words: words[0])
-def test_no_pipe_gets_control_characters(hostile: tuple[Repo, str], words: list[str]) -> None:
+def test_pipes_get_no_control_characters(hostile: tuple[Repo, str], words: list[str]) -> None:
     repo, url = hostile
     shown = repo.run(*(url if word == "URL" else word for word in words)).out
     assert not set("\x1b\x07\x9b\u202e\x00") & set(shown)
 
 
-def test_source_is_left_as_it_is(hostile: tuple[Repo, str]) -> None:
+def test_source_is_printed_unchanged(hostile: tuple[Repo, str]) -> None:
     repo, url = hostile
     process = repo.start("show", url, "--source")
     assert "\x1b[2J" in repo.wait(process).out
@@ -105,7 +105,7 @@ def test_numbers_in_pipes_are_numbers(tmp_path: Path) -> None:
         assert int(size) > 5000
 
 
-def test_hostile_address_in_a_complaint(tmp_path: Path) -> None:
+def test_hostile_url_in_an_error(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "repo")
     shown = repo.run("add", "http://\x1b[31m[red]", code=2).err
     assert "\x1b" not in shown
@@ -121,7 +121,7 @@ def test_hostile_server_in_why(tmp_path: Path) -> None:
 
 
 @given(st.text())
-def test_clean_leaves_nothing_to_obey(text: str) -> None:
+def test_clean_removes_all_control_characters(text: str) -> None:
     shown = clean(text)
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
     assert len(shown) == len(text)
@@ -139,7 +139,7 @@ def test_duration(number: int, unit: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "h", "10", "-5s", "5 x", "5s!", "1e3s", "nan", "5ss", "s5"])
-def test_no_duration(text: str) -> None:
+def test_invalid_durations(text: str) -> None:
     with pytest.raises(UsageError, match="30s, 10m"):
         duration(text)
 
@@ -154,7 +154,7 @@ def test_moment_reads_iso(when: object) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "99999999999", "12:00"])
-def test_no_moment(text: str) -> None:
+def test_invalid_moments(text: str) -> None:
     with pytest.raises(UsageError, match="2026-03-01"):
         moment(text, 0.0)
 

@@ -85,13 +85,13 @@ def test_relatives_are_named_with_weight_and_lag(past: Past) -> None:
     assert best["together"] == 4
 
 
-def test_content_is_told(past: Past) -> None:
+def test_content_is_reported(past: Past) -> None:
     content = past.repo.json("predict", past.url("/news/front"))["content"]
     assert content["versions"] == 5
     assert 0 < content["mean_divergence"] <= 1
 
 
-def test_people_get_sentences(past: Past) -> None:
+def test_text_output_has_sentences(past: Past) -> None:
     shown = past.repo.run("predict", past.url("/news/front")).out
     assert "likely to have changed since its last visit" in shown
     assert "History: 4 changes at 15 later visits" in shown
@@ -128,7 +128,7 @@ def test_nothing_is_written(past: Past) -> None:
     assert {path: path.stat().st_mtime_ns for path in past.repo.folder.rglob("*.npz")} == before
 
 
-def test_a_relative_that_runs_ahead_is_found_with_its_lag() -> None:
+def test_a_leading_relative_is_found_with_its_lag() -> None:
     rng = np.random.default_rng(2)
     lead = rng.random(60) < 0.4
     rows = []
@@ -158,7 +158,7 @@ def test_the_policy_runs_live_and_keeps_its_model_in_the_repository(tmp_path: Pa
         assert "kept predicted.model.mix" in kept.files
 
 
-def test_why_tells_the_probability_of_a_page_that_was_predicted(repo: Repo) -> None:
+def test_why_gives_the_predicted_probability(repo: Repo) -> None:
     with Site({"/": page("0")}) as site:
         repo.crawl(site.url())
         repo.config(policy="predicted(explore=0)")

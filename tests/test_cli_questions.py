@@ -89,7 +89,7 @@ def test_status(past: Past) -> None:
     assert "shock" in shown
 
 
-def test_status_of_nothing(repo: Repo) -> None:
+def test_status_of_an_empty_repository(repo: Repo) -> None:
     told = repo.json("status")
     assert (told["pages"], told["visits"], told["last_visit"], told["cycles"]) == (0, 0, None, [])
     assert "0 pages" in repo.run("status").out
@@ -175,7 +175,7 @@ def test_one_site_by_any_of_its_names(past: Past, verb: list[str]) -> None:
 
 
 @pytest.mark.parametrize("verb", [["pages"], ["changes"], ["search", "alpha"]], ids=lambda words: words[0])
-def test_site_that_is_not_known(past: Past, verb: list[str]) -> None:
+def test_unknown_site(past: Past, verb: list[str]) -> None:
     complaint(past.repo.run(*verb, "--site", "elsewhere.example", code=None), "elsewhere.example", "recrawl sites")
 
 
@@ -204,7 +204,7 @@ def test_changes_since(past: Past) -> None:
 
 
 @pytest.mark.parametrize("since", ["yesterdy", "2026-13-01", "5 parsecs", "--", "1e999d"])
-def test_changes_since_nonsense(past: Past, since: str) -> None:
+def test_changes_since_an_invalid_time(past: Past, since: str) -> None:
     complaint(past.repo.run("changes", f"--since={since}", code=None), f"'{since}'", "2d")
 
 
@@ -238,7 +238,7 @@ def test_page_by_a_bare_name(past: Past) -> None:
 
 
 @pytest.mark.parametrize("verb", ["log", "show", "diff", "why", "noise"])
-def test_page_that_is_not_known(past: Past, verb: str) -> None:
+def test_unknown_page(past: Past, verb: str) -> None:
     complaint(past.repo.run(verb, past.url("/nowhere"), code=None), past.url("/nowhere"), "recrawl pages")
     complaint(past.repo.run(verb, "ftp://x", code=None), "'ftp://x'")
 
@@ -283,7 +283,7 @@ def test_show_takes_the_times_that_log_shows(past: Past) -> None:
 @pytest.mark.parametrize(
     ("at", "said"), [("0", "1 to 3"), ("4", "1 to 3"), ("-4", "1 to 3"), ("2000-01-01", "no version"), ("x", "'x'")]
 )
-def test_show_at_nonsense(past: Past, at: str, said: str) -> None:
+def test_show_at_an_invalid_time(past: Past, at: str, said: str) -> None:
     complaint(past.repo.run("show", past.url("/a"), f"--at={at}", code=None), said)
 
 
@@ -321,7 +321,7 @@ def test_diff_of_two(past: Past, words: list[str], old: str, new: str) -> None:
     assert f"+alpha {new} edition" in shown
 
 
-def test_diff_for_machines(past: Past) -> None:
+def test_diff_as_json(past: Past) -> None:
     told = past.repo.json("diff", past.url("/a"), "1", "2")
     assert told["url"] == past.url("/a")
     assert told["old"] < told["new"]
@@ -343,7 +343,7 @@ def test_diff_of_a_version_with_itself(past: Past) -> None:
 
 
 @pytest.mark.parametrize("words", [["7"], ["1", "9"], ["0"], ["x"], ["1", "x"]], ids=str)
-def test_diff_of_nonsense(past: Past, words: list[str]) -> None:
+def test_diff_of_invalid_versions(past: Past, words: list[str]) -> None:
     complaint(past.repo.run("diff", past.url("/a"), *words, code=None))
 
 
@@ -449,13 +449,13 @@ def test_search(past: Past, query: list[str], found: set[str]) -> None:
     assert {hit["url"].removeprefix(past.url("")) for hit in hits} == found
 
 
-def test_search_says_when_there_is_nothing(past: Past) -> None:
+def test_search_reports_no_results(past: Past) -> None:
     result = past.repo.run("search", "zebra")
     assert (result.out, result.err) == ("", "nothing found\n")
 
 
 @pytest.mark.parametrize("query", ["((", '"open', "nofield:x", "AND OR", "[a TO b]", "page:x", "a:b:c", "/x", "^", "~"])
-def test_queries_that_cannot_be_read(past: Past, query: str) -> None:
+def test_invalid_queries(past: Past, query: str) -> None:
     result = past.repo.run("search", query, code=None)
     if result.code:
         said = complaint(result, "query")
@@ -463,7 +463,7 @@ def test_queries_that_cannot_be_read(past: Past, query: str) -> None:
             assert word not in said
 
 
-def test_query_is_an_address(past: Past) -> None:
+def test_query_is_a_url(past: Past) -> None:
     """People paste addresses; the colon in them is not meant as a field."""
     assert past.repo.run("search", past.url("/a"), code=None).code == 0
 
@@ -491,7 +491,7 @@ def test_search_quotes_the_newest_version(past: Past) -> None:
     assert hit["snippet"] == "plain words <b> here"
 
 
-def test_search_finds_pages_whose_bodies_are_out_of_reach(repo: Repo, site: Start) -> None:
+def test_search_finds_pages_whose_bodies_are_missing(repo: Repo, site: Start) -> None:
     repo.crawl(site({"/": page("a word of text", title="Front")}).url())
     for file in (repo.folder / "archive").iterdir():
         file.rename(repo.folder / file.name)

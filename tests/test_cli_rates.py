@@ -56,7 +56,7 @@ def by_address(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {"/" + row["url"].split("/", 3)[3]: row for row in rows}
 
 
-def test_pages_are_listed_by_their_rates_with_what_they_rest_on(past: Past) -> None:
+def test_pages_are_listed_by_rate_with_their_evidence(past: Past) -> None:
     rows = past.repo.json("rates")
     assert [row["rate"] for row in rows] == sorted((row["rate"] for row in rows), reverse=True)
     told = by_address(rows)
@@ -83,7 +83,7 @@ def test_directories_and_sites_have_the_mean_of_their_pages(past: Past) -> None:
     assert site["together"] == pytest.approx(sum(row["rate"] for row in told.values()))
 
 
-def test_one_page_is_told_by_all_estimators(past: Past) -> None:
+def test_one_page_by_all_estimators(past: Past) -> None:
     (told,) = past.repo.json("rates", past.url("/fast/a"))
     assert set(told["estimates"]) == {"naive", "regular", "irregular", "moment", "averaged", "modified", "gamma"}
     assert told["estimates"]["naive"] == pytest.approx(0.5, rel=0.02)
@@ -93,7 +93,7 @@ def test_one_page_is_told_by_all_estimators(past: Past) -> None:
     assert told["even_chance_by"] > told["last_visit"]
 
 
-def test_a_server_that_dates_its_changes_rightly_is_believed(past: Past) -> None:
+def test_correct_last_modified_dates_are_used(past: Past) -> None:
     """Every change was two hours before the visit that found it, and nothing is known of what came before it."""
     (told,) = past.repo.json("rates", past.url("/dated/news"))
     assert told["dated_changes"] == DAYS
@@ -105,7 +105,7 @@ def test_a_server_that_dates_its_changes_rightly_is_believed(past: Past) -> None
         assert len(dated) == 1, "only the last change, without reading the archive"
 
 
-def test_a_server_that_is_not_believed_dates_nothing(past: Past) -> None:
+def test_wrong_last_modified_dates_are_not_used(past: Past) -> None:
     with Storage(past.repo.folder) as repository:
         db = connection(repository.store)
         db.execute("BEGIN")
@@ -116,7 +116,7 @@ def test_a_server_that_is_not_believed_dates_nothing(past: Past) -> None:
         db.execute("ROLLBACK")
 
 
-def test_dates_that_cannot_be_are_passed_over(past: Past) -> None:
+def test_impossible_dates_are_ignored(past: Past) -> None:
     with Storage(past.repo.folder) as repository:
         db = connection(repository.store)
         for date in ("Sun, 06 Nov 1994 08:49:37 GMT", "Fri, 01 Jan 2999 00:00:00 GMT", "soon", "Sun, 99 Zzz 2024 xx"):
@@ -143,7 +143,7 @@ def test_sites_and_pages_can_be_named(past: Past) -> None:
     assert past.repo.json("rates", "--limit", 0) == []
 
 
-def test_people_get_a_table_and_sentences(past: Past) -> None:
+def test_text_output_has_a_table_and_sentences(past: Past) -> None:
     assert len(past.repo.run("rates").out.splitlines()) == 5
     assert len(past.repo.run("rates", "--by", "directory").out.splitlines()) == 4
     said = past.repo.run("rates", past.url("/dated/news")).out
@@ -152,7 +152,7 @@ def test_people_get_a_table_and_sentences(past: Past) -> None:
     assert "irregular" in said
 
 
-def test_what_was_never_visited_and_what_is_not_known(past: Past, tmp_path: Any) -> None:
+def test_unvisited_and_unknown_pages(past: Past, tmp_path: Any) -> None:
     complaint(past.repo.run("rates", past.url("/never"), code=None), "never downloaded")
     complaint(past.repo.run("rates", "unknown.example", code=None), "not in this repository")
     complaint(past.repo.run("rates", "--estimator", "gama", code=None), "did you mean 'gamma'")
@@ -161,7 +161,7 @@ def test_what_was_never_visited_and_what_is_not_known(past: Past, tmp_path: Any)
     assert "recrawl crawl" in empty.run("rates").err
 
 
-def test_rates_of_nothing(past: Past) -> None:
+def test_rates_of_an_empty_repository(past: Past) -> None:
     with Storage(past.repo.folder) as repository:
         seen = watched(repository.store, [])
     assert len(rates_of(seen, "gamma").rate) == len(rates_of(seen, "naive", seen.site).rate) == 0

@@ -67,7 +67,7 @@ def test_synchronisation_points(repo: Repo, site: Start, sync: str) -> None:
         assert took < 1.0
 
 
-def test_what_is_found_on_the_way_is_visited(repo: Repo, site: Start) -> None:
+def test_pages_discovered_during_a_cycle_are_visited(repo: Repo, site: Start) -> None:
     web = site({"/": page("front")})
     repo.crawl(web.url())
     web["/"] = page("front, with news", "/news")

@@ -51,7 +51,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Repo:
 # -- help ----------------------------------------------------------------------------------------------
 
 
-def test_design_names_these_verbs() -> None:
+def test_the_specified_commands_exist() -> None:
     named = """init add rm crawl cycle run status sites pages changes log show diff why search policies import export
         lab demo"""
     assert set(named.split()) <= set(VERBS)
@@ -65,7 +65,7 @@ def test_help_has_an_example_and_json(repo: Repo, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_the_example_is_understood(repo: Repo, words: list[str]) -> None:
+def test_the_example_is_valid(repo: Repo, words: list[str]) -> None:
     """Nothing in the example is refused by the parser of options: it gets as far as the repository."""
     shown = " ".join(repo.run(*words, "--help").out.split())
     example = shlex.split(shown.partition("Example: recrawl ")[2])
@@ -90,7 +90,7 @@ def test_help_keeps_the_lines_of_a_filter(repo: Repo) -> None:
     assert 'selectors = ["#visitors"]' in lines
 
 
-def test_help_says_what_arguments_are(repo: Repo) -> None:
+def test_help_describes_arguments(repo: Repo) -> None:
     assert "Default: list all of them" in " ".join(repo.run("config", "--help").out.split())
 
 
@@ -98,14 +98,14 @@ def test_version(repo: Repo) -> None:
     assert repo.run("--version").out.startswith("recrawl ")
 
 
-def test_no_verb_at_all(repo: Repo) -> None:
+def test_no_command(repo: Repo) -> None:
     """The list of verbs is what helps then."""
     result = repo.run(code=2)
     assert "crawl" in result.out + result.err
     assert "Refresh" in result.out + result.err
 
 
-def test_entry_point_survives_the_verbs() -> None:
+def test_entry_point_survives_the_imports_of_commands() -> None:
     """A verb's module must not take the place of the function that runs the command line."""
     code = (
         "import importlib, pkgutil, recrawl.cli as cli\n"
@@ -140,7 +140,7 @@ def test_json_is_a_list_of_objects_with_a_url(full: Repo, words: list[str]) -> N
 
 
 @pytest.mark.parametrize("verb", ["sites", "pages", "changes", "noise"])
-def test_json_of_nothing_is_an_empty_list(repo: Repo, verb: str) -> None:
+def test_json_of_an_empty_repository_is_an_empty_list(repo: Repo, verb: str) -> None:
     assert repo.json(verb) == []
     assert repo.run(verb).out == ""
 
@@ -149,7 +149,7 @@ def test_json_of_an_empty_search(repo: Repo) -> None:
     assert repo.json("search", "word") == []
 
 
-def test_init_and_add_tell_json(tmp_path: Path) -> None:
+def test_init_and_add_print_json(tmp_path: Path) -> None:
     made = sub("init", tmp_path / "r", "--json")
     assert json.loads(made.out) == {"folder": str(tmp_path / "r")}
     added = sub("-C", tmp_path / "r", "add", "example.org", "--depth", 2, "--json")
@@ -191,7 +191,7 @@ def test_init_here_and_with_option(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "recrawl.db").is_file()
 
 
-def test_init_where_no_folder_can_be(tmp_path: Path) -> None:
+def test_init_at_an_impossible_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     complaint(sub("init", tmp_path / "file"), "file", code=1)
     complaint(sub("init", tmp_path / "file" / "below"), "file", code=1)
@@ -243,15 +243,15 @@ def test_damaged_database(repo: Repo, content: bytes, verb: str) -> None:
     ("wrong", "right"),
     [("craw", "crawl"), ("serach", "search"), ("stauts", "status"), ("ad", "add"), ("Pages", "pages")],
 )
-def test_misspelt_verb(repo: Repo, wrong: str, right: str) -> None:
+def test_misspelt_command(repo: Repo, wrong: str, right: str) -> None:
     complaint(repo.run(wrong, code=None), f"'{wrong}'", f"did you mean '{right}'")
 
 
-def test_verb_that_is_like_none(repo: Repo) -> None:
+def test_unknown_command_without_a_suggestion(repo: Repo) -> None:
     complaint(repo.run("xyzzy", code=None), "crawl", "status")
 
 
-def test_misspelt_verb_of_the_lab(repo: Repo) -> None:
+def test_misspelt_command_of_the_lab(repo: Repo) -> None:
     result = repo.run("lab", "synt", code=None)
     usage(result, "synth")
     assert result.err.count("synth") == 1
@@ -262,7 +262,7 @@ def test_misspelt_verb_of_the_lab(repo: Repo) -> None:
     [["cycle", "--budgte", "3"], ["crawl", "--nonsense"], ["add"], ["log"], ["init", "a", "b"]],
     ids=" ".join,
 )
-def test_option_that_is_not_there(repo: Repo, words: list[str]) -> None:
+def test_unknown_option(repo: Repo, words: list[str]) -> None:
     usage(repo.run(*words, code=None))
 
 
@@ -273,7 +273,7 @@ def test_misspelt_option_names_the_nearest(repo: Repo) -> None:
 @pytest.mark.parametrize(
     "words", [["cycle", "--budget", "many"], ["add", "a.example", "--depth", "deep"]], ids=" ".join
 )
-def test_wrong_kind_of_value(repo: Repo, words: list[str]) -> None:
+def test_value_of_the_wrong_type(repo: Repo, words: list[str]) -> None:
     usage(repo.run(*words, code=None), words[-1])
 
 
@@ -308,7 +308,7 @@ def held(repo: Repo, site: Callable[..., Site]) -> Held:
     return Held(repo, process, web, let_go)
 
 
-def test_second_writer_hears_who_is_at_work(held: Held) -> None:
+def test_second_writer_gets_the_name_of_the_lock_holder(held: Held) -> None:
     repo, process, web, let_go = held
     for words in (["cycle"], ["crawl"], ["rm", web.url()]):
         complaint(repo.run(*words, code=None), "recrawl crawl", str(process.pid), code=1)
@@ -319,7 +319,7 @@ def test_second_writer_hears_who_is_at_work(held: Held) -> None:
     assert web.url() in repo.states()
 
 
-def test_second_writer_waits_when_told(held: Held) -> None:
+def test_second_writer_waits_on_request(held: Held) -> None:
     second = held.repo.start("cycle", "--wait", "--budget", "10")
     assert second.stderr
     assert f"waiting for recrawl crawl (process {held.process.pid})" in second.stderr.readline()

@@ -46,14 +46,14 @@ def test_whole_site(repo: Repo, site: Start) -> None:
     assert paths(repo, web) == set(TREE)
 
 
-def test_depth_is_kept(repo: Repo, site: Start) -> None:
+def test_depth_is_stored(repo: Repo, site: Start) -> None:
     web = site(TREE)
     repo.add(web.url(), "--depth", 1)
     repo.crawl()
     assert paths(repo, web) == {"/", "/docs/", "/shop/", "/about"}
 
 
-def test_depth_nought_is_one_page(repo: Repo, site: Start) -> None:
+def test_depth_0_is_one_page(repo: Repo, site: Start) -> None:
     web = site({**TREE, "/sitemap.xml": page("")})
     web["/sitemap.xml"] = sitemap(web.url("/about"))
     repo.add(web.url("/docs/"), "--depth", 0)
@@ -61,7 +61,7 @@ def test_depth_nought_is_one_page(repo: Repo, site: Start) -> None:
     assert paths(repo, web) == {"/docs/"}
 
 
-def test_include_and_exclude_are_kept(repo: Repo, site: Start) -> None:
+def test_include_and_exclude_are_stored(repo: Repo, site: Start) -> None:
     web = site(TREE)
     repo.add(web.url("/docs/"), "--include", "/docs/*", "--include", "/shop/", "--exclude", "*/print/*")
     repo.crawl()
@@ -76,7 +76,7 @@ def test_regular_expressions(repo: Repo, site: Start) -> None:
     assert "/shop/" in paths(repo, web)
 
 
-def test_limit_is_kept(repo: Repo, site: Start) -> None:
+def test_limit_is_stored(repo: Repo, site: Start) -> None:
     web = site(TREE)
     repo.add(web.url(), "--limit", 4)
     repo.crawl()
@@ -86,7 +86,7 @@ def test_limit_is_kept(repo: Repo, site: Start) -> None:
     assert len(set(web.asked())) == 4
 
 
-def test_private_addresses_need_leave(repo: Repo, site: Start) -> None:
+def test_private_addresses_need_permission(repo: Repo, site: Start) -> None:
     web = site(TREE)
     repo.run("add", web.url())
     summary = repo.json("crawl")
@@ -102,7 +102,7 @@ def test_private_addresses_for_one_run(repo: Repo, site: Start) -> None:
     assert not seeds(repo)[0].get("allow_private", False)
 
 
-def test_delay_is_kept(repo: Repo, site: Start) -> None:
+def test_delay_is_stored(repo: Repo, site: Start) -> None:
     web = site({"/": page("front", "/a", "/b"), "/a": page("a"), "/b": page("b")})
     repo.add(web.url(), "--delay", 0.3)
     repo.crawl()
@@ -118,7 +118,7 @@ def test_delay_for_one_run(repo: Repo, site: Start) -> None:
     assert seeds(repo)[0]["delay"] == 60
 
 
-def test_addresses_as_people_write_them(repo: Repo) -> None:
+def test_urls_without_scheme_or_slash(repo: Repo) -> None:
     repo.run(
         "add", "example.org", "HTTP://Example.COM:80/a/../b#top", "http://c.example/?utm_source=x", "d.example:8080/x"
     )
@@ -167,7 +167,7 @@ def test_a_narrower_scope_leaves_pages_alone(repo: Repo, site: Start) -> None:
     assert "/shop/1" not in web.asked()
 
 
-def test_a_larger_limit_brings_more(repo: Repo, site: Start) -> None:
+def test_a_larger_limit_finds_more(repo: Repo, site: Start) -> None:
     web = site(TREE)
     repo.add(web.url(), "--limit", 3)
     repo.crawl()
@@ -192,7 +192,7 @@ def test_rm_stops_visits_and_keeps_versions(repo: Repo, site: Start) -> None:
     assert "rm" in repo.run("why", web.url()).out
 
 
-def test_rm_leaves_what_another_seed_wants(repo: Repo, site: Start) -> None:
+def test_rm_keeps_pages_of_another_seed(repo: Repo, site: Start) -> None:
     web = site(TREE)
     repo.add(web.url())
     repo.add(web.url("/docs/"), "--include", "/docs/*")
@@ -212,7 +212,7 @@ def test_added_again_after_rm(repo: Repo, site: Start) -> None:
     assert repo.found("first") == {web.url("/shop/1")}
 
 
-def test_rm_of_what_was_never_added(repo: Repo) -> None:
+def test_rm_of_an_unknown_url(repo: Repo) -> None:
     repo.run("add", "example.org")
     complaint(repo.run("rm", "example.com", code=None), "https://example.com/", "recrawl sites")
     complaint(repo.run("rm", "example.org", "example.com", code=None))
@@ -232,19 +232,19 @@ def test_rm_of_an_http_site_by_its_bare_name(repo: Repo) -> None:
 @pytest.mark.parametrize(
     "url", ["", "http://", "ftp://example.org/", "http://a b/", "x.org:99999", "mailto:me@example.org", "/tmp"]
 )
-def test_no_address(repo: Repo, url: str) -> None:
+def test_invalid_urls(repo: Repo, url: str) -> None:
     complaint(repo.run("add", url, code=None), f"'{url}'")
     assert seeds(repo) == []
 
 
-def test_one_bad_address_adds_nothing(repo: Repo) -> None:
+def test_one_invalid_url_adds_nothing(repo: Repo) -> None:
     complaint(repo.run("add", "example.org", "ftp://x", code=None))
     assert seeds(repo) == []
 
 
 @pytest.mark.parametrize("pattern", ["re:(", "docs/*", "re:[[a]", "re:(?P<a>.)(?P<a>.)"])
 @pytest.mark.parametrize("option", ["--include", "--exclude"])
-def test_bad_patterns(repo: Repo, option: str, pattern: str) -> None:
+def test_invalid_patterns(repo: Repo, option: str, pattern: str) -> None:
     complaint(repo.run("add", "example.org", option, pattern, code=None), f"'{pattern}'")
     assert seeds(repo) == []
 
@@ -253,13 +253,13 @@ def test_bad_patterns(repo: Repo, option: str, pattern: str) -> None:
     ("option", "value"),
     [("--depth", "-1"), ("--limit", "-1"), ("--delay", "-0.5"), ("--delay", "nan"), ("--delay", "inf")],
 )
-def test_bad_numbers(repo: Repo, option: str, value: str) -> None:
+def test_invalid_numbers(repo: Repo, option: str, value: str) -> None:
     complaint(repo.run("add", "example.org", option, value, code=None), option.strip("-"))
     assert seeds(repo) == []
 
 
 @pytest.mark.parametrize("verb", ["crawl", "cycle"])
 @pytest.mark.parametrize("value", ["-1", "nan", "inf"])
-def test_bad_delay_of_a_run(repo: Repo, verb: str, value: str) -> None:
+def test_invalid_delay_of_a_run(repo: Repo, verb: str, value: str) -> None:
     repo.run("add", "http://127.0.0.1:9/")
     complaint(repo.run(verb, "--for", "0s", "--delay", value, code=None), f"invalid delay {float(value):g}")

@@ -48,13 +48,13 @@ def test_totals(played: tuple[Path, dict[str, object]]) -> None:
     assert told["found"]
 
 
-def test_kept_repository_can_be_asked(played: tuple[Path, dict[str, object]]) -> None:
+def test_the_kept_repository_can_be_queried(played: tuple[Path, dict[str, object]]) -> None:
     folder, _ = played
     assert json.loads(sub("-C", folder, "changes", "--json").out)
     assert sub("-C", folder, "search", "the").code == 0
 
 
-def test_demo_for_people() -> None:
+def test_demo_as_text() -> None:
     result = sub("demo", "--cycles", 1, "--budget", 0.1)
     assert result.code == 0, result.err
     for word in ("a web of 5 sites", "crawl:", "cycle:", "fresh", "versions of"):

@@ -84,11 +84,11 @@ def test_every_policy_finds_what_it_found(text: str, history: History, golden: d
     assert numbers(history, text) == golden[text], f"if this is meant: {RENEW}"
 
 
-def test_there_is_no_number_of_a_policy_that_is_gone(golden: dict[str, Numbers]) -> None:
+def test_there_are_no_numbers_of_removed_policies(golden: dict[str, Numbers]) -> None:
     assert golden.keys() - {"history", *ALL} == set(), RENEW
 
 
-def test_the_numbers_mean_something(golden: dict[str, Numbers]) -> None:
+def test_the_world_distinguishes_policies(golden: dict[str, Numbers]) -> None:
     """The world is neither dead nor so alive that every visit finds something, and policies differ in it."""
     bound = golden["history"]["bound"]
     assert 0 < golden["random"]["found"] < 0.7 * bound

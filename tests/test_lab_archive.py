@@ -43,7 +43,7 @@ def test_rows_in_any_order_become_histories(rows):
 
 
 @given(ROWS, st.integers(-1, 21))
-def test_the_row_in_force_is_the_last_one_begun(rows, t):
+def test_the_current_row_is_the_last_one_before_the_time(rows, t):
     found = Archive.of(table(rows))
     live = []
     for page, url in enumerate(found.urls):
@@ -65,7 +65,7 @@ def test_the_row_in_force_is_the_last_one_begun(rows, t):
 
 @settings(max_examples=20)
 @given(ROWS)
-def test_what_is_written_is_read_back(tmp_path_factory, rows):
+def test_written_rows_are_read_back(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("archive") / "a.parquet"
     url, time, html = zip(*rows, strict=True)
     count = write(path, list(url), list(time), pa.array(html, pa.binary()))
@@ -81,7 +81,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, rows):
     assert again.column.to_pylist() == direct.column.to_pylist()
 
 
-def test_sites_and_unknown_addresses():
+def test_sites_and_unknown_urls():
     found = Archive.of(table([(url, 1, b"x") for url in URLS]))
     assert found.sites == ["a.example", "b.example"]
     assert [found.sites[site] for site in found.site_of] == [url.split("/")[2] for url in found.urls]
@@ -138,13 +138,13 @@ GOOD = {"url": [URLS[0]], "time": [1], "html": [b"x"]}
         ),
     ],
 )
-def test_bad_archives_are_refused_with_a_sentence(tmp_path, columns, said):
+def test_invalid_archives_are_refused_with_a_reason(tmp_path, columns, said):
     pq.write_table(pa.table(columns), tmp_path / "bad.parquet")
     with pytest.raises(BadArchive, match=said):
         Archive.open([tmp_path / "bad.parquet"])
 
 
-def test_files_that_are_no_archive(tmp_path):
+def test_files_that_are_not_archives(tmp_path):
     (tmp_path / "text.parquet").write_text("hello")
     (tmp_path / "empty").mkdir()
     for path, said in (
@@ -158,7 +158,7 @@ def test_files_that_are_no_archive(tmp_path):
         Archive.open([])
 
 
-def test_other_widths_of_the_same_types_are_taken():
+def test_other_widths_of_the_same_types_are_accepted():
     wide = pa.table(
         {
             "url": pa.array([URLS[0]]).dictionary_encode(),

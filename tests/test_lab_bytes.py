@@ -21,7 +21,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 
 @pytest.mark.parametrize("text", ["round-robin", "shock", "greedy", "fixed-interval(days=2)"])
-def test_no_cycle_receives_more_than_it_may(history: History, text: str) -> None:
+def test_no_cycle_receives_more_than_its_byte_limit(history: History, text: str) -> None:
     setup = Setup(budget=20, bytes=30_000.0, cycle=86400.0, cycles=9)
     record = replay(history, policy_for(text, history, setup), setup)
     assert record.visits.max() < 20, "it is the bytes that bound"

@@ -64,7 +64,7 @@ def test_grouped_bars_are_one_for_each_world(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_html_needs_nothing_from_outside(tmp_path: Path) -> None:
+def test_html_is_self_contained(tmp_path: Path) -> None:
     charts.save(charts.draw(BAR, ROWS), tmp_path / "chart.html")
     page = (tmp_path / "chart.html").read_text()
     assert "<html" in page
@@ -87,7 +87,7 @@ def test_rows_without_a_value_are_left_out() -> None:
 
 
 @pytest.mark.slow
-def test_many_rows_are_no_trouble() -> None:
+def test_many_rows_are_drawn() -> None:
     spec = charts.spec_of(charts.draw(Picture("line", "x", "y", "t"), [{"x": x, "y": x % 7} for x in range(6000)]))
     assert len(spec["data"]["values"]) == 6000
 

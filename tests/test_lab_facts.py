@@ -122,7 +122,7 @@ def test_broken_html_is_a_version_like_any_other(body: bytes) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=60))
-def test_no_bytes_can_stop_the_reader(body: bytes) -> None:
+def test_any_bytes_can_be_read(body: bytes) -> None:
     raw, read = FactReader().read(A, body)
     assert raw > 0
     assert read.text > 0
@@ -138,7 +138,7 @@ def test_text_and_bytes_are_read_alike(tmp_path: Path, kind: pa.DataType) -> Non
     assert same(facts, plain)
 
 
-def test_addresses_that_are_coded_and_times_that_are_narrow(tmp_path: Path) -> None:
+def test_dictionary_encoded_urls_and_narrow_times(tmp_path: Path) -> None:
     kinds = [("url", pa.dictionary(pa.int32(), pa.string())), ("time", pa.int32()), ("html", pa.binary())]
     rows = [(A, 1, b"one"), (A, 2, b"two"), (B, 1, b"x")]
     file = written(tmp_path / "w.parquet", rows, pa.schema(kinds))
@@ -149,7 +149,7 @@ def test_addresses_that_are_coded_and_times_that_are_narrow(tmp_path: Path) -> N
 # -- rows in any order ----------------------------------------------------------------------------------------------
 
 
-def test_rows_in_the_wrong_order_and_rows_given_twice(opened: Callable[..., History]) -> None:
+def test_unsorted_and_duplicate_rows(opened: Callable[..., History]) -> None:
     rows = [(B, 30, b"b2"), (A, 20, b"a2"), (B, 10, b"lost"), (A, 10, b"a1"), (B, 10, b"b1"), (A, 20, b"a1")]
     history = opened(rows)
     assert list(history.urls) == [A, B]
@@ -159,14 +159,14 @@ def test_rows_in_the_wrong_order_and_rows_given_twice(opened: Callable[..., Hist
     assert history.size.tolist() == [2, 2, 2, 2]
 
 
-def test_of_rows_given_twice_only_the_last_is_compared(opened: Callable[..., History]) -> None:
+def test_of_duplicate_rows_only_the_last_is_compared(opened: Callable[..., History]) -> None:
     """The row that does not count is like the one after it; what was before is not."""
     old, new = b"<p>one two three four five", b"<p>six seven eight nine ten"
     assert versions(opened([(A, 1, old), (A, 2, new + b" more"), (A, 2, new)], "divergence:0.5")) == [0, 1]
     assert versions(opened([(A, 1, old), (A, 2, new), (A, 2, old + b" more")], "divergence:0.5")) == [0, 0]
 
 
-def test_a_page_that_begins_with_a_removal_is_not_there(opened: Callable[..., History]) -> None:
+def test_a_page_that_begins_with_a_removal_is_absent(opened: Callable[..., History]) -> None:
     history = opened([(A, 5, None), (A, 9, b"<p>words are here"), (B, 5, b"<p>b")], clusters=True)
     assert history.version[:2].tolist()[0] == ABSENT
     assert versions(history) == [-1, 0]
@@ -182,7 +182,7 @@ def test_an_archive_without_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["text", "divergence:0.5"])
-def test_a_page_that_goes_on_in_another_file(tmp_path: Path, change: str) -> None:
+def test_a_page_that_continues_in_another_file(tmp_path: Path, change: str) -> None:
     early = written(tmp_path / "1.parquet", [(A, 1, b"<p>one"), (A, 2, b"<p>two")])
     late = written(tmp_path / "2.parquet", [(A, 3, b"<p>two"), (A, 4, b"<p>three"), (B, 4, b"<p>b")])
     later = written(tmp_path / "3.parquet", [(A, 5, b"<p>four")])
@@ -193,12 +193,12 @@ def test_a_page_that_goes_on_in_another_file(tmp_path: Path, change: str) -> Non
 
 
 @pytest.mark.parametrize("url", ["ftp://a.example/", "a.example", "http:///x", ""])
-def test_an_address_that_is_none(opened: Callable[..., History], url: str) -> None:
+def test_an_invalid_url(opened: Callable[..., History], url: str) -> None:
     with pytest.raises(BadArchive, match="not an http"):
         opened([(url, 1, b"x")])
 
 
-def test_an_address_that_nobody_could_ask_for_has_no_links(opened: Callable[..., History]) -> None:
+def test_a_url_that_cannot_be_requested_has_no_links(opened: Callable[..., History]) -> None:
     history = opened([("http://[x/", 1, b"<a href=http://a.example/>x")])
     assert history.links is not None
     assert history.links.target.tolist() == []
@@ -241,7 +241,7 @@ def test_a_file_that_is_damaged_inside(tmp_path: Path) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_columns_that_are_not_an_archives(tmp_path: Path, columns: dict[str, Any], said: str) -> None:
+def test_wrong_columns_are_refused(tmp_path: Path, columns: dict[str, Any], said: str) -> None:
     pq.write_table(pa.table(columns), tmp_path / "w.parquet")
     with pytest.raises(BadArchive, match=said):
         open_history([tmp_path / "w.parquet"])
@@ -267,7 +267,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 ROWS = [(A, 1, PAGE), (A, 2, None), (B, 1, b"<p>caf\xc3\xa9 <a href=/>home")]
 
 
-def test_what_was_read_once_is_read_from_the_cache(tmp_path: Path, counted: list[Path]) -> None:
+def test_facts_are_read_from_the_cache_the_second_time(tmp_path: Path, counted: list[Path]) -> None:
     file, cache = written(tmp_path / "w.parquet", ROWS), tmp_path / "cache" / "facts"
     told: list[tuple[int, int]] = []
     (first,) = facts_of([file], cache)
@@ -312,7 +312,7 @@ KEPT = {"a": np.arange(40), "b": np.array(["x", "yy"]), "c": np.zeros(0, np.int3
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_no_damage_to_a_kept_file_gets_through(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_any_damage_to_a_cached_file_is_detected(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Whatever byte is another: the columns are as they were, or there are none."""
     name = tmp_path_factory.getbasetemp() / "kept.npz"
     to_cache(name, KEPT)
@@ -326,7 +326,7 @@ def test_no_damage_to_a_kept_file_gets_through(tmp_path_factory: pytest.TempPath
         assert all(np.array_equal(found[key], KEPT[key]) for key in found)
 
 
-def test_steps_are_kept_beside_the_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_are_cached_beside_the_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, cache = (
         written(tmp_path / "w.parquet", [(A, 1, b"one"), (A, 2, b"two"), (A, 3, b"two x")]),
         tmp_path / "cache",
@@ -380,14 +380,14 @@ def test_removals_and_returns_count_under_every_definition(opened: Callable[...,
     "change",
     ["", "texts", "divergence", "divergence:", "divergence:0", "divergence:2", "divergence:nan", "significant:1"],
 )
-def test_a_word_for_change_that_means_nothing(tmp_path: Path, counted: list[Path], change: str) -> None:
+def test_an_invalid_definition_of_change_is_refused(tmp_path: Path, counted: list[Path], change: str) -> None:
     file = written(tmp_path / "w.parquet", ROWS)
     with pytest.raises(UsageError, match=r"invalid change .*; use text, raw, content, significant or divergence:X"):
         open_history([file], change)
     assert counted == [], "it is refused before the long work"
 
 
-def test_a_listing_of_digests_is_a_history_too(tmp_path: Path) -> None:
+def test_a_listing_of_digests_is_a_history(tmp_path: Path) -> None:
     file = tmp_path / "captures.cdx"
     lines = [(1, "AAA"), (2, "AAA"), (3, "BBB")]
     file.write_text(
@@ -422,7 +422,7 @@ def test_a_folder_and_its_index_are_the_same_page(opened: Callable[..., History]
     assert [found[f"{A}from-{name}"] for name in names] == [{A + kept}] * 3 + [set()]
 
 
-def test_where_both_are_there_each_is_itself(opened: Callable[..., History]) -> None:
+def test_a_folder_and_its_index_that_both_exist_are_two_pages(opened: Callable[..., History]) -> None:
     rows = [
         (A, 1, b"<a href=x/>"),
         (A + "x/", 1, b"<a href=index.html>"),
@@ -444,7 +444,7 @@ def test_links_change_with_versions_and_lead_between_files(tmp_path: Path) -> No
     assert history.weight.mean() == pytest.approx(1)
 
 
-def test_clusters_are_made_when_they_are_wanted(opened: Callable[..., History]) -> None:
+def test_clusters_are_built_on_request(opened: Callable[..., History]) -> None:
     words = [b"stock market shares price", b"football goal match team"]
     rows = [(f"http://a.example/{n:02}", 1, b"<p>" + words[n % 2] * 5) for n in range(20)]
     assert opened(rows).clusters is None
@@ -453,7 +453,7 @@ def test_clusters_are_made_when_they_are_wanted(opened: Callable[..., History]) 
     assert len(clusters.of) == 20
 
 
-def test_the_first_version_with_words_says_what_a_page_is_like(
+def test_features_come_from_the_first_version_with_words(
     opened: Callable[..., History], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither a removal at the start nor rows in the wrong order leave a page without words."""
@@ -489,7 +489,7 @@ def test_places_are_directories(urls: list[str]) -> None:
     assert len(set(names.values())) == len(names) == len(folders.parent)
 
 
-def test_an_address_without_a_path_is_its_sites_top() -> None:
+def test_a_url_without_a_path_is_the_root_directory() -> None:
     sites, site, folder, _ = places(
         ["http://a.example", "http://a.example/", "http://a.example?q=/x/", "http://b.example/#/y/"]
     )
@@ -526,7 +526,7 @@ def test_groups_without_a_tree_are_sites() -> None:
 @pytest.mark.parametrize(
     ("page", "time"), [([], []), ([0, 0], [2.0, 1.0]), ([1, 0], [1.0, 1.0]), ([0, 0], [1.0, 2.0])], ids=str
 )
-def test_rows_that_are_no_history(page: list[int], time: list[float]) -> None:
+def test_invalid_rows_are_refused(page: list[int], time: list[float]) -> None:
     with pytest.raises(BadArchive):
         assemble(
             [A, B],

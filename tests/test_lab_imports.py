@@ -196,7 +196,7 @@ def test_git_names_of_all_kinds(work: Work) -> None:
     assert found[b"dir with space/index.html"] == "dir%20with%20space/"
 
 
-def test_git_name_that_is_no_text(work: Work) -> None:
+def test_git_file_name_that_is_not_utf_8(work: Work) -> None:
     """Names are bytes to git."""
     blob = work.git("hash-object", "-w", "--stdin", text=b"body").strip()
     work.git("update-index", "-z", "--index-info", text=b"100644 " + blob + b"\t\xff\xfe.html\0")
@@ -204,7 +204,7 @@ def test_git_name_that_is_no_text(work: Work) -> None:
     assert work.rows() == [(BASE + "%FF%FE.html", START, b"body")]
 
 
-def test_git_names_with_one_address(work: Work) -> None:
+def test_git_names_with_the_same_url(work: Work) -> None:
     """A session id is no part of an address, so these two would be one page."""
     work.commit({"a.html;sid=1/x.html": b"one", "a.html;sid=2/x.html": b"two"})
     assert len(work.rows()) == 1
@@ -225,7 +225,7 @@ def test_git_clock_that_runs_backwards(work: Work) -> None:
     assert work.taken.remarks == {"commits moved after the one before them": 2}
 
 
-def test_git_links_and_submodules_are_no_pages(work: Work, tmp_path: Path) -> None:
+def test_git_links_and_submodules_are_not_pages(work: Work, tmp_path: Path) -> None:
     (tmp_path / "secret.html").write_text("not in the repository")
     first = work.commit({"a.html": b"a", "b.html": b"b"})
     (work.folder / "b.html").unlink()
@@ -333,7 +333,7 @@ def test_git_branches(work: Work) -> None:
             work.convert(branch=name)
 
 
-def test_git_complaints(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_errors(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadArchive, match="no commits"):
         work.convert()
     with pytest.raises(BadArchive, match="no commits"):
@@ -357,7 +357,7 @@ def test_git_complaints(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         work.convert()
 
 
-def test_git_is_not_led_elsewhere(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_ignores_its_environment_variables(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run from a hook, git's own variables name another repository."""
     other = Work(tmp_path / "other")
     other.commit({"other.html": b"o"})
@@ -605,7 +605,7 @@ def test_warc_window(tmp_path: Path) -> None:
     assert {row[0] for row in warc_rows(file, window=Window(limit=1))[0]} == {"a"}
 
 
-def test_warc_complaints(tmp_path: Path) -> None:
+def test_warc_errors(tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     (tmp_path / "no.warc").write_text("this is no WARC file")
     (tmp_path / "empty.warc").write_bytes(b"")
@@ -776,7 +776,7 @@ def test_listing(tmp_path: Path, form: str, name: str) -> None:
     assert CARRIES[kind_of(tmp_path / name)] == ("digests",)
 
 
-def test_listing_revisit_means_what_it_repeats(tmp_path: Path) -> None:
+def test_listing_revisit_has_the_digest_it_repeats(tmp_path: Path) -> None:
     text = f"""\
 k 20200101000000 http://example.org/a text/html 200 {A} 1
 k 20200102000000 http://example.org/a text/html 404 {B} 1
@@ -820,7 +820,7 @@ def test_listing_that_is_cut_off(tmp_path: Path) -> None:
     assert listing.remarks == {"files read only up to a damaged place": 1}
 
 
-def test_listing_complaints(tmp_path: Path) -> None:
+def test_listing_errors(tmp_path: Path) -> None:
     for text, words in {
         "": "it is empty",
         "these are\nno captures\n": "no valid line",
@@ -948,7 +948,7 @@ def test_command_warc(repo: Repo, tmp_path: Path) -> None:
     assert len(repo.json("log", BASE + "a")) == 2
 
 
-def test_command_complaints(repo: Repo, published: Work, tmp_path: Path) -> None:
+def test_command_errors(repo: Repo, published: Work, tmp_path: Path) -> None:
     (tmp_path / "list.cdx").write_text(CDX)
     (tmp_path / "urls.txt").write_text("https://example.org/\n")
     (tmp_path / "no.warc").write_text("no WARC")
@@ -974,7 +974,7 @@ def test_command_complaints(repo: Repo, published: Work, tmp_path: Path) -> None
     assert not (tmp_path / "x.parquet").exists()
 
 
-def test_command_takes_a_file_that_is_called_git(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_accepts_a_file_named_git(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "git").write_text("https://example.org/\n")
     monkeypatch.chdir(tmp_path)
     assert repo.json("import", "git")["pages"] == 1

@@ -383,7 +383,7 @@ def test_a_bound_worked_out_by_hand() -> None:
     assert upper_bound(history_of(plain), *replace(setup, budget=3).moments(3)) == (7, 7)
 
 
-def test_what_will_be_overtaken_comes_first() -> None:
+def test_changes_that_will_be_superseded_come_first() -> None:
     """All three have changed at the second cycle, the last of them again at the third: all four can be found."""
     once = Page(0, (Row(0, 1), Row(15, 2)))
     plain = [once, once, Page(0, (Row(0, 1), Row(15, 2), Row(25, 3)))]
@@ -428,7 +428,7 @@ def test_no_policy_finds_more_than_the_bound(text: str, at_start: float) -> None
     assert (record.visits <= 5).all()
 
 
-def test_the_bound_is_worth_something() -> None:
+def test_the_bound_is_near_the_clairvoyant_and_above_random() -> None:
     """It is neither out of reach nor trivial: the clairvoyant comes near it, chance does not."""
     setup = Setup(budget=5, cycle=DAY, cycles=9)
     bound, there = upper_bound(LIVELY, *setup.moments(len(LIVELY)))
@@ -471,7 +471,7 @@ def test_the_batches_of_a_pass(order: str, same: bool) -> None:
         assert not second & third
 
 
-def test_a_page_that_is_born_joins_the_pass() -> None:
+def test_a_new_page_joins_the_pass() -> None:
     policy = Watched(make_policy("round-robin(order=shuffled)"))
     replay(history_of(still(9, Page(0, (Row(1.5, 1),)))), policy, Setup(budget=2, cycle=1.0, cycles=10))
     visits = [page for cycle in policy.pages for page in cycle]
@@ -503,7 +503,7 @@ def test_a_failed_visit_finds_nothing_and_changes_nothing() -> None:
     assert all(seen.what.tolist() == [Outcome.FAILED] for seen in policy.learned)
 
 
-def test_a_failure_does_not_stand_in_the_way_of_what_comes_after() -> None:
+def test_a_failure_does_not_affect_later_visits() -> None:
     """With three failures in ten some visits succeed, and find what there is."""
     policy = Watched(Scripted(*([0] for _ in range(20))))
     plain = [Page(0, tuple(Row(10.0 * n, n) for n in range(21)))]
@@ -512,7 +512,7 @@ def test_a_failure_does_not_stand_in_the_way_of_what_comes_after() -> None:
     assert (record.found == 1 - record.failed).all()
 
 
-def test_a_late_answer_is_learned_at_the_end_of_the_cycle() -> None:
+def test_a_late_response_is_learned_at_the_end_of_the_cycle() -> None:
     policy = Watched(Scripted([0], [0]))
     record = replay(history_of(CHANGING), policy, Setup(budget=1, cycle=10.0, cycles=2, late=1.0))
     assert policy.told == [[Outcome.FAILED], [Outcome.FAILED]]
@@ -534,7 +534,7 @@ class Reading(Scripted):
         yield from super().cycle(book, budget, rng)
 
 
-def test_the_book_learns_sizes_from_visits_that_were_answered() -> None:
+def test_the_book_learns_sizes_from_answered_visits() -> None:
     """The last row of all belongs to another page: a failed first visit must not take its size for the page's."""
     plain = [Page(0, (Row(0, 1, 10), Row(5, 2, 20))), Page(0, (Row(5, 1, 33),)), Page(0, (Row(0, 1, 99),))]
     policy = Reading([0, 1], [])
@@ -546,7 +546,7 @@ def test_the_book_learns_sizes_from_visits_that_were_answered() -> None:
     assert policy.book.failures.tolist() == [1, 1, 0]
 
 
-def test_spread_visits_find_what_is_there_at_their_own_time() -> None:
+def test_spread_visits_see_the_versions_of_their_own_times() -> None:
     """Four visits in a cycle of 24: at 24, 30, 36 and 42. Page 3 changes at 40 and goes on at 43."""
     plain = still(3, Page(0, (Row(0, 1), Row(40, 2), Row(43, 3))))
     found = []
@@ -587,7 +587,7 @@ def test_links_are_followed_where_the_text_stays_the_same() -> None:
     assert replay(history_of(plain), policy, Setup(budget=1, cycle=10.0, cycles=2, discover="links")).found.sum() == 1
 
 
-def test_a_change_that_was_taken_back_counts_as_none() -> None:
+def test_a_reverted_change_is_not_counted() -> None:
     """And a page that goes back and away again between two looks has parted anew."""
     back = [Page(0, (Row(0, 1), Row(3, 2), Row(7, 1)))]
     assert replay(history_of(back), Scripted([0]), Setup(budget=1, cycle=10.0, cycles=1)).found.sum() == 0
@@ -631,13 +631,13 @@ def test_measures_by_hand() -> None:
     assert (bound, there) == (4, 4)  # M10 and M11: recall and share are 3/4
 
 
-def test_a_change_at_the_very_time_of_the_visit_has_waited_for_nothing() -> None:
+def test_a_change_at_the_time_of_the_visit_has_no_delay() -> None:
     plain = [Page(0, (Row(0, 1), Row(10, 2))), Page(0, (Row(0, 1), Row(6, 2)))]
     record = replay(history_of(plain), Scripted([0, 1]), Setup(budget=2, cycle=10.0, cycles=1))
     assert record.delay * DAY == pytest.approx((0 + 4) / 2)
 
 
-def test_without_weights_nothing_is_weighted_and_without_visits_nothing_has_a_ratio() -> None:
+def test_measures_without_weights_or_visits_are_undefined() -> None:
     record = replay(history_of(still(3)), make_policy("random"), Setup(budget=0, cycle=10.0, cycles=2))
     told = record.summary()
     assert told["visits"] == told["found"] == 0
@@ -667,12 +667,12 @@ def test_without_weights_nothing_is_weighted_and_without_visits_nothing_has_a_ra
     ],
     ids=str,
 )
-def test_a_setup_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_invalid_setup_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         Setup(**{"budget": 1, "cycle": 1.0, "cycles": 1} | wrong)
 
 
-def test_a_policy_that_needs_more_than_there_is_is_refused() -> None:
+def test_a_policy_that_needs_missing_columns_is_refused() -> None:
     bare = replace(history_of(still(2)), links=None, carries=frozenset({"folders", "digests"}))
     with pytest.raises(UsageError, match=r"sampling needs links.*carries only digests, folders"):
         replay(bare, make_policy("sampling(neighbours=links)"), Setup(budget=1, cycle=1.0, cycles=1))

@@ -72,7 +72,7 @@ def test_the_figures_of_a_trial() -> None:
     json.dumps(result, allow_nan=False)
 
 
-def test_what_was_measured_once_is_not_measured_again(tmp_path: Path) -> None:
+def test_cached_results_are_not_measured_again(tmp_path: Path) -> None:
     timer = Timer()
     done: list[Trial] = []
     trials = some("random", "clairvoyant", seeds=2)
@@ -148,7 +148,7 @@ def test_another_trial_has_another_result(trial: Trial) -> None:
     assert module._cache_path(CACHE, "history", trial) != module._cache_path(CACHE, "history", Trial("random", SETUP))
 
 
-def test_a_policy_written_otherwise_is_the_same() -> None:
+def test_other_spellings_of_a_policy_are_the_same() -> None:
     one, again = (Trial(text, SETUP) for text in ("fixed-interval(days=3)", " fixed-interval( days = 3 )"))
     assert module._cache_path(CACHE, "history", one) == module._cache_path(CACHE, "history", again)
 
@@ -176,13 +176,13 @@ def test_other_code_has_other_results(code: Path, part: str) -> None:
     assert module._cache_path(CACHE, "history", Trial("random", SETUP)) != before
 
 
-def test_all_code_that_a_result_rests_on_counts() -> None:
+def test_the_digest_covers_all_code_of_a_result() -> None:
     """Every part is there, under the name that it is asked for."""
     home = Path(module.__file__).parents[2]
     assert all((home / part).exists() for part in module._SOURCES)
 
 
-def test_several_workers_come_to_the_same(tmp_path: Path) -> None:
+def test_several_workers_give_the_same_results(tmp_path: Path) -> None:
     trials = some("random", "round-robin", "greedy", seeds=2)
     alone = run_all(LIVELY, trials, Timer(), workers=1)
     together = run_all(LIVELY, trials, Timer(), workers=2, cache=tmp_path)
@@ -191,7 +191,7 @@ def test_several_workers_come_to_the_same(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == len(trials)
 
 
-def test_what_cannot_be_replayed_is_refused_before_anything_runs() -> None:
+def test_invalid_trials_are_refused_before_any_replay() -> None:
     timer = Timer()
     bare = replace(LIVELY, links=None, carries=frozenset({"folders"}))
     with pytest.raises(UsageError, match="sampling needs links"):
@@ -235,7 +235,7 @@ def test_means_and_spread_over_seeds() -> None:
     assert "seed" not in one
 
 
-def test_only_seeds_are_put_together() -> None:
+def test_only_results_that_differ_in_seed_are_merged() -> None:
     rows = [
         result(1), result(1, budget=8), result(1, cycle_days=2.0), result(1, cycles=3), result(1, policy="x"), result(2)
     ]  # fmt: skip
@@ -245,7 +245,7 @@ def test_only_seeds_are_put_together() -> None:
     assert groups[1] == rows[1], "one seed alone is as it was"
 
 
-def test_figures_that_nobody_has() -> None:
+def test_undefined_figures() -> None:
     (one,) = over_seeds(result(seed, change_ratio=None) for seed in (1, 2))
     assert one["change_ratio"] is None
     assert one["spread"]["change_ratio"] is None
@@ -325,7 +325,7 @@ def test_the_second_run_is_read_from_the_cache(lab: Lab, archive: Path, cache: P
     assert list((cache / "facts").glob("*.npz"))
 
 
-def test_without_a_cache_nothing_is_kept(
+def test_without_a_cache_nothing_is_written(
     lab: Lab, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECRAWL_CACHE", str(tmp_path / "none"))
@@ -333,7 +333,7 @@ def test_without_a_cache_nothing_is_kept(
     assert not (tmp_path / "none").exists()
 
 
-def test_the_cache_lies_where_people_expect_it(
+def test_the_cache_is_in_the_usual_folder(
     lab: Lab, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RECRAWL_CACHE")
@@ -376,7 +376,7 @@ def test_seeds_become_means(lab: Lab, archive: Path) -> None:
     assert both["spread"]["found"] == pytest.approx(abs(apart[0]["found"] - apart[1]["found"]) / math.sqrt(2))
 
 
-def test_what_is_asked_for_twice_is_done_once(lab: Lab, archive: Path) -> None:
+def test_duplicate_trials_run_once(lab: Lab, archive: Path) -> None:
     words = ["--policy", "random", "--policy", "random()", "--budget", 1, "--budget", 0.001, "--seeds", 2, "--json"]
     (row,) = told(lab("compare", archive, *words))
     assert row["seeds"] == [1, 2]
@@ -441,7 +441,7 @@ def test_compare_as_a_table_with_its_own_defaults(lab: Lab, archive: Path) -> No
     assert budgets == ["1", "2"], "a quarter of a per cent and one per cent of so few pages are one visit"
 
 
-def test_a_chart_of_figures_that_nobody_has(tmp_path: Path) -> None:
+def test_a_chart_of_undefined_figures(tmp_path: Path) -> None:
     row = {**result(1, change_ratio=None), "budget": 0}
     compared([row], "change_ratio", tmp_path / "c.svg")
     assert ET.parse(tmp_path / "c.svg").getroot().tag.endswith("svg")
@@ -471,11 +471,11 @@ def test_a_chart_of_figures_that_nobody_has(tmp_path: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_mistakes_of_a_run(lab: Lab, archive: Path, words: list[str], said: list[str]) -> None:
+def test_run_errors(lab: Lab, archive: Path, words: list[str], said: list[str]) -> None:
     complaint(lab("run", archive, *words), *said)
 
 
-def test_files_that_are_not_there_or_no_archive(lab: Lab, tmp_path: Path) -> None:
+def test_missing_files_and_other_formats(lab: Lab, tmp_path: Path) -> None:
     complaint(lab("run", tmp_path / "nowhere.parquet", "--policy", "random"), "nowhere.parquet", "does not exist")
     (tmp_path / "notes.txt").write_text("nothing like it")
     complaint(lab("run", tmp_path / "notes.txt", "--policy", "random"), "notes.txt")
@@ -485,7 +485,7 @@ def test_files_that_are_not_there_or_no_archive(lab: Lab, tmp_path: Path) -> Non
     complaint(lab("run", tmp_path / "empty", "--policy", "random"), "empty")
 
 
-def test_options_that_are_refused_at_once(lab: Lab, archive: Path) -> None:
+def test_invalid_options_are_refused_before_reading(lab: Lab, archive: Path) -> None:
     usage(lab("run", archive), "--policy")
     usage(lab("run", "--policy", "random"), "ARCHIVE")
     usage(lab("run", archive, "--policy", "random", "--cycles", 0), "--cycles")
@@ -494,7 +494,7 @@ def test_options_that_are_refused_at_once(lab: Lab, archive: Path) -> None:
     usage(lab("compare", archive, "--policy", "random", "--workers", 0), "--workers")
 
 
-def test_mistakes_of_a_comparison(lab: Lab, archive: Path, tmp_path: Path) -> None:
+def test_compare_errors(lab: Lab, archive: Path, tmp_path: Path) -> None:
     words = ["compare", archive, "--policy", "random"]
     complaint(lab(*words, "--metric", "beauty"), "'beauty'", "change_ratio")
     complaint(lab(*words, "--chart", tmp_path / "c.gif"), "c.gif", ".svg")
@@ -502,7 +502,7 @@ def test_mistakes_of_a_comparison(lab: Lab, archive: Path, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_policy_that_needs_what_a_listing_has_not(lab: Lab, tmp_path: Path) -> None:
+def test_a_policy_that_needs_columns_a_listing_lacks(lab: Lab, tmp_path: Path) -> None:
     file = tmp_path / "captures.cdx"
     lines = [(1, "AAA"), (3, "BBB"), (5, "CCC")]
     file.write_text(

@@ -29,7 +29,7 @@ def changed_between(history: History, start: float, end: float) -> np.ndarray:
     return np.isin(np.arange(len(history)), pages)
 
 
-def test_an_honest_sitemap_says_what_has_changed_and_nothing_else() -> None:
+def test_a_correct_sitemap_signals_exactly_the_changes() -> None:
     history = living()
     source, last = SimulatedSitemap(history, "sitemap:honest", 1), np.zeros(len(history))
     for day in range(1, 30):
@@ -40,7 +40,7 @@ def test_an_honest_sitemap_says_what_has_changed_and_nothing_else() -> None:
     assert (hints.until == 29 * DAY).all()
 
 
-def test_a_late_sitemap_says_nothing_of_what_was_seen_since() -> None:
+def test_a_late_sitemap_omits_changes_already_seen() -> None:
     history = living()
     source, last = SimulatedSitemap(history, "sitemap:late:5", 1), np.zeros(len(history))
     assert not source.read(4 * DAY, last).signals.any()
@@ -64,7 +64,7 @@ def test_a_noisy_sitemap_has_the_precision_and_recall_it_was_given() -> None:
 
 
 @pytest.mark.parametrize("how", ["lying", "random"])
-def test_liars_speak_of_all_pages(how: str) -> None:
+def test_false_sitemaps_signal_all_pages(how: str) -> None:
     history = living()
     source = SimulatedSitemap(history, f"sitemap:{how}", 1)
     counts = [source.read(day * DAY, np.zeros(len(history))).signals[0].min() for day in (1.5, 2.5, 3.5)]
@@ -72,7 +72,7 @@ def test_liars_speak_of_all_pages(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["future", "silent", "never"])
-def test_others_say_nothing(how: str) -> None:
+def test_other_sources_signal_nothing(how: str) -> None:
     history = living()
     source = SimulatedSitemap(history, f"sitemap:{how}", 1)
     for day in (1.5, 2.5):
@@ -88,6 +88,6 @@ sitemap:noisy:1 sitemap:noisy:0,1 sitemap:noisy:0.5,2 sitemap:noisy:a,b
 
 
 @pytest.mark.parametrize("text", WRONG.split())
-def test_what_is_no_source_is_refused(text: str) -> None:
+def test_invalid_sources_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="invalid hints"):
         parse_source(text)

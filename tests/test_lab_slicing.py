@@ -36,7 +36,7 @@ def shown(history: History, at: float) -> Shown:
 
 
 @given(plain=plains(), skip=st.integers(0, 40), after=st.integers(0, 40))
-def test_it_shows_what_the_whole_history_shows_so_much_later(plain: Plain, skip: int, after: int) -> None:
+def test_a_cut_history_equals_the_whole_history_later(plain: Plain, skip: int, after: int) -> None:
     history = history_of(plain)
     if skip >= history.span or not any(shown(history, at) for at in range(skip, 62)):
         with pytest.raises(UsageError, match="cannot skip"):
@@ -52,7 +52,7 @@ def test_it_shows_what_the_whole_history_shows_so_much_later(plain: Plain, skip:
 
 
 @given(plain=plains(), skip=st.integers(0, 40))
-def test_every_page_is_there_at_some_time(plain: Plain, skip: int) -> None:
+def test_every_page_exists_at_some_time(plain: Plain, skip: int) -> None:
     try:
         rest = without_start(history_of(plain), skip)
     except UsageError:
@@ -61,7 +61,7 @@ def test_every_page_is_there_at_some_time(plain: Plain, skip: int) -> None:
     np.testing.assert_array_equal(rest.begins, history_of(plain).begins + skip)
 
 
-def test_columns_of_pages_stay_with_them() -> None:
+def test_page_columns_keep_their_pages() -> None:
     gone = Page(0, (Row(0, 1), Row(3, None)))
     stays, born = Page(0, (Row(0, 1), Row(4, 2), Row(9, 3))), Page(1, (Row(0, 7),))
     clusters = Clusters(np.array([0, 1, 0], np.int32), np.array([[0, 1], [1, 0]], np.int32))
@@ -75,7 +75,7 @@ def test_columns_of_pages_stay_with_them() -> None:
     assert rest.weight.tolist() == [2, 3]
 
 
-def test_it_is_replayed_from_there_on() -> None:
+def test_a_cut_history_is_replayed_from_its_start() -> None:
     history = history_of([Page(0, (Row(0, 1), Row(4, 2), Row(9, 3)))])
     setup = Setup(budget=1, cycle=1.0, cycles=9)
     assert replay(history, make_policy("round-robin"), setup).found.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 1]

@@ -100,7 +100,7 @@ def test_every_live_page_can_be_reached_and_no_dead_one_is_linked(small, share):
     assert seen == set(live)
 
 
-def test_the_world_is_born_dies_and_lies_in_its_window(small):
+def test_births_and_removals_lie_in_the_window(small):
     assert small.start == SMALL.start
     assert SMALL.start < small.end < SMALL.end
     births = small.times[small.first[:-1]]
@@ -139,7 +139,7 @@ def test_pages_are_well_formed(small):
         assert parser.open == []
 
 
-def test_changes_come_at_the_rate_that_was_set():
+def test_changes_have_the_given_rate():
     world = replace(QUIET, pages=500, change_rate=0.2)
     archive = made(world)
     found = changes(archive, articles(archive)).mean() / world.days
@@ -156,7 +156,7 @@ def test_a_share_never_changes_and_rates_are_uneven():
     assert active.var() > 3 * active.mean()  # a Poisson process with one rate for all would give 1
 
 
-def test_births_and_removals_come_at_their_rates():
+def test_births_and_removals_have_the_given_rates():
     world = replace(QUIET, pages=500, kinds="shop", births=0.02, removals=0.002, change_rate=0)
     archive = made(world)
     pages = articles(archive)
@@ -192,7 +192,7 @@ def test_markup_only_template_changes_leave_the_text():
     assert len(texts) == 1
 
 
-def test_noise_ticks_every_day_on_its_share_of_pages():
+def test_noise_changes_its_share_of_pages_daily():
     world = replace(QUIET, pages=400, change_rate=0, noise=0.25)
     archive = made(world)
     counts = np.diff(archive.first) - 1
@@ -201,7 +201,7 @@ def test_noise_ticks_every_day_on_its_share_of_pages():
 
 
 @pytest.mark.slow
-def test_people_work_by_day_and_on_weekdays():
+def test_changes_follow_office_hours():
     def office_hours(rhythm: float) -> float:
         archive = made(replace(QUIET, pages=200, change_rate=1.0, days=56, rhythm=rhythm))
         times = archive.times[archive.times > archive.start]
@@ -212,7 +212,7 @@ def test_people_work_by_day_and_on_weekdays():
     assert office_hours(1.0) > 0.55
 
 
-def test_sizes_and_links_are_as_asked():
+def test_sizes_and_links_follow_the_parameters():
     archive = made(SyntheticWorld(sites=5, pages=150, days=1, births=0, removals=0))
     pages = articles(archive)
     sizes = np.array([len(archive.html(int(archive.first[p]))) for p in pages])
@@ -254,7 +254,7 @@ def test_the_kinds_follow_their_weights():
     assert sorted(kind.name for _, kind in hosts(SyntheticWorld(sites=5))) == sorted(KINDS)
 
 
-def test_the_smallest_world_and_a_long_one_work():
+def test_the_smallest_and_a_long_world():
     assert len(made(SyntheticWorld(sites=1, pages=10, days=0.01))) == pytest.approx(10, abs=2)
     long = made(replace(QUIET, pages=30, days=40, kinds="news", births=0.3, removals=0.02, change_rate=0))
     assert any("/older-" in url for url in long.urls)
@@ -279,19 +279,19 @@ def test_the_table_names_every_parameter():
         ({"size_min": "5000", "size_max": "4000"}, UsageError),
     ],
 )
-def test_worlds_that_cannot_be_are_refused(given, error):
+def test_invalid_worlds_are_refused(given, error):
     with pytest.raises(error):
         SyntheticWorld.of(given)
 
 
-def test_write_makes_an_archive_and_tells_its_progress(tmp_path):
+def test_write_writes_an_archive_and_reports_progress(tmp_path):
     told = []
     rows = write(replace(SMALL, sites=2, pages=20), tmp_path / "w.parquet", lambda *what: told.append(what))
     assert told[-1] == (2, rows)
     assert len(Archive.open([tmp_path / "w.parquet"]).times) == rows
 
 
-def test_the_command_makes_an_archive(tmp_path):
+def test_the_command_writes_an_archive(tmp_path):
     out = tmp_path / "w.parquet"
     arguments = ["synth", str(out), "--sites", "2", "--pages", "20", "--days", "3", "--set", "noise=1", "--json"]
     result = CliRunner().invoke(app, arguments)

@@ -102,7 +102,7 @@ TWO = small(
 )
 
 
-def test_the_clock_runs_stops_and_is_turned():
+def test_the_clock_runs_stops_and_is_set():
     real = [0.0]
     clock = Clock(100.0, 10.0, lambda: real[0])
     real[0] = 2.0
@@ -123,7 +123,7 @@ def test_the_clock_runs_stops_and_is_turned():
     assert clock.now() < 1e12
 
 
-def test_every_page_is_what_the_archive_says_at_every_time():
+def test_every_page_is_as_in_the_archive_at_every_time():
     archive = Archive.of(
         pa.Table.from_batches(
             generate(SyntheticWorld(sites=3, pages=25, days=20, removals=0.02, births=0.02, size_max=6000))
@@ -175,7 +175,7 @@ def test_conditional_requests():
         assert changed.headers["ETag"] != tag
 
 
-def test_head_says_the_same_without_the_body():
+def test_head_equals_get_without_the_body():
     with asking(ONE) as asker:
         url = asker.server.url_of(f"{A}/index.html")
         head, get = asker.get(url, "HEAD"), asker.get(url)
@@ -201,7 +201,7 @@ def test_one_site_is_served_at_the_address_that_was_used():
         assert asker.get("http://nobody.example.localhost/").status == 404
 
 
-def test_several_sites_are_listed_and_their_links_led_here():
+def test_several_sites_are_listed_and_their_links_rewritten():
     with asking(TWO) as asker:
         port = asker.server.port
         index = asker.get(f"http://127.0.0.1:{port}/")
@@ -274,7 +274,7 @@ def test_a_large_sitemap_comes_in_parts(monkeypatch):
         assert asker.get(f"{base}/sitemap-3.xml").status == 404
 
 
-def test_the_feed_tells_the_newest_changes():
+def test_the_feed_lists_the_newest_changes():
     with asking(ONE) as asker:
         asker.clock.set(2000)
         got = asker.page(f"{A}/feed.xml")
@@ -289,7 +289,7 @@ def test_the_feed_tells_the_newest_changes():
         ]
 
 
-def test_a_site_without_a_front_page_gets_one_that_leads_everywhere(monkeypatch):
+def test_a_site_without_a_front_page_gets_one_that_links_all_pages(monkeypatch):
     monkeypatch.setattr(site_documents, "START_LINKS", 3)
     archive = small([(f"{A}/{name}.html", 10 + n, b"x") for n, name in enumerate("abcdefgh")])
     with asking(archive) as asker:
@@ -324,14 +324,14 @@ def test_the_clock_over_http():
         assert asker.clock.now() == 1505.0
 
 
-def test_only_this_machine_turns_the_clock():
+def test_only_loopback_sets_the_clock():
     served = app(ONE, Clock(1000.0, 0.0, lambda: 0.0))
     request = ServedRequest("POST", "localhost", 80, "/-/clock", "", {})
     assert served._control(request, b'{"now": 5}', allowed=False).status == 403
     assert served.clock.now() == 1000.0
 
 
-def test_servers_that_misbehave():
+def test_wrong_dates_and_missing_validators():
     with asking(ONE, ServerOptions(lying_lastmod=True)) as asker:
         asker.clock.set(1700)
         got = asker.page(f"{A}/index.html", If_Modified_Since=formatdate(1700, usegmt=True))
@@ -342,7 +342,7 @@ def test_servers_that_misbehave():
         assert (got.status, got.headers["ETag"], got.headers["Last-Modified"]) == (200, None, None)
 
 
-def test_bodies_are_kept_within_their_limit():
+def test_cached_bodies_stay_within_the_limit():
     served = app(ONE, Clock(1000.0, 0.0, lambda: 0.0))
     bodies = Bodies(ONE, served.addresses, limit=40)
     host = served.addresses.host("localhost:80", 80)
@@ -352,7 +352,7 @@ def test_bodies_are_kept_within_their_limit():
         assert sum(len(made.body) for made in bodies._cache.values()) <= 40 or len(bodies._cache) == 1
 
 
-def test_libcurl_finds_every_site_by_its_name():
+def test_libcurl_resolves_every_site():
     with asking(TWO) as asker:
         body = io.BytesIO()
         curl = pycurl.Curl()
@@ -365,12 +365,12 @@ def test_libcurl_finds_every_site_by_its_name():
         assert b"elsewhere" in body.getvalue()
 
 
-def test_a_taken_port_is_said():
+def test_a_port_in_use_is_reported():
     with asking(ONE) as asker, pytest.raises(UsageError, match="cannot listen"):
         TimeLapseServer(app(ONE, asker.clock), asker.server.port)
 
 
-def test_the_command_serves_until_it_is_told_to_stop(tmp_path):
+def test_the_command_serves_until_interrupted(tmp_path):
     write(SyntheticWorld(sites=1, pages=12, days=1), tmp_path / "w.parquet")
     code = "from recrawl.cli.lab import app; app()"
     arguments = [

@@ -204,7 +204,7 @@ def test_a_site_that_moves_its_news() -> None:
     assert chosen[79] == "blog"
 
 
-def test_what_happens_to_all_pages_is_no_news() -> None:
+def test_a_change_of_all_pages_is_not_news() -> None:
     """A date stamp on every page: all of them change every day."""
 
     def write(town: Town, day: int) -> None:
@@ -295,7 +295,7 @@ def test_no_links_at_all() -> None:
     assert set(candidates(book).page.tolist()) == {0, 1, 2, 3}, "near the root by the depth of the crawl"
 
 
-def test_a_page_that_repeats_its_links_gains_nothing() -> None:
+def test_repeated_links_add_no_evidence() -> None:
     town = paper(40, plain)
     before = candidates(town.book())
     town.links["about"] = [*MENU, *(["a110"] * 500)]
@@ -305,7 +305,7 @@ def test_a_page_that_repeats_its_links_gains_nothing() -> None:
     assert after.links[after.page == 0] == before.links[before.page == 0]
 
 
-def test_a_new_page_that_links_other_new_pages_has_to_prove_itself() -> None:
+def test_a_new_page_that_links_new_pages_needs_more_evidence() -> None:
     town = paper(40, plain)
     town.put("release", *(f"note{k}" for k in range(30)))
     for k in range(30):
@@ -314,7 +314,7 @@ def test_a_new_page_that_links_other_new_pages_has_to_prove_itself() -> None:
     assert town.anchor() == "front"
 
 
-def test_pages_that_are_gone_are_no_anchors() -> None:
+def test_removed_pages_are_not_anchors() -> None:
     town = paper(40, plain)
     book = town.book()
     book.known[0] = False
@@ -385,7 +385,7 @@ def test_every_site_that_has_pages_has_one_anchor_of_its_own(book: Book) -> None
 
 
 @given(webs(), st.integers(0, 2**32))
-def test_page_numbers_mean_nothing(book: Book, seed: int) -> None:
+def test_page_numbers_do_not_matter(book: Book, seed: int) -> None:
     """The same book in another order gives every page the same score."""
     order = np.random.default_rng(seed).permutation(len(book))
     turned = copy.copy(book)
@@ -404,7 +404,7 @@ def test_page_numbers_mean_nothing(book: Book, seed: int) -> None:
 
 
 @given(webs())
-def test_sites_do_not_meddle_with_each_other(book: Book) -> None:
+def test_sites_are_independent(book: Book) -> None:
     chosen = anchors(book)
     assert book.links is not None
     for site in range(len(chosen)):
@@ -495,7 +495,7 @@ def of_paper(room: float, per_site: float = np.inf) -> Layers:
     return Layers(pages, pages, pages, share, np.array([0.22]), room, np.array([per_site]))
 
 
-def test_the_papers_figures_give_the_papers_n() -> None:
+def test_the_figures_of_the_paper_give_its_n() -> None:
     """Six hours at 141 pages a minute have room for n = 3, but the third depth does not pay."""
     room = 141 * 60 * 6
     assert room > 42_460
@@ -529,13 +529,13 @@ def test_the_dynamic_group_comes_first_then_the_longest_wait() -> None:
     assert visited(AnchorDepth(n=2, rest=0), book, 2) == [[0, 1]]
 
 
-def test_a_share_is_kept_for_the_rest() -> None:
+def test_a_share_of_the_budget_is_reserved_for_the_other_pages() -> None:
     assert visited(AnchorDepth(n=2, rest=0.5), chain(), 4) == [[0, 1], [3, 4]]
     assert visited(AnchorDepth(n=5, rest=0.5), chain(), 4) == [[0, 1, 2, 3]], "there is no rest"
     assert visited(AnchorDepth(n=2, rest=0.9), chain(), 6) == [[0, 1, 2], [3, 4, 5]], "more than it needs"
 
 
-def test_what_is_not_due_is_left_alone() -> None:
+def test_pages_that_are_not_due_are_not_visited() -> None:
     book = chain()
     book.last_try[:3] = book.now - 3600
     assert visited(AnchorDepth(n=2, every=6), book, 6) == [[3, 4, 5]]
@@ -549,13 +549,13 @@ def test_a_limit_for_each_site() -> None:
     assert visited(AnchorDepth(n=1, per_site=3), book, 6) == [[0, 1], [2]]
 
 
-def test_the_anchor_that_was_named_is_where_depth_begins() -> None:
+def test_depth_is_counted_from_the_anchor_of_the_user() -> None:
     book = chain()
     book.memory[NAMED] = np.array([3])
     assert visited(AnchorDepth(n=1, rest=0), book, 2) == [[3, 4]]
 
 
-def test_depths_are_kept_until_other_anchors_are_named() -> None:
+def test_depths_are_stored_until_the_anchors_change() -> None:
     book, policy, nothing = chain(), AnchorDepth(n=0, rest=0), Outcomes(np.zeros(0, np.int64), np.zeros(0, np.int8))
     policy.learn(book, nothing, np.zeros(0))
     assert visited(policy, book, 1) == [[0]]

@@ -103,7 +103,7 @@ bags = arrays.arrays(np.int64, st.tuples(st.integers(1, 40), st.just(WORDS)), el
 
 @given(bags, st.integers(0, 99), st.integers(1, 50))
 @settings(max_examples=40, deadline=None)
-def test_clusters_part_the_pages_whatever_they_are(words: np.ndarray, seed: int, per_cluster: int) -> None:
+def test_clusters_partition_any_pages(words: np.ndarray, seed: int, per_cluster: int) -> None:
     facts = made(words, seed)
     built = cluster(facts, rng(seed), per_cluster=per_cluster)
     check(built.clusters, len(words))
@@ -126,7 +126,7 @@ def test_a_bisection_has_no_empty_group_and_its_centroids_are_means(rows: np.nda
 
 @given(bags, bags, st.integers(0, 99), st.integers(1, 50))
 @settings(max_examples=30, deadline=None)
-def test_clusters_that_were_saved_say_the_same(
+def test_stored_clusters_give_the_same_results(
     words: np.ndarray, others: np.ndarray, seed: int, per_cluster: int
 ) -> None:
     built = cluster(made(words, seed), rng(seed), per_cluster=per_cluster)
@@ -141,7 +141,7 @@ def test_clusters_that_were_saved_say_the_same(
     assert np.array_equal(again.clusters.nearest, built.clusters.nearest)
 
 
-def test_only_words_that_some_page_has_are_saved() -> None:
+def test_only_words_that_occur_are_stored() -> None:
     _, facts, _ = two_kinds(40)
     arrays_ = packed(cluster(facts, rng()))
     assert sum(array.nbytes for array in arrays_.values()) < 100_000
@@ -153,7 +153,7 @@ def test_only_words_that_some_page_has_are_saved() -> None:
     st.integers(2, 10),
 )
 @settings(max_examples=40, deadline=None)
-def test_a_row_is_told_the_same_alone_and_among_others(rows: np.ndarray, groups: int) -> None:
+def test_a_row_is_assigned_the_same_alone_and_in_a_batch(rows: np.ndarray, groups: int) -> None:
     cut = bisect(rows, groups, rng())
     alone = [int(cut.assign(row[None])[0]) for row in rows]
     assert alone == cut.of.tolist() == cut.assign(rows).tolist()
@@ -217,12 +217,12 @@ def test_features_are_scaled_and_bounded() -> None:
     assert np.abs(matrix).max() <= 5
 
 
-def test_a_column_that_says_nothing_stays_silent() -> None:
+def test_a_constant_column_has_no_effect() -> None:
     _, matrix = learn_features(alike(9), rng())
     assert not matrix.any()
 
 
-def test_one_outlier_is_drawn_in() -> None:
+def test_outliers_are_clipped() -> None:
     facts = alike(2_000)
     facts.images[7] = 10**6
     _, matrix = learn_features(facts, rng())
@@ -234,21 +234,21 @@ def built_twice(seed: int) -> tuple[PageClusters, PageClusters]:
     return cluster(facts, rng(seed)), cluster(facts, rng(seed))
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_determines_the_result() -> None:
     one, two = built_twice(4)
     assert np.array_equal(one.page, two.page)
     assert np.array_equal(one.bisection.centroids, two.bisection.centroids)
     assert not np.array_equal(one.page, built_twice(5)[0].page)
 
 
-def test_the_chance_source_is_spent_alike_whatever_the_input() -> None:
+def test_the_generator_advances_equally_for_any_input() -> None:
     first, second = rng(), rng()
     bisect(np.zeros((4, 2)), 3, first)
     bisect(np.arange(8.0).reshape(4, 2), 3, second)
     assert first.random() == second.random()
 
 
-def test_later_pages_join_their_like() -> None:
+def test_later_pages_join_similar_pages() -> None:
     _, facts, code = two_kinds(300)
     old, new = np.arange(200), np.arange(200, 300)
     built = cluster(facts.take(old), rng())
@@ -315,7 +315,7 @@ def test_how_many_clusters() -> None:
         how_many(1_000, per_cluster=0)
 
 
-def test_words_are_hashed_alike_in_any_number_of_goes() -> None:
+def test_words_are_hashed_alike_in_any_number_of_batches() -> None:
     texts = [f"page {page} über the {page % 7} 日本" for page in range(4_321)] + [""]
     whole = hashed(texts)
     assert whole.shape == (4_322, BUCKETS)
@@ -326,7 +326,7 @@ def test_words_are_hashed_alike_in_any_number_of_goes() -> None:
     assert hashed(["word " * 70_000]).max() == 65_535
 
 
-def test_facts_of_addresses_and_links() -> None:
+def test_facts_of_urls_and_links() -> None:
     urls = [
         "https://www.a.co.uk/x/y_z/1.html?q=/a/b",
         "http://b.COM:8080/",

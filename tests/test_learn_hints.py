@@ -60,7 +60,7 @@ def probed(book: Book, visits: float) -> list[int]:
     return sorted(book.site[ShockPlan(book, np.ones(len(book), bool), 20).probes(visits)].tolist())
 
 
-def test_a_site_whose_source_tells_of_its_changes_is_owed_fewer_visits() -> None:
+def test_a_site_with_a_reliable_source_gets_fewer_visits() -> None:
     book = taught(0.99, 1e-4, sites=2)
     assert book.hints is not None
     book.hints.until[:, book.site == 1] = -np.inf
@@ -69,11 +69,11 @@ def test_a_site_whose_source_tells_of_its_changes_is_owed_fewer_visits() -> None
 
 
 @pytest.mark.parametrize(("recall", "alarms"), [(0.0, 0.0), (0.0, 0.3), (0.1, 0.1)])
-def test_a_source_that_tells_little_takes_no_visits_from_a_site(recall: float, alarms: float) -> None:
+def test_a_source_with_low_recall_takes_no_visits_from_a_site(recall: float, alarms: float) -> None:
     assert probed(taught(recall, alarms, sites=2), 1.0) == [0, 1]
 
 
-def test_without_hints_nothing_is_moved() -> None:
+def test_without_hints_nothing_changes() -> None:
     book = Book.blank(3, now=5 * DAY)
     signals, chance = Signals.of(book), np.array([0.1, 0.5, 0.9])
     assert signals.predict(np.arange(3), chance) is chance
@@ -83,7 +83,7 @@ def test_without_hints_nothing_is_moved() -> None:
     assert signals.trust() == []
 
 
-def test_the_formula_is_what_chance_brings() -> None:
+def test_the_formula_equals_a_simulation() -> None:
     """P(unchanged | n signals), against 400,000 drawn histories."""
     rng = np.random.default_rng(5)
     recall, alarms, gap, u = 0.6, 0.05, 10.0, 0.4
@@ -96,7 +96,7 @@ def test_the_formula_is_what_chance_brings() -> None:
 
 
 @pytest.mark.parametrize(("recall", "alarms"), [(0.95, 1e-3), (0.5, 0.03), (0.95, 0.1)])
-def test_a_planted_source_is_found_out(recall: float, alarms: float) -> None:
+def test_recall_and_false_alarms_of_a_planted_source_are_learned(recall: float, alarms: float) -> None:
     """What is believed in the end foretells as well as the truth would."""
     book = taught(recall, alarms, rounds=100)
     book.hints = book_with(np.array([0, 1, 2] * 33 + [0])).hints
@@ -107,7 +107,7 @@ def test_a_planted_source_is_found_out(recall: float, alarms: float) -> None:
     assert got == pytest.approx(truth, abs=0.06)
 
 
-def test_a_source_that_knows_nothing_is_not_heeded() -> None:
+def test_an_uninformative_source_has_no_effect() -> None:
     book = taught(0.0, 0.1, rounds=100)
     book.hints = book_with(np.array([0, 1, 5] * 33 + [0])).hints
     got = Signals.of(book).predict(np.arange(3), np.full(3, 0.26))
@@ -118,7 +118,7 @@ def test_a_source_that_knows_nothing_is_not_heeded() -> None:
 
 
 @pytest.mark.parametrize("changes", [0.6, 1.5, 2.5])
-def test_a_source_that_says_the_same_of_all_pages_earns_nothing(changes: float) -> None:
+def test_a_source_that_signals_all_pages_gains_no_trust(changes: float) -> None:
     """Not even where it would make up for chances that are wrong in a way that no factor mends."""
     rng = np.random.default_rng(3)
     memory: dict[str, np.ndarray] = {}
@@ -138,7 +138,7 @@ def test_a_source_that_says_the_same_of_all_pages_earns_nothing(changes: float) 
     assert Signals.of(book).predict(np.arange(3), chance) == pytest.approx(chance, abs=0.06)
 
 
-def test_pages_that_were_found_since_the_hints_were_read_do_no_harm() -> None:
+def test_pages_discovered_after_the_hints_were_read_are_handled() -> None:
     book = book_with(np.arange(100) % 3)
     assert book.hints
     book.hints = book.hints.first(97)
@@ -150,7 +150,7 @@ def test_pages_that_were_found_since_the_hints_were_read_do_no_harm() -> None:
     assert Signals.of(book).trust()
 
 
-def test_sites_lean_on_one_another() -> None:
+def test_sites_share_evidence_about_sources() -> None:
     """A site that was never visited after a signal is believed as others of its kind deserve."""
     book = taught(0.99, 1e-4, sites=9)
     fresh = book_with(np.ones(100), sites=10)
@@ -161,7 +161,7 @@ def test_sites_lean_on_one_another() -> None:
     assert with_others[9] > 0.85
 
 
-def test_what_another_kind_has_told_earns_no_trust() -> None:
+def test_a_source_gains_no_trust_from_signals_of_another_kind() -> None:
     """An honest feed beside a sitemap that says something at random: all is laid to the feed."""
     rng = np.random.default_rng(3)
     pages = np.arange(100)
@@ -185,7 +185,7 @@ def test_what_another_kind_has_told_earns_no_trust() -> None:
     assert trust["lastmod"].recall < 0.2
 
 
-def test_old_evidence_fades() -> None:
+def test_old_evidence_decays() -> None:
     book = taught(0.99, 1e-4)
     before = Signals.of(book).trust()[0]
     book.now += 2000 * DAY
@@ -197,7 +197,7 @@ def test_old_evidence_fades() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 40))
-def test_any_hints_give_chances(seed: int, pages: int) -> None:
+def test_any_hints_give_probabilities(seed: int, pages: int) -> None:
     """Numbers stay chances, silence never raises one, and what is kept can be gone on from."""
     rng = np.random.default_rng(seed)
     book = Book.blank(pages, now=float(rng.choice([0.0, 1.7e9])))
@@ -220,7 +220,7 @@ def test_any_hints_give_chances(seed: int, pages: int) -> None:
 
 
 @given(st.lists(st.floats(width=64), min_size=1, max_size=20))
-def test_impossible_dates_are_no_news(claims: list[float]) -> None:
+def test_impossible_dates_are_not_signals(claims: list[float]) -> None:
     claimed = np.array(claims)
     told = signals_change(claimed, np.full(len(claims), np.nan), np.full(len(claims), -np.inf), 1e9)
     assert (told <= plausible(claimed, 1e9)).all()

@@ -103,7 +103,7 @@ def test_unknown_experts_are_refused(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_site_of_which_nothing_is_expected_is_looked_at_all_the_same() -> None:
+def test_a_site_without_expected_gain_is_still_probed() -> None:
     """The second site was still for so long that nobody would visit it; a share of the budget is its own."""
 
     class Still(Planted):

@@ -158,7 +158,7 @@ def test_the_directories_of_the_paper(url: str, distance: float) -> None:
 
 
 @given(lists_of_urls)
-def test_the_tree_of_directories_says_the_same_as_the_addresses(pages: list[str]) -> None:
+def test_the_directory_tree_agrees_with_the_urls(pages: list[str]) -> None:
     _, _, folder, folders = places(pages)
     for one, here in enumerate(pages):
         for two, there in enumerate(pages):
@@ -190,12 +190,12 @@ def test_names_do_not_matter(one: str, two: str) -> None:
 
 
 @given(urls, urls, urls)
-def test_no_detour_is_shorter(one: str, two: str, three: str) -> None:
+def test_the_triangle_inequality_holds(one: str, two: str, three: str) -> None:
     assert abs(url_distance(one, three)) <= abs(url_distance(one, two)) + abs(url_distance(two, three))
 
 
 @given(lists_of_urls, granularity, st.data())
-def test_the_finder_takes_the_directories_that_the_distance_says(pages: list[str], d: int, data: Any) -> None:
+def test_the_finder_returns_directories_by_distance(pages: list[str], d: int, data: Any) -> None:
     seeds = np.array(sorted(data.draw(st.sets(st.integers(0, len(pages) - 1), min_size=1, max_size=4))))
     _, _, folder, folders = places(pages)
     near = [
@@ -283,7 +283,7 @@ def test_against_the_links_is_along_the_turned_links(links: LinkGraph) -> None:
 
 
 @given(graphs(), st.integers(-6, 6), st.data())
-def test_the_finder_takes_the_links_that_the_distance_says(links: LinkGraph, d: int, data: Any) -> None:
+def test_the_finder_returns_links_by_distance(links: LinkGraph, d: int, data: Any) -> None:
     pages = len(links)
     seeds = np.array(sorted(data.draw(st.sets(st.integers(0, pages - 1), min_size=1, max_size=3))))
     near = [
@@ -296,7 +296,7 @@ def test_the_finder_takes_the_links_that_the_distance_says(links: LinkGraph, d: 
 
 
 @given(graphs(), st.integers(-6, 6), st.permutations(range(12)))
-def test_what_a_finder_remembers_hides_nothing_that_is_still_free(links: LinkGraph, d: int, order: list[int]) -> None:
+def test_the_finders_cache_hides_no_free_page(links: LinkGraph, d: int, order: list[int]) -> None:
     """Batch after batch of seeds brings the same pages as all seeds at once."""
     pages = len(links)
     batches = [np.array([page]) for page in order if page < pages][: pages // 2]

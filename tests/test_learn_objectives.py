@@ -105,13 +105,13 @@ def test_the_budget_is_spent_and_the_floor_kept(
 @pytest.mark.parametrize("aim", ["freshness", "age", "harmonic", "binary"])
 @settings(max_examples=25)
 @given(st.lists(numbers, min_size=2, max_size=8), numbers)
-def test_what_matters_more_is_visited_no_less(aim: str, rate: list[float], budget: float) -> None:
+def test_a_higher_weight_never_gives_fewer_visits(aim: str, rate: list[float], budget: float) -> None:
     even = allocate(aim, np.array(rate), budget)
     more = allocate(aim, np.array(rate), budget, weight=np.array([2.0] + [1.0] * (len(rate) - 1)))
     assert more[0] >= even[0] * (1 - 1e-6)
 
 
-def test_pages_without_change_or_weight_get_the_floor_and_nothing_to_share_is_no_harm() -> None:
+def test_pages_without_change_or_weight_get_the_floor() -> None:
     rate, weight = np.array([0.0, 1.0, 1.0]), np.array([1.0, 0.0, 1.0])
     assert allocate("harmonic", rate, 3.0, weight=weight, floor=0.5).tolist() == pytest.approx([0.5, 0.5, 2.0])
     assert allocate("age", np.zeros(2), 3.0).tolist() == [0, 0]
@@ -128,7 +128,7 @@ def test_changes_are_found_most_in_proportion_to_rates() -> None:
 
 @pytest.mark.parametrize("objective", ["freshness", "harmonic", "age"])
 @given(st.floats(0.01, 2), st.floats(0.01, 10))
-def test_the_worth_is_what_staleness_has_grown_to_less_what_it_was(objective: str, rate: float, days: float) -> None:
+def test_the_index_is_the_growth_of_staleness(objective: str, rate: float, days: float) -> None:
     """t·D(t) - ∫D for the expected staleness D (Olston and Pandey)."""
 
     def staleness(t: float) -> float:
@@ -146,7 +146,7 @@ def test_the_worth_is_what_staleness_has_grown_to_less_what_it_was(objective: st
 @pytest.mark.parametrize("objective", ["changes", "freshness", "harmonic", "age"])
 @given(st.floats(0.2, 30), st.floats(0.1, 100), st.floats(0.01, 100))
 @settings(max_examples=10)
-def test_the_worth_by_a_belief_is_the_mean_over_its_rates(objective: str, a: float, b: float, days: float) -> None:
+def test_the_expected_index_is_the_mean_over_the_posterior(objective: str, a: float, b: float, days: float) -> None:
     rate = np.maximum(stats.gamma.ppf((np.arange(5_000) + 0.5) / 5_000, a) / b, 1e-9)
     forms = {
         "changes": (freshness_gain, 0),
@@ -161,7 +161,7 @@ def test_the_worth_by_a_belief_is_the_mean_over_its_rates(objective: str, a: flo
 
 
 @given(st.floats(0.25, 1e3), st.floats(1e-3, 1e6), st.floats(0, 0.9999))
-def test_the_ordinary_time_to_a_chance_gives_this_chance(a: float, b: float, chance: float) -> None:
+def test_the_time_to_a_probability_gives_this_probability(a: float, b: float, chance: float) -> None:
     one, two = np.array([a]), np.array([b])
     days = time_to_change(one, two, np.array([chance]))
     assert 1 - float((b / (b + days[0])) ** a) == pytest.approx(chance, rel=1e-6, abs=1e-9)
@@ -169,7 +169,7 @@ def test_the_ordinary_time_to_a_chance_gives_this_chance(a: float, b: float, cha
 
 
 @given(st.floats(0.25, 1e3), st.floats(1e-2, 1e6), st.floats(0, 1e4))
-def test_the_ordinary_time_to_an_age_gives_this_age(a: float, b: float, age: float) -> None:
+def test_the_time_to_an_age_gives_this_age(a: float, b: float, age: float) -> None:
     one, two = np.array([a]), np.array([b])
     days = time_to_age(one, two, np.array([age]))
     assert days[0] >= age, "it was not out of date before it was seen"
@@ -178,14 +178,14 @@ def test_the_ordinary_time_to_an_age_gives_this_age(a: float, b: float, age: flo
 
 @given(st.floats(0.2, 30), st.floats(0.1, 100), st.floats(0.1, 100))
 @settings(max_examples=10)
-def test_the_expected_age_is_the_chance_summed_up_over_the_time_waited(a: float, b: float, days: float) -> None:
+def test_the_expected_age_is_the_integral_of_the_probability(a: float, b: float, days: float) -> None:
     total = integrate.quad(lambda t: 1 - (b / (b + t)) ** a, 0, days)[0]
     assert float(expected_age(np.array([a]), np.array([b]), np.array([days]))[0]) == pytest.approx(total, rel=1e-4)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(st.floats(1e-3, 1e6), st.floats(1e-6, 1e6), st.floats(-10, 1e6))
-def test_a_belief_has_a_worth_that_grows_with_waiting(objective: str, a: float, b: float, days: float) -> None:
+def test_the_expected_index_grows_with_waiting_time(objective: str, a: float, b: float, days: float) -> None:
     one, two = np.array([a]), np.array([b])
     now, later = (expected_index(objective, one, two, np.array([wait])) for wait in (days, max(days, 0) * 1.1 + 0.1))
     assert np.isfinite(now).all()
@@ -194,7 +194,7 @@ def test_a_belief_has_a_worth_that_grows_with_waiting(objective: str, a: float, 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1e3)), min_size=1, max_size=8))
-def test_any_chance_and_rate_have_a_finite_worth(objective: str, pages: list[tuple[float, float]]) -> None:
+def test_any_probability_and_rate_have_a_finite_index(objective: str, pages: list[tuple[float, float]]) -> None:
     chance, rate = np.array(pages).T
     worth = index(objective, chance, rate, weight=np.ones(len(rate)), cost=np.ones(len(rate)))
     assert np.isfinite(worth).all()
@@ -212,7 +212,7 @@ def test_weight_and_cost_count_in_proportion(objective: str, chance: float, rate
 
 
 @given(st.lists(st.floats(0, 0.9999), min_size=2, max_size=10, unique=True))
-def test_changes_with_weights_that_are_all_equal_order_pages_as_their_chances_do(chance: list[float]) -> None:
+def test_with_equal_weights_changes_orders_pages_by_probability(chance: list[float]) -> None:
     told, rate = np.array(chance), np.ones(len(chance))
     np.testing.assert_array_equal(
         index("changes", told, rate, weight=scalar_if_constant(np.full(len(told), 2.0))), 2 * told
@@ -222,7 +222,7 @@ def test_changes_with_weights_that_are_all_equal_order_pages_as_their_chances_do
     assert (np.sign(np.subtract.outer(uneven, uneven)) == np.sign(np.subtract.outer(told, told)))[far].all()
 
 
-def test_links_fade_and_a_page_that_brings_more_is_worth_more() -> None:
+def test_links_decay_and_more_new_links_raise_the_index() -> None:
     rate, days = np.full(3, 0.5), np.array([2.0, 2.0, 200.0])
     worth = index("links", -np.expm1(-rate * days), rate, links=np.array([1.0, 4.0, 1.0]))
     assert worth[1] == pytest.approx(4 * worth[0])
@@ -232,7 +232,7 @@ def test_links_fade_and_a_page_that_brings_more_is_worth_more() -> None:
 @pytest.mark.parametrize(
     ("form", "power", "factor"), [(freshness_gain, 2, 0.5), (harmonic_gain, 2, 0.5), (age_gain, 3, 1 / 3)]
 )
-def test_no_digits_are_lost_near_nothing(form: Callable[[Any], Any], power: int, factor: float) -> None:
+def test_small_values_keep_their_precision(form: Callable[[Any], Any], power: int, factor: float) -> None:
     u = np.geomspace(1e-12, 1e-3, 50)
     np.testing.assert_allclose(form(u), factor * u**power, rtol=1e-3)
     whole = form(np.geomspace(1e-6, 20, 4000))
@@ -268,7 +268,7 @@ class Poisson:
         ("lambda-crawl(penalty=binary)", "binary"),
     ],
 )
-def test_pages_come_to_be_visited_as_often_as_is_best(text: str, aim: str) -> None:
+def test_visit_frequencies_converge_to_the_optimum(text: str, aim: str) -> None:
     """A quarter of the pages is visited in a cycle; the rates have to be learned on the way."""
     rate = np.repeat([0.05, 0.2, 0.6], 40)
     policy, world = make_policy(text), Poisson(rate, 1)
@@ -286,7 +286,7 @@ def test_pages_come_to_be_visited_as_often_as_is_best(text: str, aim: str) -> No
     np.testing.assert_allclose(share, wanted, atol=0.08)
 
 
-def test_what_matters_more_and_costs_less_comes_first() -> None:
+def test_higher_weight_and_lower_cost_come_first() -> None:
     book = Book.blank(3, now=10 * DAY)
     book.visits[:], book.last_visit[:], book.last_try[:] = 1, 0.0, 0.0
     book.weight, book.cost = np.array([1.0, 5.0, 5.0]), np.array([1.0, 1.0, 0.5])

@@ -62,7 +62,7 @@ def test_a_warm_start_from_the_answer_needs_one_round() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3, 10, 101])
-def test_steps_that_swing_are_no_trouble(size: int) -> None:
+def test_oscillating_steps_converge(size: int) -> None:
     """A ring with one page that hangs on it: power iteration goes round and round, and a leap can mislead."""
     rows = [[(page + 1) % size] for page in range(size)] + [[0]]
     links = linked(rows)
@@ -100,7 +100,7 @@ def test_each_step_of_the_scale_is_the_same_factor() -> None:
 
 
 @pytest.mark.parametrize("pages", [0, 1, 5])
-def test_where_all_are_equal_nobody_is_popular(pages: int) -> None:
+def test_equal_ranks_give_scale_0(pages: int) -> None:
     ring = linked([[(page + 1) % pages] for page in range(pages)])
     assert log_scale(pagerank(ring)).tolist() == [0] * pages
     assert log_scale(np.full(pages, 0.1) * (1 + 1e-9 * np.arange(pages))).tolist() == [0] * pages

@@ -50,9 +50,7 @@ def planted(rate: np.ndarray, visits: int, seed: int, *, told: bool = False) -> 
 
 @every_estimator
 @given(rows=answers, quiet=st.booleans())
-def test_any_answers_give_a_rate_that_is_finite(
-    name: str, rows: list[tuple[int, float, bool, float]], quiet: bool
-) -> None:
+def test_any_outcomes_give_a_finite_rate(name: str, rows: list[tuple[int, float, bool, float]], quiet: bool) -> None:
     gaps = made(rows, quiet=quiet)
     rate = estimate(name, gaps, [np.array([0, 0, 1, 1])])
     seen = gaps.visits > 0
@@ -63,7 +61,9 @@ def test_any_answers_give_a_rate_that_is_finite(
 
 @every_estimator
 @given(rows=answers.filter(bool), which=st.integers(0, 29))
-def test_one_more_change_is_no_lower_rate(name: str, rows: list[tuple[int, float, bool, float]], which: int) -> None:
+def test_one_more_change_never_lowers_the_rate(
+    name: str, rows: list[tuple[int, float, bool, float]], which: int
+) -> None:
     gaps = made(rows)
     if not len(gaps.page):
         return
@@ -85,7 +85,7 @@ def test_a_planted_rate_is_found(name: str, rate: float) -> None:
     assert estimate(name, gaps)[0] == pytest.approx(rate, rel=0.04)
 
 
-def test_naive_is_as_low_as_it_is_known_to_be() -> None:
+def test_naive_has_its_known_bias() -> None:
     rng = np.random.default_rng(2)
     gaps = Gaps.of(np.zeros(40_000, int), np.ones(40_000), rng.random(40_000) < -math.expm1(-1), pages=1)
     assert estimate("naive", gaps)[0] == pytest.approx(0.632, abs=0.01)
@@ -97,7 +97,7 @@ def test_moment_at_equal_gaps_is_the_bias_reduced_estimator() -> None:
     np.testing.assert_allclose(estimate("moment", gaps), estimate("regular", gaps))
 
 
-def test_times_that_servers_tell_make_the_estimate_better() -> None:
+def test_change_times_of_servers_improve_the_estimate() -> None:
     rate = np.full(2000, 1.5)
     gaps = planted(rate, 10, 4, told=True)
     errors = {name: np.mean((estimate(name, gaps) - rate) ** 2) for name in ("irregular", "modified", "gamma")}
@@ -107,7 +107,7 @@ def test_times_that_servers_tell_make_the_estimate_better() -> None:
 
 
 @every_estimator
-def test_rows_seen_many_times_are_as_good_as_rows(name: str) -> None:
+def test_counted_rows_equal_repeated_rows(name: str) -> None:
     page, gap, changed = np.array([0, 0, 1, 1]), np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, True])
     often = np.array([3, 2, 1, 4])
     rows = Gaps.of(np.repeat(page, often), np.repeat(gap, often), np.repeat(changed, often), pages=2)
@@ -124,7 +124,7 @@ def test_rows_seen_many_times_are_as_good_as_rows(name: str) -> None:
     st.floats(1e-3, 100),
     st.floats(1e-6, 1e6),
 )
-def test_both_sides_are_equal_and_the_worth_is_the_curvature(rows: list[tuple[float, int]], a: float, b: float) -> None:
+def test_the_equation_is_solved_and_the_curvature_is_right(rows: list[tuple[float, int]], a: float, b: float) -> None:
     gap, times = (np.array(column, float) for column in (zip(*rows, strict=True) if rows else ((), ())))
     rate, worth = solve_rates(np.zeros(len(rows), np.int64), gap, times, np.array([a]), np.array([b]))
     assert a + float((times * censored_term(rate[0] * gap)).sum()) == pytest.approx(b * float(rate[0]), rel=1e-6)
@@ -153,7 +153,7 @@ def test_known_times_are_the_exact_conjugate_update(changes: int, days: float, a
     assert float(after.b[0]) == pytest.approx(b + 3.0 * changes + days)
 
 
-def test_the_belief_is_near_the_exact_one() -> None:
+def test_the_posterior_is_near_the_exact_one() -> None:
     """Three visits a day apart that found a change and four that did not, against numerical integration."""
     a, b = 1.0, 2.0
     gaps = Gaps.of(np.zeros(7, int), np.ones(7), [1, 1, 1, 0, 0, 0, 0], pages=1)
@@ -170,7 +170,7 @@ def test_the_belief_is_near_the_exact_one() -> None:
     assert inside == pytest.approx(0.9, abs=0.02)
 
 
-def test_intervals_hold_the_planted_rate_as_often_as_they_say() -> None:
+def test_intervals_have_their_nominal_coverage() -> None:
     rng = np.random.default_rng(5)
     rate = rng.gamma(0.5, 1.0, 4000)
     belief = nested(planted(np.maximum(rate, 1e-6), 8, 6))
@@ -178,7 +178,7 @@ def test_intervals_hold_the_planted_rate_as_often_as_they_say() -> None:
     assert np.mean((low <= rate) & (rate <= high)) == pytest.approx(0.9, abs=0.025)
 
 
-def test_a_page_never_seen_goes_by_its_directory_and_that_by_its_site() -> None:
+def test_a_new_page_uses_its_directory_and_a_directory_its_site() -> None:
     site = np.array([0] * 40 + [1] * 40)
     folder = np.arange(80) // 20
     rate = np.choose(folder, [2.0, 0.05, 0.05, 0.05])
@@ -193,7 +193,7 @@ def test_a_page_never_seen_goes_by_its_directory_and_that_by_its_site() -> None:
     assert by_site[2] < by_site[0] < believed[0]
 
 
-def test_neighbours_make_the_estimate_of_a_new_page_better() -> None:
+def test_neighbours_improve_the_estimate_of_a_new_page() -> None:
     rng = np.random.default_rng(8)
     folder = np.repeat(np.arange(50), 20)
     rate = rng.gamma(0.5, 0.4, 50)[folder] * rng.gamma(3.0, 1 / 3, 1000) + 1e-4
@@ -202,14 +202,14 @@ def test_neighbours_make_the_estimate_of_a_new_page_better() -> None:
     assert shared < 0.85 * alone
 
 
-def test_nothing_seen_is_the_first_rate() -> None:
+def test_without_visits_the_rate_is_the_prior() -> None:
     belief = nested(Gaps.of([], [], [], pages=3), [np.zeros(3, int)])
     assert belief.rate == pytest.approx(FIRST_RATE)
     assert len(nested(Gaps.of([], [], [], pages=0), [np.zeros(0, int)]).rate) == 0
 
 
 @given(st.floats(0.3, 1e4), st.floats(1e-3, 1e4), st.floats(0.01, 0.99))
-def test_an_interval_holds_the_middle_and_a_wider_one_holds_it(a: float, b: float, share: float) -> None:
+def test_intervals_contain_the_median_and_nest(a: float, b: float, share: float) -> None:
     belief = Posterior(np.array([a]), np.array([b]))
     low, high = belief.interval(share)
     wider = belief.interval((1 + share) / 2)
@@ -220,7 +220,7 @@ def test_an_interval_holds_the_middle_and_a_wider_one_holds_it(a: float, b: floa
 # -- tallies -----------------------------------------------------------------------------------------------------
 
 
-def test_a_tally_of_regular_visits_is_as_good_as_the_visits() -> None:
+def test_sums_of_regular_visits_equal_the_visits() -> None:
     rng = np.random.default_rng(1)
     book, rows = Book.blank(20, now=0.0), []
     book.visits[:], book.last_visit[:] = 1, 0.0
@@ -237,7 +237,7 @@ def test_a_tally_of_regular_visits_is_as_good_as_the_visits() -> None:
         np.testing.assert_allclose(estimate(name, GapSums.kept(book, "mine").gaps()), estimate(name, whole))
 
 
-def test_a_tally_of_odd_visits_is_nearly_as_good_as_the_visits() -> None:
+def test_sums_of_irregular_visits_nearly_equal_the_visits() -> None:
     rng = np.random.default_rng(3)
     rate = rng.gamma(1.0, 0.3, 500) + 1e-3
     gaps = planted(rate, 20, 2)
@@ -251,7 +251,7 @@ def test_a_tally_of_odd_visits_is_nearly_as_good_as_the_visits() -> None:
     assert np.mean(np.abs(rough - exact)) < 0.05 * np.mean(exact)
 
 
-def test_failures_and_first_visits_say_nothing() -> None:
+def test_failures_and_first_visits_carry_no_evidence() -> None:
     book = Book.blank(3, now=DAY)
     book.visits[:], book.last_visit[:] = [0, 1, 1], [-np.inf, 0.0, 2 * DAY]
     tally = GapSums.kept(book, "mine")

@@ -51,7 +51,7 @@ def test_last_modified_lies_between_nothing_and_the_plain_ratio(count: tuple[int
     assert (rate == 0) == (x == 0 or count == (1, 1))
 
 
-def test_last_modified_mends_the_bias_of_the_plain_ratio() -> None:
+def test_last_modified_corrects_the_bias_of_the_plain_ratio() -> None:
     """Visits at unit intervals, rate 0.8, the time of the last change told at each: 25 visits, many times over."""
     rng = np.random.default_rng(5)
     since = rng.exponential(1 / 0.8, (60_000, 25))
@@ -75,7 +75,7 @@ def test_irregular_solves_an_example_worked_by_hand() -> None:
     assert irregular(*rows([1.0, 2.0], [True, False]))[0] == pytest.approx(math.log(1.5))
 
 
-def test_irregular_says_what_it_cannot_tell() -> None:
+def test_irregular_is_nan_where_it_is_undefined() -> None:
     page, gap = np.array([0, 0, 1, 1]), np.array([1.0, 3.0, 2.0, 2.0])
     rate = irregular(page, gap, np.array([True, True, False, False]), 3)
     np.testing.assert_array_equal(rate, [np.inf, 0.0, np.nan])
@@ -123,7 +123,7 @@ def test_irregular_grows_when_a_visit_turns_out_changed(row: list[tuple[float, b
     assert irregular(*rows(gaps, more))[0] >= irregular(*rows(gaps, changed))[0] * (1 - 1e-9)
 
 
-def test_irregular_finds_the_rate_of_a_page_visited_at_odd_times() -> None:
+def test_irregular_recovers_the_rate_from_irregular_visits() -> None:
     rng = np.random.default_rng(3)
     gap = rng.uniform(0.1, 3.0, 20_000)
     changed = rng.random(20_000) < -np.expm1(-0.7 * gap)

@@ -59,7 +59,7 @@ def test_a_clock_that_steps_back_adds_no_bin() -> None:
     assert step(np.ones((1, 1)), groups=1).tolist() == [[1.0]]
 
 
-def test_one_changed_page_makes_its_group_suspect_and_others_less_so() -> None:
+def test_a_changed_page_raises_the_probability_of_its_group_most() -> None:
     book = watched()
     shocks = Shocks.of(book, "shock", book.form)
     place = shocks.bins.place(book.last_visit / DAY)
@@ -71,7 +71,7 @@ def test_one_changed_page_makes_its_group_suspect_and_others_less_so() -> None:
     assert (same > other.max()).all()
 
 
-def test_unchanged_pages_clear_their_group() -> None:
+def test_unchanged_pages_lower_the_probability_of_their_group() -> None:
     book = watched()
     shocks = Shocks.of(book, "shock", book.form)
     place = shocks.bins.place(book.last_visit / DAY)
@@ -113,7 +113,7 @@ def test_a_tally_counts_since_any_bin(data: st.DataObject) -> None:
             assert (tries[group], hits[group]) == (len(rows), sum(rows))
 
 
-def test_learning_is_the_same_whether_kept_or_not() -> None:
+def test_learning_is_the_same_after_storage() -> None:
     """What a cycle believes in its middle is what the memory holds when it was learned as a whole."""
     book = watched()
     seen = outcomes([3, 4, 30], changed=True)
@@ -125,7 +125,7 @@ def test_learning_is_the_same_whether_kept_or_not() -> None:
     np.testing.assert_allclose(again.tally.today, change_model.tally.today)
 
 
-def test_chances_are_chances_and_rise_with_evidence() -> None:
+def test_probabilities_are_valid_and_rise_with_evidence() -> None:
     book = watched()
     change_model = ChangeModel.of(book)
     others = np.arange(10, 20)
@@ -147,7 +147,7 @@ def sites_of_two_forms(sites: int) -> Book:
 
 
 @given(st.data())
-def test_what_is_seen_of_groups_is_renewed_where_visits_have_moved_it(data: st.DataObject) -> None:
+def test_group_estimates_are_updated_where_visits_changed_them(data: st.DataObject) -> None:
     book = sites_of_two_forms(3)
     change_model, pages = ChangeModel.of(book), np.arange(len(book))
     change_model.predict(pages)
@@ -160,7 +160,7 @@ def test_what_is_seen_of_groups_is_renewed_where_visits_have_moved_it(data: st.D
     np.testing.assert_array_equal(renewed, change_model.features(pages))
 
 
-def test_an_update_costs_what_was_visited_not_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_an_update_grows_with_visits_not_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
     totals: list[int] = []
     features = ChangeModel.features
@@ -186,7 +186,7 @@ def test_an_update_costs_what_was_visited_not_what_there_is(monkeypatch: pytest.
     assert totals[0] == totals[1] > 0
 
 
-def test_a_memory_of_longer_numbers_is_read() -> None:
+def test_stored_columns_of_wider_types_are_read() -> None:
     """As earlier programs wrote it: not a number where a group was never visited."""
     book = sites_of_two_forms(2)
     note(Shock(), book, outcomes([3, 4, 30], changed=True), np.full(3, book.now))
@@ -200,7 +200,7 @@ def test_a_memory_of_longer_numbers_is_read() -> None:
     np.testing.assert_array_equal(ChangeModel.of(book).predict(np.arange(80)), expected)
 
 
-def test_many_groups_are_summed_up_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_groups_are_summed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     book, pages = sites_of_two_forms(5), np.arange(0, 200, 7)
     believed = []
     for many in (1 << 12, 1):
@@ -234,7 +234,7 @@ def test_a_grouping_may_come_when_old_bins_are_joined() -> None:
     assert tally.since(np.array([0]), 0).tolist() == [[1.0], [1.0]]
 
 
-def test_the_network_fits_what_it_is_shown() -> None:
+def test_the_network_fits_its_training_data() -> None:
     fitted = network()
     assert fitted.hidden.shape == (len(FEATURES), len(fitted.out))
     assert fitted.middle.shape == fitted.spread.shape == (len(FEATURES),)
@@ -242,7 +242,7 @@ def test_the_network_fits_what_it_is_shown() -> None:
 
 
 @pytest.mark.parametrize("odd", [np.inf, -np.inf, 0.0])
-def test_nothing_odd_in_the_book_makes_a_chance_odd(odd: float) -> None:
+def test_extreme_books_give_valid_probabilities(odd: float) -> None:
     book = watched()
     book.found[:] = odd
     book.last_visit[3] = book.now + 5 * DAY  # a clock that has stepped back
@@ -251,7 +251,7 @@ def test_nothing_odd_in_the_book_makes_a_chance_odd(odd: float) -> None:
     assert ((chance >= 0) & (chance <= 1)).all()
 
 
-def test_in_one_batch_an_unsure_group_is_only_probed() -> None:
+def test_in_one_batch_an_uncertain_group_is_only_sampled() -> None:
     """Of a group that may have changed a few pages are asked for first; when they have, it leads the next batch."""
     book = watched(400)
     book.form = np.repeat(np.arange(40, dtype=np.int64), 10)
@@ -264,7 +264,7 @@ def test_in_one_batch_an_unsure_group_is_only_probed() -> None:
     assert (second[:SAMPLE] // 10 == first[0] // 10).all()
 
 
-def test_a_visit_that_tells_of_many_pages_comes_before_one_that_tells_of_few() -> None:
+def test_samples_of_large_groups_come_before_samples_of_small_ones() -> None:
     """All pages are alike but for the size of their groups: the first of each large one is asked for first."""
     book = watched(400)
     form = np.concatenate((np.repeat([1, 2], 100), np.repeat(np.arange(3, 23), 10))).astype(np.int64)
@@ -285,7 +285,7 @@ def test_a_visit_that_tells_of_many_pages_comes_before_one_that_tells_of_few() -
     assert (again == after).all(), "each has had its visit"
 
 
-def test_where_the_budget_meets_only_sure_pages_there_is_little_to_be_curious_about() -> None:
+def test_with_only_certain_pages_there_is_little_exploration() -> None:
     book = watched(400)
     plan = ShockPlan(book, book.visits > 0, 40)
 
@@ -298,7 +298,7 @@ def test_where_the_budget_meets_only_sure_pages_there_is_little_to_be_curious_ab
     assert best(0.0) > best(0.5) > best(1.0) == plan.probability.max()
 
 
-def test_what_a_visit_tells_is_worth_no_more_than_the_visits_that_can_use_it() -> None:
+def test_information_is_worth_at_most_the_visits_that_can_use_it() -> None:
     book = watched(400)
     plan = ShockPlan(book, book.visits > 0, 40)
 
@@ -311,7 +311,7 @@ def test_what_a_visit_tells_is_worth_no_more_than_the_visits_that_can_use_it() -
 
 
 @pytest.mark.parametrize("objective", ["freshness", "harmonic", "age", "links"])
-def test_what_visits_are_worth_follows_what_a_batch_has_found(objective: Objective) -> None:
+def test_scores_follow_the_outcomes_of_a_batch(objective: Objective) -> None:
     """Only pages whose chances have moved are looked at again; that must make no difference."""
     book = sites_of_two_forms(2)
     plan = ShockPlan(book, book.visits > 0, 40, objective=objective)
@@ -324,7 +324,7 @@ def test_what_visits_are_worth_follows_what_a_batch_has_found(objective: Objecti
         np.testing.assert_array_equal(after[pages], plan._index(pages, plan.probability[pages]).astype(np.float32))
 
 
-def test_a_page_is_not_older_than_it_has_waited_however_much_has_happened() -> None:
+def test_the_age_of_a_page_is_at_most_its_waiting_time() -> None:
     """Of two pages that have changed as surely, the one that has waited longer is worth more by age; not by others."""
     book = watched(400)
     book.last_visit[:] = book.now - 2 * DAY
@@ -343,7 +343,7 @@ def test_a_page_is_not_older_than_it_has_waited_however_much_has_happened() -> N
 
 @pytest.mark.parametrize("values", [2, 40, 1_000_000])
 @pytest.mark.parametrize("many", [1, 7, 60, 300, 3999, 4000])
-def test_the_best_are_found_among_few_as_among_all(values: int, many: int) -> None:
+def test_the_preselection_keeps_the_best_pages(values: int, many: int) -> None:
     rng = np.random.default_rng(values)
     worth = (rng.integers(values, size=4000) / values).astype(np.float32)
     worth[rng.random(len(worth)) < 0.3] = -np.inf
@@ -354,7 +354,7 @@ def test_the_best_are_found_among_few_as_among_all(values: int, many: int) -> No
         assert len(set(found.tolist())) == many
 
 
-def test_no_page_waits_for_ever() -> None:
+def test_every_page_is_visited_eventually() -> None:
     """AnyPages that never change give way to some that always do, but only as long as `patience` says."""
     pages, budget, patience = 60, 10, 2.0
     book = watched(pages, now=DAY)
@@ -384,7 +384,7 @@ class Lively:
         return Outcomes(picks.pages, what.astype(np.int8))
 
 
-def test_an_honest_hint_leads_and_a_weight_counts() -> None:
+def test_a_reliable_hint_and_a_higher_weight_come_first() -> None:
     book = watched()
     book.hints = Hints(("lastmod",), np.zeros((1, 40), np.int16), np.full((1, 40), -np.inf), np.full((1, 40), book.now))
     book.hints.signals[0, 33] = 1

@@ -94,7 +94,7 @@ def all_of(*batches: list[int], budget: int = 100, pages: int = 10, world: Recor
 # -- feeding -----------------------------------------------------------------------------------------------
 
 
-def test_a_policy_is_sent_what_came_of_its_pages() -> None:
+def test_a_policy_receives_the_outcomes_of_its_picks() -> None:
     policy, world = Scripted([3, 1], [2]), Recording(AlwaysChanged(4, changed=0.5))
     seen = list(drive(policy, world, Book.blank(5), 10, 1))
     assert [one.pages.tolist() for one in seen] == [[3, 1], [2]]
@@ -108,13 +108,13 @@ def test_no_more_than_the_budget_is_visited(budget: int) -> None:
     assert visited == [0, 1, 2, 3, 4][:budget]
 
 
-def test_an_empty_batch_costs_nothing_and_asks_nobody() -> None:
+def test_an_empty_batch_costs_nothing_and_makes_no_visit() -> None:
     world = Recording()
     assert all_of([], [1], [], [2], world=world) == [[], [1], [], [2]]
     assert world.asked == [[1], [2]]
 
 
-def test_a_policy_that_wants_nothing_ends_the_cycle() -> None:
+def test_a_policy_without_picks_ends_the_cycle() -> None:
     assert all_of() == []
 
 
@@ -123,7 +123,7 @@ def test_a_world_that_stops_ends_the_cycle() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 100])
-def test_a_policy_is_closed_whatever_happens(most: int) -> None:
+def test_a_policy_is_always_closed(most: int) -> None:
     policy = Scripted([0, 1], [2])
     list(drive(policy, Recording(most=most), Book.blank(5), 2, 1))
     assert policy.closed
@@ -153,7 +153,7 @@ def test_a_policy_is_closed_when_the_world_breaks() -> None:
         pytest.param(([-1],), "page", id="a negative page"),
     ],
 )
-def test_a_policy_that_breaks_the_contract_is_refused(batches: tuple[list[int], ...], complaint: str) -> None:
+def test_a_policy_that_breaks_the_protocol_is_refused(batches: tuple[list[int], ...], complaint: str) -> None:
     book = Book.blank(10)
     book.known[7] = False
     world = Recording()
@@ -171,7 +171,7 @@ def test_every_page_must_have_a_score() -> None:
         list(drive(Scoreless(), NeverChanged(), Book.blank(10), 100, 1))
 
 
-def test_a_policy_that_never_ends_and_never_asks_is_refused() -> None:
+def test_a_policy_that_yields_empty_batches_forever_is_refused() -> None:
     class Idle(Scripted):
         def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
             for _ in range(100_000):
@@ -186,7 +186,7 @@ def test_a_policy_that_never_ends_and_never_asks_is_refused() -> None:
 # -- resuming ------------------------------------------------------------------------------------------------
 
 
-def test_recorded_visits_are_answered_from_the_record_in_the_order_asked_for() -> None:
+def test_recorded_visits_are_answered_from_the_record_in_the_order_of_the_picks() -> None:
     world = Recording(AlwaysChanged(1, changed=1.0, failed=0.0))
     resumed = Resumed(world, {5: int(Outcome.FAILED), 2: int(Outcome.UNCHANGED)})
     seen = resumed.visit(picks([1, 5, 3, 2]))
@@ -195,7 +195,7 @@ def test_recorded_visits_are_answered_from_the_record_in_the_order_asked_for() -
     assert world.asked == [[1, 3]]
 
 
-def test_when_all_is_recorded_the_world_is_not_asked() -> None:
+def test_when_all_visits_are_recorded_the_world_makes_none() -> None:
     world = Recording()
     assert Resumed(world, {1: 0, 2: 1}).visit(picks([2, 1])).what.tolist() == [1, 0]
     assert world.asked == []
@@ -213,7 +213,7 @@ def test_scores_go_with_their_pages() -> None:
     assert asked == [([3, 5], [0.3, 0.5], "why")]
 
 
-def test_a_world_that_stops_leaves_out_only_what_was_not_visited() -> None:
+def test_a_world_that_stops_omits_only_unvisited_pages() -> None:
     seen = Resumed(Recording(most=1), {4: 1}).visit(picks([3, 4, 5]))
     assert seen.pages.tolist() == [3, 4]
 
@@ -225,7 +225,7 @@ def test_a_world_that_stops_leaves_out_only_what_was_not_visited() -> None:
     cut=st.integers(0, 45),
     draw=st.randoms(use_true_random=False),
 )
-def test_a_cycle_that_was_cut_makes_the_same_choices(
+def test_an_interrupted_cycle_makes_the_same_choices(
     seed: int, pages: int, budget: int, cut: int, draw: Random
 ) -> None:
     """The first run ends after some visits; of its last batch only some were recorded."""

@@ -214,7 +214,7 @@ def test_every_policy_passes_the_checks_for_users_own_policies(text: str) -> Non
 
 @every_policy
 @given(book=books(), budget=st.integers(0, 60), seed=st.integers(0, 2**63))
-def test_budget_kept_no_page_twice_none_unknown(text: str, book: Book, budget: int, seed: int) -> None:
+def test_the_budget_holds_and_no_page_is_repeated_or_unknown(text: str, book: Book, budget: int, seed: int) -> None:
     world = driven(text, book, budget, seed)
     assert len(world.pages) <= budget
     assert len(set(world.pages)) == len(world.pages)
@@ -223,7 +223,7 @@ def test_budget_kept_no_page_twice_none_unknown(text: str, book: Book, budget: i
 
 @every_policy
 @given(book=books(), budget=st.integers(0, 60))
-def test_a_choice_has_a_score_and_a_reason(text: str, book: Book, budget: int) -> None:
+def test_every_pick_has_a_score_and_a_reason(text: str, book: Book, budget: int) -> None:
     for picks in driven(text, book, budget, 1).picks:
         assert picks.pages.dtype.kind == "i"
         assert len(picks.score) == len(picks.pages)
@@ -241,7 +241,7 @@ def test_the_same_seed_makes_the_same_choices(text: str, book: Book, budget: int
 
 @every_policy
 @given(book=books(), budget=st.integers(1, 60))
-def test_nothing_is_kept_from_cycle_to_cycle_but_the_book(text: str, book: Book, budget: int) -> None:
+def test_only_the_book_carries_state_between_cycles(text: str, book: Book, budget: int) -> None:
     policy = make_policy(text)
     pages = []
     for _ in range(2):
@@ -286,7 +286,7 @@ def test_pages_never_visited_are_visited_when_there_is_room(text: str) -> None:
     cut=st.integers(0, 45),
     lost=st.integers(0, 2**32),
 )
-def test_a_cycle_that_was_cut_makes_the_same_choices(
+def test_an_interrupted_cycle_makes_the_same_choices(
     text: str, book: Book, budget: int, seed: int, cut: int, lost: int
 ) -> None:
     whole = driven(text, book, budget, seed)
@@ -306,7 +306,7 @@ def test_a_cycle_that_was_cut_makes_the_same_choices(
 
 @pytest.mark.slow
 @every_policy
-def test_two_hundred_thousand_pages_are_no_matter(text: str) -> None:
+def test_200_000_pages_are_handled(text: str) -> None:
     rng = np.random.default_rng(1)
     book = Book.blank(200_000, now=1e9)
     book.site[:] = rng.integers(0, 100, len(book))
@@ -319,7 +319,7 @@ def test_two_hundred_thousand_pages_are_no_matter(text: str) -> None:
 
 
 @every_policy
-def test_the_text_makes_the_policy_and_the_policy_the_text(text: str) -> None:
+def test_text_and_policy_convert_into_each_other(text: str) -> None:
     policy = make_policy(text)
     again = make_policy(describe(policy))
     assert describe(again) == describe(policy) == text
@@ -327,7 +327,7 @@ def test_the_text_makes_the_policy_and_the_policy_the_text(text: str) -> None:
 
 
 @every_name
-def test_it_says_what_it_is_and_where_it_comes_from(name: str) -> None:
+def test_every_policy_has_a_docstring_and_a_source(name: str) -> None:
     kind = POLICIES[name]
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", kind.name)
     assert kind.name == name
@@ -353,13 +353,13 @@ def test_parameters_are_keywords_with_defaults_kept_under_their_names(name: str)
 
 
 @every_name
-def test_a_parameter_that_it_does_not_have_is_refused(name: str) -> None:
+def test_an_unknown_parameter_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=r"no-such-thing|takes no parameters"):
         make_policy(f"{name}(no-such-thing=1)")
 
 
 @every_name
-def test_a_value_of_the_wrong_kind_is_refused(name: str) -> None:
+def test_a_value_of_the_wrong_type_is_refused(name: str) -> None:
     for key, default in parameters(name).items():
         if not isinstance(default, str):
             with pytest.raises(UsageError, match=key):
@@ -370,12 +370,12 @@ def test_a_value_of_the_wrong_kind_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "(", "round-robin(", "round robin", "random()x", "random;random"])
-def test_a_text_that_is_no_policy_is_refused(text: str) -> None:
+def test_an_invalid_policy_text_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         make_policy(text)
 
 
-def test_a_name_that_is_nearly_right_is_helped() -> None:
+def test_a_misspelt_name_gets_a_suggestion() -> None:
     with pytest.raises(UnknownName, match="did you mean 'round-robin'"):
         make_policy("round-robbin")
 
@@ -392,13 +392,13 @@ def test_a_name_that_is_nearly_right_is_helped() -> None:
         "fixed-interval(days=[3])",
     ],
 )
-def test_a_parameter_that_makes_no_sense_is_refused(text: str) -> None:
+def test_an_invalid_parameter_value_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         make_policy(text)
 
 
 @pytest.mark.parametrize("text", ["random", "round-robin(order=random)", "round-robin(order=shuffled)"])
-def test_another_seed_makes_other_choices_where_chance_decides(text: str) -> None:
+def test_another_seed_gives_other_random_choices(text: str) -> None:
     book = Book.blank(1000, now=1e9)
     assert driven(text, book, 50, 1).pages != driven(text, book, 50, 2).pages
 
@@ -422,7 +422,7 @@ def test_round_robin_visits_every_page_once_per_pass(order: str, pages: int, bud
 
 
 @given(books(least=1), st.integers(1, 40))
-def test_round_robin_takes_those_that_have_waited_longest(book: Book, budget: int) -> None:
+def test_round_robin_visits_the_pages_that_waited_longest(book: Book, budget: int) -> None:
     chosen = driven("round-robin", book, budget, 1).pages
     tried = np.where(book.last_try > -np.inf, book.last_try, book.found - 1e9)
     left = np.setdiff1d(np.flatnonzero(book.known), chosen)
@@ -430,7 +430,7 @@ def test_round_robin_takes_those_that_have_waited_longest(book: Book, budget: in
         assert tried[chosen].max() <= tried[left].min()
 
 
-def test_round_robin_goes_on_when_a_page_is_born() -> None:
+def test_round_robin_continues_when_a_page_is_added() -> None:
     book = Book.blank(4, now=1e9)
     book.known[3] = False
     policy = make_policy("round-robin")
@@ -446,7 +446,7 @@ def test_round_robin_goes_on_when_a_page_is_born() -> None:
 
 
 @given(books(), st.integers(0, 60), st.sampled_from([0, 0.5, 3, 7, 400]))
-def test_fixed_interval_visits_what_is_due_and_nothing_else(book: Book, budget: int, days: float) -> None:
+def test_fixed_interval_visits_only_due_pages(book: Book, budget: int, days: float) -> None:
     chosen = driven(f"fixed-interval(days={days})", book, budget, 1).pages
     due = [
         page
@@ -471,6 +471,6 @@ def test_random_draws_every_page_equally_often(seed: int) -> None:
 
 
 @given(st.lists(st.integers(0, 3), max_size=30), st.integers(0, 35))
-def test_least_is_what_sorting_all_would_give(places: list[int], count: int) -> None:
+def test_top_k_equals_a_full_sort(places: list[int], count: int) -> None:
     place = np.array(places, np.float32)
     assert top_k(place, count).tolist() == np.argsort(place, kind="stable")[:count].tolist()

@@ -189,14 +189,14 @@ class LearnsObjects(Right):
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
-def test_a_wrong_policy_is_told_its_rule(policy: Any, rule: str) -> None:
+def test_a_wrong_policy_fails_with_the_rule_it_breaks(policy: Any, rule: str) -> None:
     with pytest.raises(PolicyError) as caught:
         testing.check_policy(policy)
     assert str(caught.value).startswith(f"{rule}: {testing.RULES[rule]}; ")
 
 
 def test_every_rule_has_a_wrong_policy() -> None:
-    marks = test_a_wrong_policy_is_told_its_rule.pytestmark
+    marks = test_a_wrong_policy_fails_with_the_rule_it_breaks.pytestmark
     assert {rule for _, rule in marks[0].args[1]} == set(testing.RULES)
 
 

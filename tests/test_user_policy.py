@@ -153,7 +153,7 @@ def test_mistakes(folder: Path, text: str, said: str) -> None:
         make_policy(text)
 
 
-def test_an_object_that_cannot_be_named_again(folder: Path) -> None:
+def test_an_object_without_a_text(folder: Path) -> None:
     class Local:
         name, source, needs = "local", "a test", frozenset[str]()
 
@@ -198,7 +198,7 @@ def test_on_the_command_line_in_settings_and_as_an_object(folder: Path, repo: Re
     assert "Traceback" not in repo.run("cycle", "--policy", "own_policy_test:Nothing", code=2).err
 
 
-def test_a_cycle_that_was_interrupted_builds_the_policy_again(folder: Path, repo: Repo, web: Site) -> None:
+def test_an_interrupted_cycle_rebuilds_the_policy(folder: Path, repo: Repo, web: Site) -> None:
     repo.crawl(web.url("/"))
     seen: list[Any] = []
     with recrawl.open(repo.folder) as api:
