@@ -69,6 +69,7 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m recrawl.cli.reference docs/reference
+	$(BIN)/python -m tests.misbehaving docs/reference/failures.md
 
 # The newest versions that pyproject.toml allows, for every supported version of Python.
 lock: $(STAMP)

@@ -26,7 +26,7 @@ from recrawl.discover.urls import UrlRules, canonical, directory, key, origin
 from recrawl.errors import BadArchive, Unreadable
 from recrawl.fetch.retry_after import parse_retry_after
 from recrawl.fetch.robots import Robots
-from recrawl.fetch.transfer import parse_head, undecodable
+from recrawl.fetch.transfer import parse_head, plain_body
 from recrawl.lab.formats.version_rows import Taken
 from recrawl.lab.formats.warc_files import _Captures, _records
 from recrawl.record import warc
@@ -187,7 +187,7 @@ def _read_headers(data: bytes) -> None:
         parse_date(value)
         parse_retry_after(value, _NOW)
         canonical(value, _URL)
-        undecodable(data, value)
+        plain_body(data, value, 1_000_000)
     decode(b"\xe9", fields.get("content-type", ""))
 
 

@@ -67,6 +67,18 @@ def test_a_page_that_becomes_noindex_by_its_header_leaves_the_search(repo: Repo,
     assert len(repo.json("log", here.url("/"))) == 2, "one version more for the header, not one for each visit"
 
 
+def test_a_304_with_the_header_hides_the_page_too(repo: Repo, site: Start) -> None:
+    here = site({"/": Reply(page("walrus"), etag='"1"')})
+    repo.crawl(here.url("/"))
+    here["/"] = Reply(page("walrus"), etag='"1"', headers={"X-Robots-Tag": "noindex"})
+    for _ in range(3):
+        repo.later(hours=2)
+        repo.cycle()
+    assert repo.found("walrus") == set()
+    assert repo.outcomes(here.url("/")) == ["new", "unchanged", "unchanged", "unchanged"]
+    assert len(here.requests("/")) == 5, "one request more, once"
+
+
 # -- Refresh --------------------------------------------------------------------------------------------
 
 

@@ -6,11 +6,15 @@ import socket
 import time
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from recrawl.cli.failure_words import MISBEHAVIOUR
 from recrawl.model import Failure
-from tests.misbehaving import KINDS, ROBOTS, Misbehaving, bomb
+from tests.misbehaving import KINDS, ROBOTS, Misbehaving, bomb, listing
+
+FAILURES = Path(__file__).resolve().parents[1] / "docs" / "reference" / "failures.md"
 
 SILENT = {"never-answers", "silent"}
 CLOSES = {"closes-at-once", "closes"}
@@ -39,9 +43,15 @@ def ask(server: Misbehaving, path: str, *headers: str, connection: socket.socket
             sock.close()
 
 
+def test_the_documentation_lists_every_kind_with_the_answer() -> None:
+    _, heading, written = FAILURES.read_text().partition(MISBEHAVIOUR)
+    assert heading + written == listing() + "\n", "run 'make docs'"
+    assert len({kind.about for kind in KINDS.values()}) == len(KINDS)
+
+
 def test_the_tables_are_complete() -> None:
-    assert len(KINDS) >= 36
-    assert len(ROBOTS) >= 8
+    assert len(KINDS) >= 180
+    assert len(ROBOTS) >= 30
     for table in (KINDS, ROBOTS):
         for name, kind in table.items():
             assert name == kind.name == name.lower().strip("/ ")

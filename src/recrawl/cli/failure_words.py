@@ -40,3 +40,6 @@ FAILURES: dict[Failure, str] = {
     Failure.INTERNAL: "A bug in recrawl. Please report it.",
 }  # fmt: skip
 """Failure to its explanation."""
+
+MISBEHAVIOUR = "## Misbehaving servers, and the answer"
+"""Heading of the part of the page that the tests write: `python -m tests.misbehaving docs/reference/failures.md`."""

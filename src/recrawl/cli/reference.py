@@ -26,7 +26,7 @@ from rich.text import Text
 from recrawl.choose import POLICIES, parameters
 from recrawl.cli import MODULES, VERBS
 from recrawl.cli.api_reference import api
-from recrawl.cli.failure_words import FAILURES
+from recrawl.cli.failure_words import FAILURES, MISBEHAVIOUR
 from recrawl.lab.synth import PARAMETERS
 from recrawl.model import Failure
 from recrawl.settings import SETTINGS
@@ -216,9 +216,10 @@ PAGES: dict[str, Callable[[], str]] = {
 """File name to the function that generates the page."""
 
 
-def page(name: str) -> str:
-    """The complete text of a generated page."""
-    return _HEADER + "\n" + PAGES[name]().rstrip() + "\n"
+def page(name: str, before: str = "") -> str:
+    """The complete text of a generated page; `before` is what it was, of which the part by the tests stays."""
+    _, heading, by_tests = before.partition(MISBEHAVIOUR)
+    return _HEADER + "\n" + PAGES[name]().rstrip() + "\n" + (f"\n{heading}{by_tests}" if heading else "")
 
 
 def picture() -> str:
@@ -255,7 +256,8 @@ def main(folder: Path) -> None:
     """Write all pages, and the picture of the demo to the folder `images` beside theirs."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in PAGES:
-        (folder / name).write_text(page(name), encoding="utf-8")
+        before = (folder / name).read_text(encoding="utf-8") if (folder / name).exists() else ""
+        (folder / name).write_text(page(name, before), encoding="utf-8")
         print(f"wrote {folder / name}")
     image = folder.parent / "images" / "demo.svg"
     image.parent.mkdir(exist_ok=True)

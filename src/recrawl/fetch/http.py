@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import certifi
 import pycurl
 
-from recrawl.fetch.transfer import ENCODINGS, Request, Transfer, failure_of, parse_head, undecodable
+from recrawl.fetch.transfer import ENCODINGS, Request, Transfer, failure_of, head_ends, parse_head, plain_body
 from recrawl.model import Answer, Failure, Validators
 
 ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
@@ -174,17 +174,19 @@ class Client:
         status, headers, fields = transfer.parsed() if transfer.chunks else parse_head(transfer.head)
         was_cut = transfer.request.cut and transfer.size > transfer.limit
         failure = failure_of(transfer, number) if number and not was_cut else None
-        if failure is None and transfer.head[-1:] != [b"\r\n"] and transfer.head[-1:] != [b"\n"]:
+        if failure is None and not head_ends(transfer.head):
             failure, message = Failure.CUT_OFF, "the answer ended within its headers"  # libcurl accepts this
+        body = b"" if failure else b"".join(transfer.chunks)
         label = fields.get("content-encoding", "") if transfer.identity else ""
-        if failure is None and label and (problem := undecodable(b"".join(transfer.chunks), label)):
-            failure, message = Failure.BAD_ENCODING, problem
+        if failure is None and label:
+            body, message = plain_body(body, label, transfer.limit)
+            failure = Failure.BAD_ENCODING if message else None
         answer = Answer(
             url=transfer.request.url,
             status=status,
             headers=headers,
             fields=fields,
-            body=b"" if failure else b"".join(transfer.chunks),
+            body=body,
             failure=failure,
             detail=(transfer.refused or transfer.unwanted or message or failure.value) if failure else "",
             at=transfer.at,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +25,7 @@ ENCODINGS = "gzip, deflate, br"
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ": "xz", b"BZh": "bzip2"}
 _TEXT_BYTES = bytes({*range(0x20, 0x100), *b"\t\n\f\r\x1b"} - {0x7F})
 _SAMPLE = 1024
+_EMPTY = (b"\r\n", b"\n")
 
 _FAILURES: dict[int, Failure] = {
     pycurl.E_URL_MALFORMAT: Failure.BAD_URL,
@@ -165,34 +168,53 @@ def failure_of(transfer: Transfer, number: int) -> Failure:
     return _FAILURES.get(number, Failure.BAD_RESPONSE)
 
 
-def undecodable(body: bytes, label: str) -> str:
-    """Why a body that libcurl has not decoded is unusable; empty if it is plain text in spite of its label.
+def plain_body(body: bytes, label: str, limit: int) -> tuple[bytes, str]:
+    """The content of a body that libcurl has not decoded, for its label is false; or why it has none.
 
-    >>> undecodable(b"<p>plain", "gzip"), undecodable(b"BZh91", "gzip")
-    ('', "the body is bzip2, labelled 'gzip'; only gzip, deflate and br can be decoded")
+    Plain text counts as it is, and so does a gzip stream with junk behind it.
+
+    >>> plain_body(b"<p>plain", "gzip", 100), plain_body(b"BZh91", "gzip", 100)[1]
+    ((b'<p>plain', ''), "the body is bzip2, labelled 'gzip'; only gzip, deflate and br can be decoded")
     """
     name = next((name for magic, name in _MAGIC.items() if body.startswith(magic)), "")
-    if name == "gzip" and name in label:
-        return f"the body is broken gzip, labelled '{label}'"
+    if name == "gzip":
+        stream = zlib.decompressobj(wbits=31)
+        with contextlib.suppress(zlib.error):
+            content = stream.decompress(body, limit)
+            if stream.eof:
+                return content, ""
+        return b"", f"the body is broken gzip, labelled '{label}'"
     if name:
-        return f"the body is {name}, labelled '{label}'; only gzip, deflate and br can be decoded"
+        return b"", f"the body is {name}, labelled '{label}'; only gzip, deflate and br can be decoded"
     start = body[:_SAMPLE]
     plain = not start.translate(None, _TEXT_BYTES) and (start.isascii() or b"<" in start)
-    return "" if plain else f"the body cannot be decoded as its label '{label}' says"
+    return (body, "") if plain else (b"", f"the body cannot be decoded as its label '{label}' says")
+
+
+def head_ends(lines: list[bytes]) -> bool:
+    """Whether the last header block is complete: an empty line ends it, and trailers may follow."""
+    for line in reversed(lines):
+        if line in _EMPTY:
+            return True
+        if line[:5] == b"HTTP/":
+            return False
+    return False
 
 
 def parse_head(lines: list[bytes]) -> Head:
-    """Parse the last header block; interim answers (100, 103) precede it."""
+    """Parse the last header block; interim answers (100, 103) precede it, and trailers, which do not count, follow."""
     status = 0
     headers: list[tuple[str, str]] = []
     fields: dict[str, str] = {}
+    ended = False
     for line in lines:
         if line[:5] == b"HTTP/":
-            headers, fields = [], {}
+            headers, fields, ended = [], {}, False
             words = line.split(None, 2)
             status = int(words[1]) if len(words) > 1 and words[1].isdigit() and len(words[1]) == 3 else 0
             continue
-        field = _cached_field(line) if len(line) <= _MAX_CACHED else _field(line)
+        ended = ended or line in _EMPTY
+        field = None if ended else _cached_field(line) if len(line) <= _MAX_CACHED else _field(line)
         if field is not None:
             headers.append(field[0])
             fields[field[1]] = field[0][1]

@@ -60,7 +60,7 @@ class Decider:
     def validators(self, server: Server, visit: PendingVisit) -> Validators | None:
         """The validators to send, so that the server may answer 304; None requests the whole page."""
         state = visit.state
-        if state.payload is None or visit.redirects or not (state.etag or state.modified):
+        if state.payload is None or visit.redirects or visit.hides or not (state.etag or state.modified):
             return None
         if state.noise != self._fingerprints[server.noise]:
             return None  # the digest was made with another noise filter and must be recomputed from the body
@@ -77,6 +77,8 @@ class Decider:
             return self.failed(visit, answer, answer.failure, answer.detail, answer.at)
         if status in (429, 503) and visit.retries < self._options.retries:
             return Retry(visit.request_url)
+        if status == 304 and visit.validators and visit.hides:
+            return Retry(visit.request_url)  # without validators: its version is recorded anew, not searchable
         if status == 304 and visit.validators:
             return self._unchanged(server, visit, answer)
         if status == 200:
