@@ -140,7 +140,8 @@ def _response(body: bytes, *headers: str) -> bytes:
 
 
 _WARC = _response(_PAGE.encode(), "Content-Type: text/html", "Content-Encoding: gzip")
-_REVISIT = warc.revisit(_URL, _NOW + 9, "192.0.2.1", b"\0" * 20, _NOW, (200, (("Content-Type", "text/html"),)))
+_ORIGINAL = warc.Original(_URL, _NOW, b"\0" * 20)
+_REVISIT = warc.revisit(_URL, _NOW + 9, "192.0.2.1", _ORIGINAL, 200, (("Content-Type", "text/html"),))
 _WARC_WORDS = [
     *b"WARC/1.0 WARC/1.1 WARC-Type: response revisit Content-Length: -1 99999999999 0 Transfer-Encoding:".split(),
     *b"chunked br WARC-Date: WARC-Target-URI: 2024-02-30T00:00:00Z sha1: <urn:uuid: HTTP/1.1 404 metadata".split(),

@@ -41,6 +41,7 @@ from recrawl.record.rows import SiteRow, VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository import reader
 from recrawl.repository.opening import held, load, options_of
+from recrawl.repository.repository import Repository
 from recrawl.settings import TEMPLATE, Seed, write_seeds, write_value
 from tests.world import connection
 
@@ -183,6 +184,8 @@ def judge(folder: Path) -> None:
     assert ask(folder, "PRAGMA integrity_check") == [("ok",)]
     _judge_visits(folder)
     _judge_archive(folder)
+    with Repository(folder) as checked:
+        assert checked.check().as_dict()["problems"] == []
     with Storage(folder) as open_one:
         _judge_versions(open_one)
         _judge_index(open_one)
@@ -207,6 +210,7 @@ def _judge_archive(folder: Path) -> None:
     stored = dict(ask(folder, "SELECT name, length FROM warcs"))
     assert {path.name: path.stat().st_size for path in (folder / "archive").iterdir()} == stored
     kinds: Counter[str] = Counter()
+    """By type; a response by its status too, and robots.txt for itself."""
     ids: Counter[str] = Counter()
     for name in stored:
         path = folder / "archive" / name
@@ -218,7 +222,8 @@ def _judge_archive(folder: Path) -> None:
     assert max(ids.values(), default=1) == 1, "a record is there twice"
     versions = ask(folder, "SELECT count(*) FROM versions")[0][0]
     same = "SELECT count(*) FROM visits v WHERE outcome = 0 AND id NOT IN (SELECT min(id) FROM visits GROUP BY version)"
-    assert kinds["response"] == kinds["request"] == versions
+    assert kinds["response 200"] == versions
+    assert kinds["request"] == sum(number for kind, number in kinds.items() if kind.startswith("response"))
     assert kinds["revisit"] == ask(folder, same)[0][0]
     assert kinds["warcinfo"] == len(stored)
 
@@ -227,7 +232,12 @@ def _record_ids(file: BinaryIO, kinds: Counter[str]) -> Iterator[str]:
     """The ids of a file's records; counts their kinds, and checks every digest."""
     for record in ArchiveIterator(file, check_digests="raise"):
         record.content_stream().read()
-        kinds[record.rec_type] += 1
+        url = record.rec_headers.get_header("WARC-Target-URI") or ""
+        if record.rec_type == "response":
+            status = "robots" if url.endswith("/robots.txt") else record.http_headers.get_statuscode()
+            kinds[f"response {status}"] += 1
+        else:
+            kinds[record.rec_type] += 1
         yield record.rec_headers.get_header("WARC-Record-ID")
 
 

@@ -20,7 +20,8 @@ _AT = 1_700_000_000.0
 def blob(number: int, size: int = 100) -> bytes:
     """A record; not packable, so that its size is what it seems."""
     body = np.random.default_rng([number, size]).bytes(size)
-    return warc.revisit(f"https://a.example/{number}", _AT, "", bytes(20), _AT, (200, (("X-Pad", body.hex()),)))
+    url = f"https://a.example/{number}"
+    return warc.revisit(url, _AT, "", warc.Original(url, _AT, bytes(20)), 200, (("X-Pad", body.hex()),))
 
 
 def opened(folder: Path, stored: dict[int, tuple[str, int]], *, roll_bytes: int = 1 << 30) -> WarcArchive:

@@ -39,6 +39,10 @@ def response(body: bytes, head: warc.Headers = (), *, url: str = _URL, at: float
     return warc.response(url, at, "192.0.2.1", status, head, body, sha1(body), _REQUEST)
 
 
+def original(body: bytes, at: float = _AT, url: str = _URL) -> warc.Original:
+    return warc.Original(url, at, sha1(body))
+
+
 def records(blob: bytes) -> list[Any]:
     """As warcio reads them, digests checked; the content is put beside each."""
     found = []
@@ -116,7 +120,7 @@ def test_what_cannot_be_written_in_latin_1_does_not_break_the_record() -> None:
 @given(headers, st.binary(max_size=300), times)
 @example((), b"x" * 5000, 0.0)
 def test_records_are_what_fastwarc_writes(head: warc.Headers, body: bytes, at: float) -> None:
-    blob = response(body, head, at=at) + warc.revisit(_URL, at, "::1", sha1(body), at, (200, head))
+    blob = response(body, head, at=at) + warc.revisit(_URL, at, "::1", original(body, at), 200, head)
     again = io.BytesIO()
     for record in FastIterator(io.BytesIO(blob), parse_http=False):
         record.write(again)
@@ -125,7 +129,7 @@ def test_records_are_what_fastwarc_writes(head: warc.Headers, body: bytes, at: f
 
 @given(st.binary(min_size=20, max_size=20))
 def test_digests_are_in_base_32(digest: bytes) -> None:
-    (record,) = records(warc.revisit(_URL, _AT, "", digest, _AT, None))
+    (record,) = records(warc.revisit(_URL, _AT, "", warc.Original(_URL, _AT, digest), 304, ()))
     assert field(record, "WARC-Payload-Digest") == "sha1:" + base64.b32encode(digest).decode()
 
 
@@ -142,24 +146,35 @@ def test_dates_are_precise_to_the_microsecond() -> None:
 
 
 def test_a_revisit_with_the_same_bytes_names_its_original() -> None:
-    original = records(response(b"body"))[0]
+    first = records(response(b"body"))[0]
     head = (("Content-Type", "text/html"), ("Content-Encoding", "gzip"))
-    (again,) = records(warc.revisit(_URL, _AT + 60, "192.0.2.1", sha1(b"body"), _AT, (200, head)))
+    (again,) = records(warc.revisit(_URL, _AT + 60, "192.0.2.1", original(b"body"), 200, head))
     assert again.rec_type == "revisit"
     assert field(again, "WARC-Profile") == warc.IDENTICAL
-    assert field(again, "WARC-Refers-To") == field(original, "WARC-Record-ID")
-    assert field(again, "WARC-Refers-To-Date") == field(original, "WARC-Date")
+    assert field(again, "WARC-Refers-To") == field(first, "WARC-Record-ID")
+    assert field(again, "WARC-Refers-To-Date") == field(first, "WARC-Date")
     assert field(again, "WARC-Refers-To-Target-URI") == _URL
-    assert field(again, "WARC-Payload-Digest") == field(original, "WARC-Payload-Digest")
+    assert field(again, "WARC-Payload-Digest") == field(first, "WARC-Payload-Digest")
     assert again.http_headers.get_header("Content-Type") == "text/html"
     assert again.http_headers.get_header("Content-Encoding") is None
 
 
-def test_a_304_has_no_headers_that_a_replay_could_take_for_the_page() -> None:
-    (again,) = records(warc.revisit(_URL, _AT + 60, "", sha1(b"body"), _AT, None))
+def test_a_304_has_its_headers_where_a_replay_does_not_take_them_for_those_of_the_page() -> None:
+    head = (("ETag", '"one"'), ("Date", "Tue, 17 Nov 2026 06:00:00 GMT"), ("X-Odd", "a\rb"))
+    (again,) = records(warc.revisit(_URL, _AT + 60, "", original(b"body"), 304, head))
     assert field(again, "WARC-Profile") == warc.NOT_MODIFIED
     assert field(again, "WARC-Refers-To-Date") == warc.warc_date(_AT)
     assert (field(again, "Content-Length"), again.body) == ("0", b"")
+    assert field(again, "X-HTTP-304-ETag") == '"one"'
+    assert field(again, "X-HTTP-304-Date") == "Tue, 17 Nov 2026 06:00:00 GMT"
+    assert field(again, "X-HTTP-304-X-Odd") is None, "it would break the record"
+
+
+def test_a_revisit_after_a_redirect_names_where_the_original_came_from() -> None:
+    (again,) = records(warc.revisit(_URL, _AT + 60, "", original(b"body", url=_URL + "2"), 200, ()))
+    assert field(again, "WARC-Target-URI") == _URL
+    assert field(again, "WARC-Refers-To-Target-URI") == _URL + "2"
+    assert field(again, "WARC-Refers-To") == f"<urn:uuid:{warc.record_id(_URL + '2', _AT, 'response')}>"
 
 
 # -- whole files -------------------------------------------------------------------------------------------
@@ -170,8 +185,8 @@ def test_warcio_check_has_no_complaint(tmp_path: Any, capsys: pytest.CaptureFixt
     parts = [
         warc.warcinfo(path.name, _AT, ()),
         response(b"<p>one", (("Content-Type", "text/html"),)),
-        warc.revisit(_URL, _AT + 1, "192.0.2.1", sha1(b"<p>one"), _AT, (200, (("Content-Type", "text/html"),))),
-        warc.revisit(_URL, _AT + 2, "192.0.2.1", sha1(b"<p>one"), _AT, None),
+        warc.revisit(_URL, _AT + 1, "192.0.2.1", original(b"<p>one"), 200, (("Content-Type", "text/html"),)),
+        warc.revisit(_URL, _AT + 2, "192.0.2.1", original(b"<p>one"), 304, (("ETag", '"one"'),)),
         response(b"", at=_AT + 3),
     ]
     path.write_bytes(b"".join(parts))
@@ -181,6 +196,32 @@ def test_warcio_check_has_no_complaint(tmp_path: Any, capsys: pytest.CaptureFixt
     said = capsys.readouterr().out
     assert "digest pass" in said
     assert "fail" not in said
+
+
+def test_every_block_has_a_digest() -> None:
+    blob = (
+        warc.warcinfo("a.warc.gz", _AT, ()) + response(b"one") + warc.revisit(_URL, _AT, "", original(b"one"), 304, ())
+    )
+    found = 0
+    for record in ArchiveIterator(io.BytesIO(blob), no_record_parse=True):
+        block = record.raw_stream.read()
+        assert field(record, "WARC-Block-Digest") == "sha1:" + base64.b32encode(sha1(block)).decode()
+        found += 1
+    assert found == 4
+
+
+def test_an_imported_version_has_no_request() -> None:
+    (only,) = records(warc.response(_URL, _AT, "", 200, (), b"body", sha1(b"body"), b""))
+    assert only.rec_type == "response"
+
+
+def test_warcinfo_says_how_the_file_was_made() -> None:
+    info = (("software", "recrawl/1"), ("operator", "https://example.org/us"), ("robots", "classic (RFC 9309)"))
+    (record,) = records(warc.warcinfo("a.warc.gz", _AT, info))
+    said = dict(line.split(": ", 1) for line in record.body.decode().splitlines())
+    assert said.items() >= dict(info).items()
+    assert said["format"] == "WARC File Format 1.1"
+    assert said["conformsTo"].endswith("/warc-1.1/")
 
 
 def test_every_record_is_a_gzip_member_of_its_own() -> None:

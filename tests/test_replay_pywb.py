@@ -137,6 +137,7 @@ def test_the_visits_came_to_what_they_should(crawled: Crawled) -> None:
     for path in sorted((crawled.folder / "archive").iterdir()):
         with path.open("rb") as file:
             records = [one for one in ArchiveIterator(file) if one.rec_type in ("response", "revisit")]
+        records = [one for one in records if one.rec_headers.get_header("WARC-Target-URI") == crawled.url]
         kinds += [one.rec_headers.get_header("WARC-Profile") or one.rec_type for one in records]
     assert kinds == [visit.record for visit in VISITS]
     assert {warc.IDENTICAL, warc.NOT_MODIFIED} <= set(kinds)

@@ -201,6 +201,8 @@ ALTER TABLE pages ADD COLUMN counters BLOB;
 CREATE TABLE frames (site INTEGER PRIMARY KEY, data BLOB NOT NULL);
 """
 
+_REDIRECTS = "ALTER TABLE pages ADD COLUMN archived_url TEXT NOT NULL DEFAULT ''"
+
 STEPS: tuple[tuple[str, str], ...] = (
     ("0001-first", FIRST),
     ("0002-summaries", _SUMMARIES),
@@ -209,6 +211,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0005-limits", _LIMITS),
     ("0006-pushed", _PUSHED),
     ("0007-content", _CONTENT),
+    ("0008-redirects", _REDIRECTS),
 )
 
 

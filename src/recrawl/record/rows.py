@@ -59,12 +59,14 @@ class PageState(NamedTuple):
     modified: str
     counters: bytes | None
     """Its lines whose numbers change all the time (see `compare.content.counters`)."""
+    archived_url: str
+    """The URL of the stored version's record, if redirects led there; empty if it is the page's own."""
     id: int
 
 
 def unvisited(page: int) -> PageState:
     """The state of a page that was found but never visited."""
-    return PageState(0, 0, 0, 0, 0, 0, 0, -1, 0.0, -1, None, None, None, 0.0, None, None, None, "", "", None, page)
+    return PageState(0, 0, 0, 0, 0, 0, 0, -1, 0.0, -1, None, None, None, 0.0, None, None, None, "", "", None, "", page)
 
 
 class PageRow(NamedTuple):
@@ -283,10 +285,10 @@ class Batch:
     frames: list[tuple[int, bytes]] = field(default_factory=list)
     """The packed frame of each site that has changed."""
     records: list[tuple[bytes, float]] = field(default_factory=list)
-    """WARC records without a version: revisits, redirects."""
+    """WARC records without a version: revisits, redirects, 404s, robots.txt."""
     documents: list[Document] = field(default_factory=list)
     removals: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         hints = self.hints or self.sources or self.feeds
-        return bool(self.pages or self.visits or self.states or self.listed or hints or self.sites)
+        return bool(self.pages or self.visits or self.states or self.listed or hints or self.sites or self.records)

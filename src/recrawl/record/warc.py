@@ -1,11 +1,13 @@
 """Visits as WARC records: built as bytes, one gzip member each, ready to be appended to a file.
 
-A changed page gives a `request` and a `response`; an unchanged one a `revisit` (ISO 28500:2017 §6.7) that names
-the response it repeats by URL, date, digest and record id, so that any replay tool finds the body:
+A changed page gives a `response` and its `request`, and so does every redirect, 404, 410 and robots.txt. An unchanged
+page gives a `revisit` (ISO 28500:2017 §6.7) that names the response it repeats by URL, date, digest and record id, so
+that any replay tool finds the body:
 
 - the server sent the same bytes again: profile *identical-payload-digest*, with the headers it sent;
-- the server said 304: profile *server-not-modified* with an empty block, since replay tools take the headers of a
-  revisit for the page's own when there are any.
+- the server said 304: profile *server-not-modified*. Its block is empty, because replay tools would show a block with a
+  status or headers instead of the page; so the headers of the 304 are fields of the record, `X-HTTP-304-NAME`. (In a
+  `metadata` record beside it they would cost as much again as the revisit.)
 
 Bodies are stored decompressed; `Content-Encoding` and `Transfer-Encoding` are renamed, as in other archives, because
 they no longer describe the body. Record ids are hashes of the contents: the same visit gives the same bytes.
@@ -23,6 +25,7 @@ import math
 from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
+from typing import NamedTuple
 
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from isal import igzip_lib
@@ -36,6 +39,7 @@ _RENAMED = {"content-encoding", "transfer-encoding", "content-length"}
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _RESPONSE = "application/http; msgtype=response"
 _REQUEST = "application/http; msgtype=request"
+_TRUNCATED = "WARC-Truncated: length\r\n"
 _BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS = [first + second for first in _BASE32 for second in _BASE32]
 _PLACES = range(150, -1, -10)
@@ -46,19 +50,32 @@ WarcInfo = tuple[tuple[str, str], ...]
 
 
 def response(
-    url: str, at: float, ip: str, status: int, headers: Headers, body: bytes, digest: bytes, request: bytes
+    url: str,
+    at: float,
+    ip: str,
+    status: int,
+    headers: Headers,
+    body: bytes,
+    digest: bytes,
+    request: bytes,
+    *,
+    truncated: bool = False,
 ) -> bytes:
-    """A response and its request; the response comes first, so that its offset is the offset of the blob."""
+    """A response and its request; the response comes first, so that its offset is the offset of the blob.
+
+    Without a request there is no record of it: imported versions have none.
+    """
     identity, date = record_id(url, at, "response"), warc_date(at)
     target = _record(
         "response",
         identity,
         date,
-        f"WARC-Target-URI: {url}\r\n{_address(ip)}"
+        f"WARC-Target-URI: {url}\r\n{_address(ip)}{_TRUNCATED if truncated else ''}"
         f"WARC-Payload-Digest: {sha1_text(digest)}\r\nContent-Type: {_RESPONSE}\r\n",
-        _http_head(status, headers, len(body)),
-        body,
+        b"".join((_http_head(status, headers, len(body)), body)),
     )
+    if not request:
+        return target
     asked = _record(
         "request",
         record_id(url, at, "request"),
@@ -69,21 +86,34 @@ def response(
     return target + asked
 
 
-def revisit(
-    url: str, at: float, ip: str, digest: bytes, original_at: float, same_bytes: tuple[int, Headers] | None
-) -> bytes:
-    """The page is unchanged since `original_at`; `same_bytes` is status and headers, None for a 304."""
+class Original(NamedTuple):
+    """The response that a revisit repeats."""
+
+    url: str
+    at: float
+    payload: bytes
+    """SHA-1 of its body."""
+
+
+def revisit(url: str, at: float, ip: str, original: Original, status: int, headers: Headers) -> bytes:
+    """The page is as it was in `original`: the server has sent the same bytes again, or 304."""
+    identity, date = record_id(url, at, "revisit"), warc_date(at)
+    not_modified = status == 304
     fields = (
         f"WARC-Target-URI: {url}\r\n{_address(ip)}"
-        f"WARC-Profile: {IDENTICAL if same_bytes else NOT_MODIFIED}\r\n"
-        f"WARC-Payload-Digest: {sha1_text(digest)}\r\n"
-        f"WARC-Refers-To: <urn:uuid:{record_id(url, original_at, 'response')}>\r\n"
-        f"WARC-Refers-To-Target-URI: {url}\r\n"
-        f"WARC-Refers-To-Date: {warc_date(original_at)}\r\n"
+        f"WARC-Profile: {NOT_MODIFIED if not_modified else IDENTICAL}\r\n"
+        f"WARC-Payload-Digest: {sha1_text(original.payload)}\r\n"
+        f"WARC-Refers-To: <urn:uuid:{record_id(original.url, original.at, 'response')}>\r\n"
+        f"WARC-Refers-To-Target-URI: {original.url}\r\n"
+        f"WARC-Refers-To-Date: {warc_date(original.at)}\r\n"
         f"Content-Type: {_RESPONSE}\r\n"
     )
-    block = _http_head(*same_bytes, None) if same_bytes else b""
-    return _record("revisit", record_id(url, at, "revisit"), warc_date(at), fields, block)
+    if not_modified:
+        received = "".join(
+            [f"X-HTTP-304-{name}: {value}\r\n" for name, value in headers if (name + value).isprintable()]
+        )
+        return _record("revisit", identity, date, fields + received, b"", _NO_BLOCK_DIGEST)
+    return _record("revisit", identity, date, fields, _http_head(status, headers, None))
 
 
 def warcinfo(name: str, at: float, info: WarcInfo) -> bytes:
@@ -124,13 +154,15 @@ def _second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).isoformat()[:19]
 
 
-def _record(kind: str, identity: str, date: str, fields: str, *block: bytes) -> bytes:
-    length = sum(map(len, block))
+def _record(kind: str, identity: str, date: str, fields: str, block: bytes, digest: str = "") -> bytes:
+    """A record; `digest` is that of the block where it is known."""
+    length = len(block)
+    digest = digest or _block_digest(block)
     head = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {date}\r\nWARC-Record-ID: <urn:uuid:{identity}>\r\n"
-        f"Content-Length: {length}\r\n{fields}\r\n"
+        f"Content-Length: {length}\r\nWARC-Block-Digest: {digest}\r\n{fields}\r\n"
     )
-    plain = b"".join((head.encode("utf-8", "surrogatepass"), *block, b"\r\n\r\n"))
+    plain = b"".join((head.encode("utf-8", "surrogatepass"), block, b"\r\n\r\n"))
     packed: bytes = igzip_lib.compress(plain, _LEVEL if length > _SMALL else 0, flag=igzip_lib.COMP_GZIP)
     return packed
 
@@ -148,6 +180,10 @@ def _address(ip: str) -> str:
     return f"WARC-IP-Address: {ip}\r\n" if ip else ""
 
 
+def _block_digest(block: bytes) -> str:
+    return sha1_text(hashlib.sha1(block, usedforsecurity=False).digest())
+
+
 def sha1_text(digest: bytes) -> str:
     """A SHA-1 in base 32, two letters at a time: five times as fast as `base64.b32encode`.
 
@@ -156,3 +192,6 @@ def sha1_text(digest: bytes) -> str:
     """
     number = int.from_bytes(digest, "big")
     return "sha1:" + "".join([_PAIRS[number >> place & 1023] for place in _PLACES])
+
+
+_NO_BLOCK_DIGEST = _block_digest(b"")

@@ -348,9 +348,7 @@ class Repository(Reader):
         if not path.parent.is_dir():
             raise UsageError(f"there is no folder {path.parent}")
         if path.suffix != ".parquet":
-            urls = list(self.urls())
-            path.write_text("".join(f"{url}\n" for url in urls), encoding="utf-8")
-            return len(urls)
+            return _write_list(path, list(self.urls()))
         from recrawl.repository import exchange  # lazy: loads pyarrow
 
         return exchange.export_parquet(self.storage, path, left_out)
@@ -390,6 +388,14 @@ class Repository(Reader):
             return contextlib.nullcontext(lambda tally: _report(progress, title, total, tally))
 
         return Callbacks(stop=stop, wait=patience(wait, self._notify), notify=self._notify, watch=watch)
+
+
+def _write_list(path: Path, urls: list[str]) -> int:
+    """Write one URL per line; the file appears only once it is complete. Returns the number of URLs."""
+    part = path.with_name(path.name + ".part")
+    part.write_text("".join(f"{url}\n" for url in urls), encoding="utf-8")
+    part.replace(path)
+    return len(urls)
 
 
 def _report(progress: Callable[[Progress], None] | None, title: str, total: int | None, tally: RunCounts) -> None:

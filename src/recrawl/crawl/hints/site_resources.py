@@ -247,7 +247,12 @@ class SiteResources:
         server = self._servers[fetch.server]
         again = replace(fetch, identity=True) if answer.failure is Failure.BAD_ENCODING and not fetch.identity else None
         if fetch.kind == "robots":
-            self._start(again) if again else self._robots_answered(server, fetch, answer)
+            if again:
+                self._start(again)
+            else:
+                request = self._client.request_head(fetch.url, None)
+                self._recorder.archive(answer, request, truncated=len(answer.body) >= _MAX_BYTES["robots"])
+                self._robots_answered(server, fetch, answer)
             return server
         self._lanes.answered(server.id, now, answer, ticket)
         if again:

@@ -29,7 +29,7 @@ from recrawl.crawl.visits.messages import ReaderConfig, Reading
 from recrawl.crawl.visits.pending import PendingVisit, Prefetch, task_of
 from recrawl.crawl.visits.reader_pool import Readers
 from recrawl.crawl.visits.recorder import Recorder
-from recrawl.crawl.visits.redirects import REDIRECTS, Redirects, recall_aliases
+from recrawl.crawl.visits.redirects import ARCHIVED, REDIRECTS, Redirects, recall_aliases
 from recrawl.crawl.visits.results import Done, policy_outcome
 from recrawl.crawl.visits.servers import Server, Servers, level_table, noise_table
 from recrawl.fetch.http import Client
@@ -147,6 +147,8 @@ class Journey:
             self.bytes.add(server.id, answer.received)
             visit.received += answer.received
             visit.hides = self.recorder.hides(visit.state.version, answer)
+            if answer.status in ARCHIVED:
+                self.recorder.archive(answer, self.client.request_head(visit.request_url, visit.validators))
             redirect = None
             if answer.status in REDIRECTS and answer.failure is None:
                 redirect = self._redirects.resolve(server, visit, answer, self.recorder.batch)

@@ -36,6 +36,8 @@ class Task(NamedTuple):
     """What counts as a change, as an index into `ReaderConfig.levels`."""
     counted: bool = False
     """Whether the lines of the page are counted in the census of its site."""
+    answered_url: str = ""
+    """The URL that redirects led to; empty if it is `url`."""
 
 
 class Reading(NamedTuple):

@@ -94,6 +94,7 @@ def task_of(
         same_noise=same_noise,
         level=level,
         counted=counted,
+        answered_url=visit.request_url if visit.redirects else "",
     )
 
 

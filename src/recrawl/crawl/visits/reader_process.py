@@ -133,7 +133,14 @@ class TaskReader:
         if task.counted and not reading.lines:
             reading = reading._replace(lines=_keys(self._pages.lines(self._config.noises[task.noise]) or []))
         record = warc.response(
-            task.url, task.at, task.ip, task.status, task.headers, task.body, task.payload, task.request
+            task.answered_url or task.url,
+            task.at,
+            task.ip,
+            task.status,
+            task.headers,
+            task.body,
+            task.payload,
+            task.request,
         )
         return reading._replace(record=record, text=reading.text if self._config.want_text else "")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from recrawl.columns import Int32s
+from recrawl.compare.digest import of_payload
 from recrawl.crawl.hints.claims import claims, promises
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.site_frames import SiteFrames
@@ -15,6 +16,7 @@ from recrawl.crawl.visits.results import Done, RowNumbers
 from recrawl.crawl.visits.servers import Servers
 from recrawl.discover.page_headers import header_links
 from recrawl.model import Answer, State
+from recrawl.record import warc
 from recrawl.record.index import Document
 from recrawl.record.rows import Batch, FeedRow, SourceRow, VersionRow
 from recrawl.record.storage import Storage
@@ -92,6 +94,13 @@ class Recorder:
     def feeds(self, site: int) -> list[FeedRow]:
         """The known feeds of a site."""
         return self._repository.store.hints.feeds(site)
+
+    def archive(self, answer: Answer, request: bytes, *, truncated: bool = False) -> None:
+        """Add the record of an answer that is no version of a page: a redirect, a 404, robots.txt."""
+        if answer.failure is None and answer.status:
+            digest = of_payload(answer.body)
+            what = (answer.url, answer.at, answer.ip, answer.status, answer.headers, answer.body, digest, request)
+            self.batch.records.append((warc.response(*what, truncated=truncated), answer.at))
 
     def add(self, done: Done) -> None:
         """Add a visit without a new version."""

@@ -24,6 +24,8 @@ from recrawl.record.store import Store
 
 _ALIASES = "aliases"
 REDIRECTS = (301, 302, 303, 307, 308)
+ARCHIVED = frozenset({*REDIRECTS, 404, 410})
+"""Statuses of answers that are archived although they are no version of the page."""
 _PERMANENT = (301, 308)
 
 

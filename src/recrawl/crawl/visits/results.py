@@ -75,9 +75,9 @@ def unchanged(visit: PendingVisit, number: int, cycle: int, answer: Answer) -> D
     """304, or the same bytes as before: no new version, only a revisit record."""
     before = visit.state
     not_modified = answer.status == 304
-    same = None if not_modified else (answer.status, answer.headers)
     assert before.payload is not None
-    record = warc.revisit(visit.url, answer.at, answer.ip, before.payload, before.version_at, same)
+    original = warc.Original(before.archived_url or visit.url, before.version_at, before.payload)
+    record = warc.revisit(visit.request_url, answer.at, answer.ip, original, answer.status, answer.headers)
     row = _visit_row(visit, number, cycle, Outcome.UNCHANGED, answer, answer.at, before.version)
     state = _present(before, answer, quiet=before.quiet + 1 if not_modified else 0)
     return Done(row, state, record=record)
@@ -122,6 +122,7 @@ def read(
         digest=reading.digest,
         noise=noise,
         counters=counters_after(before.counters, reading),
+        archived_url=visit.request_url if visit.redirects else "",
     )
     return Done(_visit_row(visit, number, cycle, outcome, answer, answer.at, version), state, version=row)
 
