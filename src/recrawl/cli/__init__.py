@@ -9,7 +9,7 @@ read/        list what is stored: status, sites, pages, changes, log, show, diff
 explain/     explain and estimate: why, predict, rates, anchor, noise, policies
 lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
 terminal/    what commands share: options, output, tables, progress, opening a repository
-reference.py, api_reference.py, failure_words.py  the generated pages of docs/reference
+reference.py, api_reference.py, failure_reference.py, markdown.py  the generated pages of docs/reference
 """
 
 from __future__ import annotations

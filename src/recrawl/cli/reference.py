@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -26,9 +26,9 @@ from rich.text import Text
 from recrawl.choose import POLICIES, parameters
 from recrawl.cli import MODULES, VERBS
 from recrawl.cli.api_reference import api
-from recrawl.cli.failure_words import FAILURES, MISBEHAVIOUR
+from recrawl.cli.failure_reference import MISBEHAVIOUR, failures
+from recrawl.cli.markdown import table
 from recrawl.lab.synth import PARAMETERS
-from recrawl.model import Failure
 from recrawl.settings import SETTINGS
 
 _HEADER = "<!-- Written by `make docs` from the code; edit that, not this. -->\n"
@@ -44,7 +44,7 @@ def commands() -> str:
         "130 interrupted.\n",
         "Write durations as `30s`, `10m`, `6h`, `2d`, `1w`, or combined: `1h30m`. Write times as `2026-03-01`,",
         "`2026-03-01T12:00` (UTC unless the time names a zone), or as a duration, which means that long ago.\n",
-        _table(("command", "does"), [(f"[`{verb}`](#recrawl-{verb})", text) for verb, text in VERBS.items()]),
+        table(("command", "does"), [(f"[`{verb}`](#recrawl-{verb})", text) for verb, text in VERBS.items()]),
     ]
     for verb in VERBS:
         module = importlib.import_module(MODULES[verb])
@@ -71,8 +71,8 @@ def _verb(title: str, command: Callable[..., Any], example: str, level: str = "#
             options.append((_spelling(name, info, kind), text_, shown))
     parts = [f"{level} {title}\n\n{text}\n"]
     if arguments:
-        parts.append(_table(("argument", "meaning"), arguments))
-    parts.append(_table(("option", "meaning", "default"), options))
+        parts.append(table(("argument", "meaning"), arguments))
+    parts.append(table(("option", "meaning", "default"), options))
     parts.append(f"```sh\n{example.removeprefix('Example: ')}\n```\n")
     return "\n".join(parts)
 
@@ -109,7 +109,7 @@ def settings() -> str:
             "Settings are stored in `recrawl.toml` under `[settings]`. `recrawl config NAME VALUE` changes one and",
             "keeps comments. A missing setting has its default. A misspelt name is an error that suggests the",
             "nearest one.\n",
-            _table(
+            table(
                 ("setting", "default", "meaning"),
                 [(f"`{row.name}`", f"`{_toml(row.default)}`", row.help) for row in SETTINGS],
             ),
@@ -148,7 +148,7 @@ def policies() -> str:
         given = [(f"`{key}`", f"`{value}`", meanings.get(key, "")) for key, value in parameters(name).items()]
         parts.append(f"## {name}\n\n{summary.strip()}\n")
         if given:
-            parts.append(_table(("parameter", "default", "meaning"), given))
+            parts.append(table(("parameter", "default", "meaning"), given))
         parts.append(f"Needs beyond the book's columns: {', '.join(sorted(kind.needs)) or 'nothing'}.")
         parts.append(f"Source: {kind.source}.\n")
     return "\n".join(parts)
@@ -179,30 +179,12 @@ def synth() -> str:
             "# Parameters of a generated web\n",
             "Set with `recrawl lab synth --set NAME=VALUE`; some have an option of their own. Letters name the",
             "publication that a default follows: T is Tan et al. 2007, B Barbosa et al. 2003, Q Al-Qaaideh 2009.\n",
-            _table(
+            table(
                 ("parameter", "default", "meaning"),
                 [(f"`{row.name}`", f"`{row.default}`", row.help) for row in PARAMETERS],
             ),
         ]
     )
-
-
-def failures() -> str:
-    """Every failure with its explanation."""
-    return "\n".join(
-        [
-            "# Failure words\n",
-            "A failed visit has one of these reasons. `recrawl log URL --visits`, `recrawl why`, the summary of a run",
-            "and the column `failure` of the table `visits` show it. A failure is neither a change nor the lack of",
-            "one. The words are stored in databases, so they do not change.\n",
-            _table(("word", "meaning"), [(f"`{word.value}`", FAILURES[word]) for word in Failure]),
-        ]
-    )
-
-
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [heads, tuple("---" for _ in heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("|  |", "| |") + "\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {

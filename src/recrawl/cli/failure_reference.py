@@ -1,7 +1,8 @@
-"""Every failure with its explanation, for the reference."""
+"""The page docs/reference/failures.md: failures of visits, damage to files, killed processes."""
 
 from __future__ import annotations
 
+from recrawl.cli.markdown import table
 from recrawl.model import Failure
 
 FAILURES: dict[Failure, str] = {
@@ -43,3 +44,36 @@ FAILURES: dict[Failure, str] = {
 
 MISBEHAVIOUR = "## Misbehaving servers, and the answer"
 """Heading of the part of the page that the tests write: `python -m tests.misbehaving docs/reference/failures.md`."""
+
+_FILES = (
+    ("the index is damaged", "counts as none; `status` says so", "`search` exits with 1; `crawl`, `cycle` rebuild it"),
+    ("garbage in the database", "one line; exit code 1", "`check --repair`, or restore a copy"),
+    ("a damaged record of the archive", "`show`, `diff` of that version: one line; exit code 1", "`check --repair`"),
+    ("a damaged record, while exporting", "the version is left out and listed", "`check --repair`"),
+    ("an archive file lost its end", "writing commands: one line; exit code 1", "restore it, or `check --repair`"),
+    ("the disk is full", "one line; exit code 1; nothing committed is lost", "free space, run the command again"),
+    ("a read-only file system", "all queries work; writing commands: one line; exit code 1", ""),
+    ("a command is killed", "the next one continues; nothing is lost or doubled", "nothing to do"),
+    ("a reader process is killed", "`parse-crash` for its page; a new process takes over", "nothing to do"),
+)
+"""What happens to the files, what recrawl answers, and what to do."""
+
+
+def failures() -> str:
+    """Every failure with its explanation."""
+    return "\n".join(
+        [
+            "# Failure words\n",
+            "A failed visit has one of these reasons. `recrawl log URL --visits`, `recrawl why`, the summary of a run",
+            "and the column `failure` of the table `visits` show it. A failure is neither a change nor the lack of",
+            "one. The words are stored in databases, so they do not change.\n",
+            table(("word", "meaning"), [(f"`{word.value}`", FAILURES[word]) for word in Failure]),
+            "## Files, disks and processes\n",
+            "[Damaged files](../guides/crash-and-backup.md#damaged-files) says more about `recrawl check`.\n",
+            table(("what happens", "answer", "what to do"), _FILES),
+            "`python -m benchmarks.kills --count 1000` kills (SIGKILL) `crawl`, `cycle`, `import`, `noise`, `serve`,",
+            "`export` and `check` at random moments: the command, the processes it has started, or both. After each",
+            "kill it runs `recrawl check`, compares versions and visits with those recorded before, runs the command",
+            "again to its end, and compares the repository with one that was never disturbed.\n",
+        ]
+    )
