@@ -48,6 +48,7 @@ states = rows(
     noise=st.none() | blobs,
     etag=texts,
     modified=texts,
+    archived_url=texts,
     id=st.just(0),
 )
 versions = rows(

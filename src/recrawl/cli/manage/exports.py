@@ -28,7 +28,7 @@ def command(
             left_out: list[str] = []
             rows = repo.export(file, left_out=left_out.append)
             if json:
-                as_json({"file": str(file), "rows": rows, "left_out": left_out})
+                as_json({"file": str(file), "rows": rows, **({"left_out": left_out} if left_out else {})})
                 return
             note(f"wrote {rows:,} rows to {file}")
             for sentence in left_out:
