@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 import pytest
@@ -274,3 +275,71 @@ def test_a_site_that_failed_for_long_is_refreshed_at_once_when_it_is_back(repo: 
     assert before == 21
     assert repo.sql("SELECT 1 FROM pages WHERE failures > 0") == [], "one page has answered: all are visited again"
     assert repo.found("narwhal") == {here.url("/07")}
+
+
+# -- the brake -----------------------------------------------------------------------------------------------------
+
+PARKED = page("This domain is for sale", title="For sale")
+
+
+@pytest.mark.parametrize("budget", [1000, 4])
+def test_pages_that_suddenly_share_one_text_keep_what_search_shows(repo: Repo, site: Start, budget: int) -> None:
+    here = site(star())
+    repo.crawl(here.url("/"))
+    here.every = lambda _: Reply(PARKED)
+    for _ in range(2 if budget == 1000 else 4):
+        repo.later(hours=12)
+        repo.cycle(budget)
+    assert len(repo.found("leaf")) == 20
+    assert repo.found("domain") == set()
+    words = [repo.outcomes(here.url(name))[-1] for name in NAMES]
+    assert Failure.SHARED_TEXT in words
+    (brake,) = repo.json("status")["brakes"]
+    assert (brake["site"], brake["title"]) == (here.url(""), "For sale")
+    assert "show the same text ('For sale')" in repo.run("status").out
+    assert "gone" not in repo.states().values()
+
+    here.every = None
+    here["/07"] = page("narwhal")
+    for _ in range(3):
+        repo.later(days=1)
+        repo.cycle()
+    assert repo.json("status")["brakes"] == []
+    assert repo.found("narwhal") == {here.url("/07")}
+    assert len(repo.found("leaf")) == 19
+    assert repo.sql("SELECT 1 FROM pages WHERE failures > 0 OR state != 1") == []
+
+
+def test_an_index_that_is_built_anew_shows_what_was_kept(repo: Repo, site: Start) -> None:
+    here = site(star())
+    repo.crawl(here.url("/"))
+    here.every = lambda _: Reply(PARKED)
+    repo.later(hours=12)
+    repo.cycle()
+    shutil.rmtree(repo.folder / "index")
+    repo.later(hours=1)
+    repo.cycle(1)
+    assert len(repo.found("leaf")) == 20
+    assert repo.found("domain") == set()
+
+
+def test_pages_that_always_shared_one_text_may_change_together(repo: Repo, site: Start) -> None:
+    here = site({"/": page("front", *NAMES), **{name: page("Please enable JavaScript") for name in NAMES}})
+    repo.crawl(here.url("/"))
+    for name in NAMES:
+        here[name] = page("Please enable JavaScript now")
+    repo.later(days=1)
+    repo.cycle()
+    assert repo.json("status")["brakes"] == []
+    assert len(repo.found("now")) == 20
+
+
+def test_a_few_pages_that_come_to_share_one_text_are_changes(repo: Repo, site: Start) -> None:
+    here = site(star())
+    repo.crawl(here.url("/"))
+    for name in NAMES[:8]:
+        here[name] = page("This offer has expired")
+    repo.later(days=1)
+    repo.cycle(1000, "--policy", "round-robin(order=shuffled)")
+    assert repo.json("status")["brakes"] == []
+    assert len(repo.found("expired")) == 8

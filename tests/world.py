@@ -206,6 +206,10 @@ class Reply:
     """Seconds until it answers."""
     until: threading.Event | None = None
     """It answers when this has come, if there is such a thing."""
+    cut: int | None = None
+    """Bytes after which the connection is closed; 0 closes it without an answer."""
+    pace: float = 0.0
+    """Seconds between two bytes."""
 
     def to(self, asked: Asked) -> Reply:
         """What this request gets of it."""
@@ -221,6 +225,18 @@ class Reply:
         if self.status != 304:
             lines += [f"Content-Type: {self.kind}", f"Content-Length: {len(self.body)}"]
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.body
+
+
+async def _send(writer: asyncio.StreamWriter, reply: Reply) -> None:
+    raw = reply.raw()[: reply.cut]
+    for start in range(len(raw) if reply.pace else 0):
+        writer.write(raw[start : start + 1])
+        await writer.drain()
+        await asyncio.sleep(reply.pace)
+    writer.write(b"" if reply.pace else raw)
+    await writer.drain()
+    if reply.cut is not None:
+        raise ConnectionResetError
 
 
 Page = bytes | Reply | Callable[[Asked], "bytes | Reply"]
@@ -338,8 +354,7 @@ class Site:
                 await asyncio.to_thread(reply.until.wait, 300)
         finally:
             self._now -= 1
-        writer.write(reply.raw())
-        await writer.drain()
+        await _send(writer, reply)
 
     def _answer(self, asked: Asked) -> Reply:
         if self.every is not None and asked.path != "/robots.txt":

@@ -88,6 +88,7 @@ class Failure(StrEnum):
     PARSE_TIMEOUT = "parse-timeout"
     PARSE_CRASH = "parse-crash"
     TOO_DEEP = "too-deep"
+    SHARED_TEXT = "shared-text"
     INTERNAL = "internal"
 
 

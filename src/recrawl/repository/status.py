@@ -6,11 +6,15 @@ from typing import Any
 
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.crawl.reports.hint_trust import trust
+from recrawl.crawl.visits.shared_text import brakes
 from recrawl.discover.urls import origin
 from recrawl.errors import DamagedIndex
 from recrawl.record.storage import Storage
+from recrawl.record.store import Store
 from recrawl.repository.values import Row, Site, Status, utc
+from recrawl.repository.words import shared_text
 from recrawl.settings import Settings
+from recrawl.times import stamp
 
 _QUANTILES = (10, 50, 90, 100)
 
@@ -18,6 +22,8 @@ _QUANTILES = (10, 50, 90, 100)
 def status(storage: Storage, now: float) -> Status:
     """Totals, the age of the pages, the last cycles and what they spent."""
     reports = storage.store.reports
+    braked = brakes(storage.store)
+    origins = storage.store.sites.get
     totals, ages, cycles = reports.totals(), reports.ages(now), reports.cycles(5)
     searchable, problem = _searchable(storage)
     return Status(
@@ -25,6 +31,7 @@ def status(storage: Storage, now: float) -> Status:
         searchable=searchable,
         age_seconds={f"p{share}": _quantile(ages, share / 100) for share in _QUANTILES} if ages else {},
         spending=_spending(storage, cycles),
+        brakes=[{**brake._asdict(), "site": origins(brake.site).origin, "since": utc(brake.since)} for brake in braked],
         cycles=[{**row, "started": utc(row["started"]), "finished": utc(row["finished"])} for row in cycles],
         problems=(problem,) if problem else (),
     )
@@ -38,6 +45,14 @@ def _searchable(storage: Storage) -> tuple[int, str]:
         return len(storage.index), ""
     except DamagedIndex as error:
         return 0, str(error)
+
+
+def brake_problems(store: Store) -> list[str]:
+    """A sentence for each site whose pages suddenly share one text."""
+    return [
+        shared_text(store.sites.get(brake.site).origin, brake.title, brake.pages, brake.recent, stamp(brake.since))
+        for brake in brakes(store)
+    ]
 
 
 def sites(storage: Storage, settings: Settings) -> list[Site]:

@@ -176,11 +176,15 @@ class Status:
     """The last five crawls and cycles, newest first; `started` and `finished` are datetimes."""
     problems: tuple[str, ...] = ()
     """What is wrong with the files, in sentences; `Repository.check` looks further."""
+    brakes: list[Row] = field(default_factory=list)
+    """Sites whose pages suddenly share one text, which is not recorded: `site`, `since` (a datetime), `title`, `pages`
+    with the text of the `recent` ones."""
 
     def as_dict(self) -> Row:
         """As `recrawl status --json` prints it."""
         cycles = [{**row, **{name: iso(row[name]) for name in ("started", "finished")}} for row in self.cycles]
-        own = {"last_visit": iso(self.last_visit), "cycles": cycles, "problems": list(self.problems)}
+        brakes = [{**row, "since": iso(row["since"])} for row in self.brakes]
+        own = {"last_visit": iso(self.last_visit), "cycles": cycles, "brakes": brakes, "problems": list(self.problems)}
         return {**asdict(self), **own}
 
 

@@ -8,6 +8,7 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, note, say, table, when
 from recrawl.cli.terminal.session import repository
+from recrawl.repository.words import shared_text
 from recrawl.times import span
 
 EXAMPLE = "Example: recrawl status"
@@ -31,6 +32,8 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
     if status.age_seconds:
         median, p90, oldest = (span(status.age_seconds[name]) for name in ("p50", "p90", "p100"))
         say(f"last checked: median {median} ago, p90 {p90} ago, oldest {oldest} ago")
+    for brake in status.brakes:
+        say(shared_text(brake["site"], brake["title"], brake["pages"], brake["recent"], when(brake["since"])))
     if status.cycles:
         say()
         table(

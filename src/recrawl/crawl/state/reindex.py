@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.visits.shared_text import refused_texts
 from recrawl.crawl.visits.stored_text import read_text
 from recrawl.errors import DamagedRecord
 from recrawl.model import State
@@ -34,10 +35,13 @@ def index_pages(
     """Bring the index up to date for these pages."""
     if not options.index or not pages:
         return
+    refused = refused_texts(repository.store)
     origins = {row.id: row.origin for row in repository.store.sites.all()}
     for number, page in enumerate(pages, 1):
         url, site, _, _, state = repository.store.pages.get(page)
         version = repository.store.versions.get(state.version)
+        if version is not None and version.digest == refused.get(site):
+            version = repository.store.versions.other_than(page, version.digest)
         words = None
         if version is not None and version.searchable and state.state not in _UNSEARCHED:
             words = _words(repository, version, options.noise(origins[site]))

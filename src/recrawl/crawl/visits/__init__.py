@@ -29,6 +29,7 @@ Modules:
     pending          `PendingVisit`, and the store rows of pages whose turn is near
     redirects        where a redirect leads
     linked_again     pages that were gone and are linked again
+    shared_text      the brake for sites whose pages suddenly show one text
     discovery        from links and sitemap entries to pages
     servers          state of each server: robots.txt, trust in its validators, redirect habits
     recorder         batches of results, committed by size and time

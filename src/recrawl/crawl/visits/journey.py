@@ -20,20 +20,21 @@ from recrawl.columns import Ints
 from recrawl.crawl.hints.site_resources import SiteResources
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.limits import ByteBudget
+from recrawl.crawl.state.reindex import index_pages
 from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.decide import Decider, Retry, Submit, page_hints, update_server
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.linked_again import LinkedAgain
-from recrawl.crawl.visits.messages import ReaderConfig, Reading
+from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit, Prefetch, task_of
-from recrawl.crawl.visits.reader_pool import Readers
+from recrawl.crawl.visits.reader_pool import readers_of
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import ARCHIVED, REDIRECTS, Redirects, recall_aliases
 from recrawl.crawl.visits.results import Done, policy_outcome
-from recrawl.crawl.visits.servers import Server, Servers, level_table, noise_table
+from recrawl.crawl.visits.servers import Server, Servers, lanes_of
+from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.fetch.http import Client
-from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.transfer import Request
 from recrawl.model import Answer, Failure, Outcome, State, Unvisited
 from recrawl.record.rows import CycleRow, unvisited
@@ -48,14 +49,15 @@ class Journey:
 
     def __init__(self, repository: Storage, options: CrawlOptions, cycle: CycleRow) -> None:
         self._options = options
+        self._repository = repository
         store = repository.store
         recall_aliases(store, options.scopes)
         self.tally = RunCounts()
         self.bytes = ByteBudget()
         self.servers = Servers(store, options, options.agent)
-        self.lanes = _lanes(options)
+        self.lanes = lanes_of(options)
         self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
-        self.readers = _readers(options)
+        self.readers = readers_of(options)
         self._found: list[tuple[int, int]] = []
         self.discovery = Discovery(
             store,
@@ -75,6 +77,7 @@ class Journey:
             self.client, self.lanes, self.servers, self.discovery, self.recorder, options, self.tally.warnings
         )
         self.linked_again = LinkedAgain(store)
+        self.shared_texts = SharedTexts(store)
         self._redirects = Redirects(self.discovery, options, store)
         self._decider = Decider(options, self.recorder.numbers, cycle.id)
         self._accepts = lru_cache(maxsize=256)(options.accepts)
@@ -167,6 +170,8 @@ class Journey:
                     visit.request_again(url, identity=identity)
                     (self.lanes.push_last if refused else self.lanes.push_front)(server.id, visit.page)
                 case Done() as done:
+                    if done.visit.outcome == Outcome.UNCHANGED and visit.state.digest:
+                        self._is_shared(visit, visit.state.digest, "")
                     self.recorder.add(done)
                     self._finish(visit, done)
         self.enqueue_found()
@@ -191,6 +196,9 @@ class Journey:
         """Record a new version with its links and hints; `linked` is what `look_up` returned for the links."""
         server = self.servers[visit.server]
         assert visit.answer is not None
+        if self._is_shared(visit, reading.digest, reading.title):
+            self._fail(visit, visit.answer, Failure.SHARED_TEXT, f"'{reading.title}', as on other pages of the site")
+            return
         update_server(server, visit, reading)
         links, new = np.zeros(0, np.int32), 0
         if reading.follow and reading.keys:
@@ -213,6 +221,16 @@ class Journey:
         self.frames.note(server.id, visit.page, visit.url, reading)
         self.recorder.add_version(visit, done, reading, links, server.origin)
         self._finish(visit, done)
+
+    def _is_shared(self, visit: PendingVisit, digest: bytes, title: str) -> bool:
+        """Whether this text is suddenly that of many pages; those recorded with it get back what search showed."""
+        at = self._options.clock()
+        pages = self.shared_texts.refuses(visit.server, visit.page, digest, visit.state.digest, at, title)
+        recorded = [page for page in pages if page != visit.page]
+        if recorded:
+            self.recorder.commit()
+            index_pages(self._repository, self._options, recorded)
+        return bool(pages)
 
     def _fail(self, visit: PendingVisit, answer: Answer | None, failure: Failure, detail: str) -> None:
         done = self._decider.failed(visit, answer, failure, detail, self._options.clock())
@@ -281,20 +299,3 @@ class Journey:
             return PendingVisit(page, fresh.url, fresh.site, fresh.depth, 0, unvisited(page), score, why, fresh.url)
         (url, site, depth, listed, state), hints = self.prefetch.take(page, server)
         return PendingVisit(page, url, site, depth, listed, state, score, why, url, hints)
-
-
-def _readers(options: CrawlOptions) -> Readers:
-    noises, levels = tuple(noise_table(options)), tuple(level_table(options))
-    config = ReaderConfig(options.rules, noises, levels, want_text=options.index)
-    return Readers(config, processes=options.readers, seconds=options.parse_seconds)
-
-
-def _lanes(options: CrawlOptions) -> Lanes:
-    return Lanes(
-        delay=options.delay,
-        per_server=options.per_server,
-        overall_per_second=options.per_second,
-        order="depth" if options.depth_first else "breadth",
-        max_delay=options.max_delay,
-        patience=options.patience,
-    )

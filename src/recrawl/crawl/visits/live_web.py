@@ -129,6 +129,7 @@ class LiveWeb:
         """Commit what is ready and release everything."""
         try:
             self._recorder.close()
+            self.journey.shared_texts.save()
         finally:
             self._readers.close()
             self._client.close()

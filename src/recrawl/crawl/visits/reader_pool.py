@@ -15,7 +15,9 @@ from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
+from recrawl.crawl.visits.servers import level_table, noise_table
 from recrawl.model import Failure
 
 BATCH = 32
@@ -151,3 +153,10 @@ class Readers:
         else:
             self._suspects.extend(process.batch)
         return _Process(self._config)
+
+
+def readers_of(options: CrawlOptions) -> Readers:
+    """The reader processes of a run."""
+    noises, levels = tuple(noise_table(options)), tuple(level_table(options))
+    config = ReaderConfig(options.rules, noises, levels, want_text=options.index)
+    return Readers(config, processes=options.readers, seconds=options.parse_seconds)

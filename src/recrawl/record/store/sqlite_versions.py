@@ -25,7 +25,10 @@ class SqliteVersions(SqliteTable, VersionTable):
     def at(self, page: int, at: float) -> VersionRow | None:
         return self._version("SELECT * FROM versions WHERE page = ? AND at = ? ORDER BY id DESC", page, at)
 
-    def _version(self, sql: str, *values: float) -> VersionRow | None:
+    def other_than(self, page: int, digest: bytes) -> VersionRow | None:
+        return self._version("SELECT * FROM versions WHERE page = ? AND digest != ? ORDER BY id DESC", page, digest)
+
+    def _version(self, sql: str, *values: float | bytes) -> VersionRow | None:
         row = self._db.execute(sql, values).fetchone()
         return None if row is None else VersionRow._make(row)
 

@@ -216,6 +216,9 @@ class VersionTable(Protocol):
     def at(self, page: int, at: float) -> VersionRow | None:
         """The version of a page that was downloaded at exactly this time."""
 
+    def other_than(self, page: int, digest: bytes) -> VersionRow | None:
+        """The newest version of a page with another text."""
+
     def of_page(self, page: int) -> list[VersionRow]:
         """The versions of a page, oldest first."""
 

@@ -18,6 +18,7 @@ from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of
 from recrawl.repository.opening import options_of
 from recrawl.repository.reports.changes import Cursor, Filters, changes
+from recrawl.repository.status import brake_problems
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, bad_cursor, rows
 from recrawl.serve.context import Context
@@ -36,7 +37,7 @@ def status(context: Context, _: Arguments) -> dict[str, Any]:
     with context.reading() as repository:
         store = repository.store
         sums, states = store.summaries.totals(), store.summaries.states()
-        problems = push_problems(store, context.clock())
+        problems = push_problems(store, context.clock()) + brake_problems(store)
         archived = store.warcs.total_bytes()
         newest = store.summaries.latest_cycle()
         last = _cycle(newest) if newest else None

@@ -13,6 +13,7 @@ from recrawl.errors import UsageError
 from recrawl.repository.reports import overview as reading
 from recrawl.repository.reports.changes import Filters, changes
 from recrawl.repository.reports.overview import CycleFigures, Overview
+from recrawl.repository.status import brake_problems
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import number, percent, size
@@ -40,7 +41,7 @@ def overview(views: Views, request: Request) -> Response:
         cycles = reading.cycles(store, _CYCLES)
         sites = store.summaries.busiest_sites(_SITES)
         latest = changes(store, Filters(), limit=_LATEST).rows
-        problems = push_problems(store, now)
+        problems = push_problems(store, now) + brake_problems(store)
     status = views.context.scheduler.status()
     return views.show(
         request,

@@ -1,0 +1,126 @@
+"""The brake: when many pages of a site suddenly show one text, that text is not their content.
+
+It is a login wall, a notice of maintenance, a parked domain. While the brake is on, visits that find this text fail
+(`Failure.SHARED_TEXT`): the stored versions stay what search shows, and no change is reported. Any other text is
+recorded as usual, and when most pages have their own text again the brake is released.
+
+The pages whose answers showed that there is something to brake were recorded as changed: their former versions go back
+into the index (`recrawl.crawl.state.reindex`). The state is kept in the store, so that it outlives the run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recrawl.record.store import Store
+
+_META = "shared-texts"
+_RECENT = 20
+"""Pages of a site that are considered: those that answered last."""
+_FEWEST = 5
+"""Pages that must have changed from different texts to the same one; and they must be over half of the recent ones."""
+_RELEASE = 4
+"""The brake is released when fewer than a quarter of the recent pages show the text."""
+
+
+class Brake(NamedTuple):
+    """A site whose pages share a text, for people."""
+
+    site: int
+    since: float
+    title: str
+    """The title of the page with the shared text."""
+    pages: int
+    """Pages among the last visited ones that show it."""
+    recent: int
+    """The last visited pages."""
+
+
+@dataclass(slots=True)
+class _Site:
+    """What the pages of a site that answered last show."""
+
+    recent: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Page to digest of its text and, if it has changed, digest before; the latest last."""
+    digest: str = ""
+    """The text that is refused; empty while the brake is off."""
+    since: float = 0.0
+    title: str = ""
+
+    def note(self, page: int, digest: str, before: str) -> None:
+        """A page has answered with this text."""
+        earlier = self.recent.pop(page, ("", ""))[1]
+        self.recent[page] = (digest, earlier if before in ("", digest) else before)
+        if len(self.recent) > _RECENT:
+            del self.recent[next(iter(self.recent))]
+
+    def pages(self, digest: str) -> list[int]:
+        """The recent pages with this text."""
+        return [page for page, (text, _) in self.recent.items() if text == digest]
+
+    def suspect(self, digest: str) -> int:
+        """The number of different texts that have changed to this one."""
+        return len({before for text, before in self.recent.values() if text == digest and before})
+
+
+class SharedTexts:
+    """The brakes of all sites."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._sites = _load(store)
+
+    def refuses(self, site: int, page: int, digest: bytes, before: bytes | None, at: float, title: str) -> list[int]:
+        """Whether a page has answered with a text that its site's pages suddenly share: then a list with the page and,
+        if this answer has shown it, the pages that were recorded with the text. Empty for any other text.
+
+        `before` is the digest of the stored version.
+        """
+        state, text = self._sites.setdefault(site, _Site()), digest.hex()
+        state.note(page, text, before.hex() if before else "")
+        same = state.pages(text)
+        if state.digest:
+            if _RELEASE * len(state.pages(state.digest)) < len(state.recent):
+                state.digest = ""
+                self.save()
+            return [page] if text == state.digest else []
+        if state.suspect(text) < _FEWEST or 2 * len(same) <= len(state.recent):
+            return []
+        state.digest, state.since, state.title = text, at, title
+        self.save()
+        return same
+
+    def save(self) -> None:
+        """Store the brakes, and the sites where several pages share a text without reaching the limit yet."""
+        rows = {
+            site: [state.digest, state.since, state.title, [[page, *texts] for page, texts in state.recent.items()]]
+            for site, state in self._sites.items()
+            if state.digest or any(state.suspect(text) > 1 for text, before in state.recent.values() if before)
+        }
+        text = json.dumps(rows)
+        if text != self._store.meta.get(_META, "{}"):
+            self._store.meta.set(_META, text)
+
+
+def refused_texts(store: Store) -> dict[int, bytes]:
+    """The digest of the shared text of each site whose brake is on."""
+    return {site: bytes.fromhex(state.digest) for site, state in _load(store).items() if state.digest}
+
+
+def brakes(store: Store) -> list[Brake]:
+    """The brakes that are on, by site."""
+    return [
+        Brake(site, state.since, state.title, len(state.pages(state.digest)), len(state.recent))
+        for site, state in sorted(_load(store).items())
+        if state.digest
+    ]
+
+
+def _load(store: Store) -> dict[int, _Site]:
+    rows = json.loads(store.meta.get(_META, "{}"))
+    return {
+        int(site): _Site({page: (text, before) for page, text, before in recent}, digest, since, title)
+        for site, (digest, since, title, recent) in rows.items()
+    }
