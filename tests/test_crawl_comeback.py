@@ -343,3 +343,18 @@ def test_a_few_pages_that_come_to_share_one_text_are_changes(repo: Repo, site: S
     repo.cycle(1000, "--policy", "round-robin(order=shuffled)")
     assert repo.json("status")["brakes"] == []
     assert len(repo.found("expired")) == 8
+
+
+def test_adding_a_seed_again_has_it_visited(repo: Repo, site: Start) -> None:
+    here = site(star())
+    repo.crawl(here.url("/"))
+    bad_days(repo, here, lambda _: MISSING, hours=300)
+    here.forget()
+    repo.cycle()
+    assert here.asked() == []
+    assert "is checked again from time to time" in repo.run("why", here.url("/07")).out
+    repo.add(here.url("/"))
+    repo.cycle()
+    assert here.asked() == ["/"]
+    repo.cycle()
+    assert live(repo, here) == {"/", *NAMES}

@@ -47,7 +47,8 @@ class Repository(Reader):
 
     **Writing** is for one process at a time: `remove`, `crawl`, `cycle`, `run`, `import_urls`, `import_history` and
     `check` hold the lock while they work, and raise `RepositoryBusy` when another process holds it; with `wait=True`
-    they wait. Between two calls it is free. `add`, `configure` and `set_anchor` write `recrawl.toml` only.
+    they wait. Between two calls it is free. `add`, `configure` and `set_anchor` need no lock: they write
+    `recrawl.toml`.
 
     **Values** are frozen dataclasses; `as_dict()` of each gives what the command line prints with `--json`.
 
@@ -92,19 +93,20 @@ class Repository(Reader):
         delay: float | None = None,
         change: str = "",
     ) -> list[Seed]:
-        """Add sites or pages to track; adding one again replaces its options.
+        """Add sites or pages to track; adding one again replaces its options, and has it visited again if it is gone.
 
         `depth` is the most links from the URL (0 is that page alone), `limit` the most pages, `include` and `exclude`
         are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests,
         `change` says what counts as a change there: text, content, significant, divergence:X or relevance:FILE.
         """
-        from recrawl.repository.seeds import with_seeds  # lazy: loads the crawler
+        from recrawl.repository.seeds import check_seeds, with_seeds  # lazy: loads the crawler
 
         seeds = [
             Seed(seed_url(url), depth, limit, tuple(include), tuple(exclude), allow_private, delay, change)
             for url in urls
         ]
         write_seeds(self.settings_file, with_seeds(self.settings, seeds).seeds)
+        check_seeds(self.folder, seeds)
         return seeds
 
     def remove(self, *urls: str, wait: bool = False) -> Removal:

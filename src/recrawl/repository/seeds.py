@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.rescope import forget_scopes
 from recrawl.crawl.visits.redirects import recall_aliases
+from recrawl.discover.urls import canonical, key
 from recrawl.errors import NotKnown, UsageError
 from recrawl.model import State
 from recrawl.record.storage import Storage
@@ -27,6 +29,16 @@ def with_seeds(before: Settings, added: Iterable[Seed]) -> Settings:
     after = Settings(before.values, (*(seed for seed in before.seeds if seed.url not in names), *new), before.filters)
     options_of(after)
     return after
+
+
+def check_seeds(folder: Path, added: Iterable[Seed]) -> None:
+    """Let the next crawl or cycle visit pages of these seeds that are gone or have moved. Needs no lock."""
+    urls = filter(None, (canonical(seed.url) for seed in added))
+    with Storage(folder) as storage:
+        numbers = (storage.store.pages.number(key(url)) for url in urls)
+        pages = [number for number in numbers if number is not None]
+        if pages:
+            storage.store.pages.check_now(pages)
 
 
 def without_seeds(before: Settings, urls: Iterable[str]) -> tuple[Settings, set[str]]:

@@ -31,8 +31,8 @@ _STATES = {
     "found": "It was found but never downloaded.",
     "live": "It is live.",
     "missing": "The server answered 404 or 410; it counts as gone once that is confirmed.",
-    "gone": "It is gone and not visited, unless a sitemap lists it again.",
-    "moved": "It has moved; its new URL is visited instead.",
+    "gone": "It is gone; it is checked again from time to time, and when a sitemap or a new link names it.",
+    "moved": "It has moved; its new URL is visited instead, and this one is checked from time to time.",
     "barred": "robots.txt, a filter, its content type or a trap limit excludes it.",
     "dropped": "It was removed with 'recrawl rm'.",
 }
@@ -212,6 +212,8 @@ def _not_visitable(book: Book, page: dict[str, Any], now: float) -> str:
     if page["state"] in ("found", "live", "missing") and retry > book.now:
         ago = span(max(0.0, now - float(last_try[0])))
         return f"{count(int(failures[0]), 'failed attempt')}, the last {ago} ago; next try after {stamp(retry)}."
+    if page["state"] in ("gone", "moved"):
+        return "The next cycle does not check it yet."
     if page["state"] == "found":
         return "The next cycle cannot choose it: its site has reached its page limit (--limit)."
     return "The next cycle cannot choose it."

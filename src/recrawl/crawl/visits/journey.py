@@ -287,8 +287,6 @@ class Journey:
         else:
             self._fail(visit, None, failure, self.servers[visit.server].cause)
 
-    # -- what a step needs --------------------------------------------------------------------------------------
-
     def _visit_of(self, page: int, server: int) -> PendingVisit:
         """The visit of a page, from the store's row unless it is under way already."""
         if page in self._pending:

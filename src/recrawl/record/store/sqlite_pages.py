@@ -233,6 +233,11 @@ class SqlitePages(SqliteTable, PageTable):
             self._db.execute(f"{_RECALL} AND listed = 1 AND (state = {State.GONE:d} OR version >= 0)")
             self._db.execute(f"{_RECALL} AND state = {State.MOVED:d} AND last_try < ?", (moved_before,))
 
+    def check_now(self, pages: Iterable[int]) -> None:
+        sql = f"UPDATE pages SET failures = 0, last_try = NULL WHERE state IN {_ABSENT} AND id {AMONG}"
+        with Transaction(self._db):
+            self._db.execute(sql, (json_list(pages),))
+
     def recall(self, pages: Iterable[int]) -> None:
         with Transaction(self._db):
             self._db.execute(f"{_RECALL} AND id {AMONG}", (json_list(pages),))

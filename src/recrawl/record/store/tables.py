@@ -128,6 +128,9 @@ class PageTable(Protocol):
         """Make pages visitable again that a sitemap lists although they are gone or have moved, or that moved before
         this time."""
 
+    def check_now(self, pages: Iterable[int]) -> None:
+        """Make those of the pages due for a check that are gone or have moved."""
+
     def recall(self, pages: Iterable[int]) -> None:
         """Make those of the pages visitable again that are gone or have moved."""
 

@@ -13,7 +13,7 @@ from recrawl.repository.anchors import keep_named, surveyed
 from recrawl.repository.lookup import origin_of
 from recrawl.repository.noise import proposals
 from recrawl.repository.opening import options_of, seed_url
-from recrawl.repository.seeds import with_seeds, without_seeds
+from recrawl.repository.seeds import check_seeds, with_seeds, without_seeds
 from recrawl.repository.turns import period_of
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import Arguments, Operation, rows
@@ -80,6 +80,7 @@ def add_seed(context: Context, given: Arguments) -> dict[str, Any]:
     with WRITING:
         after = with_seeds(context.settings(), [seed])
         write_seeds(context.settings_file, after.seeds)
+    check_seeds(context.folder, [seed])
     context.scheduler.wake()
     return asdict(seed)
 

@@ -15,7 +15,7 @@ from recrawl.choose import POLICIES, describe, make_policy, parameters
 from recrawl.errors import UnknownName, UsageError
 from recrawl.learn.value.objectives import OBJECTIVES
 from recrawl.repository.opening import options_of, seed_url
-from recrawl.repository.seeds import with_seeds, without_seeds
+from recrawl.repository.seeds import check_seeds, with_seeds, without_seeds
 from recrawl.repository.turns import period_of
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Errors, Form
@@ -77,6 +77,7 @@ def add_seed(views: Views, request: Request, given: FormData) -> Response:
         except UsageError as error:
             form.errors["include" if include else "exclude" if exclude else "url"] = str(error)
         else:
+            check_seeds(views.context.folder, [added])
             views.context.scheduler.wake()
             return redirect_saved("/settings")
     return _seeds(views, request, form)
