@@ -46,6 +46,19 @@ FAILURES: dict[Failure, str] = {
 MISBEHAVIOUR = "## Misbehaving servers, and the answer"
 """Heading of the part of the page that the tests write: `python -m tests.misbehaving docs/reference/failures.md`."""
 
+_COMEBACK = """## How pages come back
+
+A failed visit deletes nothing. The next try comes after an hour, then after twice as long each time, up to 30 days.
+When many pages of a site fail and one of them answers again, the others that failed for the same reason are visited in
+the next cycle. Within a run, pages that failed at their last visit come after all others of their server, and a page
+that is refused (429, 503) is retried last: a pause that the server did not ask for becomes longer only as further pages
+are refused, so that a few broken pages do not keep the others away.
+
+`shared-text` ends by itself: only the shared text is refused, any other text of the page is recorded. `recrawl status`
+and the dashboard name the sites. For pages that are gone or have moved, see
+[deletion](../concepts/deletion.md#recovery).
+"""
+
 _FILES = (
     ("the index is damaged", "counts as none; `status` says so", "`search` exits with 1; `crawl`, `cycle` rebuild it"),
     ("garbage in the database", "one line; exit code 1", "`check --repair`, or restore a copy"),
@@ -69,6 +82,7 @@ def failures() -> str:
             "and the column `failure` of the table `visits` show it. A failure is neither a change nor the lack of",
             "one. The words are stored in databases, so they do not change.\n",
             table(("word", "meaning"), [(f"`{word.value}`", FAILURES[word]) for word in Failure]),
+            _COMEBACK,
             "## Files, disks and processes\n",
             "[Damaged files](../guides/crash-and-backup.md#damaged-files) says more about `recrawl check`.\n",
             table(("what happens", "answer", "what to do"), _FILES),

@@ -47,8 +47,7 @@ class Repository(Reader):
 
     **Writing** is for one process at a time: `remove`, `crawl`, `cycle`, `run`, `import_urls`, `import_history` and
     `check` hold the lock while they work, and raise `RepositoryBusy` when another process holds it; with `wait=True`
-    they wait. Between two calls it is free. `add`, `configure` and `set_anchor` need no lock: they write
-    `recrawl.toml`.
+    they wait. Between two calls it is free. `add`, `configure` and `set_anchor` need no lock.
 
     **Values** are frozen dataclasses; `as_dict()` of each gives what the command line prints with `--json`.
 

@@ -52,8 +52,7 @@ class Journey:
         self._repository = repository
         store = repository.store
         recall_aliases(store, options.scopes)
-        self.tally = RunCounts()
-        self.bytes = ByteBudget()
+        self.tally, self.bytes = RunCounts(), ByteBudget()
         self.servers = Servers(store, options, options.agent)
         self.lanes = lanes_of(options)
         self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
@@ -76,8 +75,7 @@ class Journey:
         self.resources = SiteResources(
             self.client, self.lanes, self.servers, self.discovery, self.recorder, options, self.tally.warnings
         )
-        self.linked_again = LinkedAgain(store)
-        self.shared_texts = SharedTexts(store)
+        self.linked_again, self.shared_texts = LinkedAgain(store), SharedTexts(store)
         self._redirects = Redirects(self.discovery, options, store)
         self._decider = Decider(options, self.recorder.numbers, cycle.id)
         self._accepts = lru_cache(maxsize=256)(options.accepts)

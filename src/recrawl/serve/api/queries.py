@@ -39,8 +39,7 @@ def status(context: Context, _: Arguments) -> dict[str, Any]:
         sums, states = store.summaries.totals(), store.summaries.states()
         problems = push_problems(store, context.clock()) + brake_problems(store)
         archived = store.warcs.total_bytes()
-        newest = store.summaries.latest_cycle()
-        last = _cycle(newest) if newest else None
+        last = _cycle(newest) if (newest := store.summaries.latest_cycle()) else None
     return {
         **sums,
         "states": states,
