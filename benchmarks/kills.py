@@ -52,6 +52,8 @@ DAY = 86400.0
 _GONE = int(State.GONE)
 _AWAY = (int(State.MISSING), _GONE)
 VICTIMS = ("parent", "children", "both")
+STARTS = ("crawl", "cycle", "serve")
+"""Commands that start processes."""
 PATIENCE = 30.0
 LIMIT = 300.0
 SERVED_SECONDS = 4.0
@@ -218,12 +220,17 @@ def alive(pid: int) -> bool:
 def attack(plan: Command, process: subprocess.Popen[bytes], victim: str, moment: float) -> tuple[str, int]:
     """Kill after `moment` seconds; who was killed (empty if it ended first), and how many processes stayed.
 
-    A command that has started no process is killed itself.
+    Commands that start processes are killed with them only once there are some; the others are killed themselves.
     """
     with suppress(subprocess.TimeoutExpired):
         process.wait(moment)
         return "", 0
     below = offspring(process.pid)
+    while victim != "parent" and not below and plan.name in STARTS and process.poll() is None:
+        time.sleep(0.01)
+        below = offspring(process.pid)
+    if process.poll() is not None:
+        return "", 0
     victim = victim if below else "parent"
     if victim != "parent":
         kill(below)
