@@ -1,4 +1,4 @@
-"""First crawl and refresh: what a page costs recrawl, and what it costs the others.
+"""First crawl and refresh: cost per page of recrawl and of other crawlers.
 
 Every round runs each contender once, in an order that turns from round to round; ratios are taken within a
 round and their median and range are reported. A page is counted when the server has served it.

@@ -1,4 +1,4 @@
-"""Clusters of like pages at the size of T's experiments (spec S4): 284,692 pages of 210 sites.
+"""Clusters of similar pages at the size of T's experiments (spec S4): 284,692 pages of 210 sites.
 
 The pages are made up as counts, not as texts: word lengths, distinct words and words of addresses are like those of
 real documentation, project and news sites. What is measured is what a replay pays once: features and clusters, on one

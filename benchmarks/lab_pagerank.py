@@ -1,4 +1,4 @@
-"""PageRank of a large repository: how long from nothing, and how long to bring it up to date when few links changed."""
+"""PageRank of a large repository: seconds from scratch, and to update it after few links changed."""
 
 from __future__ import annotations
 

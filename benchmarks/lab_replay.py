@@ -1,4 +1,4 @@
-"""One replay in a process of its own: what it costs in time and memory, with nothing else in the process.
+"""One replay in a process of its own: its time and memory, without anything else in the process.
 
     python -m benchmarks.lab_replay make WORLD PAGES            a world, written to a file
     python -m benchmarks.lab_replay make WORLD PAGES COPIES     the same sites so many times over

@@ -2,12 +2,12 @@
 
     python -m benchmarks.opinion ARCHIVE... [--rounds 2] [--seeds 3] [--write]
 
-The policy `shock` is replayed at three budgets. At some moments of its cycles, pages that it thinks well of and pages
-drawn by chance are written down as it sees them, beside whether they have changed, which the lab knows. The first
-round goes by the belief alone; each further one by networks fitted on the rounds before it, since what a policy sees
-depends on what it does. In all of this the sites are parted in two halves, each judged by what was fitted on the
-other; so the figures that are printed are of sites that the network has not seen. At the end all sites are visited
-together, each still judged by what was fitted on the other half. The last fit is on all sites.
+The policy `shock` is replayed at three budgets. At some times of its cycles, the features of highly ranked and of
+random pages are recorded, with whether the page had changed, which the lab knows. The first round ranks by the shock
+model alone; each further round uses networks fitted on the earlier rounds, since the features depend on the visits
+made. The sites are split into two halves, and each half is scored by the network fitted on the other (two-fold
+cross-validation), so the printed figures are for sites that the network has not seen. At the end all sites share one
+budget, still scored by the network of the other half. The last fit is on all sites.
 """
 
 from __future__ import annotations

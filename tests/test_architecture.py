@@ -54,8 +54,8 @@ LONGER_MODULES = {
 LONGER_FUNCTIONS = {
     "crawl/cycles.py:cycle",
     "crawl/importer.py:_version",
+    "crawl/visits/journey.py:__init__",
     "crawl/visits/results.py:missing",
-    "crawl/visits/results.py:read",
     "repository/opening.py:options_of",
     "repository/repository.py:run",
 }

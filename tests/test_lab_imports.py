@@ -690,7 +690,7 @@ org,example)/p 20200102000000 http://example.org/p image/png 200 {C} 700
 ROWS: dict[str, list[tuple[int, Any]]] = {"a": [(0, A), (1, B), (4, None), (5, A), (7, A)], "b": [(1, A)]}
 
 
-def listed(file: Path, text: str) -> capture_listings.Listing:
+def listed(file: Path, text: str) -> capture_listings.CaptureListing:
     file.write_bytes(gzip.compress(text.encode()) if file.suffix == ".gz" else text.encode())
     return capture_listings.read([file])
 

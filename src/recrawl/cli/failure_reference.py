@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recrawl.cli.markdown import table
 from recrawl.model import Failure
 
 FAILURES: dict[Failure, str] = {
@@ -71,9 +72,27 @@ _FILES = (
 )
 """What happens to the files, what recrawl answers, and what to do."""
 
-KILLS = """`python -m benchmarks.kills --count 1000` kills (SIGKILL) `crawl`, `cycle`, `import`, `noise`, `serve`,
+_KILLS = """`python -m benchmarks.kills --count 1000` kills (SIGKILL) `crawl`, `cycle`, `import`, `noise`, `serve`,
 `export` and `check` at random moments: the command, the processes it has started, or both. After each kill it runs
 `recrawl check`, compares versions and visits with those recorded before, runs the command again to its end, and
 compares the repository with one that was never disturbed.
 """
 """How it is shown that nothing is lost."""
+
+
+def failures() -> str:
+    """Every failure with its explanation."""
+    return "\n".join(
+        [
+            "# Failure words\n",
+            "A failed visit has one of these reasons. `recrawl log URL --visits`, `recrawl why`, the summary of a run",
+            "and the column `failure` of the table `visits` show it. A failure is neither a change nor the lack of",
+            "one. The words are stored in databases, so they do not change.\n",
+            table(("word", "meaning"), [(f"`{word.value}`", FAILURES[word]) for word in Failure]),
+            _COMEBACK,
+            "## Files, disks and processes\n",
+            "[Damaged files](../guides/crash-and-backup.md#damaged-files) says more about `recrawl check`.\n",
+            table(("what happens", "answer", "what to do"), _FILES),
+            _KILLS,
+        ]
+    )

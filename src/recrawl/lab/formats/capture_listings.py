@@ -34,7 +34,7 @@ _OTHER, _SEEN_AGAIN, _MISSING, _PAGE = range(4)
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class CaptureListing:
     """A history from listings, and counts of their lines."""
 
     history: History
@@ -60,7 +60,7 @@ def looks_like_one(start: bytes) -> bool:
     return any(found)
 
 
-def read(paths: Sequence[Path]) -> Listing:
+def read(paths: Sequence[Path]) -> CaptureListing:
     """Read listings into one history; their lines may come in any order and repeatedly."""
     table = _Table()
     for path in paths:
@@ -124,7 +124,7 @@ class _Table:
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
 
-    def listing(self, name: str) -> Listing:
+    def listing(self, name: str) -> CaptureListing:
         """Build the history of all captures."""
         urls = sorted(self._urls)
         rank = np.empty(len(urls), np.int64)
@@ -146,7 +146,7 @@ class _Table:
             carries=CARRIES,
             size=size[rows],
         )
-        return Listing(history, self.count, self._broken, self._remarks)
+        return CaptureListing(history, self.count, self._broken, self._remarks)
 
 
 def _kind(capture: Capture) -> int:
