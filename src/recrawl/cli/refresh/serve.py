@@ -13,6 +13,14 @@ from recrawl.errors import UsageError
 
 EXAMPLE = "Example: recrawl serve --port 8700"
 
+Hosts = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Additional host name that browsers may use; repeatable.")
+]
+Proxies = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ADDRESS", help="IP address or network of a proxy that sets X-Forwarded-*; repeatable."),
+]
+
 
 def command(
     ctx: typer.Context,
@@ -23,13 +31,8 @@ def command(
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File with the token that clients must send.")
     ] = None,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Additional host name that browsers may use; repeatable.")
-    ] = None,
-    trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ADDRESS", help="IP address or network of a proxy that sets X-Forwarded-*; repeatable."),
-    ] = None,
+    allow_host: Hosts = None,
+    trusted_proxy: Proxies = None,
     schedule: Annotated[bool, typer.Option(help="Run cycles on schedule.")] = True,
     json: AsJson = False,
 ) -> None:
