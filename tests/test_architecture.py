@@ -145,6 +145,18 @@ def undocumented(body: list[ast.stmt]) -> Iterator[str]:
             yield from (f"{node.name}.{name}" for name in undocumented(node.body))
 
 
+def test_commands_and_service_do_not_reach_through_a_repository() -> None:
+    """Import contracts cannot see `repo.storage.store`; what lies beneath the API is for `recrawl.repository` alone."""
+    reached = [
+        f"{name(path)}:{node.lineno}"
+        for path in MODULES
+        if name(path).startswith(("cli/", "serve/"))
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and node.attr in ("storage", "store", "opened")
+    ]
+    assert reached == []
+
+
 SQL = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|ALTER|PRAGMA)\s+[\w*(]")
 SQL_CALLS = {"execute", "executemany", "executescript"}
 

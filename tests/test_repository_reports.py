@@ -9,11 +9,11 @@ import pytest
 
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.errors import UsageError
-from recrawl.record.storage import Storage
 from recrawl.record.store import SqliteStore
 from recrawl.repository import noise
 from recrawl.repository.reports import changes, directory_tree, heat_map, overview, pages, sites
 from recrawl.repository.reports.changes import Cursor, Filters
+from recrawl.repository.repository import Repository
 from tests.world import Repo, Site
 
 HOSTILE = "<script>alert(1)</script>"
@@ -25,7 +25,7 @@ def body(title: str, *lines: str, links: tuple[str, ...] = ()) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repository]:
     """Four pages in two directories, refreshed three times; /a/one changes every day, /b/three goes."""
     folder: Path = tmp_path_factory.mktemp("reading") / "repo"
     repo = Repo.create(folder)
@@ -42,36 +42,38 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
                 del site["/b/three"]
             repo.later(days=1)
             repo.cycle()
-    with Storage(folder) as opened:
+    with Repository(folder) as opened:
         yield opened
 
 
 @pytest.fixture
-def store(repository: Storage) -> SqliteStore:
-    assert isinstance(repository.store, SqliteStore)
-    return repository.store
+def store(repository: Repository) -> SqliteStore:
+    assert isinstance(repository.storage.store, SqliteStore)
+    return repository.storage.store
 
 
-def number(store: SqliteStore, path: str) -> int:
+def number(repository: Repository, path: str) -> int:
+    store = repository.storage.store
+    assert isinstance(store, SqliteStore)
     return int(store.db.execute("SELECT id FROM pages WHERE url LIKE ?", (f"%{path}",)).fetchone()[0])
 
 
 # -- changes -------------------------------------------------------------------------------------------
 
 
-def test_changes_come_newest_first_with_what_they_are(store: SqliteStore) -> None:
-    rows = changes.changes(store, Filters()).rows
+def test_changes_come_newest_first_with_what_they_are(repository: Repository) -> None:
+    rows = changes.changes(repository, Filters()).rows
     assert [row["at"] for row in rows] == sorted((row["at"] for row in rows), reverse=True)
     assert {row["outcome"] for row in rows} >= {"new", "changed"}
     assert sum(row["outcome"] == "changed" for row in rows) >= 3
 
 
-def test_changes_go_on_where_they_stopped(store: SqliteStore) -> None:
-    whole = [row["id"] for row in changes.changes(store, Filters()).rows]
+def test_changes_go_on_where_they_stopped(repository: Repository) -> None:
+    whole = [row["id"] for row in changes.changes(repository, Filters()).rows]
     found: list[int] = []
     after = None
     for _ in range(len(whole) + 1):
-        part = changes.changes(store, Filters(), limit=2, after=after)
+        part = changes.changes(repository, Filters(), limit=2, after=after)
         found += [row["id"] for row in part.rows]
         after = part.older
         if after is None:
@@ -80,21 +82,23 @@ def test_changes_go_on_where_they_stopped(store: SqliteStore) -> None:
     assert found == whole
 
 
-def test_changes_pass_filters(store: SqliteStore) -> None:
-    one = changes.changes(store, Filters(path="/a/one", outcome="changed")).rows
+def test_changes_pass_filters(repository: Repository) -> None:
+    one = changes.changes(repository, Filters(path="/a/one", outcome="changed")).rows
     assert {row["url"].rpartition("/")[2] for row in one} == {"one"}
     assert len(one) == 3
-    assert changes.changes(store, Filters(site=99)).rows == []
-    assert changes.changes(store, Filters(divergence=1.1, outcome="changed")).rows == []
+    assert changes.changes(repository, Filters(site=99)).rows == []
+    assert changes.changes(repository, Filters(divergence=1.1, outcome="changed")).rows == []
     middle = one[1]["at"]
-    assert len(changes.changes(store, Filters(path="/a/one", outcome="changed", since=middle)).rows) == 2
-    assert len(changes.changes(store, Filters(path="/a/one", outcome="changed", until=middle)).rows) >= 1
-    assert all(row["significant"] for row in changes.changes(store, Filters(significant=True, outcome="changed")).rows)
+    assert len(changes.changes(repository, Filters(path="/a/one", outcome="changed", since=middle)).rows) == 2
+    assert len(changes.changes(repository, Filters(path="/a/one", outcome="changed", until=middle)).rows) >= 1
+    assert all(
+        row["significant"] for row in changes.changes(repository, Filters(significant=True, outcome="changed")).rows
+    )
 
 
-def test_changes_look_through_so_many_and_no_more(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_look_through_so_many_and_no_more(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "_SCANNED", 2)
-    part = changes.changes(store, Filters(path="/nowhere"))
+    part = changes.changes(repository, Filters(path="/nowhere"))
     assert part.rows == []
     assert part.looked_through
     assert part.older is not None
@@ -106,24 +110,24 @@ def test_a_bad_cursor_is_refused(text: str) -> None:
         Cursor.read(text)
 
 
-def test_an_unknown_kind_of_update_is_refused(store: SqliteStore) -> None:
+def test_an_unknown_kind_of_update_is_refused(repository: Repository) -> None:
     with pytest.raises(UsageError, match="changed, new, gone"):
-        changes.changes(store, Filters(outcome="eaten"))
+        changes.changes(repository, Filters(outcome="eaten"))
 
 
 # -- pages ---------------------------------------------------------------------------------------------
 
 
-def test_a_page_with_its_versions(repository: Storage, store: SqliteStore) -> None:
-    one = number(store, "/a/one")
-    told = pages.page(store, one)
+def test_a_page_with_its_versions(repository: Repository) -> None:
+    one = number(repository, "/a/one")
+    told = pages.page(repository, one)
     assert (told["state"], told["title"], told["parent_url"].rpartition("/")[2]) == ("live", "One", "")
-    rows = pages.versions(store, one)
+    rows = pages.versions(repository, one)
     assert len(rows) == 4
-    assert pages.version(store, one, None) == rows[0]
-    assert store.versions.before(one, rows[0].id) == rows[1]
-    assert store.versions.before(one, rows[-1].id) is None
-    text = pages.text_of(repository, rows[0], NO_NOISE)
+    assert pages.version(repository, one, None) == rows[0]
+    assert pages.version_before(repository, rows[0]) == rows[1]
+    assert pages.version_before(repository, rows[-1]) is None
+    text = pages.text_of(repository, told["url"], rows[0])
     assert "day 3" in text.lines
     assert not text.cut
     source, headers = pages.source_of(repository, rows[0])
@@ -131,31 +135,31 @@ def test_a_page_with_its_versions(repository: Storage, store: SqliteStore) -> No
     assert ("content-type" in {name.lower() for name, _ in headers}) is True
 
 
-def test_versions_of_other_pages_are_refused(store: SqliteStore) -> None:
-    one, two = number(store, "/a/one"), number(store, "/a/two")
+def test_versions_of_other_pages_are_refused(repository: Repository) -> None:
+    one, two = number(repository, "/a/one"), number(repository, "/a/two")
     with pytest.raises(UsageError, match="has no version 6"):
-        pages.version(store, two, pages.versions(store, one)[0].id)
+        pages.version(repository, two, pages.versions(repository, one)[0].id)
     with pytest.raises(UsageError, match="there is no page"):
-        pages.page(store, 10**9)
+        pages.page(repository, 10**9)
     with pytest.raises(UsageError, match="there is no page"):
-        pages.page(store, 10**30)
+        pages.page(repository, 10**30)
 
 
-def test_a_difference_inline_and_side_by_side(repository: Storage, store: SqliteStore) -> None:
-    new, old, *_ = pages.versions(store, number(store, "/a/one"))
-    found = pages.difference(repository, old, new, NO_NOISE)
+def test_a_difference_inline_and_side_by_side(repository: Repository) -> None:
+    new, old, *_ = pages.versions(repository, number(repository, "/a/one"))
+    found = pages.difference(repository, "http://x.example/", old, new)
     assert found.share is not None
     assert 0 < found.share < 1
     pairs = [pair for hunk in found.hunks for pair in pages.side_by_side(hunk)]
     beside = [(pair.old.text, pair.new.text) for pair in pairs if pair.old and pair.new and pair.old.kind == "out"]
     assert ("day 2", "day 3") in beside
     assert [pair.new_number for pair in pairs if pair.new] == sorted(p.new_number or 0 for p in pairs if p.new)
-    assert pages.difference(repository, new, new, NO_NOISE).hunks == []
+    assert pages.difference(repository, "http://x.example/", new, new).hunks == []
 
 
-def test_a_long_text_is_cut(repository: Storage, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_cut(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "_MAX_CHARACTERS", 5)
-    text = pages.text_of(repository, pages.versions(store, number(store, "/a/one"))[0], NO_NOISE)
+    text = pages.text_of(repository, "http://x.example/", pages.versions(repository, number(repository, "/a/one"))[0])
     assert text.cut
     assert sum(map(len, text.lines)) <= 5
 
@@ -163,9 +167,9 @@ def test_a_long_text_is_cut(repository: Storage, store: SqliteStore, monkeypatch
 # -- sites ---------------------------------------------------------------------------------------------
 
 
-def test_the_tree_adds_up(store: SqliteStore) -> None:
-    site = pages.page(store, number(store, "/a/one"))["site"]
-    top = directory_tree.tree(store.pages.of_site(site, directory_tree.MAX_PAGES), "site")
+def test_the_tree_adds_up(repository: Repository, store: SqliteStore) -> None:
+    site = pages.page(repository, number(repository, "/a/one"))["site"]
+    top = directory_tree.tree(sites.page_counts(repository, site, directory_tree.MAX_PAGES), "site")
     assert top.pages == sum(child.pages for child in top.folders.values()) + len(top.leaves)
     assert top.folders["a"].changes == 3
     assert top.folders["a"].share == pytest.approx(3 / top.folders["a"].visits)
@@ -177,25 +181,28 @@ def test_the_tree_is_cut_where_it_is_too_wide() -> None:
     assert (top.pages, len(top.leaves), top.hidden) == (100, 40, 60)
 
 
-def test_the_heat_map_shows_the_changes(store: SqliteStore) -> None:
-    site = pages.page(store, number(store, "/a/one"))["site"]
-    found = heat_map.heat_map(store, store.pages.of_site(site, directory_tree.MAX_PAGES))
+def test_the_heat_map_shows_the_changes(repository: Repository, store: SqliteStore) -> None:
+    site = pages.page(repository, number(repository, "/a/one"))["site"]
+    found = heat_map.heat_map(repository, sites.page_counts(repository, site, directory_tree.MAX_PAGES))
     assert found.rows[0].url.endswith("/a/one")
     assert sum(found.rows[0].updates) == 3
     assert all(sum(row.updates) <= sum(row.visits) for row in found.rows)
     assert len(found.edges) == len(found.rows[0].visits) + 1
 
 
-def test_a_heat_map_of_nothing(store: SqliteStore) -> None:
-    assert heat_map.heat_map(store, []).rows == []
+def test_a_heat_map_of_nothing(repository: Repository) -> None:
+    assert heat_map.heat_map(repository, []).rows == []
 
 
 # -- sums ----------------------------------------------------------------------------------------------
 
 
-def test_the_whole_is_what_the_pages_add_up_to(store: SqliteStore) -> None:
+def test_the_whole_is_what_the_pages_add_up_to(
+    repository: Repository, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     end = store.db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
-    now = overview.overview(store, end)
+    monkeypatch.setattr(repository, "now", lambda: end)
+    now = overview.overview(repository)
     assert now is not None
     assert now.pages == store.db.execute("SELECT count(*) FROM pages WHERE state IN (1, 2)").fetchone()[0]
     assert now.sites == 1
@@ -206,32 +213,38 @@ def test_the_whole_is_what_the_pages_add_up_to(store: SqliteStore) -> None:
     assert 0 <= now.low <= now.fresh <= now.high <= 1
 
 
-def test_freshness_falls_while_nobody_looks(store: SqliteStore) -> None:
+def test_freshness_falls_while_nobody_looks(
+    repository: Repository, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     end = store.db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
-    shares = [overview.overview(store, end + days * 86400.0) for days in (0, 1, 10)]
+    shares = []
+    for days in (0, 1, 10):
+        monkeypatch.setattr(repository, "now", lambda days=days: end + days * 86400.0)
+        shares.append(overview.overview(repository))
     fresh = [whole.fresh or 0.0 for whole in shares if whole is not None]
     assert fresh == sorted(fresh, reverse=True)
     assert fresh[0] > fresh[-1]
 
 
-def test_cycles_come_oldest_first_with_what_they_found(store: SqliteStore) -> None:
-    rows = overview.cycles(store, 10)
+def test_cycles_come_oldest_first_with_what_they_found(repository: Repository) -> None:
+    rows = overview.cycles(repository, 10)
     assert len(rows) == 3
     assert [row.started for row in rows] == sorted(row.started for row in rows)
     for row in rows:
         assert row.visits == row.found + row.unchanged + row.failed
         assert row.changed >= 1, "one page changes every day"
-    assert len(overview.cycles(store, 2)) == 2
+    assert len(overview.cycles(repository, 2)) == 2
 
 
-def test_shares_of_sites_add_up(store: SqliteStore) -> None:
+def test_shares_of_sites_add_up(repository: Repository, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     end = store.db.execute("SELECT max(finished) FROM cycles").fetchone()[0]
-    rows = sites.sites(store, end)
+    monkeypatch.setattr(repository, "now", lambda: end)
+    rows = sites.sites(repository)
     assert sum(row["share"] for row in rows) == pytest.approx(1.0)
     assert [row["health"][1] for row in rows] == ["good"]
     assert rows[0]["rate"] > 0
-    assert sites.sites(store, end, only=99) == []
-    assert sum(row["share"] for row in store.summaries.busiest_sites(5)) == pytest.approx(1.0)
+    assert sites.sites(repository, only=99) == []
+    assert sum(row["share"] for row in sites.busiest(repository, 5)) == pytest.approx(1.0)
 
 
 def test_a_site_that_is_not_well_says_why() -> None:
@@ -246,35 +259,34 @@ def test_a_site_that_is_not_well_says_why() -> None:
 
 def test_nothing_yet(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "empty")
-    with Storage(repo.folder) as opened:
-        store = opened.store
-        assert overview.overview(store, 0.0) is None
-        assert not store.pages.any()
-        assert overview.cycles(store, 5) == []
-        assert sites.sites(store, 0.0) == []
-        assert changes.changes(store, Filters()).rows == []
+    with Repository(repo.folder) as opened:
+        assert overview.overview(opened) is None
+        assert not overview.has_pages(opened)
+        assert overview.cycles(opened, 5) == []
+        assert sites.sites(opened) == []
+        assert changes.changes(opened, Filters()).rows == []
 
 
-def test_a_noise_filter_is_tried_on_what_was_seen(repository: Storage) -> None:
-    found = noise.preview(repository, "", NO_NOISE, Noise(patterns=(r"day \d", r"^\d|\b\d\b")))
+def test_a_noise_filter_is_tried_on_what_was_seen(repository: Repository) -> None:
+    found = noise.preview(repository.storage, "", NO_NOISE, Noise(patterns=(r"day \d", r"^\d|\b\d\b")))
     assert (found.hides, found.of, found.pages) == (3, 3, 1)
     assert found.example.startswith("day")
-    assert noise.preview(repository, "", NO_NOISE, Noise(("#nothing",))).hides == 0
-    assert noise.preview(repository, "https://elsewhere.example", NO_NOISE, Noise(("p",))).pages == 0
+    assert noise.preview(repository.storage, "", NO_NOISE, Noise(("#nothing",))).hides == 0
+    assert noise.preview(repository.storage, "https://elsewhere.example", NO_NOISE, Noise(("p",))).pages == 0
     with pytest.raises(UsageError, match="use a CSS selector"):
-        noise.preview(repository, "", NO_NOISE, Noise(("p[[",)))
+        noise.preview(repository.storage, "", NO_NOISE, Noise(("p[[",)))
 
 
-def test_the_overview_scans_neither_pages_nor_visits(store: SqliteStore) -> None:
+def test_the_overview_scans_neither_pages_nor_visits(repository: Repository, store: SqliteStore) -> None:
     """However many there are: what it asks goes by an index, and by one that ends at a limit."""
     asked: list[str] = []
     store.db.set_trace_callback(asked.append)
     try:
-        overview.overview(store, 0.0)
-        overview.cycles(store, 40)
-        store.summaries.busiest_sites(8)
-        changes.changes(store, Filters(), limit=6)
-        sites.sites(store, 0.0)
+        overview.overview(repository)
+        overview.cycles(repository, 40)
+        sites.busiest(repository, 8)
+        changes.changes(repository, Filters(), limit=6)
+        sites.sites(repository)
     finally:
         store.db.set_trace_callback(None)
     assert len(asked) >= 6

@@ -17,13 +17,14 @@ import pytest
 
 from recrawl.errors import UsageError
 from recrawl.record.rows import OutboxRow, OutboxState
-from recrawl.record.storage import Storage
 from recrawl.repository import outgoing
+from recrawl.repository.alerts.matching import skip_old_visits
+from recrawl.repository.alerts.outbox import Delivery, Outbox
+from recrawl.repository.alerts.rules import check_rule
 from recrawl.repository.outgoing import NotSent, server_of
+from recrawl.repository.repository import Repository
 from recrawl.serve.alerts.delivery import send, signature
 from recrawl.serve.alerts.dispatcher import Alerts
-from recrawl.serve.alerts.outbox import Delivery, Outbox, newest_entries
-from recrawl.serve.alerts.rules import check_rule
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Alert, Settings, load, write_alerts, write_value
 from tests.serving import Asker, Dripping, in_time
@@ -89,8 +90,8 @@ class Bench:
     def restart(self) -> None:
         """As after a crash: nothing is remembered but what the store has."""
         self.alerts = Alerts(self.repo.folder, lambda: self.now)
-        with Storage(self.repo.folder) as repository:
-            Outbox(repository.store).matched_up_to(repository.store.next_id("visits") - 1)
+        with Repository(self.repo.folder) as repository:
+            skip_old_visits(repository)
 
     def rules(self, *rules: Alert, private: bool = True) -> None:
         named = [server_of(rule.target) for rule in rules] if private else []
@@ -104,14 +105,14 @@ class Bench:
         self.repo.cycle()
 
     def round(self) -> None:
-        with Storage(self.repo.folder) as repository:
+        with Repository(self.repo.folder) as repository:
             self.alerts.round(repository)
             self.alerts.settle(repository, 60.0)
         assert self.alerts.error == ""
 
     def states(self) -> list[str]:
-        with Storage(self.repo.folder) as repository:
-            return [row["state"] for row in reversed(newest_entries(repository.store, 100))]
+        with Repository(self.repo.folder) as repository:
+            return [row["state"] for row in reversed(Outbox(repository).newest(100))]
 
 
 @pytest.fixture
@@ -148,8 +149,8 @@ def test_a_receiver_that_fails_gets_it_later_under_the_same_key(bench: Bench, re
     for _ in range(3):
         bench.round()
         bench.round()  # not before its time
-        with Storage(bench.repo.folder) as repository:
-            due = Outbox(repository.store).next_due()
+        with Repository(bench.repo.folder) as repository:
+            due = Outbox(repository).next_due()
         assert due is not None
         waits.append(due - bench.now)
         bench.restart()
@@ -285,8 +286,8 @@ def test_apprise_addresses_need_apprise(bench: Bench) -> None:
     bench.rules(Alert("all", "nonsense://nobody"))
     bench.visit(a=b"<p>changed")
     bench.round()
-    with Storage(bench.repo.folder) as repository:
-        (row,) = newest_entries(repository.store, 1)
+    with Repository(bench.repo.folder) as repository:
+        (row,) = Outbox(repository).newest(1)
     assert "pprise" in row["error"]
     with pytest.raises(NotSent):
         send(Alert("x", "nonsense://nobody"), Delivery("x", "k", (1,), (row["body"],), 0), 0.0, Settings())
@@ -296,8 +297,8 @@ def test_a_hostile_page_does_not_hold_up_alerts(bench: Bench) -> None:
     bench.rules(Alert("slow", "feed", text="re:(a+)+$"), Alert("quick", "feed", text="re:aaaa!"))
     bench.visit(a=b"<p>" + b"a" * 100_000 + b"!")
     bench.round()
-    with Storage(bench.repo.folder) as repository:
-        assert [row["alert"] for row in newest_entries(repository.store, 5)] == ["quick"]
+    with Repository(bench.repo.folder) as repository:
+        assert [row["alert"] for row in Outbox(repository).newest(5)] == ["quick"]
 
 
 def test_apprise_delivers(bench: Bench, receiver: Receiver) -> None:
@@ -314,8 +315,8 @@ def test_apprise_delivers(bench: Bench, receiver: Receiver) -> None:
     bench.visit(a=b"<title>News</title><p>something else")
     bench.round()
     assert bench.states() == ["sent", "waiting"]
-    with Storage(bench.repo.folder) as repository:
-        assert newest_entries(repository.store, 1)[0]["error"] == "Apprise could not deliver the message"
+    with Repository(bench.repo.folder) as repository:
+        assert Outbox(repository).newest(1)[0]["error"] == "Apprise could not deliver the message"
     bench.now += 60
     bench.round()
     assert bench.states() == ["sent", "sent"]
@@ -336,7 +337,7 @@ def test_settings_are_written_and_read(tmp_path: Path) -> None:
 
 
 def test_a_slow_receiver_holds_up_its_own_alerts_only(bench: Bench, receiver: Receiver) -> None:
-    with Dripping() as slow, Storage(bench.repo.folder) as repository:
+    with Dripping() as slow, Repository(bench.repo.folder) as repository:
         bench.rules(Alert("slow", slow.url), Alert("quick", receiver.url))
         for text in (b"<p>changed", b"<p>changed again"):
             bench.visit(a=text)
@@ -349,14 +350,14 @@ def test_a_slow_receiver_holds_up_its_own_alerts_only(bench: Bench, receiver: Re
 
 
 def test_a_flood_for_a_slow_receiver_does_not_hide_what_others_get(bench: Bench, receiver: Receiver) -> None:
-    with Dripping() as slow, Storage(bench.repo.folder) as repository:
+    with Dripping() as slow, Repository(bench.repo.folder) as repository:
         bench.rules(Alert("slow", slow.url), Alert("quick", receiver.url))
         bench.visit(a=b"<p>changed")
         bench.alerts.round(repository)
         assert receiver.came.wait(60)
         old = OutboxRow("", "slow", 0, OutboxState.WAITING, 0, None, 0.0, 0.0, "{}")
         for number in range(600):
-            repository.store.outbox.add(old._replace(key=f"old{number}"))
+            repository.storage.store.outbox.add(old._replace(key=f"old{number}"))
         receiver.came.clear()
         bench.visit(a=b"<p>changed again")
         bench.alerts.settle(repository, 1.0)
@@ -393,8 +394,8 @@ def test_private_addresses_need_permission(bench: Bench, receiver: Receiver, sch
     bench.visit(a=b"<p>changed")
     bench.round()
     assert receiver.got == []
-    with Storage(bench.repo.folder) as repository:
-        (row,) = newest_entries(repository.store, 1)
+    with Repository(bench.repo.folder) as repository:
+        (row,) = Outbox(repository).newest(1)
     assert f"is loopback; to allow it, add {scheme}://{host}:" in row["error"]
 
 
@@ -436,8 +437,8 @@ def test_the_outbox_survives_a_store_that_is_busy(bench: Bench, receiver: Receiv
     bench.visit(a=b"<p>changed")
     with contextlib.closing(sqlite3.connect(bench.repo.folder / "recrawl.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with Storage(bench.repo.folder) as repository:
-            connection(repository.store).execute("PRAGMA busy_timeout = 10")
+        with Repository(bench.repo.folder) as repository:
+            connection(repository.storage.store).execute("PRAGMA busy_timeout = 10")
             with pytest.raises(sqlite3.OperationalError):
                 bench.alerts.round(repository)
         other.execute("ROLLBACK")

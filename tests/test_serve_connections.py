@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import pytest
 
 from recrawl.serve import service as running
-from recrawl.serve.connections import LogThrottle
+from recrawl.serve.access.connections import LogThrottle
 from recrawl.serve.context import ServiceLimits
 from recrawl.serve.events import EventBus
 from recrawl.serve.service import Service, ServiceConfig
@@ -131,7 +131,8 @@ def test_the_limit_of_event_streams_holds_in_a_burst(repo: Repo) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(line.getresponse().status for line in lines) == [200] * 4 + [503] * 16
+        found = [stack.enter_context(line.getresponse()).status for line in lines]
+        assert sorted(found) == [200] * 4 + [503] * 16
 
 
 def test_the_limit_of_listeners_is_checked_when_they_join() -> None:
@@ -141,6 +142,23 @@ def test_the_limit_of_listeners_is_checked_when_they_join() -> None:
 
     found = asyncio.run(burst())
     assert [listener is None for listener in found] == [False, False, True]
+
+
+def test_long_queries_that_wait_do_not_take_all_threads(repo: Repo) -> None:
+    """There are 40 threads; those that wait for one of two slots are limited, and others are answered."""
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service, contextlib.ExitStack() as stack:
+        slots = [service.context.query_slots.acquire() for _ in range(2)]
+        lines = [http.client.HTTPConnection("127.0.0.1", service.port, timeout=60) for _ in range(50)]
+        try:
+            for line in lines:
+                stack.callback(line.close)
+                line.request("GET", "/api/v1/noise")
+            assert Asker(service).get("/api/v1/sites").status == 200
+        finally:
+            for _ in slots:
+                service.context.query_slots.release()
+        found = [stack.enter_context(line.getresponse()).status for line in lines]
+        assert sorted(found) == [200] * 16 + [503] * 34
 
 
 def test_the_log_is_throttled() -> None:

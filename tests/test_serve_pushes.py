@@ -11,14 +11,15 @@ import pytest
 
 from recrawl.crawl.state.array_files import write_arrays
 from recrawl.record.storage import Storage
-from recrawl.record.store import Store
-from recrawl.repository.opening import load, options_of
-from recrawl.serve.push import websub
-from recrawl.serve.push.indexnow_keys import KeyClaim, verify_key
-from recrawl.serve.push.websub import LEASE, RENEW_AFTER, Renewals, confirm, subscription_problems
+from recrawl.repository.push import websub
+from recrawl.repository.push.indexnow_keys import KeyClaim, KeyRefused, verify_key
+from recrawl.repository.push.websub import LEASE, RENEW_AFTER
+from recrawl.repository.repository import Repository
+from recrawl.serve.push import renewals
+from recrawl.serve.push.renewals import Renewals, Renewing
 from recrawl.serve.senders import Senders
 from recrawl.serve.service import Service, ServiceConfig
-from recrawl.settings import Settings, write_value
+from recrawl.settings import write_value
 from tests.serving import Asker, Dripping, Hub, in_time
 from tests.world import Reply, Repo, Site, connection, page
 
@@ -33,113 +34,127 @@ def hub() -> Iterator[Hub]:
         yield made
 
 
+class Opened:
+    """A repository under a clock that is set by hand."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+        self.store = repository.storage.store
+        self.now = 0.0
+        repository.now = lambda: self.now
+
+    def allow(self, *hubs: str) -> None:
+        write_value(self.repository.settings_file, "private_targets", list(hubs))
+
+    def subscribe(self, topic: str, hub: str, now: float) -> str:
+        self.now = now
+        self.allow(hub)
+        return str(websub.subscribe(self.repository, topic, hub, "http://us.example/")["name"])
+
+    def confirm(self, name: str, now: float, lease: int) -> None:
+        self.now = now
+        websub.confirm(self.repository, name, lease)
+
+    def renew(self, now: float) -> int:
+        """Request what is due, and wait for the answers."""
+        self.now = now
+        senders: Renewing = Senders()
+        count = renewals.renew(self.repository, senders)
+        renewals.settle(self.repository, senders, 60.0)
+        return count
+
+    def problems(self, now: float) -> list[str]:
+        self.now = now
+        return websub.subscription_problems(self.repository)
+
+
 @pytest.fixture
-def opened(repo: Repo) -> Iterator[Storage]:
-    with Storage(repo.folder) as found:
-        yield found
+def opened(repo: Repo) -> Iterator[Opened]:
+    with Repository(repo.folder) as found:
+        yield Opened(found)
 
 
-def allowed(*hubs: str) -> Settings:
-    return Settings({"private_targets": list(hubs)})
-
-
-def subscribe(store: Store, topic: str, hub: str, base: str, now: float) -> dict[str, Any]:
-    return websub.subscribe(store, allowed(hub), topic, hub, base, now)
-
-
-def renew(store: Store, now: float, settings: Settings | None = None) -> int:
-    """Request what is due, and wait for the answers."""
-    senders: websub.Renewing = Senders()
-    hubs = [row["hub"] for row in store.subscriptions.due(now)]
-    count = websub.renew(store, settings or allowed(*hubs), now, senders)
-    websub.settle_renewals(store, senders, 60.0)
-    return count
-
-
-def only(opened: Storage) -> dict[str, Any]:
-    (row,) = opened.store.subscriptions.public()
+def only(opened: Opened) -> dict[str, Any]:
+    (row,) = websub.subscriptions(opened.repository)
     return row
 
 
 # -- leases --------------------------------------------------------------------------------------------------
 
 
-def test_a_lease_is_renewed_before_it_ends(opened: Storage, hub: Hub) -> None:
+def test_a_lease_is_renewed_before_it_ends(opened: Opened, hub: Hub) -> None:
     store = opened.store
-    name = subscribe(store, TOPIC, hub.url, "http://us.example/", 1000.0)["name"]
-    confirm(store, name, 1000.0, LEASE)
-    assert renew(store, 1000.0 + LEASE * RENEW_AFTER - 1) == 0
+    name = opened.subscribe(TOPIC, hub.url, 1000.0)
+    opened.confirm(name, 1000.0, LEASE)
+    assert opened.renew(1000.0 + LEASE * RENEW_AFTER - 1) == 0
     later = 1000.0 + LEASE * RENEW_AFTER
-    assert renew(store, later) == 1
+    assert opened.renew(later) == 1
     first, again = hub.asked
     assert again == first  # the same callback and the same secret
     row = store.subscriptions.get(name)
     assert row is not None
     assert (row["state"], row["expires"]) == ("active", 1000.0 + LEASE)  # what was granted counts until its end
-    confirm(store, name, later, LEASE)
+    opened.confirm(name, later, LEASE)
     assert (only(opened)["expires"], only(opened)["tries"]) == (later + LEASE, 0)
-    assert renew(store, later + 1) == 0
-    assert subscription_problems(store, later) == []
+    assert opened.renew(later + 1) == 0
+    assert opened.problems(later) == []
 
 
-def test_a_hub_that_refuses_is_asked_less_and_less_and_people_are_told(opened: Storage, hub: Hub) -> None:
-    store = opened.store
-    name = subscribe(store, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
-    confirm(store, name, 0.0, LEASE)
+def test_a_hub_that_refuses_is_asked_less_and_less_and_people_are_told(opened: Opened, hub: Hub) -> None:
+    name = opened.subscribe(TOPIC, hub.url, 0.0)
+    opened.confirm(name, 0.0, LEASE)
     hub.status = 503
     now, pauses = LEASE * RENEW_AFTER, []
     for _ in range(12):
-        assert renew(store, now) == 1
+        assert opened.renew(now) == 1
         pauses.append(only(opened)["due"] - now)
-        assert renew(store, only(opened)["due"] - 1) == 0
+        assert opened.renew(only(opened)["due"] - 1) == 0
         now = only(opened)["due"]
     assert pauses[:4] == [300, 600, 1200, 2400]
     assert pauses[-1] == DAY
-    (problem,) = subscription_problems(store, LEASE * RENEW_AFTER)
+    (problem,) = opened.problems(LEASE * RENEW_AFTER)
     assert "HTTP 503" in problem
     assert "valid until" in problem
-    assert "(expired)" in subscription_problems(store, LEASE + 1.0)[0]
+    assert "(expired)" in opened.problems(LEASE + 1.0)[0]
     hub.status = 202
-    renew(store, now)
-    confirm(store, name, now, LEASE)
-    assert subscription_problems(store, now) == []
+    opened.renew(now)
+    opened.confirm(name, now, LEASE)
+    assert opened.problems(now) == []
 
 
-def test_a_hub_that_agrees_but_never_confirms_is_told_of(opened: Storage, hub: Hub) -> None:
+def test_a_hub_that_agrees_but_never_confirms_is_told_of(opened: Opened, hub: Hub) -> None:
+    opened.subscribe(TOPIC, hub.url, 0.0)
+    opened.renew(300.0)
+    assert opened.problems(300.0) == []
+    opened.renew(900.0)
+    assert "it has not confirmed the last request" in opened.problems(900.0)[0]
+
+
+def test_a_hub_that_says_no_is_left_alone(opened: Opened, hub: Hub) -> None:
     store = opened.store
-    subscribe(store, TOPIC, hub.url, "http://us.example/", 0.0)
-    renew(store, 300.0)
-    assert subscription_problems(store, 300.0) == []
-    renew(store, 900.0)
-    assert "it has not confirmed the last request" in subscription_problems(store, 900.0)[0]
-
-
-def test_a_hub_that_says_no_is_left_alone(opened: Storage, hub: Hub) -> None:
-    store = opened.store
-    name = subscribe(store, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
+    name = opened.subscribe(TOPIC, hub.url, 0.0)
     store.subscriptions.deny(name)
-    assert renew(store, 100 * DAY) == 0
-    assert "denied" in subscription_problems(store, 1.0)[0]
+    assert opened.renew(100 * DAY) == 0
+    assert "denied" in opened.problems(1.0)[0]
 
 
-def test_however_short_a_lease_a_hub_is_not_flooded(opened: Storage, hub: Hub) -> None:
+def test_however_short_a_lease_a_hub_is_not_flooded(opened: Opened, hub: Hub) -> None:
+    name = opened.subscribe(TOPIC, hub.url, 0.0)
+    opened.confirm(name, 0.0, 0)
+    assert opened.renew(59.0) == 0
+
+
+def test_a_subscription_that_fails_leaves_what_was_there(opened: Opened, hub: Hub) -> None:
     store = opened.store
-    name = subscribe(store, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
-    confirm(store, name, 0.0, 0)
-    assert renew(store, 59.0) == 0
-
-
-def test_a_subscription_that_fails_leaves_what_was_there(opened: Storage, hub: Hub) -> None:
-    store = opened.store
-    name = subscribe(store, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
-    confirm(store, name, 0.0, LEASE)
+    name = opened.subscribe(TOPIC, hub.url, 0.0)
+    opened.confirm(name, 0.0, LEASE)
     before = store.subscriptions.get(name)
     hub.status = 500
     with pytest.raises(Exception, match="HTTP 500"):
-        subscribe(store, TOPIC, hub.url, "http://us.example/", 5.0)
+        opened.subscribe(TOPIC, hub.url, 5.0)
     assert store.subscriptions.get(name) == before
     with pytest.raises(Exception, match="HTTP 500"):
-        subscribe(store, "https://other.example/f", hub.url, "http://us.example/", 5.0)
+        opened.subscribe("https://other.example/f", hub.url, 5.0)
     assert len(store.subscriptions.public()) == 1
 
 
@@ -155,9 +170,9 @@ def test_renewals_survive_a_restart(repo: Repo, hub: Hub) -> None:
         assert ask.get(f"{path}?{query}").text == "c"
     moment[0] += 800.0  # while nobody was there, it came due
     hub.status = 410
-    renewals = Renewals(repo.folder, plan.clock)
-    renewals.start()
-    renewals.stop()  # the first round is made before it looks whether to end
+    thread = Renewals(repo.folder, plan.clock)
+    thread.start()
+    thread.stop()  # the first round is made before it looks whether to end
     assert [row["hub.mode"] for row in hub.asked] == ["subscribe", "subscribe"]
     with Service(repo.folder, plan) as service:
         ask = Asker(service)
@@ -175,22 +190,23 @@ def test_a_slow_hub_holds_up_no_other_one_and_not_the_end(repo: Repo, hub: Hub) 
             for number, url in enumerate((slow.url, hub.url)):
                 row = {"name": str(number), "topic": f"https://a.example/{number}", "hub": url, "secret": "s"}
                 opened.store.subscriptions.put({**row, "callback": "http://us.example/", "created": 0.0, "due": 0.0})
-        renewals = Renewals(repo.folder, lambda: 1000.0)
-        renewals.start()
+        thread = Renewals(repo.folder, lambda: 1000.0)
+        thread.start()
         assert slow.reached.wait(60)
         assert hub.came.wait(60)
-        in_time(renewals.stop)
+        in_time(thread.stop)
 
 
-def test_a_hub_with_a_private_address_needs_permission(repo: Repo, opened: Storage, hub: Hub) -> None:
+def test_a_hub_with_a_private_address_needs_permission(repo: Repo, opened: Opened, hub: Hub) -> None:
     with Service(repo.folder, ServiceConfig(schedule=False)) as service:
         for url in (hub.url, hub.url.replace("127.0.0.1", "localhost")):
             made = Asker(service).post("/api/v1/subscriptions", {"topic": TOPIC, "hub": url})
             assert made.status == 502
             assert "loopback; to allow it, add http://" in made.json["detail"]
-    name = subscribe(opened.store, TOPIC, hub.url, "http://us.example/", 0.0)["name"]
-    confirm(opened.store, name, 0.0, LEASE)
-    renew(opened.store, float(LEASE), Settings())
+    name = opened.subscribe(TOPIC, hub.url, 0.0)
+    opened.confirm(name, 0.0, LEASE)
+    opened.allow()
+    opened.renew(float(LEASE))
     assert "private_targets" in only(opened)["error"]
     assert len(hub.asked) == 1
 
@@ -312,8 +328,8 @@ def test_one_proven_scheme_does_not_speak_for_the_other(kept: tuple[Repo, Site])
     repo, site = kept
     host = site.url().removeprefix("http://").rstrip("/")
     claim = KeyClaim(host, KEY, [f"https://{host}/x", site.url("/news/a")])
-    with Storage(repo.folder) as opened, pytest.raises(Exception, match="not confirmed by the host"):
-        verify_key(opened.store, claim, options_of(load(repo.folder)), 1000.0)
+    with Repository(repo.folder) as opened, pytest.raises(KeyRefused, match="not confirmed by the host"):
+        verify_key(opened, claim)
 
 
 # -- what is shown -------------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from recrawl.errors import UsageError
+from recrawl.serve.access.security import RateLimiter
+from recrawl.serve.access.sessions import decode_session, encode_session, new_session
 from recrawl.serve.context import ServiceLimits
-from recrawl.serve.security import RateLimiter
 from recrawl.serve.service import Service, ServiceConfig
-from recrawl.serve.sessions import decode_session, encode_session, new_session
 from tests.serving import TOKEN, Asker
 from tests.world import Repo
 

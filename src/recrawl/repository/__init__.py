@@ -21,6 +21,9 @@ anchors.py     anchors of sites, and change by depth
 noise.py       proposals for noise filters, and previews
 exchange.py    import and export
 checking.py    database, archive and index verified against each other, and repaired
+outgoing.py    POST requests to webhooks and hubs, under the address rules
+alerts/        alert rules, and the outbox of what they found
+push/          what other servers announce: IndexNow, WebSub
 reports/       bounded read-only reports, for the dashboard and the HTTP API
 words.py       counted nouns
 """

@@ -17,9 +17,9 @@ from recrawl.learn.structure.anchor import why
 from recrawl.learn.structure.depth import DEEPEST, pays
 from recrawl.record.storage import SETTINGS, Storage
 from recrawl.repository.lookup import origin_of, page_of
-from recrawl.repository.opening import load, options_of
+from recrawl.repository.opening import load
 from recrawl.repository.values import Row
-from recrawl.settings import Settings, write_value
+from recrawl.settings import write_value
 
 _RUNNERS_UP = 5
 
@@ -57,14 +57,6 @@ def keep_named(storage: Storage, site: str, name: str) -> str:
     others = [other for other in load(storage.folder)["anchors"] if origin(other) != where]
     write_value(storage.folder / SETTINGS, "anchors", [*others, *([url] if url else [])])
     return where
-
-
-def surveyed(
-    storage: Storage, values: Settings, now: float, period: float, per_minute: float, where: str
-) -> list[dict[str, Any]]:
-    """`survey_sites` as JSON."""
-    found = survey_sites(storage, options_of(values), now, period, per_minute, where)
-    return [site.as_dict() for site in found]
 
 
 def survey_sites(

@@ -1,7 +1,8 @@
-"""Check a repository and repair it: what `recrawl check` does."""
+"""Check a repository and repair it, as `recrawl check` does; and bring one of an older version up to date."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.reports.summaries import catch_up
 from recrawl.errors import StorageFailure
 from recrawl.record.check import (
     Findings,
@@ -20,10 +22,11 @@ from recrawl.record.check import (
     repair_database,
 )
 from recrawl.record.storage import Storage
+from recrawl.record.store import open_store
 from recrawl.repository.opening import Notify, prepare
 from recrawl.settings import Settings
 
-__all__ = ["CheckReport", "Problem", "check", "unusable"]
+__all__ = ["CheckReport", "Problem", "check", "unusable", "upgrade"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +102,9 @@ def _repair(storage: Storage, values: Settings, options: CrawlOptions, findings:
 def unusable(error: StorageFailure) -> CheckReport:
     """The report on a repository that cannot even be opened."""
     return CheckReport((Problem("database", str(error)),))
+
+
+def upgrade(folder: Path, now: float) -> None:
+    """Bring a repository that an older version wrote up to date: the schema and the summaries."""
+    with contextlib.closing(open_store(folder, create=True)) as opened:
+        catch_up(opened, now)

@@ -53,6 +53,11 @@ class Preview:
         return asdict(self)
 
 
+def check_filter(selectors: tuple[str, ...] = (), patterns: tuple[str, ...] = ()) -> None:
+    """Raise UsageError for an invalid selector or pattern."""
+    Noise(selectors, patterns).check()
+
+
 def proposals(storage: Storage, url: str = "") -> list[NoiseProposal]:
     """Filters for one page; without a URL, for the pages that change at every visit."""
     pages = [int(page_of(storage, url)["id"])] if url else restless(storage)

@@ -25,12 +25,15 @@ from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, canonical, origin
 from recrawl.errors import UsageError
 from recrawl.fetch.http import FetchLimits
-from recrawl.record import storage
+from recrawl.record import storage, store
+from recrawl.record.lock import Lock
 from recrawl.record.storage import Storage
 from recrawl.settings import Seed, Settings
 from recrawl.times import duration
 from recrawl.version import __version__
 
+TEMPORARY_ERRORS = store.TEMPORARY_ERRORS
+"""What reading and small writes raise while the database is busy; try again."""
 _LONGEST_DELAY = 86400.0
 _POLL = 0.2
 """Seconds between two tries to take the lock."""
@@ -48,9 +51,14 @@ def silent(_: str) -> None:
     """Read nothing."""
 
 
+def settings_file(folder: Path) -> Path:
+    """Path of a repository's `recrawl.toml`."""
+    return folder / storage.SETTINGS
+
+
 def load(folder: Path) -> Settings:
     """A repository's settings."""
-    return settings.load(folder / storage.SETTINGS)
+    return settings.load(settings_file(folder))
 
 
 def patience(wait: bool, notify: Notify = silent) -> Callable[[str], bool]:
@@ -79,6 +87,11 @@ def _fewer_collections() -> Iterator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def service_lock(folder: Path) -> Lock:
+    """Hold the lock of the service, one at a time for each repository; `RepositoryBusy` if another one holds it."""
+    return Lock(folder / "serve.lock", "serve", lambda _: False)
 
 
 @contextmanager

@@ -7,10 +7,14 @@ import numpy as np
 from recrawl.choose import Policy
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
+from recrawl.learn.value import objectives
 from recrawl.record.storage import Storage
 from recrawl.repository.turns import policy_of
 from recrawl.repository.values import Plan, PlannedVisit, Row
 from recrawl.settings import Settings
+
+OBJECTIVES = objectives.OBJECTIVES
+"""Names of what a policy with the parameter `objective` can optimise."""
 
 
 def plan(

@@ -63,11 +63,6 @@ def predict(storage: Storage, url: str, now: float) -> Prediction:
     return _prediction(storage, page_of(storage, url), now)
 
 
-def predict_page(storage: Storage, page: Row, now: float) -> Row:
-    """The prediction for a page as JSON."""
-    return _prediction(storage, page, now).as_dict()
-
-
 def _prediction(storage: Storage, page: Row, now: float) -> Prediction:
     from recrawl.crawl.reports import predictions  # lazy: loads sklearn; a wrong URL must be refused at once
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions
@@ -16,7 +16,7 @@ from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository import status
 from recrawl.repository.lookup import When, key_of, origin_of, seconds
-from recrawl.repository.opening import load, options_of, system_clock
+from recrawl.repository.opening import load, options_of, settings_file, system_clock
 from recrawl.repository.pages import Page, Version
 from recrawl.repository.rows import Rows
 from recrawl.repository.values import Change, Explanation, SearchHit, Site, Status, Visit, at
@@ -89,7 +89,7 @@ class Reader:
     @property
     def settings_file(self) -> Path:
         """`recrawl.toml`."""
-        return self.folder / storage.SETTINGS
+        return settings_file(self.folder)
 
     @property
     def settings(self) -> Settings:
@@ -115,6 +115,10 @@ class Reader:
             self._options = mark, self.options()
         return self._options[1].noise(site)
 
+    def recall(self, name: str) -> Any:
+        """A value that `Repository.remember` has stored under this name; None if there is none."""
+        return self.storage.store.meta.get(name, None)
+
     # -- what is there ---------------------------------------------------------------------------------------
 
     def status(self) -> Status:
@@ -124,6 +128,11 @@ class Reader:
     def sites(self) -> list[Site]:
         """The sites with their counts, and those that were added and not crawled yet."""
         return status.sites(self.storage, self.settings)
+
+    @property
+    def page_count(self) -> int:
+        """How many pages were ever found; known without counting."""
+        return self.storage.store.next_id("pages")
 
     def pages(self, *, site: str = "", state: str = "", limit: int = -1) -> Rows[Page]:
         """Pages in the order in which they were found; of one site, in one state, at most `limit`."""

@@ -136,6 +136,10 @@ class Repository(Reader):
 
         return keep_named(self.storage, site, url)
 
+    def remember(self, name: str, value: float | str) -> None:
+        """Store a value under a name; `recall` reads it. The service keeps its schedule there."""
+        self.storage.store.meta.set(name, value)
+
     # -- crawling and refreshing -------------------------------------------------------------------------------
 
     def crawl(

@@ -28,7 +28,9 @@ from recrawl.repository.values import Report, counts
 from recrawl.settings import Settings
 from recrawl.times import duration
 
-CountsCallback = Callable[[RunCounts], None]
+Tally = RunCounts
+"""Counts of a run, as the callbacks that follow it get them."""
+CountsCallback = Callable[[Tally], None]
 Watch = Callable[[str, int | None], AbstractContextManager[CountsCallback]]
 """Given a title and the visits that may be made: a context with the callback for progress."""
 

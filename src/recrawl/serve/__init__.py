@@ -1,6 +1,7 @@
 """The service behind `recrawl serve`: a scheduler, an HTTP API, a dashboard, push receivers and alerts.
 
-The web server and the crawl run in separate processes and share only the store, so neither waits for the other.
+The web server and the crawl run in separate processes and share only the repository, so neither waits for the other.
+The service uses the Python API (`recrawl.repository`, `recrawl.lab`) and nothing beneath it: a script can do the same.
 
     service.py        start and stop of the whole service; binds the socket
     app.py            the ASGI application: routes, middleware, error handlers
@@ -10,18 +11,15 @@ The web server and the crawl run in separate processes and share only the store,
     turn_process.py   runs a turn in a child process and reads its progress
     turn_worker.py    the child process of a turn
     events.py         event bus, and a thread that publishes new visits and cycles
-    connections.py    time limits and number of client connections, throttled log
     senders.py        threads that send to other servers
-    security.py       middleware: host check, rate limits, token, CSRF, body size, response headers
-    sessions.py       access token, signed session cookies, CSRF tokens
-    login.py          /login and /logout
     problems.py       errors as RFC 9457 problem documents or HTML
     memento.py        /timegate, /timemap and /memento (RFC 7089)
     metrics.py        /metrics for Prometheus
     stored_files.py   stored pages as downloads
+    access/           connections, middleware, sessions and login
     api/              the JSON API under /api/v1
     dashboard/        the HTML pages
-    alerts/           alert rules, outbox and delivery
+    alerts/           delivery of alerts
     jobs/             long commands and queries in child processes, uploaded files
-    push/             IndexNow and WebSub receivers, outgoing POST requests
+    push/             IndexNow and WebSub receivers, renewal of subscriptions
 """

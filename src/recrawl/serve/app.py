@@ -13,12 +13,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from recrawl.errors import RecrawlError
-from recrawl.serve import api, login, memento, metrics
+from recrawl.serve import api, memento, metrics
+from recrawl.serve.access import login
+from recrawl.serve.access.security import Guard
 from recrawl.serve.alerts import feed
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem, as_problem, problem_response, wants_page
 from recrawl.serve.push import receivers
-from recrawl.serve.security import Guard
 
 
 def build(context: Context) -> Starlette:

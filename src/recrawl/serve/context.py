@@ -9,15 +9,16 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recrawl.record.storage import SETTINGS, Storage
-from recrawl.repository.opening import load
-from recrawl.serve.connections import HEAD_SECONDS
+from recrawl.repository.opening import load, settings_file
+from recrawl.repository.repository import Repository
+from recrawl.serve.access.connections import HEAD_SECONDS
+from recrawl.serve.access.sessions import LoggedOut
 from recrawl.serve.events import EventBus
 from recrawl.serve.jobs.queue import Jobs
 from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.pool import Pool
+from recrawl.serve.problems import Problem
 from recrawl.serve.scheduler import Scheduler
-from recrawl.serve.sessions import LoggedOut
 from recrawl.settings import Settings
 
 
@@ -71,19 +72,32 @@ class Context:
     clock: Callable[[], float] = time.time
     query_slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
     """Limits concurrent long queries."""
+    query_places: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(16))
+    """Limits long queries that run or wait: each holds one of the server's threads, which others need."""
 
-    def reading(self) -> AbstractContextManager[Storage]:
+    def reading(self) -> AbstractContextManager[Repository]:
         """Borrow a repository for reading."""
         return self.pool.borrow()
 
-    def writing(self) -> Storage:
+    def writing(self) -> Repository:
         """Open the repository on its own connection, for short writes; a request to another server may go between."""
-        return Storage(self.folder)
+        return Repository(self.folder, clock=self.clock)
 
     @contextmanager
-    def dedicated(self) -> Iterator[Storage]:
+    def long_query(self) -> Iterator[None]:
+        """Wait for a slot; raise a Problem if too many wait already."""
+        if not self.query_places.acquire(blocking=False):
+            raise Problem(503, "Too many long queries; try again later.", headers={"retry-after": "30"})
+        try:
+            with self.query_slots:
+                yield
+        finally:
+            self.query_places.release()
+
+    @contextmanager
+    def dedicated(self) -> Iterator[Repository]:
         """Open the repository on its own connection, for long queries and temporary tables; few at a time."""
-        with self.query_slots, Storage(self.folder) as repository:
+        with self.long_query(), Repository(self.folder, clock=self.clock) as repository:
             yield repository
 
     def settings(self) -> Settings:
@@ -93,4 +107,4 @@ class Context:
     @property
     def settings_file(self) -> Path:
         """Path of the settings file."""
-        return self.folder / SETTINGS
+        return settings_file(self.folder)

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from recrawl.record.store import TEMPORARY_ERRORS
+from recrawl.repository.opening import TEMPORARY_ERRORS
+from recrawl.repository.reports import activity
 from recrawl.serve.pool import Pool
 
 _STOP_SECONDS = 5.0
@@ -145,8 +146,8 @@ class Watcher:
     def start(self) -> None:
         """Start the thread; only visits made from now on are published."""
         with self._pool.borrow() as repository:
-            self._visit = repository.store.next_id("visits") - 1
-            self._cycles = {row.id: row.finished is not None for row in repository.store.cycles.newest(limit=3)}
+            self._visit = activity.newest_visit(repository)
+            self._cycles = {row["id"]: row["finished"] is not None for row in activity.newest_cycles(repository, 3)}
         self._thread.start()
 
     def stop(self) -> None:
@@ -165,13 +166,12 @@ class Watcher:
     def poll(self) -> None:
         """Publish what is new since the last poll."""
         with self._pool.borrow() as repository:
-            rows = repository.store.reports.visits_after(self._visit, _BATCH)
-            cycles = repository.store.cycles.newest(limit=3)
+            rows = activity.visits_after(repository, self._visit, _BATCH)
+            cycles = activity.newest_cycles(repository, 3)
         for cycle in reversed(cycles):
-            finished = cycle.finished is not None
-            if self._cycles.get(cycle.id) != finished:
-                self._events.publish("cycle", {**cycle._asdict(), "finished": cycle.finished})
-        self._cycles = {cycle.id: cycle.finished is not None for cycle in cycles}
+            if self._cycles.get(cycle["id"]) != (cycle["finished"] is not None):
+                self._events.publish("cycle", cycle)
+        self._cycles = {cycle["id"]: cycle["finished"] is not None for cycle in cycles}
         for row in rows:
             self._events.publish("visit", row)
         if rows:

@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recrawl.errors import DamagedRecord, NotKnown
-from recrawl.record.rows import VersionRow
-from recrawl.repository.lookup import page_of
+from recrawl.errors import NotKnown
+from recrawl.repository.reports import pages as reading
+from recrawl.repository.reports.pages import StoredVersion
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
 from recrawl.serve.stored_files import SANDBOX
@@ -87,23 +87,18 @@ def _target_url(request: Request, prefix: str) -> str:
     return path + (f"?{query}" if query else "")
 
 
-def _version_at(context: Context, target: str, at: float | None) -> tuple[str, VersionRow, bytes]:
+def _version_at(context: Context, target: str, at: float | None) -> tuple[str, StoredVersion, bytes]:
     """Return the version in force at a time: the newest for None, the first if the time is earlier."""
     with context.reading() as repository:
-        page = page_of(repository, target)
-        version = repository.store.versions.in_force(page["id"], 1e300 if at is None else at)
-        if version is None:
-            raise NotKnown("this page has no downloaded version")
-        try:
-            return page["url"], version, repository.body(version)[2]
-        except DamagedRecord as error:
-            raise Problem(503, f"This version is unreadable: {error}.") from error
+        page = reading.find(repository, target)
+        version = reading.version_in_force(repository, page["id"], at)
+        return page["url"], version, reading.body_of(repository, version)
 
 
 def _version_times(context: Context, target: str) -> tuple[str, list[float]]:
     with context.reading() as repository:
-        page = page_of(repository, target)
-        times = repository.store.versions.times(page["id"], _MAX_VERSIONS)
+        page = reading.find(repository, target)
+        times = reading.version_times(repository, page["id"], _MAX_VERSIONS)
     if not times:
         raise NotKnown("this page has no downloaded version")
     return page["url"], times[::-1]
@@ -113,7 +108,7 @@ def _base(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def _memento_url(request: Request, version: VersionRow, url: str) -> str:
+def _memento_url(request: Request, version: StoredVersion, url: str) -> str:
     return f"{_base(request)}/memento/{_digits(version.at)}/{url}"
 
 

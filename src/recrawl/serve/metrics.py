@@ -21,6 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recrawl.model import Outcome
+from recrawl.repository.reports.overview import figures
 from recrawl.serve.context import Context
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -35,26 +36,22 @@ class RepositoryCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield all metrics, from a few small queries."""
         with self._context.reading() as repository:
-            summaries = repository.store.summaries
-            states, sites, totals = summaries.states(), summaries.mean_rate()[0], summaries.visit_totals()
-            failures: Counter[str] = Counter()
-            for counts in summaries.failures(100):
-                failures.update(counts)
-            last = summaries.latest()
-            waiting = repository.store.outbox.count_waiting()
-            bytes_ = repository.store.warcs.total_bytes()
-        yield _by("recrawl_pages", "Pages by state.", "state", states)
-        yield _one("recrawl_sites", "Sites.", sites)
-        yield _one("recrawl_archive_bytes", "Size of the WARC archive in bytes.", bytes_)
-        yield _one("recrawl_alerts_waiting", "Alerts waiting to be sent.", waiting)
+            now = figures(repository)
+        totals = now["visits"]
+        yield _by("recrawl_pages", "Pages by state.", "state", now["states"])
+        yield _one("recrawl_sites", "Sites.", now["sites"])
+        yield _one("recrawl_archive_bytes", "Size of the WARC archive in bytes.", now["archive_bytes"])
+        yield _one("recrawl_alerts_waiting", "Alerts waiting to be sent.", now["waiting"])
         yield _one("recrawl_listeners", "Open event streams.", len(self._context.events))
         found = {outcome.name.lower(): totals[outcome.name.lower()] for outcome in Outcome}
         yield _counted("recrawl_visits", "Visits by outcome, over finished cycles.", "outcome", found)
-        yield _counted("recrawl_failures", "Failed visits by cause, over the last 100 cycles.", "failure", failures)
+        yield _counted(
+            "recrawl_failures", "Failed visits by cause, over the last 100 cycles.", "failure", now["failures"]
+        )
         yield _total("recrawl_received_bytes", "Bytes received.", totals["received"])
         yield _total("recrawl_not_modified", "Responses with status 304.", totals["not_modified"])
         yield _total("recrawl_visit_seconds", "Total download time in seconds.", totals["seconds"])
-        yield from _last(last or {})
+        yield from _last(now["last"] or {})
         yield from self._scheduler()
 
     def _scheduler(self) -> Iterable[Metric]:

@@ -7,38 +7,39 @@ finds the pool empty waits until a repository is returned.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recrawl.record.storage import Storage
+from recrawl.repository.repository import Repository
 
 
 class Pool:
     """At most `size` open repositories, opened on demand."""
 
-    def __init__(self, folder: Path, size: int = 8) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float], size: int = 8) -> None:
         self.folder = folder
-        self._free: list[Storage] = []
+        self._clock = clock
+        self._free: list[Repository] = []
         self._slots = threading.Semaphore(size)
         self._lock = threading.Lock()
         self._closed = False
 
     @contextmanager
-    def borrow(self) -> Iterator[Storage]:
+    def borrow(self) -> Iterator[Repository]:
         """Borrow a repository for reading, refreshed to the current state."""
         with self._slots:
             with self._lock:
                 repository = self._free.pop() if self._free else None
             if repository is None:
-                repository = Storage(self.folder, shared=True)
+                repository = Repository(self.folder, clock=self._clock, shared=True)
             try:
                 repository.refresh()
                 yield repository
             finally:
                 self._return(repository)
 
-    def _return(self, repository: Storage) -> None:
+    def _return(self, repository: Repository) -> None:
         with self._lock:
             if not self._closed:
                 self._free.append(repository)

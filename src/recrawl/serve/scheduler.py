@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from recrawl.errors import RecrawlError
-from recrawl.record.store import TEMPORARY_ERRORS, open_store
-from recrawl.repository.opening import load
+from recrawl.repository.opening import TEMPORARY_ERRORS, load
+from recrawl.repository.repository import Repository
 from recrawl.repository.turns import next_due, period_of
 from recrawl.serve.turn_process import STOP_SECONDS, Message, TurnRunner
 
@@ -198,9 +198,9 @@ class Scheduler:
             self._changed.notify_all()
 
     def _read_meta(self, name: str) -> Any:
-        with contextlib.closing(open_store(self._folder)) as store:
-            return store.meta.get(name, None)
+        with Repository(self._folder) as repository:
+            return repository.recall(name)
 
     def _write_meta(self, name: str, value: float) -> None:
-        with contextlib.closing(open_store(self._folder)) as store:
-            store.meta.set(name, value)
+        with Repository(self._folder) as repository:
+            repository.remember(name, value)

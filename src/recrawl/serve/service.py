@@ -6,7 +6,6 @@ crawling process finishes and records its downloads, and its cycle resumes later
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import logging
 import signal
@@ -18,22 +17,21 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
-from recrawl.crawl.reports.summaries import catch_up
 from recrawl.errors import RecrawlError, UsageError
 from recrawl.http_server import HttpServer, listen
-from recrawl.record.lock import Lock
-from recrawl.record.store import open_store
+from recrawl.repository.checking import upgrade
+from recrawl.repository.opening import service_lock
+from recrawl.serve.access.connections import ACCEPTED_AT_ONCE, BoundedProtocol, LogThrottle, most_connections
+from recrawl.serve.access.sessions import LoggedOut, is_strong, session_key
 from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.app import build
-from recrawl.serve.connections import ACCEPTED_AT_ONCE, BoundedProtocol, LogThrottle, most_connections
 from recrawl.serve.context import Context, ServiceLimits
 from recrawl.serve.events import EventBus, Watcher
 from recrawl.serve.jobs.queue import Jobs
 from recrawl.serve.jobs.uploads import Uploads
 from recrawl.serve.pool import Pool
-from recrawl.serve.push.websub import Renewals
+from recrawl.serve.push.renewals import Renewals
 from recrawl.serve.scheduler import Scheduler
-from recrawl.serve.sessions import LoggedOut, is_strong, session_key
 from recrawl.serve.turn_process import ProcessRunner, TurnRunner
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -86,9 +84,9 @@ class Service:
             _check_proxy(proxy)
         if config.token and not is_strong(config.token):
             raise UsageError("the access token is too short; use at least 16 characters")
-        self._lock = Lock(folder / "serve.lock", "serve", lambda _: False)
+        self._lock = service_lock(folder)
         try:
-            _upgrade(folder, config.clock())
+            upgrade(folder, config.clock())
             self._socket = listen(config.port, config.host)
         except RecrawlError:
             self._lock.release()
@@ -170,12 +168,6 @@ def _check_proxy(address: str) -> None:
         raise UsageError(f"invalid trusted proxy '{address}'; use an IP address or network, as 10.0.0.0/8") from None
 
 
-def _upgrade(folder: Path, now: float) -> None:
-    """Bring the store's schema and the summary tables up to date."""
-    with contextlib.closing(open_store(folder, create=True)) as store:
-        catch_up(store, now)
-
-
 def _context(folder: Path, config: ServiceConfig) -> Context:
     events = EventBus()
     uploads = Uploads(folder)
@@ -184,7 +176,7 @@ def _context(folder: Path, config: ServiceConfig) -> Context:
     hosts.add(f"[{config.host}]" if ":" in config.host else config.host.lower())
     return Context(
         folder=folder,
-        pool=Pool(folder),
+        pool=Pool(folder, config.clock),
         scheduler=Scheduler(
             folder,
             config.runner or ProcessRunner(folder),

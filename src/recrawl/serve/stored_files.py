@@ -12,11 +12,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.errors import DamagedRecord
-from recrawl.record.rows import VersionRow
 from recrawl.repository.reports import pages as reading
+from recrawl.repository.reports.pages import StoredVersion
 from recrawl.serve.context import Context
-from recrawl.serve.problems import Problem
 
 SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -29,7 +27,7 @@ async def download(context: Context, request: Request, page: int, version: int |
     return attachment(url, row, body)
 
 
-def attachment(url: str, row: VersionRow, body: bytes, **headers: str) -> Response:
+def attachment(url: str, row: StoredVersion, body: bytes, **headers: str) -> Response:
     """Return a stored body as an attachment."""
     return Response(
         body,
@@ -43,10 +41,10 @@ def attachment(url: str, row: VersionRow, body: bytes, **headers: str) -> Respon
     )
 
 
-def file_name(url: str, row: VersionRow) -> str:
+def file_name(url: str, row: StoredVersion) -> str:
     """Return a file name that is safe on every system.
 
-    >>> row = VersionRow(7, 0, 0.0, 1, None, None, 0, 1, 0, 0, 0, 0, b"", b"", "", "text/html", "")
+    >>> row = StoredVersion(7, 0, 0.0, 1, None, None, 0, 1, 0, 0, 0, 0, b"", b"", "", "text/html", "")
     >>> file_name('https://h.example/a/../"b".html?x=<script>', row)
     'h.example-a-..-b-.html-x-script-7.txt'
     """
@@ -54,12 +52,8 @@ def file_name(url: str, row: VersionRow) -> str:
     return f"{words[:100]}-{row.id}.txt"
 
 
-def _read(context: Context, page: int, version: int | None) -> tuple[str, VersionRow, bytes]:
+def _read(context: Context, page: int, version: int | None) -> tuple[str, StoredVersion, bytes]:
     with context.reading() as repository:
-        known = reading.page(repository.store, page)
-        row = reading.version(repository.store, known["id"], version)
-        try:
-            _, _, body = repository.body(row)
-        except DamagedRecord as error:
-            raise Problem(503, f"This version is unreadable: {error}.") from error
-    return known["url"], row, body
+        known = reading.page(repository, page)
+        row = reading.version(repository, known["id"], version)
+        return known["url"], row, reading.body_of(repository, row)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from recrawl.serve.jobs.processes import kill_group, lines_until_exit, lower_priority
 
 Message = dict[str, Any]
-STOP_SECONDS = 60.0
+STOP_SECONDS = 30.0
 """Seconds that a turn has to stop cleanly before it is killed."""
 _NICE = 5
 """Niceness of the crawl above the web server's, so that requests are answered first."""

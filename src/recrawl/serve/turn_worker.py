@@ -23,9 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from recrawl.crawl.tally import RunCounts
 from recrawl.errors import RecrawlError
-from recrawl.repository.turns import Turn, summary_of, take, tally_of
+from recrawl.repository.turns import CountsCallback, Tally, Turn, summary_of, take, tally_of
 
 _INTERVAL = 1.0
 """Seconds between progress messages."""
@@ -81,10 +80,10 @@ def _wait_for_lock(stop: threading.Event) -> Callable[[str], bool]:
 
 
 @contextlib.contextmanager
-def _watch(title: str, total: int | None) -> Iterator[Callable[[RunCounts], None]]:
+def _watch(title: str, total: int | None) -> Iterator[CountsCallback]:
     last = [0.0]
 
-    def report(tally: RunCounts) -> None:
+    def report(tally: Tally) -> None:
         now = time.monotonic()
         if now - last[0] >= _INTERVAL:
             last[0] = now

@@ -46,7 +46,7 @@ def command(
         folder = repo.folder
         repo.options()  # refuse invalid settings before anything starts
     from recrawl.serve import service as running  # lazy: starlette and uvicorn load slowly
-    from recrawl.serve import sessions  # lazy: loads starlette
+    from recrawl.serve.access import sessions  # lazy: only if a token is needed
 
     token, fresh = _token(token_file), False
     if not token and (trusted_proxy or not running.is_loopback(host)):

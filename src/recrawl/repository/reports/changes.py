@@ -7,8 +7,8 @@ from typing import Any
 
 from recrawl.errors import UsageError
 from recrawl.model import Outcome
-from recrawl.record.store import Store
 from recrawl.record.store.reports import StreamPlace, UpdateFilter
+from recrawl.repository.reader import Reader
 
 OUTCOMES = ("changed", "new", "gone")
 _NUMBERS = {outcome.name.lower(): int(outcome) for outcome in Outcome}
@@ -75,7 +75,7 @@ class Changes:
     """Whether the page ended at the scan limit, with fewer rows than the limit."""
 
 
-def changes(store: Store, filters: Filters, *, limit: int = 50, after: Cursor | None = None) -> Changes:
+def changes(repo: Reader, filters: Filters, *, limit: int = 50, after: Cursor | None = None) -> Changes:
     """Return updates that pass the filters, newest first, after a position in the stream."""
     if filters.outcome and filters.outcome not in OUTCOMES:
         raise UsageError(f"unknown outcome '{filters.outcome}'; use {', '.join(OUTCOMES)}")
@@ -83,9 +83,10 @@ def changes(store: Store, filters: Filters, *, limit: int = 50, after: Cursor | 
     if filters.until is not None and start.at > filters.until:
         start = replace(start, at=filters.until)
     place = StreamPlace(start.at, start.id)
-    floor = store.reports.place_before(place, _SCANNED)
+    reports = repo.storage.store.reports
+    floor = reports.place_before(place, _SCANNED)
     least = max(-_FOREVER if floor is None else floor.at, -_FOREVER if filters.since is None else filters.since)
-    rows = store.reports.updates_before(place, least, _update_filter(filters), limit)
+    rows = reports.updates_before(place, least, _update_filter(filters), limit)
     if len(rows) == limit:
         return Changes(rows, Cursor(rows[-1]["at"], rows[-1]["id"]), looked_through=False)
     ended = floor is None or (filters.since is not None and floor.at <= filters.since)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recrawl.model import Outcome
-from recrawl.record.store import Store
+from recrawl.repository.reader import Reader
 from recrawl.repository.reports.directory_tree import PageCounts
 
 _ROWS = 30
@@ -33,10 +33,10 @@ class HeatMap:
     edges: list[float]
 
 
-def heat_map(store: Store, pages: Sequence[PageCounts]) -> HeatMap:
+def heat_map(repo: Reader, pages: Sequence[PageCounts]) -> HeatMap:
     """Return the heat map of the pages that changed most; their first visits are left out."""
     top = sorted((row for row in pages if row[2] > 1), key=lambda row: (-row[3], -row[2], row[0]))[:_ROWS]
-    visits = {page: _visits(store, page) for page, _, _, _ in top}
+    visits = {page: _visits(repo, page) for page, _, _, _ in top}
     times = [at for rows in visits.values() for at, _ in rows]
     if not times:
         return HeatMap([], [])
@@ -56,8 +56,8 @@ def _row(page: int, url: str, visits: list[tuple[float, bool]], begin: float, st
     return HeatRow(page, url, seen, updates)
 
 
-def _visits(store: Store, page: int) -> list[tuple[float, bool]]:
+def _visits(repo: Reader, page: int) -> list[tuple[float, bool]]:
     """Return times of visits, newest first, and whether each found an update; without the page's first visit."""
-    rows = store.visits.of_page(page, _VISITS)
+    rows = repo.storage.store.visits.of_page(page, _VISITS)
     first = 1 if len(rows) < _VISITS else 0
     return [(at, outcome != int(Outcome.UNCHANGED)) for at, outcome in rows[: len(rows) - first]]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recrawl.columns import DAY
 from recrawl.crawl.reports.summaries import AGES
-from recrawl.record.store import Store
+from recrawl.repository.push import receiving
+from recrawl.repository.reader import Reader
+from recrawl.repository.status import brake_problems
 
 Z90 = 1.64
 """Half-width of a 90 % interval, in standard deviations."""
+_FAILURE_CYCLES = 100
 _CLASSES = ("1 h", "6 h", "1 d", "3 d", "7 d", "14 d", "30 d", "90 d", "longer")
 
 
@@ -61,16 +65,17 @@ class Overview:
     """Pages by time since the last visit, in classes named by their upper bound."""
 
 
-def overview(store: Store, now: float) -> Overview | None:
+def overview(repo: Reader) -> Overview | None:
     """Return the current state of the repository; None before the first crawl has ended.
 
     Freshness is extrapolated from the time of the summary at the mean change rate of the sites.
     """
-    row = store.summaries.latest()
+    summaries = repo.storage.store.summaries
+    row = summaries.latest()
     if row is None:
         return None
-    sites, rate = store.summaries.mean_rate()
-    passed = max(0.0, now - row["at"]) / DAY
+    sites, rate = summaries.mean_rate()
+    passed = max(0.0, repo.now() - row["at"]) / DAY
     fresh = row["freshness"] * math.exp(-rate * passed)
     low, high = band(fresh, row["freshness_sd"])
     counts = json.loads(row["ages"])
@@ -78,9 +83,53 @@ def overview(store: Store, now: float) -> Overview | None:
     return Overview(row["at"], row["pages"], sites, fresh, low, high, median_age(counts), ages)
 
 
-def cycles(store: Store, limit: int) -> list[CycleFigures]:
+def cycles(repo: Reader, limit: int) -> list[CycleFigures]:
     """Return the last cycles, oldest first, without crawls of new pages."""
-    return [_figures(row) for row in reversed(store.summaries.refreshes(limit))]
+    return [_figures(row) for row in reversed(repo.storage.store.summaries.refreshes(limit))]
+
+
+def runs(repo: Reader, before: int, limit: int) -> list[dict[str, Any]]:
+    """Return crawls and cycles with numbers below `before` and their results, newest first."""
+    return [_decoded(row) for row in repo.storage.store.summaries.cycles(before, limit)]
+
+
+def totals(repo: Reader) -> dict[str, Any]:
+    """Return counts of the whole repository, `states` of pages, `archive_bytes` and the `last_cycle`, if any."""
+    store = repo.storage.store
+    newest = store.summaries.latest_cycle()
+    return {
+        **store.summaries.totals(),
+        "states": store.summaries.states(),
+        "archive_bytes": store.warcs.total_bytes(),
+        "last_cycle": _decoded(newest) if newest else None,
+    }
+
+
+def problems(repo: Reader) -> list[str]:
+    """Describe what needs attention, one sentence each: subscriptions, sources of pushes, sites on the brake."""
+    return [*receiving.problems(repo), *brake_problems(repo.storage.store)]
+
+
+def has_pages(repo: Reader) -> bool:
+    """Return whether any page is known."""
+    return repo.storage.store.pages.any()
+
+
+def figures(repo: Reader) -> dict[str, Any]:
+    """Return what monitoring needs, from a few small queries: totals of visits, failures, states and sizes."""
+    store = repo.storage.store
+    failures: Counter[str] = Counter()
+    for counts in store.summaries.failures(_FAILURE_CYCLES):
+        failures.update(counts)
+    return {
+        "states": store.summaries.states(),
+        "sites": store.summaries.mean_rate()[0],
+        "visits": store.summaries.visit_totals(),
+        "failures": failures,
+        "last": store.summaries.latest(),
+        "waiting": store.outbox.count_waiting(),
+        "archive_bytes": store.warcs.total_bytes(),
+    }
 
 
 def band(mean: float | None, deviation: float | None) -> tuple[float | None, float | None]:
@@ -107,6 +156,10 @@ def median_age(counts: Sequence[int]) -> float | None:
             return edges[k] + (edges[k + 1] - edges[k]) * (half - before) / count
         before += count
     return None
+
+
+def _decoded(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {name: json.loads(row[name]) if row[name] else None for name in ("failures", "ages")}
 
 
 def _figures(row: dict[str, Any]) -> CycleFigures:

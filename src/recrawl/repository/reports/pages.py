@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from recrawl.compare.diff import DiffRow, Hunk, diff, with_frame
+from recrawl.compare.diff import DiffRow, Hunk, diff, unified, with_frame
 from recrawl.compare.divergence import divergence
 from recrawl.compare.encoding import decode
-from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.reports.frames import judge_versions
 from recrawl.crawl.visits.stored_text import header, read_lines, read_text
-from recrawl.errors import DamagedRecord, NotKnown, Unreadable
+from recrawl.discover.urls import origin
+from recrawl.errors import DamagedRecord, NotKnown, RepositoryError, Unreadable
 from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Storage
-from recrawl.record.store import Store
+from recrawl.repository.lookup import page_of
+from recrawl.repository.reader import Reader
 
+StoredVersion = VersionRow
+"""The columns of a version."""
 MAX_VERSIONS = 200
 """Only the newest versions of a page are listed."""
 MAX_ID = 1 << 62
@@ -53,23 +55,56 @@ class ShownDifference:
     """Share of words that differ; None if a version is unreadable."""
     problem: str = ""
 
+    @property
+    def unified(self) -> str:
+        """The difference as a unified diff."""
+        return unified(self.hunks)
 
-def page(store: Store, number: int) -> dict[str, Any]:
+
+def page(repo: Reader, number: int) -> dict[str, Any]:
     """Return the facts of a page; raise NotKnown if it does not exist."""
-    found = store.pages.details(min(number, MAX_ID))
+    found = repo.storage.store.pages.details(min(number, MAX_ID))
     if found is None:
         raise NotKnown(f"there is no page {number}")
     return found
 
 
-def versions(store: Store, number: int) -> list[VersionRow]:
+def find(repo: Reader, url: str) -> dict[str, Any]:
+    """Return the columns of the page with this URL, as people write it; raise NotKnown if it does not exist."""
+    return page_of(repo.storage, url)
+
+
+def visits(repo: Reader, number: int, limit: int) -> list[dict[str, Any]]:
+    """Return the newest visits of a page, newest first."""
+    return repo.storage.store.reports.visits_of_page(number, limit=limit)
+
+
+def versions(repo: Reader, number: int) -> list[StoredVersion]:
     """Return the newest versions of a page, newest first."""
-    return store.versions.newest_of_page(number, MAX_VERSIONS)
+    return repo.storage.store.versions.newest_of_page(number, MAX_VERSIONS)
 
 
-def version(store: Store, number: int, wanted: int | None) -> VersionRow:
+def version_times(repo: Reader, number: int, limit: int) -> list[float]:
+    """Return the times of the newest versions of a page, newest first."""
+    return repo.storage.store.versions.times(number, limit)
+
+
+def version_in_force(repo: Reader, number: int, at: float | None) -> StoredVersion:
+    """Return the version in force at a time: the newest for None, the first if the time is earlier."""
+    found = repo.storage.store.versions.in_force(number, 1e300 if at is None else at)
+    if found is None:
+        raise NotKnown("this page has no downloaded version")
+    return found
+
+
+def version_before(repo: Reader, which: StoredVersion) -> StoredVersion | None:
+    """Return the version before this one."""
+    return repo.storage.store.versions.before(which.page, which.id)
+
+
+def version(repo: Reader, number: int, wanted: int | None) -> StoredVersion:
     """Return a version of a page by id, or the newest; raise NotKnown if the page has no such version."""
-    found = store.versions.pick(number, wanted)
+    found = repo.storage.store.versions.pick(number, wanted)
     if found is None:
         raise NotKnown(
             "this page has no downloaded version" if wanted is None else f"this page has no version {wanted}"
@@ -77,20 +112,28 @@ def version(store: Store, number: int, wanted: int | None) -> VersionRow:
     return found
 
 
-def text_of(repository: Storage, which: VersionRow, noise: Noise) -> Text:
-    """Return the visible text of a version by lines."""
+def body_of(repo: Reader, which: StoredVersion) -> bytes:
+    """Return the stored body of a version; raise RepositoryError if it cannot be read."""
     try:
-        _, headers, body = repository.body(which)
-        lines = read_lines(body, headers, noise)
+        return repo.storage.body(which)[2]
+    except DamagedRecord as error:
+        raise RepositoryError(f"This version is unreadable: {error}.") from error
+
+
+def text_of(repo: Reader, url: str, which: StoredVersion) -> Text:
+    """Return the visible text of a version of this page by lines."""
+    try:
+        _, headers, body = repo.storage.body(which)
+        lines = read_lines(body, headers, repo.noise_filter(origin(url)))
     except (DamagedRecord, Unreadable) as error:
         return Text([], cut=False, problem=f"This version is unreadable: {error}.")
     return _cut(lines)
 
 
-def source_of(repository: Storage, which: VersionRow) -> tuple[Text, list[tuple[str, str]]]:
+def source_of(repo: Reader, which: StoredVersion) -> tuple[Text, list[tuple[str, str]]]:
     """Return the decoded body of a version, and its headers."""
     try:
-        _, headers, body = repository.body(which)
+        _, headers, body = repo.storage.body(which)
     except DamagedRecord as error:
         return Text([], cut=False, problem=f"This version is unreadable: {error}."), []
     if b"\0" in body[:512]:
@@ -98,13 +141,14 @@ def source_of(repository: Storage, which: VersionRow) -> tuple[Text, list[tuple[
     return _cut(decode(body, header(headers, "content-type")).text.splitlines()), list(headers)
 
 
-def difference(repository: Storage, old: VersionRow, new: VersionRow, noise: Noise) -> ShownDifference:
-    """Return the difference between two versions."""
+def difference(repo: Reader, url: str, old: StoredVersion, new: StoredVersion) -> ShownDifference:
+    """Return the difference between two versions of this page."""
+    noise = repo.noise_filter(origin(url))
     try:
-        bodies = [repository.body(which)[1:] for which in (old, new)]
+        bodies = [repo.storage.body(which)[1:] for which in (old, new)]
         before, after = (read_lines(body, headers, noise) for headers, body in bodies)
         texts = [read_text(body, headers, noise) for headers, body in bodies]
-        _, is_frame = judge_versions(repository, old, new, noise)
+        _, is_frame = judge_versions(repo.storage, old, new, noise)
     except (DamagedRecord, Unreadable) as error:
         return ShownDifference([], None, f"These versions cannot be compared: {error}.")
     return ShownDifference(with_frame(diff(before, after), is_frame), divergence(texts[0], texts[1]))

@@ -10,6 +10,7 @@ import numpy as np
 
 from recrawl.columns import DAY
 from recrawl.crawl.state.array_files import Arrays, read_arrays
+from recrawl.repository.reader import Reader
 
 _MIN_RATIO = 2.0
 """Least ratio of changes to expected changes."""
@@ -36,9 +37,9 @@ class SeenShock:
         return self.changes / max(self.usual, 1e-9)
 
 
-def memory_of(folder: Path) -> Arrays | None:
+def memory_of(repo: Reader) -> Arrays | None:
     """Return the latest saved state of the policy; None if there is none or its format is unknown."""
-    files = sorted((file.stat().st_mtime_ns, file) for file in (folder / "models").glob("shock-*.npz"))
+    files = sorted((file.stat().st_mtime_ns, file) for file in (repo.folder / "models").glob("shock-*.npz"))
     return _read(files[-1][1], files[-1][0]) if files else None
 
 

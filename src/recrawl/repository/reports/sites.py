@@ -2,33 +2,168 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from recrawl.crawl.reports.hint_trust import trust
 from recrawl.discover.urls import key
-from recrawl.record.store import Store
+from recrawl.errors import NotKnown
+from recrawl.fetch.robots import Robots
+from recrawl.model import State
+from recrawl.repository.lookup import origin_of
+from recrawl.repository.reader import Reader
+from recrawl.repository.reports.directory_tree import PageCounts
 from recrawl.repository.reports.overview import band
 
 RECENT_CYCLES = 10
 """Cycles and crawls over which a site's share of the visits is computed."""
 _MAX_NAMES = 500
+_MAX_ROBOTS = 20_000
+_WINDOW = 50_000
+"""Pages scanned per call, however few of them match."""
 _FAILING = 0.5
 _UNSTABLE = 0.1
 
 
-def names(store: Store) -> list[tuple[int, str]]:
+@dataclass(frozen=True, slots=True)
+class SiteRules:
+    """How a site is crawled: its robots.txt, rate limits, and how far its validators can be trusted."""
+
+    robots_status: int
+    """HTTP status of robots.txt; 0 without response, -1 before the first request."""
+    robots_at: float
+    robots: str
+    """Text of robots.txt, shortened; empty if there is none."""
+    held_since: float | None
+    """Since when the site is on hold, because robots.txt is unavailable."""
+    crawl_delay: float
+    sitemaps: int
+    """Sitemaps that robots.txt names."""
+    sitemap_at: float
+    delay: float
+    """Seconds between two requests."""
+    per_server: int
+    held_until: float
+    """Until when the server has asked for a pause."""
+    last_modified: tuple[int, int]
+    """How often Last-Modified was right and wrong."""
+    etag: tuple[int, int]
+
+
+def names(repo: Reader) -> list[tuple[int, str]]:
     """Return number and origin of the first 500 sites, by origin."""
-    return store.sites.names(_MAX_NAMES)
+    return repo.storage.store.sites.names(_MAX_NAMES)
 
 
-def sites(store: Store, now: float, only: int | None = None) -> list[dict[str, Any]]:
+def origin_named(repo: Reader, site: str) -> str:
+    """Return the origin of a site as people write it; empty for an empty name; raise NotKnown if it is unknown."""
+    return origin_of(repo.storage, site)
+
+
+def number_named(repo: Reader, site: str) -> int | None:
+    """Return the number of a site as people write it; None for an empty name."""
+    origin = origin_named(repo, site)
+    return repo.storage.store.sites.number(origin) if origin else None
+
+
+def sites(repo: Reader, only: int | None = None) -> list[dict[str, Any]]:
     """Return all sites, or one, with their figures; some are None before a site's first cycle."""
-    total, rows = store.summaries.recent(RECENT_CYCLES, only)
-    return [_figures(row, total, now) for row in rows]
+    total, rows = repo.storage.store.summaries.recent(RECENT_CYCLES, only)
+    return [_figures(row, total, repo.now()) for row in rows]
 
 
-def page_number(store: Store, url: str) -> int | None:
+def summaries(repo: Reader, after: int, limit: int) -> list[dict[str, Any]]:
+    """Return the sites with numbers above `after`, with totals and trust in their hints."""
+    found, trusted = repo.storage.store.summaries.sites(after, limit), hints(repo)
+    return [{**row, "hints": trusted.get(row["url"], [])} for row in found]
+
+
+def summary(repo: Reader, number: int) -> dict[str, Any]:
+    """Return a site with its totals, trust in its hints and its latest cycles; raise NotKnown if it is unknown."""
+    store = repo.storage.store
+    found = store.summaries.site(number)
+    if found is None:
+        raise NotKnown(f"there is no site {number}")
+    return {**found, "hints": hints(repo).get(found["url"], []), "cycles": store.summaries.site_cycles(number, 100)}
+
+
+def busiest(repo: Reader, limit: int) -> list[dict[str, Any]]:
+    """Return the sites with most changes in the last cycles."""
+    return repo.storage.store.summaries.busiest_sites(limit)
+
+
+def hints(repo: Reader) -> dict[str, list[dict[str, Any]]]:
+    """Return by origin how far each kind of hint is trusted."""
+    return trust(repo.storage)
+
+
+def rules(repo: Reader, number: int) -> SiteRules:
+    """Return how a site is crawled."""
+    stored, options = repo.storage.store.sites.get(number), repo.options()
+    own = options.sites.get(stored.origin)
+    robots = Robots.from_answer(
+        max(0, stored.robots_status),
+        stored.robots_body,
+        stored.robots_at,
+        agent=options.agent,
+        max_age=options.robots_age,
+        failure=stored.robots_status == 0,
+        held_since=stored.robots_held,
+    )
+    asked = stored.robots_status >= 0
+    crawl_delay = robots.delay if asked else 0.0
+    delay = options.delay if own is None or own.delay is None else own.delay
+    body = stored.robots_body[:_MAX_ROBOTS] if stored.robots_status == 200 else b""
+    return SiteRules(
+        robots_status=stored.robots_status,
+        robots_at=stored.robots_at,
+        robots=body.decode("utf-8", "replace"),
+        held_since=robots.held_since if asked and robots.hold_off else None,
+        crawl_delay=crawl_delay,
+        sitemaps=len(robots.sitemaps) if asked else 0,
+        sitemap_at=stored.sitemap_at,
+        delay=max(delay, min(crawl_delay, options.max_delay)),
+        per_server=options.per_server,
+        held_until=stored.held_until,
+        last_modified=(stored.lm_good, stored.lm_bad),
+        etag=(stored.etag_good, stored.etag_bad),
+    )
+
+
+def page_counts(repo: Reader, number: int, limit: int) -> list[PageCounts]:
+    """Return number, URL, visits and changes of a site's pages."""
+    return repo.storage.store.pages.of_site(number, limit)
+
+
+def site_pages(
+    repo: Reader, number: int, after: tuple[int, int], state: str, limit: int
+) -> tuple[list[dict[str, Any]], tuple[int, int] | None]:
+    """Return pages of a site by state and number, and the place after which to continue; None at the end.
+
+    This is the order of an index, so that only the returned rows are read.
+    """
+    found = repo.storage.store.reports.pages_of_site(number, after, state, limit)
+    return _named(found), (found[-1]["state"], found[-1]["id"]) if len(found) == limit else None
+
+
+def all_pages(repo: Reader, after: int, state: str, limit: int) -> tuple[list[dict[str, Any]], int | None]:
+    """Return pages in order of discovery, and the number after which to continue; None at the end.
+
+    At most 50,000 pages are read, however few of them are in the state.
+    """
+    found = repo.storage.store.reports.pages_after(after, _WINDOW, state, limit)
+    if len(found) == limit:
+        return _named(found), int(found[-1]["id"])
+    return _named(found), after + _WINDOW if after + _WINDOW < repo.page_count - 1 else None
+
+
+def page_number(repo: Reader, url: str) -> int | None:
     """Return the number of a page; None if it is unknown."""
-    return store.pages.number(key(url))
+    return repo.storage.store.pages.number(key(url))
+
+
+def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "state": State(row["state"]).name.lower()} for row in rows]
 
 
 def _figures(row: dict[str, Any], total: int, now: float) -> dict[str, Any]:

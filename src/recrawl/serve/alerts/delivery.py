@@ -16,8 +16,8 @@ import json
 from urllib.parse import urlsplit
 
 from recrawl.errors import UsageError
+from recrawl.repository.alerts.outbox import Delivery
 from recrawl.repository.outgoing import NotSent, allows_private, post
-from recrawl.serve.alerts.outbox import Delivery
 from recrawl.serve.jobs.processes import run_module
 from recrawl.settings import Alert, Settings
 

@@ -16,21 +16,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from recrawl.columns import DAY
-from recrawl.discover.urls import origin
 from recrawl.errors import RecrawlError
-from recrawl.model import Outcome
-from recrawl.record.storage import Storage
-from recrawl.record.store import TEMPORARY_ERRORS
-from recrawl.repository.opening import load, options_of
+from recrawl.repository.alerts.matching import match_visits, skip_old_visits
+from recrawl.repository.alerts.outbox import Delivery, Outbox
+from recrawl.repository.alerts.rules import check_rule
+from recrawl.repository.opening import TEMPORARY_ERRORS
 from recrawl.repository.outgoing import NotSent
+from recrawl.repository.repository import Repository
 from recrawl.serve.alerts.delivery import send
-from recrawl.serve.alerts.outbox import Delivery, Outbox, VisitMatches
-from recrawl.serve.alerts.rules import Update, applies, check_rule, matching_quote, payload
 from recrawl.serve.senders import Senders
 from recrawl.settings import Alert, Settings
 
-_OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
-_BATCH = 1000
 _INTERVAL = 1.0
 _KEEP = 90 * DAY
 _SEND_SECONDS = 10.0
@@ -68,8 +64,8 @@ class Alerts:
 
     def start(self) -> None:
         """Start the thread at the first visit that was not matched yet."""
-        with Storage(self._folder) as repository:
-            Outbox(repository.store).matched_up_to(repository.store.next_id("visits") - 1)
+        with Repository(self._folder) as repository:
+            skip_old_visits(repository)
         self._thread.start()
 
     def stop(self) -> None:
@@ -84,8 +80,8 @@ class Alerts:
         self._new_visits.set()
 
     def _loop(self) -> None:
-        with Storage(self._folder) as repository:
-            Outbox(repository.store).prune(self._clock() - _KEEP)
+        with Repository(self._folder) as repository:
+            Outbox(repository).prune(self._clock() - _KEEP)
             while not self._ending.is_set():
                 self._new_visits.wait(_INTERVAL)
                 self._new_visits.clear()
@@ -95,26 +91,28 @@ class Alerts:
                     else:
                         self.round(repository)
 
-    def round(self, repository: Storage) -> None:
+    def round(self, repository: Repository) -> None:
         """Match new visits, record what was sent, and start sending what is due."""
         try:
-            values = load(self._folder)
+            values = repository.settings
             for rule in values.alerts:
                 check_rule(rule)
-            noise = options_of(values).noise
+            repository.options()  # raises an error for invalid settings
             self.error = ""
         except RecrawlError as error:
             self.error = str(error)
             return
-        outbox = Outbox(repository.store)
-        while self._match_batch(repository, outbox, values.alerts, noise) and not self._ending.is_set():
-            pass
+        more = True
+        while more and not self._ending.is_set():
+            found, more = match_visits(repository, values.alerts, self._clock())
+            for body in found:
+                self._publish("alert", body)
         self.settle(repository, 0.0)
-        self._start_sending(outbox, values)
+        self._start_sending(Outbox(repository), values)
 
-    def settle(self, repository: Storage, seconds: float) -> None:
+    def settle(self, repository: Repository, seconds: float) -> None:
         """Record the deliveries that have ended; wait up to `seconds` for those under way."""
-        outbox = Outbox(repository.store)
+        outbox = Outbox(repository)
         for batch in self._senders.collect(seconds):
             for delivery, at, error in batch:
                 if error:
@@ -151,50 +149,3 @@ class Alerts:
             if error or self._ending.is_set() or time.monotonic() > end:
                 break
         return sent
-
-    def _match_batch(self, repository: Storage, outbox: Outbox, rules: tuple[Alert, ...], noise: Any) -> bool:
-        """Match a batch of visits; return whether there may be more."""
-        repository.refresh()
-        now = self._clock()
-        last_visit = outbox.matched_up_to(-1)
-        rows = repository.store.visits.after(last_visit, _BATCH)
-        if not rows:
-            return False
-        visits = [self._matches(repository, row, rules, noise) for row in rows if row["outcome"] != Outcome.FAILED]
-        if outbox.put(visits, rows[-1]["id"], now):
-            for visit in visits:
-                for _, _, body in visit.found:
-                    self._publish("alert", body)
-        return len(rows) == _BATCH
-
-    def _matches(self, repository: Storage, row: dict[str, Any], rules: tuple[Alert, ...], noise: Any) -> VisitMatches:
-        outcome = _OUTCOMES[row["outcome"]]
-        if not rules or outcome == "unchanged":
-            return VisitMatches(row["page"], None, [])
-        update = _update(repository, row, outcome)
-        found = []
-        for rule in rules:
-            if applies(rule, update):
-                quote = matching_quote(rule, update, repository, noise(origin(update.url)))
-                if quote is not None:
-                    found.append((rule, update, payload(rule, update, quote)))
-        digest = update.version.digest if update.version is not None else None
-        return VisitMatches(row["page"], digest, found)
-
-
-def _update(repository: Storage, row: dict[str, Any], outcome: str) -> Update:
-    version = repository.store.versions.get(row["version"]) if outcome != "gone" and row["version"] >= 0 else None
-    changed = version is not None and outcome == "changed"
-    before = repository.store.versions.before(row["page"], version.id) if version and changed else None
-    return Update(
-        visit=row["id"],
-        page=row["page"],
-        url=row["url"],
-        at=row["at"],
-        outcome=outcome,
-        title=version.title if version else "",
-        divergence=version.divergence if version else None,
-        significant=bool(version and version.significant),
-        version=version,
-        before=before,
-    )

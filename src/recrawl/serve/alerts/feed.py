@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recrawl.serve.alerts.outbox import newest_entries
+from recrawl.repository.alerts.outbox import Outbox
 from recrawl.serve.context import Context
 
 _ENTRIES = 100
@@ -30,7 +30,7 @@ def routes(context: Context) -> list[Route]:
 
 def _feed(context: Context, base: str) -> str:
     with context.reading() as repository:
-        rows = [row for row in newest_entries(repository.store, 2 * _ENTRIES) if row["state"] in ("waiting", "sent")]
+        rows = [row for row in Outbox(repository).newest(2 * _ENTRIES) if row["state"] in ("waiting", "sent")]
     newest = rows[0]["created"] if rows else 0.0
     entries = "".join(_entry(row, base) for row in rows[:_ENTRIES])
     return (

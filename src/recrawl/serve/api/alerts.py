@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.errors import NotKnown, UsageError
-from recrawl.serve.alerts.outbox import newest_entries
-from recrawl.serve.alerts.rules import OUTCOMES, check_rule
+from recrawl.repository.alerts.outbox import Outbox
+from recrawl.repository.alerts.rules import OUTCOMES, check_rule
+from recrawl.repository.push import websub
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, as_json, bad_cursor, rows
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.context import Context
-from recrawl.serve.push.websub import subscribe, unsubscribe
 from recrawl.settings import Alert, write_alerts
 
 _MAX_ALERTS = 200
@@ -61,14 +61,14 @@ def outbox(context: Context, given: Arguments) -> dict[str, Any]:
     if after and not (after.isascii() and after.isdigit() and len(after) < 16):
         raise bad_cursor(after)
     with context.reading() as repository:
-        found = newest_entries(repository.store, given["limit"], int(after) if after else 1 << 62)
+        found = Outbox(repository).newest(given["limit"], int(after) if after else 1 << 62)
     return rows(found, found[-1]["id"] if len(found) == given["limit"] else None)
 
 
 def subscriptions(context: Context, _: Arguments) -> dict[str, Any]:
     """List the WebSub subscriptions."""
     with context.reading() as repository:
-        return rows(repository.store.subscriptions.public())
+        return rows(websub.subscriptions(repository))
 
 
 async def add_subscription(context: Context, request: Request, given: Arguments) -> Response:
@@ -77,7 +77,7 @@ async def add_subscription(context: Context, request: Request, given: Arguments)
 
     def send() -> dict[str, Any]:
         with context.writing() as repository:
-            return subscribe(repository.store, context.settings(), given["topic"], given["hub"], base, context.clock())
+            return websub.subscribe(repository, given["topic"], given["hub"], base)
 
     return as_json(await run_in_threadpool(send), 202)
 
@@ -88,7 +88,7 @@ async def remove_subscription(context: Context, request: Request, given: Argumen
 
     def send() -> dict[str, Any]:
         with context.writing() as repository:
-            return unsubscribe(repository.store, context.settings(), given["name"], base)
+            return websub.unsubscribe(repository, given["name"], base)
 
     return as_json(await run_in_threadpool(send))
 

@@ -7,8 +7,9 @@ from typing import Any
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
 from recrawl.lab.replays.clairvoyant import Clairvoyant
-from recrawl.learn.rates.comparison import ESTIMATORS
-from recrawl.repository.lookup import origin_of, page_of
+from recrawl.repository.rates import ESTIMATORS
+from recrawl.repository.reports.pages import find
+from recrawl.repository.reports.sites import origin_named
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import LIMIT, Arguments, Operation, rows
 from recrawl.serve.api.queries import SITE
@@ -52,7 +53,7 @@ def compare(context: Context, given: Arguments) -> dict[str, Any]:
 def rates(context: Context, given: Arguments) -> dict[str, Any]:
     """Return estimated change rates, computed by the command line because it may need much time and memory."""
     with context.reading() as repository:
-        where = page_of(repository, given["url"])["url"] if given["url"] else origin_of(repository, given["site"])
+        where = find(repository, given["url"])["url"] if given["url"] else origin_named(repository, given["site"])
     words = ["rates", *([where] if where else []), "--by", given["by"], "--estimator", given["estimator"]]
     words = [*words, "--limit", str(given["limit"]), "--json"]
     return rows(subprocess_queries.run_command(context, *words))

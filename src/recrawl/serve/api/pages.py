@@ -7,13 +7,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.compare.diff import unified
-from recrawl.discover.urls import origin
-from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Storage
-from recrawl.repository.lookup import page_of
-from recrawl.repository.opening import options_of
 from recrawl.repository.reports import pages as reading
+from recrawl.repository.reports.pages import StoredVersion
+from recrawl.repository.repository import Repository
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import LIMIT, Arguments, Operation, rows
 from recrawl.serve.context import Context
@@ -27,8 +23,7 @@ _HIDDEN = frozenset({"key", "payload", "digest", "noise", "folder"})
 def lookup(context: Context, given: Arguments) -> dict[str, Any]:
     """Return a page by URL."""
     with context.reading() as repository:
-        number = page_of(repository, given["url"])["id"]
-        return _page(repository, number)
+        return _page(repository, reading.find(repository, given["url"])["id"])
 
 
 def page(context: Context, given: Arguments) -> dict[str, Any]:
@@ -40,23 +35,22 @@ def page(context: Context, given: Arguments) -> dict[str, Any]:
 def versions(context: Context, given: Arguments) -> dict[str, Any]:
     """List the newest versions, newest first."""
     with context.reading() as repository:
-        known = reading.page(repository.store, given["page"])
-        return rows([_version(row) for row in reading.versions(repository.store, known["id"])])
+        known = reading.page(repository, given["page"])
+        return rows([_version(row) for row in reading.versions(repository, known["id"])])
 
 
 def visits(context: Context, given: Arguments) -> dict[str, Any]:
     """List the newest visits, newest first."""
     with context.reading() as repository:
-        known = reading.page(repository.store, given["page"])
-        return rows(repository.store.reports.visits_of_page(known["id"], limit=given["limit"]))
+        known = reading.page(repository, given["page"])
+        return rows(reading.visits(repository, known["id"], given["limit"]))
 
 
 def text(context: Context, given: Arguments) -> dict[str, Any]:
     """Return the text of a version."""
-    noise = options_of(context.settings()).noise
     with context.reading() as repository:
         known, version = _chosen(repository, given)
-        found = reading.text_of(repository, version, noise(origin(known["url"])))
+        found = reading.text_of(repository, known["url"], version)
     content = {"text": "\n".join(found.lines), "cut": found.cut, "problem": found.problem}
     return {"url": known["url"], **_version(version), **content}
 
@@ -68,20 +62,20 @@ async def source(context: Context, request: Request, given: Arguments) -> Respon
 
 def diff(context: Context, given: Arguments) -> dict[str, Any]:
     """Return the difference between two versions."""
-    noise = options_of(context.settings()).noise
     with context.reading() as repository:
-        store = repository.store
-        known = reading.page(store, given["page"])
-        new = reading.version(store, known["id"], given["new"])
-        earlier = store.versions.before(known["id"], new.id)
-        old = reading.version(store, known["id"], given["old"]) if given["old"] is not None else earlier or new
-        found = reading.difference(repository, old, new, noise(origin(known["url"])))
+        known = reading.page(repository, given["page"])
+        new = reading.version(repository, known["id"], given["new"])
+        if given["old"] is None:
+            old = reading.version_before(repository, new) or new
+        else:
+            old = reading.version(repository, known["id"], given["old"])
+        found = reading.difference(repository, known["url"], old, new)
     return {
         "url": known["url"],
         "old": _version(old),
         "new": _version(new),
         "divergence": found.share,
-        "diff": unified(found.hunks),
+        "diff": found.unified,
         "problem": found.problem,
     }
 
@@ -89,29 +83,29 @@ def diff(context: Context, given: Arguments) -> dict[str, Any]:
 def why(context: Context, given: Arguments) -> dict[str, Any]:
     """Return why a page was visited or not, and whether the next cycle would choose it."""
     with context.reading() as repository:
-        known = reading.page(repository.store, given["page"])
-    sentences, plan = subprocess_queries.why(context, known)
+        known = reading.page(repository, given["page"])
+    sentences, plan = subprocess_queries.why(context, known["url"])
     return {"url": known["url"], "state": known["state"], "why": sentences, "plan": plan}
 
 
 def predict(context: Context, given: Arguments) -> dict[str, Any]:
     """Return the probability that a page has changed since its last visit."""
     with context.reading() as repository:
-        known = reading.page(repository.store, given["page"])
-    return subprocess_queries.predict(context, known)
+        known = reading.page(repository, given["page"])
+    return subprocess_queries.predict(context, known["url"])
 
 
-def _page(repository: Storage, number: int) -> dict[str, Any]:
-    found = reading.page(repository.store, number)
+def _page(repository: Repository, number: int) -> dict[str, Any]:
+    found = reading.page(repository, number)
     return {name: value for name, value in found.items() if name not in _HIDDEN}
 
 
-def _chosen(repository: Storage, given: Arguments) -> tuple[dict[str, Any], VersionRow]:
-    known = reading.page(repository.store, given["page"])
-    return known, reading.version(repository.store, known["id"], given["version"])
+def _chosen(repository: Repository, given: Arguments) -> tuple[dict[str, Any], StoredVersion]:
+    known = reading.page(repository, given["page"])
+    return known, reading.version(repository, known["id"], given["version"])
 
 
-def _version(row: VersionRow) -> dict[str, Any]:
+def _version(row: StoredVersion) -> dict[str, Any]:
     names = ("id", "at", "divergence", "new_links", "size", "title", "mime", "encoding", "digest")
     values = {name: getattr(row, name) for name in names}
     significant = None if row.significant is None else bool(row.significant)

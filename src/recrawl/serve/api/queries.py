@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 from dataclasses import asdict
 from typing import Any
 
 from recrawl.choose import POLICIES, parameters
-from recrawl.crawl.hints.push_sources import pushers
-from recrawl.crawl.reports.hint_trust import trust
-from recrawl.crawl.reports.search import search as find
-from recrawl.errors import NotKnown, UsageError
+from recrawl.errors import UsageError
 from recrawl.model import State
-from recrawl.record.storage import Storage
-from recrawl.repository.lookup import origin_of
-from recrawl.repository.opening import options_of
+from recrawl.repository.push import receiving
+from recrawl.repository.reports import overview
+from recrawl.repository.reports import sites as reading
 from recrawl.repository.reports.changes import Cursor, Filters, changes
-from recrawl.repository.status import brake_problems
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, bad_cursor, rows
 from recrawl.serve.context import Context
-from recrawl.serve.push.websub import push_problems
 from recrawl.times import moment
 
 SITE = Field("site", "string", "Only this site; the URL of the site or of any of its pages.", default="")
-_STATES = {state.name.lower(): int(state) for state in State}
-_NAMES = {number: name for name, number in _STATES.items()}
-_WINDOW = 50_000
-"""Pages scanned per request, however few of them match."""
+_STATES = tuple(state.name.lower() for state in State)
 
 
 def status(context: Context, _: Arguments) -> dict[str, Any]:
     """Return the state of the repository and the scheduler."""
     with context.reading() as repository:
-        store = repository.store
-        sums, states = store.summaries.totals(), store.summaries.states()
-        problems = push_problems(store, context.clock()) + brake_problems(store)
-        archived = store.warcs.total_bytes()
-        last = _cycle(newest) if (newest := store.summaries.latest_cycle()) else None
+        totals, problems = overview.totals(repository), overview.problems(repository)
+    last = totals["last_cycle"]
     return {
-        **sums,
-        "states": states,
-        "archive_bytes": archived,
+        **totals,
         "freshness": last["freshness"] if last else None,
         "freshness_sd": last["freshness_sd"] if last else None,
-        "last_cycle": last,
         "problems": problems,
         "scheduler": asdict(context.scheduler.status()),
     }
@@ -55,56 +40,33 @@ def status(context: Context, _: Arguments) -> dict[str, Any]:
 def sites(context: Context, given: Arguments) -> dict[str, Any]:
     """List the sites with their totals, by number."""
     with context.reading() as repository:
-        found = repository.store.summaries.sites(_number(given["after"]), given["limit"])
-        hints = trust(repository)
-    listed = [{**row, "hints": hints.get(row["url"], [])} for row in found]
-    return rows(listed, found[-1]["id"] if len(found) == given["limit"] else None)
+        found = reading.summaries(repository, _number(given["after"]), given["limit"])
+    return rows(found, found[-1]["id"] if len(found) == given["limit"] else None)
 
 
 def site(context: Context, given: Arguments) -> dict[str, Any]:
     """Return a site with its totals and its latest cycles."""
     with context.reading() as repository:
-        found = repository.store.summaries.site(given["site"])
-        if found is None:
-            raise NotKnown(f"there is no site {given['site']}")
-        past = repository.store.summaries.site_cycles(given["site"], 100)
-        hints = trust(repository).get(found["url"], [])
-    return {**found, "hints": hints, "cycles": past}
+        return reading.summary(repository, given["site"])
 
 
 def push_sources(context: Context, _: Arguments) -> dict[str, Any]:
     """List the sources of pushes with their precision."""
     with context.reading() as repository:
-        return rows(pushers(repository.store))
+        return rows(receiving.sources(repository))
 
 
 def pages(context: Context, given: Arguments) -> dict[str, Any]:
     """List pages: those of a site by state, otherwise in order of discovery."""
+    state, limit = given["state"], given["limit"]
     with context.reading() as repository:
-        number = _site_number(repository, given["site"])
-        if number is not None:
-            return _pages_of_site(repository, number, given)
-        after = _number(given["after"])
-        found = repository.store.reports.pages_after(after, _WINDOW, given["state"], given["limit"])
-        more = after + _WINDOW < repository.store.next_id("pages") - 1
-    if len(found) == given["limit"]:
-        return rows(_named(found), found[-1]["id"])
-    return rows(_named(found), after + _WINDOW if more else None)
-
-
-def _site_number(repository: Storage, site: str) -> int | None:
-    """Return the number of the site that an option names; None for all sites."""
-    origin = origin_of(repository, site)
-    return repository.store.sites.number(origin) if origin else None
-
-
-def _pages_of_site(repository: Storage, site: int, given: Arguments) -> dict[str, Any]:
-    """List pages in index order (state, then number), so that only the returned rows are read."""
-    state, _, after = given["after"].partition("_")
-    begin = (_number(state), _number(after)) if given["after"] else (-1, -1)
-    found = repository.store.reports.pages_of_site(site, begin, given["state"], given["limit"])
-    following = f"{found[-1]['state']}_{found[-1]['id']}" if len(found) == given["limit"] else None
-    return rows(_named(found), following)
+        number = reading.number_named(repository, given["site"])
+        if number is None:
+            return rows(*reading.all_pages(repository, _number(given["after"]), state, limit))
+        first, _, second = given["after"].partition("_")
+        begin = (_number(first), _number(second)) if given["after"] else (-1, -1)
+        found, following = reading.site_pages(repository, number, begin, state, limit)
+    return rows(found, f"{following[0]}_{following[1]}" if following else None)
 
 
 def stream(context: Context, given: Arguments) -> dict[str, Any]:
@@ -112,7 +74,7 @@ def stream(context: Context, given: Arguments) -> dict[str, Any]:
     now = context.clock()
     with context.reading() as repository:
         filters = Filters(
-            site=_site_number(repository, given["site"]),
+            site=reading.number_named(repository, given["site"]),
             path=given["path"],
             since=moment(given["since"], now) if given["since"] else None,
             until=moment(given["until"], now) if given["until"] else None,
@@ -123,34 +85,27 @@ def stream(context: Context, given: Arguments) -> dict[str, Any]:
         after = Cursor.read(given["after"])
         if after is not None and not math.isfinite(after.at):
             raise bad_cursor(given["after"])
-        found = changes(repository.store, filters, limit=given["limit"], after=after)
+        found = changes(repository, filters, limit=given["limit"], after=after)
     return rows(found.rows, found.older)
 
 
 def search(context: Context, given: Arguments) -> dict[str, Any]:
     """Return the best pages for a query, with snippets."""
-    values = context.settings()
-    if not values["index"]:
-        raise UsageError("the search index is disabled: set 'index' to true, then run a crawl or a cycle")
     offset = max(0, _number(given["after"]))
     if offset > 10_000:
         raise UsageError("search results beyond the first 10,000 are not available; narrow the query")
+    limit, since, until = given["limit"], given["since"] or None, given["until"] or None
     with context.reading() as repository:
-        origin = origin_of(repository, given["site"])
-        noise = options_of(values).noise
-        since, until = (moment(given[name], context.clock()) if given[name] else None for name in ("since", "until"))
-        limit = given["limit"]
-        hits = find(repository, given["q"], noise, limit=limit, site=origin, offset=offset, since=since, until=until)
-    following = offset + len(hits) if len(hits) == given["limit"] else None
-    return rows([asdict(hit) for hit in hits], following)
+        hits = repository.search(given["q"], site=given["site"], limit=limit, offset=offset, since=since, until=until)
+    return rows([hit.as_dict() for hit in hits], offset + len(hits) if len(hits) == limit else None)
 
 
 def cycles(context: Context, given: Arguments) -> dict[str, Any]:
     """List crawls and cycles with their results, newest first."""
     before = _number(given["after"]) if given["after"] else 2**53
     with context.reading() as repository:
-        found = repository.store.summaries.cycles(before, given["limit"])
-    return rows([_cycle(row) for row in found], found[-1]["id"] if len(found) == given["limit"] else None)
+        found = overview.runs(repository, before, given["limit"])
+    return rows(found, found[-1]["id"] if len(found) == given["limit"] else None)
 
 
 def policies(_: Context, __: Arguments) -> dict[str, Any]:
@@ -167,14 +122,6 @@ def policies(_: Context, __: Arguments) -> dict[str, Any]:
             for name, kind in POLICIES.items()
         ]
     )
-
-
-def _cycle(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {name: json.loads(row[name]) if row[name] else None for name in ("failures", "ages")}
-
-
-def _named(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**row, "state": _NAMES[row["state"]]} for row in found]
 
 
 def _number(text: str) -> int:

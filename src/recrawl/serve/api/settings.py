@@ -7,13 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from recrawl.choose import make_policy
-from recrawl.compare.noise.filters import Noise
 from recrawl.errors import NotKnown, UsageError
-from recrawl.repository.anchors import keep_named, surveyed
-from recrawl.repository.lookup import origin_of
-from recrawl.repository.noise import proposals
+from recrawl.repository.noise import check_filter
 from recrawl.repository.opening import options_of, seed_url
-from recrawl.repository.seeds import check_seeds, with_seeds, without_seeds
+from recrawl.repository.seeds import without_seeds
 from recrawl.repository.turns import period_of
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import Arguments, Operation, rows
@@ -21,7 +18,7 @@ from recrawl.serve.api.queries import SITE
 from recrawl.serve.context import Context
 from recrawl.serve.jobs import filter_preview
 from recrawl.serve.jobs.job_specs import check_inside
-from recrawl.settings import SETTINGS, Filter, Seed, Settings, checked, write_filters, write_seeds, write_values
+from recrawl.settings import SETTINGS, Filter, Settings, checked, write_filters, write_seeds, write_values
 from recrawl.times import duration
 
 _NAME = Field(
@@ -68,19 +65,9 @@ def seeds(context: Context, _: Arguments) -> dict[str, Any]:
 
 def add_seed(context: Context, given: Arguments) -> dict[str, Any]:
     """Add a site or page with its limits; replaces a seed of the same URL."""
-    seed = Seed(
-        url=seed_url(given["url"]),
-        depth=given["depth"],
-        limit=given["limit"],
-        include=tuple(given["include"] or ()),
-        exclude=tuple(given["exclude"] or ()),
-        allow_private=given["allow_private"],
-        delay=given["delay"],
-    )
-    with WRITING:
-        after = with_seeds(context.settings(), [seed])
-        write_seeds(context.settings_file, after.seeds)
-    check_seeds(context.folder, [seed])
+    options = {name: value for name, value in given.items() if name != "url" and value is not None}
+    with WRITING, context.reading() as repository:
+        (seed,) = repository.add(given["url"], **options)
     context.scheduler.wake()
     return asdict(seed)
 
@@ -128,7 +115,7 @@ def remove_filter(context: Context, given: Arguments) -> dict[str, Any]:
 def noise(context: Context, given: Arguments) -> dict[str, Any]:
     """Suggest noise filters, for a page or for the pages that change at every visit."""
     with context.dedicated() as repository:
-        return rows([proposal.as_dict() for proposal in proposals(repository, given["url"])])
+        return rows([proposal.as_dict() for proposal in repository.noise_proposals(given["url"])])
 
 
 def anchors(context: Context, given: Arguments) -> dict[str, Any]:
@@ -137,27 +124,27 @@ def anchors(context: Context, given: Arguments) -> dict[str, Any]:
     if period <= 0:
         raise UsageError("'every' must be longer than 0")
     with context.dedicated() as repository:
-        origin = origin_of(repository, given["site"])
-        return rows(surveyed(repository, context.settings(), context.clock(), period, given["per_minute"], origin))
+        found = repository.anchors(given["site"], every=period, per_minute=given["per_minute"])
+        return rows([site.as_dict() for site in found])
 
 
 def name_anchor(context: Context, given: Arguments) -> dict[str, Any]:
     """Set the anchor of a site."""
     with WRITING, context.reading() as repository:
-        return {"site": keep_named(repository, "", given["url"]), "url": given["url"]}
+        return {"site": repository.set_anchor("", given["url"]), "url": given["url"]}
 
 
 def find_anchor(context: Context, given: Arguments) -> dict[str, Any]:
     """Return to automatic detection of a site's anchor."""
     with WRITING, context.reading() as repository:
-        return {"site": keep_named(repository, given["site"], "")}
+        return {"site": repository.set_anchor(given["site"])}
 
 
 def _filter(given: Arguments) -> Filter:
     selectors, patterns = tuple(given["selectors"] or ()), tuple(given["patterns"] or ())
     if not selectors and not patterns:
         raise UsageError("give at least one selector or pattern")
-    Noise(selectors, patterns).check()
+    check_filter(selectors, patterns)
     if given["site"]:
         seed_url(given["site"])
     return Filter(given["site"], selectors, patterns)

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.errors import UsageError
+from recrawl.repository.alerts.outbox import Outbox
+from recrawl.repository.alerts.rules import OUTCOMES, check_rule
 from recrawl.repository.reports.sites import names
-from recrawl.serve.alerts.outbox import newest_entries
-from recrawl.serve.alerts.rules import OUTCOMES, check_rule
 from recrawl.serve.api.alerts import put_alert, remove_alert
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.settings import redirect_saved, show_settings
@@ -70,8 +70,8 @@ def _check_fields(form: Form, rule: dict[str, Any]) -> None:
 
 def _alerts(views: Views, request: Request, form: Form, chosen: dict[str, Any]) -> Response:
     with views.reading() as repository:
-        sent = newest_entries(repository.store, _LATEST)
-        sites = names(repository.store)
+        sent = Outbox(repository).newest(_LATEST)
+        sites = names(repository)
     return show_settings(
         views,
         request,

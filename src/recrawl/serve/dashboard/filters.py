@@ -8,8 +8,8 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.compare.noise.filters import Noise
 from recrawl.errors import UsageError
+from recrawl.repository.noise import check_filter
 from recrawl.repository.reports.sites import names
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Form
@@ -32,9 +32,9 @@ def add(views: Views, request: Request, given: FormData) -> Response:
     selectors, patterns = lines(form["selectors"]), lines(form["patterns"])
     if not selectors and not patterns:
         form.errors["selectors"] = "give at least one selector or pattern"
-    for name, part in (("selectors", Noise(selectors=selectors)), ("patterns", Noise(patterns=patterns))):
+    for name, part in (("selectors", {"selectors": selectors}), ("patterns", {"patterns": patterns})):
         try:
-            part.check()
+            check_filter(**part)
         except UsageError as error:
             form.errors[name] = str(error)
     added = Filter(form["site"], selectors, patterns)
@@ -76,7 +76,7 @@ def _preview(views: Views, form: Form, added: Filter) -> dict[str, Any] | None:
 
 def _noise(views: Views, request: Request, form: Form, preview: dict[str, Any] | None = None) -> Response:
     with views.reading() as repository:
-        sites = names(repository.store)
+        sites = names(repository)
     return show_settings(
         views,
         request,

@@ -7,10 +7,9 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.crawl.reports.search import search
-from recrawl.errors import UsageError
-from recrawl.repository.lookup import page_of
+from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.reports import changes as reading
+from recrawl.repository.reports.pages import find
 from recrawl.repository.reports.sites import names
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.views import Views
@@ -26,8 +25,8 @@ def changes(views: Views, request: Request) -> Response:
     form, filters = _filters(views, request)
     after = form.read("after", reading.Cursor.read)
     with views.reading() as repository:
-        found = reading.changes(repository.store, filters, after=after) if not form.errors else None
-        sites = names(repository.store)
+        found = reading.changes(repository, filters, after=after) if not form.errors else None
+        sites = names(repository)
     given = {name: form[name] for name in form.values if form[name] and name != "after"}
     older = f"?{urlencode({**given, 'after': str(found.older)})}" if found and found.older else ""
     return views.show(
@@ -53,7 +52,7 @@ def feed(views: Views, request: Request) -> Response:
         name, text = next(iter(form.errors.items()))
         raise UsageError(f"{name}: {text}")
     with views.reading() as repository:
-        found = reading.changes(repository.store, filters, limit=_FEED_ENTRIES)
+        found = reading.changes(repository, filters, limit=_FEED_ENTRIES)
     rows = [{**row, "title": _printable(row["title"] or row["url"])} for row in found.rows]
     root = str(request.base_url).rstrip("/")
     updated = rows[0]["at"] if rows else views.now()
@@ -93,20 +92,13 @@ def search_page(views: Views, request: Request) -> Response:
     offset = form.number("from", most=_MAX_OFFSET) or 0
     hits = []
     with views.reading() as repository:
-        sites = names(repository.store)
+        sites = names(repository)
         if form["q"].strip() and not form.errors:
             try:
-                hits = search(
-                    repository,
-                    form["q"],
-                    views.noise(),
-                    limit=_HITS + 1,
-                    site=form["site"],
-                    offset=offset,
-                    since=since,
-                    until=until,
+                hits = repository.search(
+                    form["q"], site=form["site"], limit=_HITS + 1, offset=offset, since=since, until=until
                 )
-            except UsageError as error:
+            except (UsageError, NotKnown) as error:
                 form.errors["q"] = str(error)
     given = {name: form[name] for name in ("q", "site", "since", "until") if form[name]}
     return views.show(
@@ -127,9 +119,9 @@ def why(views: Views, request: Request) -> Response:
     form = Form(request.query_params, ("url",))
     sentences: list[str] = []
     with views.reading() as repository:
-        page = form.read("url", lambda text: page_of(repository, text))
+        page = form.read("url", lambda text: find(repository, text))
     if page is not None:
-        sentences, _ = subprocess_queries.why(views.context, page)
+        sentences, _ = subprocess_queries.why(views.context, page["url"])
     return views.show(
         request,
         "why.html",

@@ -13,12 +13,11 @@ from recrawl.errors import UsageError
 from recrawl.repository.reports import overview as reading
 from recrawl.repository.reports.changes import Filters, changes
 from recrawl.repository.reports.overview import CycleFigures, Overview
-from recrawl.repository.status import brake_problems
+from recrawl.repository.reports.sites import busiest
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import number, percent, size
 from recrawl.serve.dashboard.views import Views
-from recrawl.serve.push.websub import push_problems
 from recrawl.serve.scheduler import SchedulerStatus
 from recrawl.times import span, stamp
 
@@ -35,13 +34,12 @@ def overview(views: Views, request: Request) -> Response:
     """Show the start page; it reads summary tables only, so its cost does not depend on the number of pages."""
     now = views.now()
     with views.reading() as repository:
-        store = repository.store
-        whole = reading.overview(store, now)
-        has_pages = whole is not None or store.pages.any()
-        cycles = reading.cycles(store, _CYCLES)
-        sites = store.summaries.busiest_sites(_SITES)
-        latest = changes(store, Filters(), limit=_LATEST).rows
-        problems = push_problems(store, now) + brake_problems(store)
+        whole = reading.overview(repository)
+        has_pages = whole is not None or reading.has_pages(repository)
+        cycles = reading.cycles(repository, _CYCLES)
+        sites = busiest(repository, _SITES)
+        latest = changes(repository, Filters(), limit=_LATEST).rows
+        problems = reading.problems(repository)
     status = views.context.scheduler.status()
     return views.show(
         request,

@@ -19,12 +19,11 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
-from recrawl.record.storage import SETTINGS
 from recrawl.serve.context import Context
 
 _MAX_AGE = 1.0
 _MAX_PAGES = 200
-_FILES = (SETTINGS, "recrawl.db", "recrawl.db-wal")
+_FILES = ("recrawl.toml", "recrawl.db", "recrawl.db-wal")
 
 Key = tuple[str, str, str]
 """Path, query, theme."""

@@ -7,12 +7,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.discover.urls import origin
 from recrawl.errors import NotKnown
-from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Storage
 from recrawl.repository.prediction import about_relative, sentences
 from recrawl.repository.reports import pages as reading
+from recrawl.repository.reports.pages import StoredVersion
+from recrawl.repository.repository import Repository
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form
@@ -29,10 +28,9 @@ _TABS = (("", "Overview"), ("/text", "Text"), ("/source", "Source"), ("/diff", "
 def page(views: Views, request: Request) -> Response:
     """Show the facts, the size of changes, the versions and the last visits."""
     with views.reading() as repository:
-        store = repository.store
-        found = reading.page(store, request.path_params["page"])
-        versions = reading.versions(store, found["id"])
-        visits = store.reports.visits_of_page(found["id"], limit=_VISITS)
+        found = reading.page(repository, request.path_params["page"])
+        versions = reading.versions(repository, found["id"])
+        visits = reading.visits(repository, found["id"], _VISITS)
     return _show(
         views,
         request,
@@ -51,7 +49,7 @@ def text(views: Views, request: Request) -> Response:
     """Show a version as text."""
     with views.reading() as repository:
         found, version = _version(repository, request)
-        shown = reading.text_of(repository, version, views.noise()(origin(found["url"])))
+        shown = reading.text_of(repository, found["url"], version)
     return _show(views, request, "text.html", found, "/text", version=version, text=shown)
 
 
@@ -67,18 +65,15 @@ def difference(views: Views, request: Request) -> Response:
     """Show the difference between two versions; by default the last change."""
     form = Form(request.query_params, ("old", "new", "view"))
     with views.reading() as repository:
-        store = repository.store
-        found = reading.page(store, request.path_params["page"])
-        new = reading.version(store, found["id"], _number(form, "new"))
+        found = reading.page(repository, request.path_params["page"])
+        new = reading.version(repository, found["id"], _number(form, "new"))
         number = _number(form, "old")
-        old = (
-            store.versions.before(found["id"], new.id)
-            if number is None
-            else reading.version(store, found["id"], number)
-        )
-        old = new if old is None else old
-        shown = reading.difference(repository, old, new, views.noise()(origin(found["url"])))
-        versions = reading.versions(store, found["id"])
+        if number is None:
+            old = reading.version_before(repository, new) or new
+        else:
+            old = reading.version(repository, found["id"], number)
+        shown = reading.difference(repository, found["url"], old, new)
+        versions = reading.versions(repository, found["id"])
     side = form["view"] == "side"
     return _show(
         views,
@@ -97,9 +92,9 @@ def difference(views: Views, request: Request) -> Response:
 def outlook(views: Views, request: Request) -> Response:
     """Show the change probability, related pages, and whether the next cycle would visit the page."""
     with views.reading() as repository:
-        found = reading.page(repository.store, request.path_params["page"])
-    prediction = subprocess_queries.predict(views.context, found)
-    why, _ = subprocess_queries.why(views.context, found)
+        found = reading.page(repository, request.path_params["page"])
+    prediction = subprocess_queries.predict(views.context, found["url"])
+    why, _ = subprocess_queries.why(views.context, found["url"])
     relatives = [
         {"page": row["page"], "url": row["url"], "text": about_relative(row)} for row in prediction["relatives"]
     ]
@@ -116,11 +111,11 @@ def outlook(views: Views, request: Request) -> Response:
     )
 
 
-def _version(repository: Storage, request: Request) -> tuple[dict[str, Any], VersionRow]:
+def _version(repository: Repository, request: Request) -> tuple[dict[str, Any], StoredVersion]:
     """Return the requested page and version; by default the newest version."""
     form = Form(request.query_params, ("version",))
-    found = reading.page(repository.store, request.path_params["page"])
-    return found, reading.version(repository.store, found["id"], _number(form, "version"))
+    found = reading.page(repository, request.path_params["page"])
+    return found, reading.version(repository, found["id"], _number(form, "version"))
 
 
 def _number(form: Form, name: str) -> int | None:
@@ -136,7 +131,7 @@ def _show(views: Views, request: Request, template: str, found: dict[str, Any], 
     return views.show(request, template, page=found, tabs=tabs, **values)
 
 
-def _facts(found: dict[str, Any], versions: list[VersionRow], now: float) -> list[tuple[str, str]]:
+def _facts(found: dict[str, Any], versions: list[StoredVersion], now: float) -> list[tuple[str, str]]:
     last = found["last_visit"]
     changed = max(0, found["changes"] - 1)
     return [
@@ -151,7 +146,7 @@ def _facts(found: dict[str, Any], versions: list[VersionRow], now: float) -> lis
     ]
 
 
-def _divergence(versions: list[VersionRow]) -> dict[str, Any]:
+def _divergence(versions: list[StoredVersion]) -> dict[str, Any]:
     """Return the chart of the share of words that each change replaced, oldest first."""
     rows = [row for row in reversed(versions) if row.changed and row.divergence is not None][-_BARS:]
     if not rows:
@@ -163,7 +158,7 @@ def _divergence(versions: list[VersionRow]) -> dict[str, Any]:
     return {"chart": chart, "summary": summary, "rows": [(stamp(row.at), percent(row.divergence)) for row in rows]}
 
 
-def _timeline_entry(row: VersionRow, before: bool) -> dict[str, Any]:
+def _timeline_entry(row: StoredVersion, before: bool) -> dict[str, Any]:
     """Return a version as an entry of the timeline; `before` if an earlier version is listed."""
     kind = "changed" if before else "new"
     parts = [size(row.size)]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import jinja2
 
 from recrawl.columns import DAY
-from recrawl.record.index import Hit
 from recrawl.repository.reports.pages import side_by_side, stretches
+from recrawl.repository.values import SearchHit
 from recrawl.times import iso, span, stamp
 
 _HEAT = (0.02, 0.1, 0.25, 0.5)
@@ -118,7 +118,7 @@ def heat(share: float | None) -> str:
     return f"h{1 + sum(share >= limit for limit in _HEAT)}"
 
 
-def quoted(hit: Hit) -> list[tuple[bool, str]]:
+def quoted(hit: SearchHit) -> list[tuple[bool, str]]:
     """Split a snippet into (matches the query, text) pieces."""
     pieces, at = [], 0
     for start, end in hit.marks:

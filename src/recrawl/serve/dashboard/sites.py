@@ -8,23 +8,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.columns import HOUR
-from recrawl.crawl.hints.push_sources import pushers
-from recrawl.crawl.reports.hint_trust import trust
 from recrawl.errors import NotKnown, UsageError
-from recrawl.fetch.robots import Robots
-from recrawl.record.rows import SiteRow
-from recrawl.record.storage import Storage
-from recrawl.repository.anchors import surveyed
-from recrawl.repository.opening import options_of
+from recrawl.repository.push.receiving import sources
 from recrawl.repository.reports import directory_tree, heat_map
 from recrawl.repository.reports import sites as reading
 from recrawl.repository.reports.pages import MAX_ID
 from recrawl.repository.reports.shocks import memory_of, shocks
+from recrawl.repository.repository import Repository
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import percent
 from recrawl.serve.dashboard.views import Views
-from recrawl.settings import Settings
 from recrawl.times import span, stamp
 
 _SHOWN = 200
@@ -64,9 +58,7 @@ def sites(views: Views, request: Request) -> Response:
     if sort not in {name for name, _, _ in _HEADS}:
         sort, down = "origin", False
     with views.reading() as repository:
-        rows = reading.sites(repository.store, views.now())
-        hints = trust(repository)
-        push_sources = pushers(repository.store)
+        rows, hints, push_sources = reading.sites(repository), reading.hints(repository), sources(repository)
     for row in rows:
         row["hints"] = [_short(hint) for hint in hints.get(row["origin"], ()) if hint["precision"] is not None]
     rows.sort(key=lambda row: _sort_key(row, sort), reverse=down)
@@ -87,19 +79,17 @@ def sites(views: Views, request: Request) -> Response:
 def site(views: Views, request: Request) -> Response:
     """Show one site."""
     now, number = views.now(), min(request.path_params["site"], MAX_ID)
-    values = views.settings()
     with views.reading() as repository:
-        store = repository.store
-        row = next((row for row in reading.sites(store, now, only=number)), None)
+        row = next((row for row in reading.sites(repository, only=number)), None)
         if row is None:
             raise NotKnown(f"there is no site {number}")
-        pages = store.pages.of_site(number, directory_tree.MAX_PAGES)
+        pages = reading.page_counts(repository, number, directory_tree.MAX_PAGES)
         tree = directory_tree.tree(pages, row["origin"])
-        heat = _heat(heat_map.heat_map(store, pages), row["origin"])
-        depth = _depth(repository, values, row["origin"], now)
-        stored = store.sites.get(number)
-        hints = trust(repository).get(row["origin"], [])
-    memory = memory_of(views.context.folder)
+        heat = _heat(heat_map.heat_map(repository, pages), row["origin"])
+        depth = _depth(repository, row["origin"])
+        rules = reading.rules(repository, number)
+        hints = reading.hints(repository).get(row["origin"], [])
+        memory = memory_of(repository)
     return views.show(
         request,
         "site.html",
@@ -112,8 +102,8 @@ def site(views: Views, request: Request) -> Response:
         no_shocks=(
             "No shocks yet." if memory else "Shocks are recorded by the policy shock, which has not been used yet."
         ),
-        facts=[*_facts(stored, values, now), *(_hint(row, now) for row in hints)],
-        robots=stored.robots_body[:20_000].decode("utf-8", "replace") if stored.robots_status == 200 else "",
+        facts=[*_facts(rules, now), *(_hint(row, now) for row in hints)],
+        robots=rules.robots,
     )
 
 
@@ -147,19 +137,19 @@ def _cell(visits: int, updates: int) -> str:
     return "h0" if not updates else f"h{min(5, 2 + updates)}"
 
 
-def _depth(repository: Storage, values: Settings, origin: str, now: float) -> Values:
+def _depth(repository: Repository, origin: str) -> Values:
     """Return the chart of change by link distance from the anchor."""
     no_chart: Values = {"chart": None, "anchor": None}
-    if repository.store.next_id("pages") > _MAX_ANCHOR_PAGES:
+    if repository.page_count > _MAX_ANCHOR_PAGES:
         return {**no_chart, "text": f"Not computed for a large repository: use 'recrawl anchor {origin}'."}
     try:
-        survey = surveyed(repository, values, now, _ANCHOR_PERIOD, 0.0, origin)[0]
+        survey = repository.anchors(origin, every=_ANCHOR_PERIOD)[0].as_dict()
     except UsageError as error:
         return {**no_chart, "text": f"Not known: {error}."}
     rows = [row for row in survey["depths"] if row["depth"] is not None and row["depth"] <= _MAX_DEPTH]
     visited = [row for row in rows if row["visits"]]
     url = survey["anchor"]["url"]
-    anchor = reading.page_number(repository.store, url)
+    anchor = reading.page_number(repository, url)
     if not visited:
         return {**no_chart, "text": "No page has been visited twice yet. Anchor:", "anchor": anchor, "url": url}
     texts = [
@@ -178,37 +168,24 @@ def _depth(repository: Storage, values: Settings, origin: str, now: float) -> Va
     }
 
 
-def _facts(stored: SiteRow, values: Settings, now: float) -> list[tuple[str, str]]:
+def _facts(rules: reading.SiteRules, now: float) -> list[tuple[str, str]]:
     """Return the site's robots.txt rules, rate limits and validator precision."""
-    options = options_of(values)
-    own = options.sites.get(stored.origin)
-    delay = options.delay if own is None or own.delay is None else own.delay
     facts = []
-    if stored.robots_status < 0:
+    if rules.robots_status < 0:
         facts.append(("robots.txt", "not fetched yet"))
     else:
-        robots = Robots.from_answer(
-            stored.robots_status,
-            stored.robots_body,
-            stored.robots_at,
-            agent=options.agent,
-            max_age=options.robots_age,
-            failure=stored.robots_status == 0,
-            held_since=stored.robots_held,
-        )
-        answer = "no response" if stored.robots_status == 0 else f"HTTP {stored.robots_status}"
-        facts.append(("robots.txt", f"{answer}, fetched {span(max(0.0, now - stored.robots_at))} ago"))
-        if robots.hold_off:
-            facts.append(("On hold", f"since {stamp(robots.held_since)}: robots.txt is unavailable"))
-        delay = max(delay, min(robots.delay, options.max_delay))
-        facts.append(("Crawl-delay", span(robots.delay) if robots.delay else "none"))
-        facts.append(("Sitemaps", str(len(robots.sitemaps)) if robots.sitemaps else "none"))
-    facts.append(("Sitemap read", stamp(stored.sitemap_at) if stored.sitemap_at else "never"))
-    facts.append(("Delay between requests", f"{delay:g} s, {options.per_server} in parallel"))
-    if stored.held_until > now:
-        facts.append(("Back-off", f"until {stamp(stored.held_until)}, requested by the server"))
-    facts.append(("Last-Modified", _trust(stored.lm_good, stored.lm_bad)))
-    facts.append(("ETag", _trust(stored.etag_good, stored.etag_bad)))
+        answer = "no response" if rules.robots_status == 0 else f"HTTP {rules.robots_status}"
+        facts.append(("robots.txt", f"{answer}, fetched {span(max(0.0, now - rules.robots_at))} ago"))
+        if rules.held_since is not None:
+            facts.append(("On hold", f"since {stamp(rules.held_since)}: robots.txt is unavailable"))
+        facts.append(("Crawl-delay", span(rules.crawl_delay) if rules.crawl_delay else "none"))
+        facts.append(("Sitemaps", str(rules.sitemaps) if rules.sitemaps else "none"))
+    facts.append(("Sitemap read", stamp(rules.sitemap_at) if rules.sitemap_at else "never"))
+    facts.append(("Delay between requests", f"{rules.delay:g} s, {rules.per_server} in parallel"))
+    if rules.held_until > now:
+        facts.append(("Back-off", f"until {stamp(rules.held_until)}, requested by the server"))
+    facts.append(("Last-Modified", _trust(*rules.last_modified)))
+    facts.append(("ETag", _trust(*rules.etag)))
     return facts
 
 

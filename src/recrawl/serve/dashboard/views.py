@@ -14,16 +14,14 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from recrawl.compare.noise.filters import Noise
 from recrawl.errors import RecrawlError
-from recrawl.record.storage import Storage
-from recrawl.repository.opening import options_of
+from recrawl.repository.repository import Repository
+from recrawl.serve.access.login import local_path
+from recrawl.serve.access.security import checked_form, csrf_token
 from recrawl.serve.context import Context
 from recrawl.serve.dashboard.page_cache import PageCache
 from recrawl.serve.dashboard.render import environment
-from recrawl.serve.login import local_path
 from recrawl.serve.problems import as_problem
-from recrawl.serve.security import checked_form, csrf_token
 from recrawl.settings import Settings
 
 STATIC = Path(__file__).with_name("static")
@@ -57,17 +55,13 @@ class Views:
         """Seconds since 1970."""
         return self.context.clock()
 
-    def reading(self) -> AbstractContextManager[Storage]:
+    def reading(self) -> AbstractContextManager[Repository]:
         """Borrow the repository for reading."""
         return self.context.reading()
 
     def settings(self) -> Settings:
         """Read the current settings."""
         return self.context.settings()
-
-    def noise(self) -> Callable[[str], Noise]:
-        """Return the function from an origin to its noise filter."""
-        return options_of(self.settings()).noise
 
     def show(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a page."""

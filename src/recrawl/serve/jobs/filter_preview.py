@@ -11,11 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from recrawl.compare.noise.filters import Noise
 from recrawl.errors import UsageError
-from recrawl.record.storage import Storage
-from recrawl.repository.noise import preview
-from recrawl.repository.opening import load, options_of
+from recrawl.repository.repository import Repository
 from recrawl.serve.jobs.processes import run_module
 from recrawl.settings import Filter
 
@@ -36,10 +33,9 @@ def preview_filter(folder: Path, added: Filter) -> dict[str, Any]:
 def main(folder: Path, question: str) -> str:
     """Compute the preview of one filter, in the child process."""
     added = json.loads(question)
-    extra = Noise(tuple(added["selectors"]), tuple(added["patterns"]))
-    with Storage(folder) as repository:
-        before = options_of(load(folder)).noise(added["site"])
-        return json.dumps(asdict(preview(repository, added["site"], before, extra)))
+    with Repository(folder) as repository:
+        found = repository.noise_preview(added["selectors"], added["patterns"], site=added["site"])
+    return json.dumps(asdict(found))
 
 
 if __name__ == "__main__":

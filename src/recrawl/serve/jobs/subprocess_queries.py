@@ -10,9 +10,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from recrawl.record.storage import Storage
-from recrawl.repository import prediction
-from recrawl.repository.why import reasons
 from recrawl.serve.context import Context
 from recrawl.serve.jobs.processes import run_module
 from recrawl.serve.problems import Problem
@@ -23,34 +20,27 @@ _TIME_LIMIT = 120.0
 """Seconds."""
 
 
-def why(context: Context, page: dict[str, Any]) -> tuple[list[str], dict[str, Any] | None]:
+def why(context: Context, url: str) -> tuple[list[str], dict[str, Any] | None]:
     """Return why a page is visited or not, in sentences, and what the next cycle plans for it."""
     with context.dedicated() as repository:
-        if not _large(repository):
-            return reasons(repository, context.settings(), page, context.clock())
-    found = run_command(context, "why", "--json", "--", page["url"])
+        found = repository.why(url).as_dict() if repository.page_count <= LARGE else None
+    found = found or run_command(context, "why", "--json", "--", url)
     return found["why"], found["plan"]
 
 
-def predict(context: Context, page: dict[str, Any]) -> dict[str, Any]:
+def predict(context: Context, url: str) -> dict[str, Any]:
     """Return the probability that a page has changed since its last visit, and what it is based on."""
     with context.dedicated() as repository:
-        if not _large(repository):
-            return prediction.predict_page(repository, page, context.clock())
-    found: dict[str, Any] = run_command(context, "predict", "--json", "--", page["url"])
-    return found
+        found: dict[str, Any] | None = repository.predict(url).as_dict() if repository.page_count <= LARGE else None
+    return found or run_command(context, "predict", "--json", "--", url)
 
 
 def run_command(context: Context, *words: str) -> Any:
     """Run a recrawl command on the served repository and return its JSON output."""
-    with context.query_slots:
+    with context.long_query():
         try:
             out = run_module("recrawl", "-C", str(context.folder), *words, seconds=_TIME_LIMIT)
         except TimeoutError:
             detail = f"The query took more than {_TIME_LIMIT:g} s: use 'recrawl {words[0]}' on the command line."
             raise Problem(503, detail) from None
     return json.loads(out)
-
-
-def _large(repository: Storage) -> bool:
-    return repository.store.next_id("pages") > LARGE

@@ -1,6 +1,5 @@
-"""Push: other servers announce changes to the service (IndexNow, WebSub); and WebSub requests to hubs.
+"""Routes for other servers that announce changes, and the thread that renews subscriptions; see `repository.push`.
 
-receivers.py       /indexnow and /websub/NAME
-indexnow_keys.py   checks that a host owns the IndexNow key that was sent for it
-websub.py          WebSub subscriptions and their renewal
+receivers.py   /indexnow and /websub/NAME
+renewals.py    renewal of WebSub subscriptions
 """

@@ -8,7 +8,6 @@ are stored for the next cycle, which weights them by the learned precision of th
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import re
 from typing import Any
@@ -19,21 +18,19 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from recrawl.crawl.hints.pushes import Accepted, accept
-from recrawl.discover.sitemaps import parse
-from recrawl.repository.opening import options_of
+from recrawl.repository.push.indexnow_keys import KeyClaim, KeyRefused, verify_key
+from recrawl.repository.push.receiving import Accepted, accept_feed, announce
+from recrawl.repository.push.websub import verify_intent
+from recrawl.serve.access.sessions import constant_time_equal
 from recrawl.serve.api.operations import as_json
 from recrawl.serve.context import Context
 from recrawl.serve.problems import Problem
-from recrawl.serve.push.indexnow_keys import KeyClaim, verify_key
-from recrawl.serve.push.websub import active, confirm
-from recrawl.serve.sessions import constant_time_equal
 
 _KEY = re.compile(r"[A-Za-z0-9-]{8,128}")
 _MAX_URLS = 10_000
 """URLs in one push; the protocol's limit."""
-_MAX_ENTRIES = 1000
-_HASHES = {"sha1": hashlib.sha1, "sha256": hashlib.sha256, "sha384": hashlib.sha384, "sha512": hashlib.sha512}
+_REFUSALS = {"unconfirmed": 403, "location": 422, "rate": 429, "held": 503}
+"""Statuses of refused keys."""
 
 
 def routes(context: Context) -> list[Route]:
@@ -104,9 +101,13 @@ async def _indexnow(context: Context, claim: KeyClaim) -> Response:
 def _accept_verified(context: Context, claim: KeyClaim) -> Accepted:
     """Verify the key, then accept the URLs."""
     with context.writing() as repository:
-        verify_key(repository.store, claim, options_of(context.settings()), context.clock())
+        try:
+            verify_key(repository, claim)
+        except KeyRefused as error:
+            headers = {"retry-after": "3600"} if error.reason in ("rate", "held") else None
+            raise Problem(_REFUSALS[error.reason], str(error), headers=headers) from error
         source = f"indexnow {claim.host} {hashlib.sha256(claim.key.encode()).hexdigest()[:8]}"
-        return accept(repository, claim.urls, "indexnow", source, context.clock())
+        return announce(repository, claim.urls, "indexnow", source)
 
 
 def _host(url: str) -> str:
@@ -117,41 +118,10 @@ def _host(url: str) -> str:
 
 
 def _verify_intent(context: Context, name: str, query: dict[str, str]) -> Response:
-    """Answer a hub that verifies a subscription or reports that it was denied."""
     with context.writing() as repository:
-        store = repository.store
-        known = store.subscriptions.get(name)
-        mode, topic = query.get("hub.mode", ""), query.get("hub.topic", "")
-        if mode == "unsubscribe" and known is None:
-            return PlainTextResponse(query.get("hub.challenge", "")[:1000])
-        if known is None or topic != known["topic"]:
-            raise Problem(404, "Unknown subscription.")
-        if mode == "denied":
-            store.subscriptions.deny(name)
-            return PlainTextResponse("")
-        lease = query.get("hub.lease_seconds", "")
-        if mode != "subscribe" or not (lease.isascii() and lease.isdigit() and len(lease) < 10):
-            raise Problem(404, "Unknown subscription.")
-        confirm(store, name, context.clock(), int(lease))
-    return PlainTextResponse(query.get("hub.challenge", "")[:1000])
+        return PlainTextResponse(verify_intent(repository, name, query))
 
 
 def _accept_content(context: Context, name: str, body: bytes, signature: str) -> None:
-    """Accept the URLs of a feed that a hub sent; ignore a wrong signature silently, as WebSub recommends."""
-    with context.reading() as repository:
-        known = repository.store.subscriptions.get(name)
-    if known is None or not active(known, context.clock()):
-        raise Problem(404, "Unknown subscription.")
-    if not _valid_signature(known["secret"], body, signature):
-        return
-    feed = parse(body, known["topic"], max_bytes=context.limits.body_bytes, max_entries=_MAX_ENTRIES)
-    urls = list(dict.fromkeys(entry.url for entry in feed.entries))
     with context.writing() as repository:
-        accept(repository, urls, "websub", f"websub {name[:12]}", context.clock())
-
-
-def _valid_signature(secret: str, body: bytes, signature: str) -> bool:
-    method, _, digest = signature.partition("=")
-    if method not in _HASHES:
-        return False
-    return constant_time_equal(hmac.new(secret.encode(), body, _HASHES[method]).hexdigest(), digest.strip().lower())
+        accept_feed(repository, name, body, signature)

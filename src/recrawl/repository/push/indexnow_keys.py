@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Literal
 
 from recrawl.columns import DAY, HOUR
-from recrawl.crawl.options import CrawlOptions
 from recrawl.discover.urls import canonical, origin
+from recrawl.errors import RecrawlError
 from recrawl.fetch.http import FetchLimits, fetch_one
 from recrawl.fetch.transfer import Request
 from recrawl.model import Answer
 from recrawl.record.store import Store
-from recrawl.serve.problems import Problem
+from recrawl.repository.reader import Reader
 
 _VALID_SECONDS = DAY
 """How long a file that holds the key is trusted."""
@@ -31,6 +32,14 @@ _MAX_URL = 2048
 _LIMITS = FetchLimits(max_bytes=4096, connect_seconds=5.0, total_seconds=10.0, stall_seconds=5.0)
 
 
+class KeyRefused(RecrawlError):
+    """A push is refused: `reason` is unconfirmed, location (of the key file), rate (of requests for it) or held."""
+
+    def __init__(self, reason: Literal["unconfirmed", "location", "rate", "held"], text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
 @dataclass(frozen=True, slots=True)
 class KeyClaim:
     """An IndexNow push: URLs of a host, and the key that proves it comes from the host."""
@@ -42,13 +51,14 @@ class KeyClaim:
     """URL of the key file; empty: at the host's root."""
 
 
-def verify_key(store: Store, claim: KeyClaim, options: CrawlOptions, now: float) -> None:
-    """Raise a Problem unless the host's key file holds the key."""
+def verify_key(repo: Reader, claim: KeyClaim) -> None:
+    """Raise KeyRefused unless the host's key file holds the key."""
     for url in _key_urls(claim):
-        _verify_file(store, claim, url, options, now)
+        _verify_file(repo, claim, url)
 
 
-def _verify_file(store: Store, claim: KeyClaim, place: str, options: CrawlOptions, now: float) -> None:
+def _verify_file(repo: Reader, claim: KeyClaim, place: str) -> None:
+    store, now, options = repo.storage.store, repo.now(), repo.options()
     site_origin = origin(place)
     held_until = store.sites.held_until(site_origin)
     if held_until is None:
@@ -60,7 +70,7 @@ def _verify_file(store: Store, claim: KeyClaim, place: str, options: CrawlOption
     else:
         _check_rate(store, claim.host, now)
         if held_until > now:
-            raise Problem(503, "The host asked us to back off; try again later.", headers={"retry-after": "3600"})
+            raise KeyRefused("held", "The host asked us to back off; try again later.")
         site_options = options.sites.get(site_origin)
         private = options.allow_private or bool(site_options and site_options.allow_private)
         answer = fetch_one(Request(place, allow_private=private), agent=options.agent, limits=_LIMITS)
@@ -68,28 +78,28 @@ def _verify_file(store: Store, claim: KeyClaim, place: str, options: CrawlOption
         proof = {"host": claim.host, "key": mark, "location": place, "at": now}
         store.key_proofs.put({**proof, "good": int(good), "again": now + lasts, "detail": detail})
     if not good:
-        raise Problem(403, f"Key not confirmed by the host: {detail}.")
+        raise KeyRefused("unconfirmed", f"Key not confirmed by the host: {detail}.")
 
 
 def _key_urls(claim: KeyClaim) -> list[str]:
-    """Return the key file of each server in the claim; raise a Problem if `keyLocation` does not cover the URLs."""
+    """Return the key file of each server in the claim; raise KeyRefused if `keyLocation` does not cover the URLs."""
     urls = [url for url in map(canonical, claim.urls) if url is not None]
     if not claim.location:
         return sorted({f"{origin(url)}/{claim.key}.txt" for url in urls})
     place = canonical(claim.location) if len(claim.location) <= _MAX_URL else None
     if place is None or any(origin(url) != origin(place) for url in urls):
-        raise Problem(422, "keyLocation must be a URL on the same host.")
+        raise KeyRefused("location", "keyLocation must be a URL on the same host.")
     folder = place.partition("?")[0].rpartition("/")[0] + "/"
     if not all(url.startswith(folder) for url in urls):
-        raise Problem(422, "A URL is outside the folder of keyLocation.")
+        raise KeyRefused("location", "A URL is outside the folder of keyLocation.")
     return [place] if urls else []
 
 
 def _check_rate(store: Store, host: str, now: float) -> None:
-    """Raise a Problem if too many key files of a host were fetched in the last hour; delete expired results."""
+    """Raise KeyRefused if too many key files of a host were fetched in the last hour; delete expired results."""
     store.key_proofs.remove_expired(now, now - HOUR)
     if store.key_proofs.count_since(host, now - HOUR) >= _FILES_PER_HOUR:
-        raise Problem(429, "Too many key files for this host; try again in an hour.", headers={"retry-after": "3600"})
+        raise KeyRefused("rate", "Too many key files for this host; try again in an hour.")
 
 
 def _verdict(answer: Answer, key: str) -> tuple[bool, str, float]:

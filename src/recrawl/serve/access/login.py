@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from recrawl.serve.access.security import checked_form, csrf_token, session_cookie, token_matches
 from recrawl.serve.context import Context
-from recrawl.serve.security import checked_form, csrf_token, session_cookie, token_matches
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -16,8 +16,8 @@ from recrawl.discover.urls import origin
 from recrawl.errors import DamagedRecord, Unreadable, UsageError
 from recrawl.patterns import Pattern, compiled
 from recrawl.record.rows import VersionRow
-from recrawl.record.storage import Storage
 from recrawl.repository.opening import seed_url
+from recrawl.repository.reader import Reader
 from recrawl.settings import Alert
 from recrawl.times import duration
 
@@ -78,15 +78,16 @@ def applies(rule: Alert, update: Update) -> bool:
     return (update.divergence or 0.0) >= rule.divergence and (update.significant or not rule.significant)
 
 
-def matching_quote(rule: Alert, update: Update, repository: Storage, noise: Noise) -> str | None:
+def matching_quote(rule: Alert, update: Update, repo: Reader) -> str | None:
     """Return the quote of an update for a rule; None if its text or selector condition does not match."""
     if update.version is None:
         return "" if not (rule.text or rule.selector) else None
+    noise = repo.noise_filter(origin(update.url))
     try:
-        after = _lines(repository, update.version, noise)
-        before = _lines(repository, update.before, noise) if update.before else []
+        after = _lines(repo, update.version, noise)
+        before = _lines(repo, update.before, noise) if update.before else []
         if rule.selector:
-            old, new = (_selected_text(repository, row, rule.selector) for row in (update.before, update.version))
+            old, new = (_selected_text(repo, row, rule.selector) for row in (update.before, update.version))
             if old == new:
                 return None
     except (OSError, ValueError, KeyError, Unreadable):
@@ -126,21 +127,21 @@ def _text_pattern(text: str) -> Pattern:
         raise UsageError(f"invalid regular expression '{text}': {error}") from error
 
 
-def _lines(repository: Storage, row: VersionRow, noise: Noise) -> list[str]:
+def _lines(repo: Reader, row: VersionRow, noise: Noise) -> list[str]:
     """Return the text of a version by lines; none if its record is damaged."""
     try:
-        _, headers, body = repository.body(row)
+        _, headers, body = repo.storage.body(row)
     except DamagedRecord:
         return []
     return read_lines(body, headers, noise)
 
 
-def _selected_text(repository: Storage, row: VersionRow | None, selector: str) -> list[str]:
+def _selected_text(repo: Reader, row: VersionRow | None, selector: str) -> list[str]:
     """Return the text of each element that a selector matches."""
     if row is None:
         return []
     try:
-        _, headers, body = repository.body(row)
+        _, headers, body = repo.storage.body(row)
     except DamagedRecord:
         return []
     tree = parse(decode(body, header(headers, "content-type")).text)

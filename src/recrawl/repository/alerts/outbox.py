@@ -12,8 +12,8 @@ from typing import Any
 
 from recrawl.columns import HOUR
 from recrawl.record.rows import OutboxRow, OutboxState
-from recrawl.record.store import Store
-from recrawl.serve.alerts.rules import Update
+from recrawl.repository.alerts.rules import Update
+from recrawl.repository.reader import Reader
 from recrawl.settings import Alert
 from recrawl.times import duration
 
@@ -48,11 +48,11 @@ class VisitMatches:
 
 
 class Outbox:
-    """The table `outbox`; needs a writable store."""
+    """The alerts of a repository that are to be delivered or were."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._table = store.outbox
+    def __init__(self, repo: Reader) -> None:
+        self._store = repo.storage.store
+        self._table = self._store.outbox
 
     def matched_up_to(self, newest: int) -> int:
         """Return the last visit that was matched; the first call stores `newest`, so that old visits send no alerts."""
@@ -130,6 +130,11 @@ class Outbox:
         self._table.set_failed(delivery.ids, state, tries, due, error[:500])
         return again
 
+    def newest(self, limit: int, before: int = 1 << 62) -> list[dict[str, Any]]:
+        """Return the newest entries with a number below `before`."""
+        rows = self._table.newest(limit, before)
+        return [{**row, "state": STATES[row["state"]], "body": json.loads(row["body"])} for row in rows]
+
     def next_due(self) -> float | None:
         """Return when the next delivery is due; None if nothing is waiting."""
         return self._table.next_due()
@@ -137,12 +142,6 @@ class Outbox:
     def prune(self, before: float) -> None:
         """Delete finished entries created before a time."""
         self._table.remove_done(before)
-
-
-def newest_entries(store: Store, limit: int, before: int = 1 << 62) -> list[dict[str, Any]]:
-    """Return the newest entries with a number below `before`."""
-    rows = store.outbox.newest(limit, before)
-    return [{**row, "state": STATES[row["state"]], "body": json.loads(row["body"])} for row in rows]
 
 
 def _due(rule: Alert, now: float) -> float:

@@ -22,9 +22,7 @@ from starlette.datastructures import FormData, Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recrawl.serve.context import Context
-from recrawl.serve.problems import Problem, problem_response, wants_page
-from recrawl.serve.sessions import (
+from recrawl.serve.access.sessions import (
     COOKIE,
     SESSION_SECONDS,
     Session,
@@ -34,6 +32,8 @@ from recrawl.serve.sessions import (
     form_token,
     new_session,
 )
+from recrawl.serve.context import Context
+from recrawl.serve.problems import Problem, problem_response, wants_page
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "

@@ -1,0 +1,63 @@
+"""New visits matched against the alert rules: what matches goes into the outbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recrawl.model import Outcome
+from recrawl.repository.alerts.outbox import Outbox, VisitMatches
+from recrawl.repository.alerts.rules import Update, applies, matching_quote, payload
+from recrawl.repository.reader import Reader
+from recrawl.settings import Alert
+
+_OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
+_BATCH = 1000
+
+
+def skip_old_visits(repo: Reader) -> None:
+    """Match only visits from now on, unless visits were matched before."""
+    Outbox(repo).matched_up_to(repo.storage.store.next_id("visits") - 1)
+
+
+def match_visits(repo: Reader, rules: tuple[Alert, ...], now: float) -> tuple[list[dict[str, Any]], bool]:
+    """Match a batch of visits; return the updates that were added to the outbox, and whether there may be more."""
+    repo.refresh()
+    outbox = Outbox(repo)
+    rows = repo.storage.store.visits.after(outbox.matched_up_to(-1), _BATCH)
+    if not rows:
+        return [], False
+    visits = [_matches(repo, row, rules) for row in rows if row["outcome"] != Outcome.FAILED]
+    added = outbox.put(visits, rows[-1]["id"], now)
+    return [body for visit in visits for _, _, body in visit.found] if added else [], len(rows) == _BATCH
+
+
+def _matches(repo: Reader, row: dict[str, Any], rules: tuple[Alert, ...]) -> VisitMatches:
+    outcome = _OUTCOMES[row["outcome"]]
+    if not rules or outcome == "unchanged":
+        return VisitMatches(row["page"], None, [])
+    update = _update(repo, row, outcome)
+    found = []
+    for rule in rules:
+        if applies(rule, update):
+            quote = matching_quote(rule, update, repo)
+            if quote is not None:
+                found.append((rule, update, payload(rule, update, quote)))
+    return VisitMatches(row["page"], update.version.digest if update.version is not None else None, found)
+
+
+def _update(repo: Reader, row: dict[str, Any], outcome: str) -> Update:
+    versions = repo.storage.store.versions
+    version = versions.get(row["version"]) if outcome != "gone" and row["version"] >= 0 else None
+    changed = version is not None and outcome == "changed"
+    return Update(
+        visit=row["id"],
+        page=row["page"],
+        url=row["url"],
+        at=row["at"],
+        outcome=outcome,
+        title=version.title if version else "",
+        divergence=version.divergence if version else None,
+        significant=bool(version and version.significant),
+        version=version,
+        before=versions.before(row["page"], version.id) if version and changed else None,
+    )

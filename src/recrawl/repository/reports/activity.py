@@ -1,0 +1,22 @@
+"""What happens now: the newest visits and cycles, for whoever follows a repository while others work on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recrawl.repository.reader import Reader
+
+
+def newest_visit(repo: Reader) -> int:
+    """Return the number of the newest visit; -1 if there is none."""
+    return repo.storage.store.next_id("visits") - 1
+
+
+def visits_after(repo: Reader, visit: int, limit: int) -> list[dict[str, Any]]:
+    """Return the visits with higher numbers, oldest first."""
+    return repo.storage.store.reports.visits_after(visit, limit)
+
+
+def newest_cycles(repo: Reader, limit: int) -> list[dict[str, Any]]:
+    """Return the newest crawls and cycles, newest first; `finished` is None for one under way."""
+    return [row._asdict() for row in repo.storage.store.cycles.newest(limit=limit)]

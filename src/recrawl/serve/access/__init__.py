@@ -1,0 +1,7 @@
+"""Who may connect, and who is let in.
+
+connections.py   time limits and number of client connections, throttled log
+security.py      middleware: host check, rate limits, token, CSRF, body size, response headers
+sessions.py      access token, signed session cookies, CSRF tokens, sessions that were logged out
+login.py         /login and /logout
+"""
