@@ -40,7 +40,9 @@ OPERATIONS: tuple[Operation, ...] = (
 NOT_OVER_HTTP = {
     "init": "the service already has a repository",
     "serve": "it is the running service",
+    "check": "it reads the whole archive, and its repairs are for whoever has the files",
     "demo": "it creates a demo web and repository in a temporary folder and shows them on a terminal",
+    "lab label": "it judges a list of pairs of versions for evaluations, next to the archives",
     "lab serve": "it is a test server that runs until it is stopped",
 }
 """Commands without an API operation, and why."""
