@@ -61,10 +61,7 @@ def command(
     )
     service = running.Service(folder, plan)
 
-    def ready() -> None:
-        _announce(service, token if fresh else "", json=json)
-
-    service.foreground(ready)
+    service.foreground(lambda: _announce(service, token if fresh else "", json=json))
     note("stopped")
 
 

@@ -43,11 +43,7 @@ def routes(context: Context) -> list[Route]:
             context, request.scope["recrawl.wrong_tokens"], client, str(form.get("token"))
         ):
             return page(request, "Wrong access token.", 403)
-        response = RedirectResponse(local_path(str(form.get("next", "/"))), 303)
-        response.headers["set-cookie"] = session_cookie(
-            context, authenticated=True, secure=request.url.scheme == "https"
-        )
-        return response
+        return _redirect(context, request, local_path(str(form.get("next", "/"))), authenticated=True)
 
     async def log_out(request: Request) -> Response:
         await checked_form(request, context)
@@ -55,17 +51,19 @@ def routes(context: Context) -> list[Route]:
         if session.authenticated:
             await run_in_threadpool(context.logged_out.add, session, context.clock())
             context.events.end(session.name)
-        response = RedirectResponse("/login", 303)
-        response.headers["set-cookie"] = session_cookie(
-            context, authenticated=False, secure=request.url.scheme == "https"
-        )
-        return response
+        return _redirect(context, request, "/login", authenticated=False)
 
     return [
         Route("/login", show, methods=["GET"]),
         Route("/login", log_in, methods=["POST"]),
         Route("/logout", log_out, methods=["POST"]),
     ]
+
+
+def _redirect(context: Context, request: Request, path: str, *, authenticated: bool) -> Response:
+    """Redirect with the cookie of a new session."""
+    cookie = session_cookie(context, authenticated=authenticated, secure=request.url.scheme == "https")
+    return RedirectResponse(path, 303, {"set-cookie": cookie})
 
 
 def local_path(path: str) -> str:
