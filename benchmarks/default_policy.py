@@ -1,6 +1,6 @@
 """How the default policy does against all others on archives: all sites together, each site alone, ingredients, worlds.
 
-    python -m benchmarks.default_policy together ARCHIVE... [--seeds 5] [--skip DAYS]
+    python -m benchmarks.default_policy together ARCHIVE... [--seeds 5] [--skip DAYS] [--change content]
     python -m benchmarks.default_policy alone ARCHIVE... [--budget 0.03] [--seeds 5]
     python -m benchmarks.default_policy collections ARCHIVE... [--seeds 2]   of fourteen sites that are mostly quiet
     python -m benchmarks.default_policy parts ARCHIVE...                     what each ingredient brings
@@ -176,6 +176,7 @@ def main():
     ask.add_argument("archives", nargs="*", type=Path)
     ask.add_argument("--cycles", type=int, default=365)
     ask.add_argument("--skip", type=float, default=0.0, help="days that are left out at the beginning")
+    ask.add_argument("--change", default="text", help="what counts as change, as in `recrawl lab run`")
     ask.add_argument("--seeds", type=int, default=5)
     ask.add_argument("--sites", type=int, default=1000)
     ask.add_argument("--budget", type=float, default=0.03)
@@ -185,7 +186,7 @@ def main():
     if asked.what in {"poisson", "speed"}:
         {"poisson": poisson, "speed": speed}[asked.what](asked)
         return
-    history = open_history(asked.archives, cache=asked.cache, clusters=asked.what == "parts")
+    history = open_history(asked.archives, asked.change, asked.cache, clusters=asked.what == "parts")
     history = without_start(history, asked.skip * DAY) if asked.skip else history
     {"together": together, "alone": alone, "collections": collections, "parts": parts}[asked.what](history, asked)
 

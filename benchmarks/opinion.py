@@ -1,6 +1,6 @@
 """Fits the network of the change model (`recrawl.learn.shocks.change_model`) on replays of archives.
 
-    python -m benchmarks.opinion ARCHIVE... [--rounds 2] [--seeds 3] [--write]
+    python -m benchmarks.opinion ARCHIVE... [--rounds 2] [--seeds 3] [--change content] [--write]
 
 The policy `shock` is replayed at three budgets. At some times of its cycles, the features of highly ranked and of
 random pages are recorded, with whether the page had changed, which the lab knows. The first round ranks by the shock
@@ -177,11 +177,12 @@ def main():
     ask.add_argument("archives", nargs="+", type=Path)
     ask.add_argument("--cycles", type=int, default=365)
     ask.add_argument("--rounds", type=int, default=2)
+    ask.add_argument("--change", default="text", help="what counts as change, as in `recrawl lab run`")
     ask.add_argument("--seeds", type=int, default=3, help="of the replays of all sites together")
     ask.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "recrawl" / "facts")
     ask.add_argument("--write", action="store_true", help="put the network where recrawl reads it")
     asked = ask.parse_args()
-    history = open_history(asked.archives, cache=asked.cache)
+    history = open_history(asked.archives, asked.change, asked.cache)
     first = np.random.default_rng(0).random(len(history.sites)) < 0.5
     halves = (np.flatnonzero(first), np.flatnonzero(~first))
     by: tuple[Callable, Callable] = (belief, belief)
