@@ -46,9 +46,9 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 def evaluate(samples: Sequence[Sample]) -> list[Table]:
     """The tables of verdicts and of significance."""
     runs = [cross_validated(samples, seed) for seed in range(REPETITIONS)]
-    content, meaning = (np.mean(columns, axis=0) for columns in zip(*runs, strict=True))
+    content, meaning = (np.array(columns) for columns in zip(*runs, strict=True))
     shown: dict[str, Floats | None] = {
-        "content, weights fitted on other sites": content,
+        "content, weights fitted on other sites": content.mean(axis=0),
         "content, shipped weights": np.array([is_content(sample, LINE_WEIGHTS) for sample in samples], float),
     }
     for name in YARDSTICKS:
@@ -80,9 +80,10 @@ def verdict_row(name: str, shown: Floats | None, noise: Flags, news: Flags) -> l
 
 
 def significance_table(weights: str, meaning: Floats, news: Flags, noise: Flags) -> Table:
-    """Brier score, and how many changes of each range of significance were news."""
-    meaning, is_news = meaning[news | noise], news[news | noise].astype(float)
-    brier, constant = float(np.mean((meaning - is_news) ** 2)), float(is_news.var())
+    """Brier score, and how many changes of each range of significance were news; one row for each repetition."""
+    each, is_news = np.atleast_2d(meaning)[:, news | noise], news[news | noise].astype(float)
+    brier, constant = float(np.mean((each - is_news) ** 2)), float(is_news.var())
+    meaning = each.mean(axis=0)
     place = np.clip(np.searchsorted(BIN_EDGES, meaning, side="right") - 1, 0, len(BIN_EDGES) - 2)
     rows = []
     for one in np.unique(place).tolist():

@@ -137,10 +137,9 @@ def test_labels_of_an_archive_are_evaluated(tmp_path: Path):
     verdicts = {row[0]: (row[1], row[3]) for row in evaluate(found)[0].rows}
     assert verdicts["content, weights fitted on other sites"] == ("100.0%", "0.0%")
     assert verdicts["plain text"] == ("0.0%", "0.0%")
-    shipped = [(is_content(one, LINE_WEIGHTS), significance(one, LINE_WEIGHTS, CHANGE_WEIGHTS)) for one in found]
-    judged = [(row["content"], pytest.approx(row["significance"], abs=1e-6))
-              for row in judge_pairs([tmp_path], read_pairs(labels))]  # fmt: skip
-    assert shipped == judged, "as lab label judges"
+    for sample, row in zip(found, judge_pairs([tmp_path], read_pairs(labels)), strict=True):
+        assert is_content(sample, LINE_WEIGHTS) == row["content"], "as lab label judges"
+        assert significance(sample, LINE_WEIGHTS, CHANGE_WEIGHTS) == pytest.approx(row["significance"], abs=1e-6)
     labels.write_text(lines[0] + "\n1\tnews\tx\tb.parquet\thttps://a.example/\t1\t2\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"no archive b\.parquet"):
         collect([tmp_path], labels)
