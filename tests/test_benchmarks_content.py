@@ -82,7 +82,9 @@ def _sample(rng: np.random.Generator, number: int) -> Sample:
     own = int(label == "news")
     shares = np.append(rng.uniform(0.5, 1, 3), np.zeros(own))
     features = np.column_stack([np.ones(len(shares)), np.log1p(20 * shares), shares, 0 * shares, shares])
-    change = LineChange(1, True, False, False, True, 5, (), 0, 0)
+    change = LineChange(
+        key=1, added=True, framed=False, own=False, mechanical=False, fact=True, words=5, near=(), instead=0, slot=0
+    )
     return Sample(label, f"site{number % 12}", [change] * len(shares), features, {"plain text": True})
 
 
