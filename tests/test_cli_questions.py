@@ -40,6 +40,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
         "/ticker": _ticker(1000),
         "/file": text("plain words <b> here"),
     }
+    repo.config(change="text")  # the ticker's number is to count as a change
     with Site(pages) as site:
         repo.crawl(site.url())
         for number, edition in enumerate(["second", "third"], 1):

@@ -13,7 +13,7 @@ from recrawl.compare.noise.filters import Noise
 from recrawl.discover.scope import Patterns
 from recrawl.errors import UsageError
 from recrawl.patterns import compiled
-from recrawl.serve.alerts.rules import check_rule
+from recrawl.repository.alerts.rules import check_rule
 from recrawl.settings import Alert
 
 HOSTILE = "a" * 50_000 + "!"

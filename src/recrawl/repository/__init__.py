@@ -5,7 +5,8 @@ needs to look beneath it.
 
 repository.py  Repository: writing (add, remove, crawl, cycle, run, import, export)
 reader.py      Reader: its base, reading (pages, changes, search, why, predict, rates, ...)
-pages.py       Page, Version, Difference
+pages.py       Page, Version
+difference.py  Difference: what lies between two versions
 values.py      other values: Change, Visit, Site, Status, Report, Plan, Progress, ...
 rows.py        Rows: lazy results, as Arrow tables and pandas frames on request
 opening.py     settings as the crawler's options; a repository held for writing

@@ -1,4 +1,4 @@
-"""Page, Version and Difference: one page of a repository, what was stored of it, what lies between two versions."""
+"""Page and Version: one page of a repository, and what was stored of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from recrawl.compare.content.judge import ContentChange
-from recrawl.compare.diff import Hunk, diff, folded, unified, with_frame
+from recrawl.compare.diff import diff, with_frame
 from recrawl.compare.divergence import divergence
 from recrawl.crawl.reports.frames import judge_versions
 from recrawl.crawl.visits.stored_text import read_lines, read_text
@@ -17,6 +17,7 @@ from recrawl.errors import NotKnown
 from recrawl.model import State
 from recrawl.record import listings
 from recrawl.record.rows import VersionRow
+from recrawl.repository.difference import Difference
 from recrawl.repository.lookup import When, as_text, place_of
 from recrawl.repository.rows import Rows
 from recrawl.repository.values import Explanation, Row, Visit, at, flag, iso, utc
@@ -151,61 +152,6 @@ class Version:
 
     def _content(self) -> tuple[int, Headers, bytes]:
         return self._repository.storage.body(self._row)
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What changed in the text between two versions of a page."""
-
-    old: Version
-    new: Version
-    divergence: float
-    """The share of words that differ."""
-    hunks: tuple[Hunk, ...]
-    """Changed lines with context; `frame` marks the lines of the site's frame."""
-    content: bool
-    """False when only the frame of the site differs."""
-    content_share: float
-    significance: float
-    """The probability that a reader calls the change news."""
-
-    @property
-    def text(self) -> str:
-        """The changed lines with context, as a unified diff."""
-        return unified(list(self.hunks))
-
-    @property
-    def content_hunks(self) -> tuple[Hunk, ...]:
-        """The hunks without changed lines of the frame."""
-        return tuple(folded(self.hunks))
-
-    @property
-    def content_text(self) -> str:
-        """The unified diff without changed lines of the frame."""
-        return unified(self.content_hunks)
-
-    @property
-    def frame_count(self) -> int:
-        """The number of changed lines of the frame."""
-        return sum(row.frame for hunk in self.hunks for row in hunk.rows)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def as_dict(self) -> Row:
-        """As `recrawl diff --json` prints it."""
-        times = {"old": iso(self.old.time), "new": iso(self.new.time)}
-        return {
-            "url": self.new.url,
-            **times,
-            "divergence": self.divergence,
-            "content": self.content,
-            "content_share": self.content_share,
-            "significance": self.significance,
-            "frame_lines": self.frame_count,
-            "diff": self.text,
-            "content_diff": self.content_text,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ from recrawl.errors import RecrawlError
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
-_FIRST_MEMBERS = 40
-_PER_DIRECTORY = 4
-_MAX_MEMBERS = 400
+_FIRST_MEMBERS = 24
+_PER_DIRECTORY = 2
+_MAX_MEMBERS = 64
 _MAX_LOADED = 200
 """Frames that are kept in memory."""
 

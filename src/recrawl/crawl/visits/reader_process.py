@@ -130,7 +130,7 @@ class TaskReader:
             return Reading(task.ticket, failure=Failure.TOO_DEEP.value, detail=str(error))
         if task.digest is not None:
             reading = self._compare(task, reading)
-        if task.counted and not reading.lines:
+        if task.counted and reading.changed and not reading.lines:
             reading = reading._replace(lines=_keys(self._pages.lines(self._config.noises[task.noise]) or []))
         record = warc.response(
             task.answered_url or task.url,
