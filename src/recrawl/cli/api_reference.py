@@ -12,7 +12,7 @@ from typing import Any
 
 import recrawl
 from recrawl import errors, lab, testing
-from recrawl.repository import anchors, checking, noise, pages, prediction, rates, rows, values
+from recrawl.repository import anchors, checking, difference, noise, prediction, rates, rows, values
 
 _INTRODUCTION = """\
 The names of the first four sections are attributes of `recrawl` (or of the module shown), loaded on first use. The
@@ -24,7 +24,7 @@ _SECTIONS: dict[str, list[tuple[str, Any]]] = {
     "Repositories": [(f"recrawl.{name}", getattr(recrawl, name)) for name in ("open", "init", "Repository")],
     "Pages, versions and changes": [
         *((f"recrawl.{name}", getattr(recrawl, name)) for name in ("Page", "Version", "Change")),
-        ("Difference", pages.Difference),
+        ("Difference", difference.Difference),
         ("Rows", rows.Rows),
     ],
     "Policies": [
