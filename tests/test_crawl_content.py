@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from recrawl.repository.alerts.rules import Update, applies
+from recrawl.settings import Alert
 from tests.complaints import complaint
 from tests.world import Repo, Site, page
 
@@ -155,3 +157,9 @@ def test_snippets_quote_the_content(repo: Repo, site: Callable[..., Site]):
     repo.crawl(server.url("/"))
     hits = {hit["url"]: hit["snippet"] for hit in repo.json("search", "gardens")}
     assert "Kew" in hits[server.url("/kale")].replace("[", "").replace("]", "")[:40]
+
+
+@pytest.mark.parametrize(("significance", "sent"), [(0.4, False), (0.7, True), (None, True)])
+def test_an_alert_takes_a_threshold_of_significance(significance: float | None, sent: bool):
+    update = Update(1, 2, "https://a.example/", 3.0, "changed", "A", 0.1, False, significance, None, None)
+    assert applies(Alert("news", "feed", significance=0.6), update) is sent

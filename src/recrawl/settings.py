@@ -145,6 +145,8 @@ class Alert:
     """Words in the added text, or a regular expression after `re:`."""
     divergence: float = 0.0
     significant: bool = False
+    significance: float = 0.0
+    """The least probability that a reader calls the change news."""
     outcomes: tuple[str, ...] = ()
     """changed, new, gone; all if empty."""
     secret: str = ""
@@ -352,6 +354,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "allow_private": (bool,),
     "divergence": (int, float),
     "significant": (bool,),
+    "significance": (int, float),
     "hold": (bool,),
     **dict.fromkeys(("change", "name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
 }

@@ -58,6 +58,7 @@ def _update(repo: Reader, row: dict[str, Any], outcome: str) -> Update:
         title=version.title if version else "",
         divergence=version.divergence if version else None,
         significant=bool(version and version.significant),
+        significance=version.significance if version else None,
         version=version,
         before=versions.before(row["page"], version.id) if version and changed else None,
     )

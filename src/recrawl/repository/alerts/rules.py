@@ -39,6 +39,7 @@ class Update:
     title: str
     divergence: float | None
     significant: bool
+    significance: float | None
     version: VersionRow | None
     before: VersionRow | None
 
@@ -55,6 +56,8 @@ def check_rule(rule: Alert) -> None:
     _text_pattern(rule.text)
     if not 0 <= rule.divergence <= 1:
         raise UsageError(f"invalid divergence {rule.divergence:g}; use a share from 0 to 1")
+    if not 0 <= rule.significance <= 1:
+        raise UsageError(f"invalid significance {rule.significance:g}; use a probability from 0 to 1")
     unknown = [name for name in rule.outcomes if name not in OUTCOMES]
     if unknown:
         raise UsageError(f"unknown outcome '{unknown[0]}'; use {', '.join(OUTCOMES)}")
@@ -75,6 +78,8 @@ def applies(rule: Alert, update: Update) -> bool:
         return False
     if update.outcome != "changed":
         return True
+    if update.significance is not None and update.significance < rule.significance:
+        return False
     return (update.divergence or 0.0) >= rule.divergence and (update.significant or not rule.significant)
 
 
@@ -113,6 +118,7 @@ def payload(rule: Alert, update: Update, quote: str) -> dict[str, Any]:
         "title": update.title,
         "divergence": update.divergence,
         "significant": update.significant,
+        "significance": update.significance,
         "quote": quote,
         "page": update.page,
         "visit": update.visit,

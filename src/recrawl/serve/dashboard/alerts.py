@@ -25,12 +25,12 @@ _PATH = "/settings/alerts"
 
 def alerts(views: Views, request: Request) -> Response:
     """Show the rules, the latest alerts, and a form for a new rule."""
-    return _alerts(views, request, Form({"target": "feed"}, (*_TEXTS, "least")), {"outcomes": []})
+    return _alerts(views, request, Form({"target": "feed"}, (*_TEXTS, "least", "news")), {"outcomes": []})
 
 
 def put(views: Views, request: Request, given: FormData) -> Response:
     """Create a rule, or replace the one of the same name."""
-    form = Form(given, (*_TEXTS, "least"))
+    form = Form(given, (*_TEXTS, "least", "news"))
     chosen = {
         "outcomes": [name for name in OUTCOMES if name in given.getlist("outcomes")],
         "significant": bool(given.get("significant")),
@@ -38,11 +38,12 @@ def put(views: Views, request: Request, given: FormData) -> Response:
     }
     rule = {name: form[name].strip() for name in _TEXTS}
     rule["secret"] = rule["secret"] or None  # type: ignore[assignment]
-    share = form.real("least", most=100.0)
+    share, news = form.real("least", most=100.0), form.real("news", most=100.0)
     _check_fields(form, rule)
     if not form.errors:
         try:
-            put_alert(views.context, {**rule, **chosen, "divergence": (share or 0.0) / 100})
+            amounts = {"divergence": (share or 0.0) / 100, "significance": (news or 0.0) / 100}
+            put_alert(views.context, {**rule, **chosen, **amounts})
         except UsageError as error:
             form.errors["name"] = str(error)
         else:
