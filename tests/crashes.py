@@ -86,11 +86,11 @@ class Bench:
         return [self.server.url_of(f"https://{host}/") for host in self.archive.sites]
 
     def create(self, folder: Path, **settings: Any) -> Path:
-        """A new repository that keeps all sites."""
+        """A new repository that keeps all sites; every change of a text counts, as in an archive."""
         storage.create(folder, TEMPLATE)
         path = folder / storage.SETTINGS
         write_seeds(path, tuple(Seed(url, allow_private=True, delay=0.0) for url in self.seeds))
-        for name, value in {"per_server": 4, "readers": 1, **settings}.items():
+        for name, value in {"per_server": 4, "readers": 1, "change": "text", **settings}.items():
             write_value(path, name, value)
         return folder
 
@@ -185,7 +185,8 @@ def judge(folder: Path) -> None:
     _judge_visits(folder)
     _judge_archive(folder)
     with Repository(folder) as checked:
-        assert checked.check().as_dict()["problems"] == []
+        problems = checked.check().as_dict()["problems"]
+        assert problems == [], problems
     with Storage(folder) as open_one:
         _judge_versions(open_one)
         _judge_index(open_one)

@@ -27,7 +27,7 @@ def latest(day: int) -> bytes:
 @pytest.fixture(scope="module")
 def news(tmp_path_factory: pytest.TempPathFactory) -> Iterator[News]:
     """Its front page never changes; what is new is named by /latest, which every page's menu links."""
-    repo = Repo.create(tmp_path_factory.mktemp("news") / "repo")
+    repo = Repo.create(tmp_path_factory.mktemp("news") / "repo", change="text")
     pages: dict[str, Page] = {
         "/": page("Welcome", *MENU),
         "/about": page("About us", *MENU, "/old/1", "/old/2", "/old/3"),

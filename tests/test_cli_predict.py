@@ -27,7 +27,7 @@ class Past(NamedTuple):
 @pytest.fixture(scope="module")
 def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
     """/news/front and /news/list change together on every third day, /busy at every visit, /still never."""
-    repo = Repo.create(tmp_path_factory.mktemp("past") / "repo")
+    repo = Repo.create(tmp_path_factory.mktemp("past") / "repo", change="text")
     links = ["/news/front", "/news/list", "/busy", "/still"]
     pages: dict[str, Page] = {
         "/": page("Welcome", *links),

@@ -29,7 +29,7 @@ class Past(NamedTuple):
 @pytest.fixture(scope="module")
 def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
     """/dated/news changes daily, two hours before the visit, and says so; /fast/a every second day; others never."""
-    repo = Repo.create(tmp_path_factory.mktemp("past") / "repo")
+    repo = Repo.create(tmp_path_factory.mktemp("past") / "repo", change="text")
     links = ["/dated/news", "/fast/a", "/slow/b", "/slow/c"]
     pages: dict[str, Page] = {"/": page("Welcome", *links)}
     pages |= {link: page(f"{link} 0") for link in links}

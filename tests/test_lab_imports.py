@@ -192,7 +192,7 @@ def test_git_names_of_all_kinds(work: Work) -> None:
     assert found[b"new\nline.html"] == "new%0Aline.html"
     assert found[b"per%20cent.html"] == "per%2520cent.html"
     assert found[b"q?.html"] == "q%3F.html"
-    assert found[b"[x].html"] == "[x].html"
+    assert found[b"[x].html"] == "%5Bx%5D.html"
     assert found[b"dir with space/index.html"] == "dir%20with%20space/"
 
 

@@ -6,7 +6,7 @@ pages that wait to be indexed) is no problem: the next writing command sees to i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -160,8 +160,11 @@ def repair_archive(storage: Storage, findings: Findings) -> None:
             problem.repaired = "cut after the last sound record"
 
 
-def check_index(storage: Storage, findings: Findings) -> None:
-    """Check the files of the index, and that it holds the pages that it must, and no others."""
+def check_index(storage: Storage, findings: Findings, refused: Mapping[int, bytes]) -> None:
+    """Check the files of the index, and that it holds the pages that it must, and no others.
+
+    `refused` is the digest of the text that many pages of a site suddenly share: of those, an older text is indexed.
+    """
     folder = storage.folder / "index"
     waiting = set(storage.unindexed())
     if waiting:
@@ -181,7 +184,7 @@ def check_index(storage: Storage, findings: Findings) -> None:
     missing = 0
     for page in storage.store.checks.indexed_pages():
         at = found.pop(page.page, None)
-        if page.page not in waiting:
+        if page.page not in waiting and page.digest != refused.get(page.site):
             missing += page.expected if at is None else at < page.earliest - 1e-3
     if missing:
         findings.add("index", f"{missing:,} pages are missing in the index, or there with an older version")

@@ -11,6 +11,7 @@ from typing import Any
 
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.summaries import catch_up
+from recrawl.crawl.visits.shared_text import refused_texts
 from recrawl.errors import StorageFailure
 from recrawl.record.check import (
     Findings,
@@ -78,7 +79,7 @@ def check(
                 counts = storage.store.checks.counts()
                 check_archive(storage, findings)
                 if options.index:
-                    check_index(storage, findings)
+                    check_index(storage, findings, refused_texts(storage.store))
             if repair:
                 _repair(storage, values, options, findings, tell)
     except StorageFailure as error:

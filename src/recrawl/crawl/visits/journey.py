@@ -224,10 +224,10 @@ class Journey:
         """Whether this text is suddenly that of many pages; those recorded with it get back what search showed."""
         at = self._options.clock()
         pages = self.shared_texts.refuses(visit.server, visit.page, digest, visit.state.digest, at, title)
-        recorded = [page for page in pages if page != visit.page]
-        if recorded:
+        former = [page for page in pages if page != visit.page] + self.shared_texts.take_freed()
+        if former:
             self.recorder.commit()
-            index_pages(self._repository, self._options, recorded)
+            index_pages(self._repository, self._options, former)
         return bool(pages)
 
     def _fail(self, visit: PendingVisit, answer: Answer | None, failure: Failure, detail: str) -> None:

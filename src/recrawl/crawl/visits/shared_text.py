@@ -48,6 +48,8 @@ class _Site:
     """The text that is refused; empty while the brake is off."""
     since: float = 0.0
     title: str = ""
+    recorded: list[int] = field(default_factory=list)
+    """Pages that were recorded with the refused text, of which the index holds a former one."""
 
     def note(self, page: int, digest: str, before: str) -> None:
         """A page has answered with this text."""
@@ -71,6 +73,12 @@ class SharedTexts:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sites = _load(store)
+        self._freed: list[int] = []
+
+    def take_freed(self) -> list[int]:
+        """Pages whose recorded text is no longer refused since the last call: the index takes it after all."""
+        freed, self._freed = self._freed, []
+        return freed
 
     def refuses(self, site: int, page: int, digest: bytes, before: bytes | None, at: float, title: str) -> list[int]:
         """Whether a page has answered with a text that its site's pages suddenly share: then a list with the page and,
@@ -83,19 +91,27 @@ class SharedTexts:
         same = state.pages(text)
         if state.digest:
             if _RELEASE * len(state.pages(state.digest)) < len(state.recent):
-                state.digest = ""
+                self._freed += state.recorded
+                state.digest, state.recorded = "", []
                 self.save()
             return [page] if text == state.digest else []
         if state.suspect(text) < _FEWEST or 2 * len(same) <= len(state.recent):
             return []
         state.digest, state.since, state.title = text, at, title
+        state.recorded = [other for other in same if other != page]
         self.save()
         return same
 
     def save(self) -> None:
         """Store the brakes, and the sites where several pages share a text without reaching the limit yet."""
         rows = {
-            site: [state.digest, state.since, state.title, [[page, *texts] for page, texts in state.recent.items()]]
+            site: [
+                state.digest,
+                state.since,
+                state.title,
+                [[page, *texts] for page, texts in state.recent.items()],
+                state.recorded,
+            ]
             for site, state in self._sites.items()
             if state.digest or any(state.suspect(text) > 1 for text, before in state.recent.values() if before)
         }
@@ -121,6 +137,6 @@ def brakes(store: Store) -> list[Brake]:
 def _load(store: Store) -> dict[int, _Site]:
     rows = json.loads(store.meta.get(_META, "{}"))
     return {
-        int(site): _Site({page: (text, before) for page, text, before in recent}, digest, since, title)
-        for site, (digest, since, title, recent) in rows.items()
+        int(site): _Site({page: (text, before) for page, text, before in recent}, digest, since, title, recorded)
+        for site, (digest, since, title, recent, recorded) in rows.items()
     }

@@ -35,6 +35,9 @@ class IndexedPage(NamedTuple):
     """Whether it must be there."""
     earliest: float
     """The time of its last change: what is indexed is not older."""
+    site: int
+    digest: bytes
+    """Of the text that it changed to."""
 
 
 class Checks(Protocol):

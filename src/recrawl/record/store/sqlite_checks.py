@@ -103,8 +103,8 @@ class SqliteChecks(SqliteTable, Checks):
 
     def indexed_pages(self) -> Iterator[IndexedPage]:
         sql = f"""SELECT p.id, p.url, p.state IN {_SEARCHED} AND p.payload NOT NULL AND v.searchable AND v.length > 0
-                      AND c.searchable, c.at
+                      AND c.searchable, c.at, p.site, c.digest
                   FROM pages p JOIN versions v ON v.id = p.version JOIN versions c ON c.id =
                       (SELECT max(id) FROM versions WHERE page = p.id AND changed)
                   WHERE p.state NOT IN {_UNSEARCHED} AND (v.searchable OR c.searchable)"""
-        return (IndexedPage(page, url, bool(must), at) for page, url, must, at in self._db.execute(sql))
+        return (IndexedPage(page, url, bool(must), *rest) for page, url, must, *rest in self._db.execute(sql))
