@@ -358,3 +358,21 @@ def test_adding_a_seed_again_has_it_visited(repo: Repo, site: Start) -> None:
     assert here.asked() == ["/"]
     repo.cycle()
     assert live(repo, here) == {"/", *NAMES}
+
+
+def test_after_a_brake_is_released_search_shows_what_pages_keep_of_the_shared_text(repo: Repo, site: Start) -> None:
+    here = site(star())
+    repo.config(change="text")
+    repo.crawl(here.url("/"))
+    here.pages |= {name: page("closed for now") for name in NAMES}
+    repo.later(days=1)
+    repo.cycle()
+    assert repo.json("status")["brakes"]
+    assert repo.found("closed") == set()
+    here.pages |= {name: page(f"leaf word{name[1:]} again") for name in NAMES[3:]}
+    for _ in range(3):
+        repo.later(days=1)
+        repo.cycle()
+    assert repo.json("status")["brakes"] == []
+    assert repo.found("closed") == {here.url(name) for name in NAMES[:3]}
+    assert repo.json("check")["problems"] == []
