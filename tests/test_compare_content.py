@@ -93,6 +93,12 @@ def test_changed_lines_are_small_and_travel_between_processes():
     assert len(pickle.dumps(changes)) < 1000
 
 
+def test_a_page_that_was_counted_with_other_lines_is_judged_all_the_same():
+    census = _site(_page("<p>As it was when it was counted"), *(_page(f"<p>Page {n}") for n in range(5)))
+    known = CensusEvidence(census, counts_old=True, counts_new=True)
+    assert _verdict(_page("<p>Before", menu=""), _page("<p>After the news", menu=""), known).content
+
+
 _TEXTS = st.lists(st.sampled_from(["alpha one", "beta", "gamma 3", "delta", "updated 4 may 2024"]), max_size=8)
 
 

@@ -113,4 +113,5 @@ class CensusEvidence:
 
     def pages_with(self, key: int, *, added: bool) -> int:
         """Other pages that hold the line, or held it together with this page."""
-        return max(self._census.count(key) - self._own[added], self._census.peak(key) - 1)
+        # The page itself may be counted with other lines: when it was counted, it had another version.
+        return max(self._census.count(key) - self._own[added], self._census.peak(key) - 1, 0)
