@@ -117,10 +117,6 @@ class SiteFrames:
             self._loaded.popitem(last=False)
         return rows
 
-    def of(self, site: int) -> SiteFrame:
-        """The frame of a site."""
-        return self._frame(site)
-
     def _frame(self, site: int) -> SiteFrame:
         frame = self._loaded.get(site)
         if frame is None:
