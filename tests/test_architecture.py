@@ -124,7 +124,7 @@ def test_everything_public_has_a_docstring() -> None:
 
 
 def test_every_method_of_the_sqlite_store_is_documented_in_its_protocol() -> None:
-    from recrawl.record.store import sqlite
+    from recrawl.record.store.sqlite import store as sqlite
 
     classes = [it for it in vars(sqlite).values() if inspect.isclass(it) and it.__name__.startswith("Sqlite")]
     assert len(classes) >= 10

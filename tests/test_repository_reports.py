@@ -10,7 +10,7 @@ import pytest
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.errors import UsageError
 from recrawl.record.store import SqliteStore
-from recrawl.repository import noise
+from recrawl.repository.explain import noise
 from recrawl.repository.reports import changes, directory_tree, heat_map, overview, pages, sites
 from recrawl.repository.reports.changes import Cursor, Filters
 from recrawl.repository.repository import Repository

@@ -12,7 +12,8 @@ from typing import Any
 
 import recrawl
 from recrawl import errors, lab, testing
-from recrawl.repository import anchors, checking, difference, noise, prediction, rates, rows, values
+from recrawl.repository import checking, difference, rows, values
+from recrawl.repository.explain import anchors, noise, prediction, rates
 
 _INTRODUCTION = """\
 The names of the first four sections are attributes of `recrawl` (or of the module shown), loaded on first use. The

@@ -13,16 +13,11 @@ opening.py     settings as the crawler's options; a repository held for writing
 lookup.py      pages, sites and versions by what people write
 seeds.py       seeds added and removed
 turns.py       crawls, cycles and the turns of a run
-plans.py       the plan of the next cycle
 status.py      totals and sites
-why.py         why a page was visited or not
-prediction.py  how likely a page has changed
-rates.py       change rates
-anchors.py     anchors of sites, and change by depth
-noise.py       proposals for noise filters, and previews
 exchange.py    import and export
 checking.py    database, archive and index verified against each other, and repaired
 outgoing.py    POST requests to webhooks and hubs, under the address rules
+explain/       what was learned of pages and sites, and why pages are visited
 alerts/        alert rules, and the outbox of what they found
 push/          what other servers announce: IndexNow, WebSub
 reports/       bounded read-only reports, for the dashboard and the HTTP API

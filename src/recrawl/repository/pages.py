@@ -23,7 +23,7 @@ from recrawl.repository.rows import Rows
 from recrawl.repository.values import Explanation, Row, Visit, at, flag, iso, utc
 
 if TYPE_CHECKING:
-    from recrawl.repository.prediction import Prediction
+    from recrawl.repository.explain.prediction import Prediction
     from recrawl.repository.reader import Reader
 
 Headers = tuple[tuple[str, str], ...]

@@ -25,10 +25,10 @@ from recrawl.times import duration
 
 if TYPE_CHECKING:
     from recrawl.crawl.reports.frames import FrameLine
-    from recrawl.repository.anchors import SiteAnchor
-    from recrawl.repository.noise import NoiseProposal, Preview
-    from recrawl.repository.prediction import Prediction
-    from recrawl.repository.rates import PageRate, Rate
+    from recrawl.repository.explain.anchors import SiteAnchor
+    from recrawl.repository.explain.noise import NoiseProposal, Preview
+    from recrawl.repository.explain.prediction import Prediction
+    from recrawl.repository.explain.rates import PageRate, Rate
 
 _EVER = 1e300
 
@@ -237,13 +237,13 @@ class Reader:
 
     def why(self, url: str) -> Explanation:
         """Why a page was visited or not, and whether the next cycle would choose it."""
-        from recrawl.repository.why import explain  # lazy: loads the policies
+        from recrawl.repository.explain.why import explain  # lazy: loads the policies
 
         return explain(self.folder, self.settings, self.options(), url, self.now())
 
     def predict(self, url: str) -> Prediction:
         """How likely a page has changed since its last visit, and on what grounds."""
-        from recrawl.repository.prediction import predict  # lazy: few commands predict
+        from recrawl.repository.explain.prediction import predict  # lazy: few commands predict
 
         return predict(self.storage, url, self.now())
 
@@ -256,13 +256,13 @@ class Reader:
         limit: int = 50,
     ) -> list[Rate]:
         """Changes per day, fastest first; `names` are URLs of pages, or sites as `example.org`; all if none."""
-        from recrawl.repository import rates  # lazy: loads scipy
+        from recrawl.repository.explain import rates  # lazy: loads scipy
 
         return rates.rates(self.storage, names, by, estimator, limit)
 
     def rate(self, url: str, *, estimator: str = "gamma") -> PageRate:
         """Changes per day of one page, by every estimator."""
-        from recrawl.repository import rates  # lazy: loads scipy
+        from recrawl.repository.explain import rates  # lazy: loads scipy
 
         return rates.rate(self.storage, url, estimator, self.now())
 
@@ -272,7 +272,7 @@ class Reader:
         `every` is how often the pages near the anchor are to be visited, `per_minute` the most pages per minute over
         all sites; 0 takes the limits of the settings.
         """
-        from recrawl.repository import anchors  # lazy: loads scipy
+        from recrawl.repository.explain import anchors  # lazy: loads scipy
 
         period = duration(every) if isinstance(every, str) else float(every)
         where = origin_of(self.storage, site)
@@ -280,20 +280,20 @@ class Reader:
 
     def noise_proposals(self, url: str = "") -> list[NoiseProposal]:
         """Filters for noise (dates, counters, ads) on a page, or on the pages that change at every visit (spec C8)."""
-        from recrawl.repository import noise  # lazy: few commands look for noise
+        from recrawl.repository.explain import noise  # lazy: few commands look for noise
 
         return noise.proposals(self.storage, url)
 
     def frame(self, site: str, *, limit: int = 50) -> list[FrameLine]:
         """Lines that were learned as the frame of a site: they stand on several of its pages."""
-        from recrawl.repository import noise  # lazy: few commands look for noise
+        from recrawl.repository.explain import noise  # lazy: few commands look for noise
 
         where = origin_of(self.storage, site)
         return noise.frame(self.storage, where, self.noise_filter(where), limit)
 
     def noise_preview(self, selectors: Iterable[str] = (), patterns: Iterable[str] = (), *, site: str = "") -> Preview:
         """How many recent changes of a site (all if empty) a noise filter would have hidden."""
-        from recrawl.repository import noise  # lazy: few commands look for noise
+        from recrawl.repository.explain import noise  # lazy: few commands look for noise
 
         extra, where = Noise(tuple(selectors), tuple(patterns)), origin_of(self.storage, site)
         return noise.preview(self.storage, where, self.noise_filter(where), extra)

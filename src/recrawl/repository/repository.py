@@ -132,7 +132,7 @@ class Repository(Reader):
 
     def set_anchor(self, site: str = "", url: str = "") -> str:
         """Name the anchor of a site by hand; without a URL, let it be detected again. Returns the site."""
-        from recrawl.repository.anchors import keep_named  # lazy: loads scipy
+        from recrawl.repository.explain.anchors import keep_named  # lazy: loads scipy
 
         return keep_named(self.storage, site, url)
 
@@ -212,7 +212,7 @@ class Repository(Reader):
         change: str = "",
     ) -> Plan:
         """What `cycle` would visit with these options, and why; without any request."""
-        from recrawl.repository import plans  # lazy: loads the policies
+        from recrawl.repository.explain import plans  # lazy: loads the policies
 
         options = with_bytes(self.options(allow_private=allow_private, delay=delay, change=change), bytes)
         with Storage(self.folder) as own:  # a connection of its own: planning needs temporary tables

@@ -12,7 +12,7 @@ import typer
 from recrawl.cli.terminal.output import AsJson, as_json, count, note, say, table, when
 from recrawl.cli.terminal.session import repository
 from recrawl.columns import DAY
-from recrawl.repository.rates import ESTIMATORS, PageRate, check_estimator
+from recrawl.repository.explain.rates import ESTIMATORS, PageRate, check_estimator
 from recrawl.times import span
 
 EXAMPLE = "Example: recrawl rates --by directory --limit 10"

@@ -7,7 +7,7 @@ from typing import Any
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
 from recrawl.lab.replays.clairvoyant import Clairvoyant
-from recrawl.repository.rates import ESTIMATORS
+from recrawl.repository.explain.rates import ESTIMATORS
 from recrawl.repository.reports.pages import find
 from recrawl.repository.reports.sites import origin_named
 from recrawl.serve.api.fields import Field

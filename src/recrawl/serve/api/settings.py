@@ -8,7 +8,7 @@ from typing import Any
 
 from recrawl.choose import make_policy
 from recrawl.errors import NotKnown, UsageError
-from recrawl.repository.noise import check_filter
+from recrawl.repository.explain.noise import check_filter
 from recrawl.repository.opening import options_of, seed_url
 from recrawl.repository.seeds import without_seeds
 from recrawl.repository.turns import period_of

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.errors import UsageError
-from recrawl.repository.noise import check_filter
+from recrawl.repository.explain.noise import check_filter
 from recrawl.repository.reports.sites import names
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Form

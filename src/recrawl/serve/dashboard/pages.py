@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.errors import NotKnown
-from recrawl.repository.prediction import about_relative, sentences
+from recrawl.repository.explain.prediction import about_relative, sentences
 from recrawl.repository.reports import pages as reading
 from recrawl.repository.reports.pages import StoredVersion
 from recrawl.repository.repository import Repository

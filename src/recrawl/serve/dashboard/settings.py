@@ -13,8 +13,8 @@ from starlette.responses import RedirectResponse, Response
 
 from recrawl.choose import POLICIES, describe, make_policy, parameters
 from recrawl.errors import UnknownName, UsageError
+from recrawl.repository.explain.plans import OBJECTIVES
 from recrawl.repository.opening import options_of, seed_url
-from recrawl.repository.plans import OBJECTIVES
 from recrawl.repository.seeds import check_seeds, with_seeds, without_seeds
 from recrawl.repository.turns import period_of
 from recrawl.serve.api.settings import WRITING

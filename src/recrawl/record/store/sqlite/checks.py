@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from recrawl.model import Outcome, State
 from recrawl.record.store.checks import Checks, Inconsistency, IndexedPage, StoredVersion
-from recrawl.record.store.sqlite_base import UPDATES, SqliteTable, Transaction, enum_list
+from recrawl.record.store.sqlite.base import UPDATES, SqliteTable, Transaction, enum_list
 
 _MOST = 20
 """Complaints of SQLite that are listed."""

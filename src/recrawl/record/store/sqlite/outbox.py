@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from recrawl.record.rows import OutboxRow, OutboxState, Row
 from recrawl.record.store.channels import OutboxTable
-from recrawl.record.store.sqlite_base import SqliteTable, Transaction, enum_list, insert
+from recrawl.record.store.sqlite.base import SqliteTable, Transaction, enum_list, insert
 
 _ADD = insert("outbox", OutboxRow._fields, "INSERT OR IGNORE")
 _DONE = enum_list(OutboxState.SENT, OutboxState.GIVEN_UP, OutboxState.DROPPED)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from recrawl.columns import Ints
 from recrawl.model import HOLDING, NOT_TRIED, Failure, Outcome, Unvisited
 from recrawl.record.rows import Columns, CycleRow, Row
-from recrawl.record.store.sqlite_base import AMONG, UPDATES, SqliteTable, Transaction, json_list, text_list
+from recrawl.record.store.sqlite.base import AMONG, UPDATES, SqliteTable, Transaction, json_list, text_list
 from recrawl.record.store.tables import VisitTable
 
 _HELD = f"ifnull(failure IN {text_list(NOT_TRIED)}, 0)"

@@ -6,7 +6,7 @@ from typing import Any
 
 from recrawl.record.rows import Row
 from recrawl.record.store.reports import Listings, StreamPlace
-from recrawl.record.store.sqlite_base import UPDATES, SqliteTable
+from recrawl.record.store.sqlite.base import UPDATES, SqliteTable
 
 _PAGE = """SELECT p.id, p.url, s.origin AS site, p.state, p.depth, p.visits, p.changes, p.failures, p.found,
                   p.last_visit, p.last_change, p.size, v.title, ifnull(t.url, '') AS moved_to

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from recrawl.columns import DAY, Flags, Ints
 from recrawl.model import Outcome, State
 from recrawl.record.rows import Columns, CycleRow, PageRow, PageState, Row, ScopeRow
-from recrawl.record.store.sqlite_base import (
+from recrawl.record.store.sqlite.base import (
     AMONG,
     STATE_NAMES,
     VISITABLE,

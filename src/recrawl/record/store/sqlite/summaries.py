@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from recrawl.model import Outcome, State
 from recrawl.record.rows import Row
 from recrawl.record.store.reports import SummaryTable
-from recrawl.record.store.sqlite_base import SqliteTable, Transaction, insert
+from recrawl.record.store.sqlite.base import SqliteTable, Transaction, insert
 
 _CYCLE = """SELECT c.id, c.kind, c.policy, c.budget, c.started, c.finished, s.visits, s.unchanged, s.changed, s.new,
                    s.gone, s.failed, s.not_modified, s.received, s.seconds, s.expected, s.expected_sd, s.failures,

@@ -8,7 +8,7 @@ from recrawl.columns import Ints
 from recrawl.model import PUSHES
 from recrawl.record.rows import Columns, FeedRow, SourceReport
 from recrawl.record.store.channels import HintTable
-from recrawl.record.store.sqlite_base import AMONG, SqliteTable, json_list
+from recrawl.record.store.sqlite.base import AMONG, SqliteTable, json_list
 
 _TYPES = {"page": "i8", "kind": "i8", "seen": "f8", "value": "f8", "signals": "i8", "read": "f8", "last": "f8"}
 

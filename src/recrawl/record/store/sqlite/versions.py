@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from recrawl.model import State
 from recrawl.record.rows import StoredPage, VersionRow
 from recrawl.record.store.site_tables import WarcTable
-from recrawl.record.store.sqlite_base import AMONG, SqliteTable, enum_list, json_list
+from recrawl.record.store.sqlite.base import AMONG, SqliteTable, enum_list, json_list
 from recrawl.record.store.tables import LinkTable, VersionTable
 
 _NOT_VISITED_AGAIN = enum_list(State.GONE, State.MOVED, State.DROPPED)

@@ -6,7 +6,7 @@ from typing import Any
 
 from recrawl.record.rows import CycleRow, SiteRow
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable
-from recrawl.record.store.sqlite_base import SqliteTable, insert
+from recrawl.record.store.sqlite.base import SqliteTable, insert
 
 
 class SqliteSites(SqliteTable, SiteTable):

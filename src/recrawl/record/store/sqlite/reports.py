@@ -7,7 +7,7 @@ from typing import Any
 from recrawl.model import Outcome, State
 from recrawl.record.rows import Row
 from recrawl.record.store.reports import Reports, StreamPlace, UpdateFilter
-from recrawl.record.store.sqlite_base import OUTCOME_NAMES, STATE_NAMES, UPDATES, SqliteTable, enum_list
+from recrawl.record.store.sqlite.base import OUTCOME_NAMES, STATE_NAMES, UPDATES, SqliteTable, enum_list
 
 _STATE_NUMBERS = {name: number for number, name in STATE_NAMES.items()}
 _STORED = enum_list(State.LIVE, State.MISSING)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from recrawl.model import Outcome
 from recrawl.record.rows import PushRow, Row
 from recrawl.record.store.channels import PushTable
-from recrawl.record.store.sqlite_base import SqliteTable, insert
+from recrawl.record.store.sqlite.base import SqliteTable, insert
 
 _PUT = insert("pushes", PushRow._fields, "INSERT OR IGNORE")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recrawl.record.rows import Row
 from recrawl.record.store.channels import KeyProofTable, SubscriptionTable
-from recrawl.record.store.sqlite_base import SqliteTable, insert
+from recrawl.record.store.sqlite.base import SqliteTable, insert
 
 _PUBLIC = "name, topic, hub, state, created, expires, due, tries, error"
 _INITIAL: Row = {"state": "asked", "expires": 0, "due": 0, "tries": 0, "error": ""}

@@ -15,20 +15,20 @@ from recrawl.record.store.checks import Checks
 from recrawl.record.store.protocol import NumberedTable, Store
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
-from recrawl.record.store.sqlite_base import Transaction, insert
-from recrawl.record.store.sqlite_checks import SqliteChecks
-from recrawl.record.store.sqlite_connection import connect, translated
-from recrawl.record.store.sqlite_hints import SqliteHints
-from recrawl.record.store.sqlite_listings import SqliteListings
-from recrawl.record.store.sqlite_outbox import SqliteOutbox
-from recrawl.record.store.sqlite_pages import SqlitePages
-from recrawl.record.store.sqlite_pushes import SqlitePushes
-from recrawl.record.store.sqlite_reports import SqliteReports
-from recrawl.record.store.sqlite_sites import SqliteCycles, SqliteMeta, SqliteSites
-from recrawl.record.store.sqlite_subscriptions import SqliteKeyProofs, SqliteSubscriptions
-from recrawl.record.store.sqlite_summaries import SqliteSummaries
-from recrawl.record.store.sqlite_versions import SqliteLinks, SqliteVersions, SqliteWarcs
-from recrawl.record.store.sqlite_visits import SqliteVisits
+from recrawl.record.store.sqlite.base import Transaction, insert
+from recrawl.record.store.sqlite.checks import SqliteChecks
+from recrawl.record.store.sqlite.connection import connect, translated
+from recrawl.record.store.sqlite.hints import SqliteHints
+from recrawl.record.store.sqlite.listings import SqliteListings
+from recrawl.record.store.sqlite.outbox import SqliteOutbox
+from recrawl.record.store.sqlite.pages import SqlitePages
+from recrawl.record.store.sqlite.pushes import SqlitePushes
+from recrawl.record.store.sqlite.reports import SqliteReports
+from recrawl.record.store.sqlite.sites import SqliteCycles, SqliteMeta, SqliteSites
+from recrawl.record.store.sqlite.subscriptions import SqliteKeyProofs, SqliteSubscriptions
+from recrawl.record.store.sqlite.summaries import SqliteSummaries
+from recrawl.record.store.sqlite.versions import SqliteLinks, SqliteVersions, SqliteWarcs
+from recrawl.record.store.sqlite.visits import SqliteVisits
 from recrawl.record.store.tables import LinkTable, PageTable, VersionTable, VisitTable
 
 _REPLACE = "INSERT OR REPLACE"
