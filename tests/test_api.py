@@ -244,9 +244,9 @@ def test_progress_and_stop(full: recrawl.Repository, clock: Clock) -> None:
 
 
 def test_add_and_remove(full: recrawl.Repository, web: Site) -> None:
-    seeds = full.add("https://example.org/docs", depth=2, limit=5, include=["/docs/*"])
-    assert seeds[0].url == "https://example.org/docs"
-    assert full.settings.seeds[-1] == seeds[0]
+    (addition,) = full.add("https://example.org/docs", depth=2, limit=5, include=["/docs/*"])
+    assert addition.seed.url == "https://example.org/docs"
+    assert full.settings.seeds[-1] == addition.seed
     assert [place.crawled for place in full.sites()] == [True, False]
     removed = full.remove(web.url("/"))
     assert removed.as_dict() == {"removed": [web.url("/")], "pages": 3}

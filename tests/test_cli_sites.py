@@ -142,8 +142,8 @@ def test_file_keeps_its_comments(repo: Repo) -> None:
 
 def test_adding_again_changes_it(repo: Repo) -> None:
     repo.run("add", "example.org", "--depth", 3, "--limit", 10, "--exclude", "/x/*")
-    repo.run("add", "https://example.org/", "--depth", 1)
-    assert seeds(repo) == [{"url": "https://example.org/", "depth": 1}]
+    repo.run("add", "https://example.org/", "--depth", 1, "--clear", "limit")
+    assert seeds(repo) == [{"url": "https://example.org/", "depth": 1, "exclude": ["/x/*"]}]
 
 
 def test_a_wider_scope_finds_more(repo: Repo, site: Start) -> None:
@@ -151,7 +151,7 @@ def test_a_wider_scope_finds_more(repo: Repo, site: Start) -> None:
     web = site(TREE)
     repo.add(web.url(), "--depth", 1)
     repo.crawl()
-    repo.add(web.url())
+    repo.add(web.url(), "--clear", "depth")
     repo.crawl()
     assert paths(repo, web) == set(TREE)
 

@@ -243,6 +243,12 @@ def test_settings_seeds_and_filters(ask: Asker, served: tuple[Repo, Service, Sit
         assert ask.ask("PUT", f"{API}/settings/odd", {"value": 1}).status == 400
         added = ask.post(f"{API}/seeds", {"url": "https://other.example/docs/", "include": ["/docs/*"], "limit": 5})
         assert (added.status, added.json["limit"]) == (201, 5)
+        again = ask.post(f"{API}/seeds", {"url": "https://other.example/docs/", "depth": 2})
+        assert (again.json["limit"], again.json["include"], again.json["depth"]) == (5, ["/docs/*"], 2)
+        assert again.json["notes"] == ["depth: none → 2"]
+        below = ask.post(f"{API}/seeds", {"url": "https://other.example/docs/page"})
+        assert "the limit of its site is 5 pages" in below.json["notes"]
+        assert ask.ask("DELETE", f"{API}/seeds?url=https://other.example/docs/page").status == 200
         assert ask.post(f"{API}/seeds", {"url": "not an address"}).status == 400
         assert ask.post(f"{API}/seeds", {"url": "https://x.example/", "include": ["re:("]}).status == 400
         assert [row["url"] for row in ask.get(f"{API}/seeds").json["items"]] == [

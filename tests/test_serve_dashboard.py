@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -353,6 +353,13 @@ def test_a_site_is_added_and_removed(watched: Watched, living: Living) -> None:
     expect(page.get_by_role("status")).to_contain_text("Saved")
     seed = load(living.folder / "recrawl.toml").seeds[-1]
     assert (seed.url, seed.limit, seed.exclude) == ("https://new.example/docs", 12, ("/docs/old/*", "/docs/tmp/*"))
+    page.get_by_label("URL", exact=True).fill("new.example/docs")
+    page.get_by_label("Link depth").fill("3")
+    page.get_by_label("Allow private and loopback IP addresses").check()
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("status")).to_contain_text("depth: none → 3; allow private: no → yes")
+    again = load(living.folder / "recrawl.toml").seeds[-1]
+    assert again == replace(seed, depth=3, allow_private=True)
     page.get_by_role("button", name="remove https://new.example/docs").click()
     expect(page.get_by_role("status")).to_contain_text("Saved")
     assert load(living.folder / "recrawl.toml") == before

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
 from recrawl.columns import DAY, HOUR
 from recrawl.compare.levels import CONTENT, ChangeLevel
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.crawl.state.weights import EVEN, Weights
-from recrawl.discover.scope import Scopes
+from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
 from recrawl.fetch.http import FetchLimits
@@ -20,7 +20,7 @@ ACCEPTED = ("text/*", "application/xhtml+xml", "application/xml", "application/j
 
 @dataclass(frozen=True, slots=True)
 class SiteOptions:
-    """Options for one server."""
+    """Options for one site."""
 
     allow_private: bool = False
     delay: float | None = None
@@ -55,7 +55,7 @@ class CrawlOptions:
     agent: str
     scopes: Scopes
     sites: Mapping[str, SiteOptions] = field(default_factory=dict)
-    """By origin."""
+    """By site: host and port, as http and https of a host are one site."""
     noises: Mapping[str, Noise] = field(default_factory=dict)
     """By origin; '' for all others."""
     change: ChangeLevel = CONTENT
@@ -98,10 +98,17 @@ class CrawlOptions:
         mime = content_type.partition(";")[0].strip().lower()
         return not mime or any(fnmatch(mime, pattern) for pattern in self.content_types)
 
+    def of_site(self, origin: str) -> SiteOptions:
+        """The options for a server, those of the site that it replaces included; never its `allow_private`."""
+        name = site(origin + "/")
+        if name in self.sites:
+            return self.sites[name]
+        former = self.sites.get(self.scopes.aliases.get(name, ""), SiteOptions())
+        return replace(former, allow_private=self.allow_private)
+
     def level(self, origin: str) -> ChangeLevel:
         """What counts as a change on a server."""
-        site = self.sites.get(origin)
-        return (site.change if site else None) or self.change
+        return self.of_site(origin).change or self.change
 
     def noise(self, origin: str) -> Noise:
         """The noise filter for a server."""

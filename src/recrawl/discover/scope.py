@@ -165,9 +165,13 @@ class Scopes:
         """Whether a scope of the site covers more than its seed."""
         return any(scope.depth is None or scope.depth > 0 for scope in self.of(origin + "/"))
 
+    def scope_of(self, seed: str) -> Scope | None:
+        """The scope of a seed; None if there is none."""
+        return next((scope for scope in self.of(seed) if scope.seed == seed), None)
+
     def is_seed(self, url: str) -> bool:
         """Whether this is the URL of a seed."""
-        return any(scope.seed == url for scope in self.of(url))
+        return self.scope_of(url) is not None
 
     def adopt(self, seed: str, origin: str) -> None:
         """Make the host of `origin` an alias of the seed's host."""

@@ -12,6 +12,7 @@ rows.py        Rows: lazy results, as Arrow tables and pandas frames on request
 opening.py     settings as the crawler's options; a repository held for writing
 lookup.py      pages, sites and versions by what people write
 seeds.py       seeds added and removed
+seed_rules.py  scopes and limits of sites, joined from their seeds
 turns.py       crawls, cycles and the turns of a run
 status.py      totals and sites
 exchange.py    import and export

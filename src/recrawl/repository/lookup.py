@@ -11,7 +11,8 @@ from recrawl.discover.urls import UrlRules, key, origin
 from recrawl.errors import NotKnown
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
-from recrawl.repository.opening import load, seed_url
+from recrawl.repository.opening import load
+from recrawl.repository.seed_rules import seed_url
 from recrawl.times import moment
 
 When = str | float | datetime

@@ -17,18 +17,19 @@ from pathlib import Path
 from recrawl import settings
 from recrawl.compare.levels import parse_level
 from recrawl.compare.noise.filters import Noise
-from recrawl.crawl.options import CrawlOptions, SiteOptions, Spending
+from recrawl.crawl.options import CrawlOptions, Spending
 from recrawl.crawl.state.reindex import reindex
 from recrawl.crawl.state.weights import Weights
-from recrawl.discover.scope import Scope, Scopes
+from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
-from recrawl.discover.urls import UrlRules, canonical, origin
+from recrawl.discover.urls import UrlRules, origin
 from recrawl.errors import UsageError
 from recrawl.fetch.http import FetchLimits
 from recrawl.record import storage, store
 from recrawl.record.lock import Lock
 from recrawl.record.storage import Storage
-from recrawl.settings import Seed, Settings
+from recrawl.repository.seed_rules import scopes_of, seed_url, site_options
+from recrawl.settings import Settings
 from recrawl.times import duration
 from recrawl.version import __version__
 
@@ -160,8 +161,16 @@ def options_of(
         clock=clock,
         timer=timer,
         agent=f"recrawl/{__version__}" + (f" (+{values['contact']})" if values["contact"] else ""),
-        scopes=Scopes([_scope(seed, rules) for seed in values.seeds]),
-        sites=_site_options(values, rules, allow_private, delay, change),
+        scopes=Scopes(scopes_of(values.seeds, rules)),
+        sites={
+            name: replace(
+                own,
+                allow_private=own.allow_private or allow_private,
+                delay=own.delay if delay is None else delay,
+                change=None if change else own.change,
+            )
+            for name, own in site_options(values.seeds, rules, values["delay"]).items()
+        },
         noises=_noises(values),
         change=parse_level(change or values["change"]),
         rules=rules,
@@ -200,23 +209,6 @@ def _fetch_limits(values: Settings) -> FetchLimits:
     )
 
 
-def _site_options(
-    values: Settings, rules: UrlRules, allow_private: bool, delay: float | None, change: str
-) -> dict[str, SiteOptions]:
-    """Options by site, joined from all of its seeds."""
-    sites: dict[str, SiteOptions] = {}
-    for seed in values.seeds:
-        where = origin(seed_url(seed.url, rules))
-        before = sites.get(where, SiteOptions())
-        sites[where] = SiteOptions(
-            allow_private=before.allow_private or seed.allow_private or allow_private,
-            delay=delay if delay is not None else seed.delay if seed.delay is not None else before.delay,
-            limit=_sum(before.limit if where in sites else 0, seed.limit),
-            change=parse_level(seed.change) if seed.change and not change else before.change,
-        )
-    return sites
-
-
 def with_bytes(options: CrawlOptions, limit: str) -> CrawlOptions:
     """The options with another byte limit for a cycle, as `200MB`; unchanged if empty."""
     return replace(options, spending=replace(options.spending, bytes=settings.size(limit))) if limit else options
@@ -247,38 +239,6 @@ def _spending(values: Settings, rules: UrlRules) -> Spending:
         reserve_new=values["reserve_new"],
         reserve_pushed=values["reserve_pushed"],
     )
-
-
-def seed_url(text: str, rules: UrlRules | None = None) -> str:
-    """The URL of a seed as people write it: `example.org` is `https://example.org/`.
-
-    >>> seed_url("example.org/docs"), seed_url("localhost:8000")
-    ('https://example.org/docs', 'https://localhost:8000/')
-    """
-    written = text.strip()
-    if "://" not in written:
-        host = written.partition("/")[0]
-        name, _, port = host.rpartition(":") if ":" in host else (host, "", "")
-        plausible = "." in name or name in ("localhost", "") or name.startswith("[")
-        written = f"https://{written}" if host and plausible and (not port or port.isdigit()) and name else ""
-    url = canonical(written, rules=rules or UrlRules()) if written else None
-    if url is None:
-        raise UsageError(f"'{text}' is not a valid URL; use https://host/path")
-    return url
-
-
-def _scope(seed: Seed, rules: UrlRules) -> Scope:
-    return Scope(
-        seed=seed_url(seed.url, rules),
-        depth=seed.depth,
-        limit=seed.limit,
-        include=seed.include,
-        exclude=seed.exclude,
-    )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
 
 
 def _noises(values: Settings) -> dict[str, Noise]:

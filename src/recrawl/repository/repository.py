@@ -16,16 +16,17 @@ from recrawl.record import storage
 from recrawl.record.storage import Storage
 from recrawl.repository import opening
 from recrawl.repository.lookup import When, seconds
-from recrawl.repository.opening import Notify, patience, seconds_of, seed_url, silent, with_bytes
+from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
 from recrawl.repository.reader import Reader
 from recrawl.repository.values import Import, Plan, Progress, Removal, Report
-from recrawl.settings import TEMPLATE, Seed, Settings, checked, write_seeds, write_values
+from recrawl.settings import TEMPLATE, Settings, checked, write_seeds, write_values
 from recrawl.times import stamp
 
 if TYPE_CHECKING:
     from recrawl.choose import Policy
     from recrawl.crawl.tally import RunCounts
     from recrawl.repository.checking import CheckReport
+    from recrawl.repository.seeds import Addition
     from recrawl.repository.turns import Callbacks, Turn
 
 _POLL = 0.2
@@ -88,25 +89,32 @@ class Repository(Reader):
         limit: int | None = None,
         include: Iterable[str] = (),
         exclude: Iterable[str] = (),
-        allow_private: bool = False,
+        allow_private: bool | None = None,
         delay: float | None = None,
         change: str = "",
-    ) -> list[Seed]:
-        """Add sites or pages to track; adding one again replaces its options, and has it visited again if it is gone.
+        clear: Iterable[str] = (),
+    ) -> list[Addition]:
+        """Add sites or pages to track, or change their rules; one that is gone is visited again.
 
         `depth` is the most links from the URL (0 is that page alone), `limit` the most pages, `include` and `exclude`
         are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests,
         `change` says what counts as a change there: text, content, significant, divergence:X or relevance:FILE.
+        A URL that was added before keeps the rules that are not named; `clear` names rules to remove. A page never
+        loosens the rules of its site.
         """
-        from recrawl.repository.seeds import check_seeds, with_seeds  # lazy: loads the crawler
+        from recrawl.repository.seeds import add_seeds  # lazy: loads the crawler
 
-        seeds = [
-            Seed(seed_url(url), depth, limit, tuple(include), tuple(exclude), allow_private, delay, change)
-            for url in urls
-        ]
-        write_seeds(self.settings_file, with_seeds(self.settings, seeds).seeds)
-        check_seeds(self.folder, seeds)
-        return seeds
+        given = {
+            "depth": depth,
+            "limit": limit,
+            "include": tuple(include) or None,
+            "exclude": tuple(exclude) or None,
+            "allow_private": allow_private,
+            "delay": delay,
+            "change": change or None,
+        }
+        named = {name: value for name, value in given.items() if value is not None}
+        return add_seeds(self.folder, self.settings, urls, named, clear)
 
     def remove(self, *urls: str, wait: bool = False) -> Removal:
         """Stop tracking sites or pages that were added. Their versions stay in the archive."""

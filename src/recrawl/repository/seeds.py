@@ -2,37 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.rescope import forget_scopes
 from recrawl.crawl.visits.redirects import recall_aliases
-from recrawl.discover.urls import canonical, key
-from recrawl.errors import NotKnown, UsageError
+from recrawl.discover.urls import canonical, key, origin
+from recrawl.errors import NotKnown, UnknownName, UsageError
 from recrawl.model import State
 from recrawl.record.storage import Storage
-from recrawl.repository.opening import options_of, seed_url
-from recrawl.settings import Seed, Settings
+from recrawl.repository.opening import options_of, settings_file
+from recrawl.repository.seed_rules import seed_url
+from recrawl.settings import Seed, Settings, write_seeds
+
+RULES = tuple(item.name for item in fields(Seed) if item.name != "url")
+"""Names of the rules of a seed; `clear` takes them."""
 
 
-def with_seeds(before: Settings, added: Iterable[Seed]) -> Settings:
-    """The settings with these seeds added or replaced; invalid ones raise `UsageError` now, not at the next crawl."""
-    new = list(added)
-    for seed in new:
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What adding a URL did."""
+
+    seed: Seed
+    """As it is stored now."""
+    before: Seed | None
+    """As it was stored before; None for a new one."""
+    notes: tuple[str, ...]
+    """What changed and what stays, in sentences."""
+
+    def __str__(self) -> str:
+        notes = f" ({'; '.join(self.notes)})" if self.notes else ""
+        return f"{'added' if self.before is None else 'kept'} {self.seed.url}{notes}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `recrawl add --json` prints it."""
+        return {**asdict(self.seed), "added": self.before is None, "notes": list(self.notes)}
+
+
+def with_seeds(
+    before: Settings, urls: Iterable[str], named: Mapping[str, Any], clear: Iterable[str] = ()
+) -> tuple[Settings, list[Addition]]:
+    """The settings with these seeds added or changed; invalid ones raise `UsageError` now, not at the next crawl.
+
+    `named` are rules by name; a seed that is there already keeps what it does not name, except the rules in `clear`.
+    """
+    cleared = {item.name: item.default for item in fields(Seed) if item.name in _checked_names(clear)}
+    stored = {seed.url: seed for seed in before.seeds}
+    seeds = dict(stored)
+    for url in dict.fromkeys(map(seed_url, urls)):
+        seed = replace(stored.get(url, Seed(url)), **{**cleared, **named})
         for name in ("depth", "limit", "delay"):
             value = getattr(seed, name)
             if value is not None and value < 0:
                 raise UsageError(f"--{name} cannot be negative, but is {value:g}")
         options_of(Settings(seeds=(seed,)), delay=seed.delay)
-    names = {seed.url for seed in new}
-    after = Settings(before.values, (*(seed for seed in before.seeds if seed.url not in names), *new), before.filters)
-    options_of(after)
-    return after
+        seeds[url] = seed
+    after = replace(before, seeds=tuple(seeds.values()))
+    options = options_of(after)
+    changed = [seed for url, seed in seeds.items() if url in set(map(seed_url, urls))]
+    return after, [
+        Addition(seed, stored.get(seed.url), tuple(_notes(seed, stored.get(seed.url), options))) for seed in changed
+    ]
 
 
-def check_seeds(folder: Path, added: Iterable[Seed]) -> None:
-    """Let the next crawl or cycle visit pages of these seeds that are gone or have moved. Needs no lock."""
+def _checked_names(names: Iterable[str]) -> set[str]:
+    wanted = {name.replace("-", "_") for name in names}
+    for name in sorted(wanted - set(RULES)):
+        raise UnknownName("rule of a site", name, RULES)
+    return wanted
+
+
+def _notes(seed: Seed, before: Seed | None, options: CrawlOptions) -> list[str]:
+    """What changed in a seed, and which rules of its site hold for it although it does not name them."""
+    changes = [
+        f"{name.replace('_', ' ')}: {_shown(getattr(before, name))} → {_shown(getattr(seed, name))}"
+        for name in RULES
+        if before is not None and getattr(before, name) != getattr(seed, name)
+    ]
+    own, scope = options.of_site(origin(seed.url)), options.scopes.scope_of(seed.url)
+    notes = [*changes]
+    if before is not None and not changes:
+        notes.append("already tracked; nothing changes")
+    if own.limit is not None and own.limit != seed.limit:
+        notes.append(f"the limit of its site is {own.limit:,} pages")
+    if own.delay is not None and own.delay != seed.delay:
+        notes.append(f"the delay of its site is {own.delay:g} s")
+    if scope is not None and scope.depth == 0 and seed.depth is None:
+        notes.append("this page only, as its site has rules; name --depth or --include to follow its links")
+    return notes
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value) or "none"
+    return {None: "none", "": "none", True: "yes", False: "no"}.get(value, str(value))
+
+
+def add_seeds(
+    folder: Path, before: Settings, urls: Iterable[str], named: Mapping[str, Any], clear: Iterable[str] = ()
+) -> list[Addition]:
+    """Store these seeds, and let the next run visit their pages if they are gone or have moved. Needs no lock."""
+    after, added = with_seeds(before, list(urls), named, clear)
+    write_seeds(settings_file(folder), after.seeds)
+    _check_seeds(folder, [addition.seed for addition in added])
+    return added
+
+
+def _check_seeds(folder: Path, added: Iterable[Seed]) -> None:
     urls = filter(None, (canonical(seed.url) for seed in added))
     with Storage(folder) as storage:
         numbers = (storage.store.pages.number(key(url)) for url in urls)

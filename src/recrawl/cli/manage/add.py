@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, say
-from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, repository
+from recrawl.cli.terminal.session import Change, Delay, repository
 
 EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --limit 500"
 
@@ -17,17 +16,32 @@ def command(
     ctx: typer.Context,
     urls: Annotated[list[str], typer.Argument(metavar="URL...", help="URLs to start from.")],
     depth: Annotated[int | None, typer.Option(help="Link depth from the start URL; 0 tracks only that page.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Page limit.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Page limit of the site.")] = None,
     include: Annotated[
         list[str] | None, typer.Option(help="Track only URLs that match this pattern (/docs/*, or re:...); repeatable.")
     ] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Skip URLs that match this pattern; repeatable.")] = None,
-    allow_private: AllowPrivate = False,
+    allow_private: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-private/--no-allow-private",
+            help="Allow private and loopback IP addresses (for local tests).",
+            show_default=False,
+        ),
+    ] = None,
     delay: Delay = None,
     change: Change = "",
+    clear: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Remove this rule (limit, depth, include, ...); repeatable."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Add sites or pages to track. The options are stored with them; add a URL again to change them."""
+    """Add sites or pages to track, or change their rules.
+
+    The options are stored with the URL; add it again to change those that you name. A page never loosens the rules of
+    its site: add the site again to change them.
+    """
     with repository(ctx) as repo:
         added = repo.add(
             *urls,
@@ -38,9 +52,10 @@ def command(
             allow_private=allow_private,
             delay=delay,
             change=change,
+            clear=clear or (),
         )
     if json:
-        as_json([asdict(seed) for seed in added])
+        as_json([addition.as_dict() for addition in added])
         return
-    for seed in added:
-        say(f"added {seed.url}")
+    for addition in added:
+        say(str(addition))

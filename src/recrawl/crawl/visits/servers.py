@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from recrawl.compare.gone import vanishing
 from recrawl.compare.levels import ChangeLevel
@@ -11,7 +11,6 @@ from recrawl.compare.noise.filters import Noise
 from recrawl.compare.validators import ValidatorTrust
 from recrawl.crawl.options import CrawlOptions, SiteOptions
 from recrawl.discover.redirect_habits import RedirectHabits
-from recrawl.discover.scope import site
 from recrawl.discover.urls import origin
 from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.robots import Robots
@@ -151,18 +150,6 @@ class Servers:
         self._by_id.append(server)
         self._by_origin[server.origin] = server
 
-    def _options_of(self, origin: str) -> SiteOptions:
-        """The user's options for a server, or for the one it replaces; that one's `allow_private` is not inherited."""
-        options = self._options.sites.get(origin)
-        if options is not None:
-            return options
-        former = self._options.scopes.aliases.get(site(origin + "/"), "")
-        for scheme in ("https", "http"):
-            options = self._options.sites.get(f"{scheme}://{former}")
-            if options is not None:
-                return replace(options, allow_private=self._options.allow_private)
-        return SiteOptions(allow_private=self._options.allow_private)
-
     def _load(self, row: SiteRow) -> Server:
         robots = None
         if row.robots_status >= 0:
@@ -181,7 +168,7 @@ class Servers:
             robots=robots,
             trust=ValidatorTrust(row.lm_good, row.lm_bad, row.etag_good, row.etag_bad),
             habits=RedirectHabits.load(row.habits),
-            options=self._options_of(row.origin),
+            options=self._options.of_site(row.origin),
             noise=self._noise_numbers[self._options.noise(row.origin)],
             level=self._level_numbers[self._options.level(row.origin)],
             sitemap_at=row.sitemap_at,

@@ -16,8 +16,8 @@ from recrawl.discover.urls import origin
 from recrawl.errors import DamagedRecord, Unreadable, UsageError
 from recrawl.patterns import Pattern, compiled
 from recrawl.record.rows import VersionRow
-from recrawl.repository.opening import seed_url
 from recrawl.repository.reader import Reader
+from recrawl.repository.seed_rules import seed_url
 from recrawl.settings import Alert
 from recrawl.times import duration
 

@@ -88,7 +88,7 @@ def _pace(storage: Storage, options: CrawlOptions, sites: int) -> Floats:
     """Requests per second that each site allows."""
     pace = np.full(sites, np.inf)
     for row in storage.store.sites.all():
-        own = options.sites[row.origin].delay if row.origin in options.sites else None
+        own = options.of_site(row.origin).delay
         delay = options.delay if own is None else own
         if row.id < sites and delay > 0:
             pace[row.id] = options.per_server / delay

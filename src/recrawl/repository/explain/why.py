@@ -20,7 +20,8 @@ from recrawl.crawl.state.load_book import retry_time
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
-from recrawl.repository.opening import options_of, seed_url
+from recrawl.repository.opening import options_of
+from recrawl.repository.seed_rules import seed_url
 from recrawl.repository.turns import period_of
 from recrawl.repository.values import Explanation
 from recrawl.repository.words import count

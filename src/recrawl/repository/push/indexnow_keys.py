@@ -71,8 +71,7 @@ def _verify_file(repo: Reader, claim: KeyClaim, place: str) -> None:
         _check_rate(store, claim.host, now)
         if held_until > now:
             raise KeyRefused("held", "The host asked us to back off; try again later.")
-        site_options = options.sites.get(site_origin)
-        private = options.allow_private or bool(site_options and site_options.allow_private)
+        private = options.of_site(site_origin).allow_private
         answer = fetch_one(Request(place, allow_private=private), agent=options.agent, limits=_LIMITS)
         good, detail, lasts = _verdict(answer, claim.key)
         proof = {"host": claim.host, "key": mark, "location": place, "at": now}

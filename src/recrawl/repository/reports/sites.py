@@ -100,7 +100,7 @@ def hints(repo: Reader) -> dict[str, list[dict[str, Any]]]:
 def rules(repo: Reader, number: int) -> SiteRules:
     """Return how a site is crawled."""
     stored, options = repo.storage.store.sites.get(number), repo.options()
-    own = options.sites.get(stored.origin)
+    own = options.of_site(stored.origin).delay
     robots = Robots.from_answer(
         max(0, stored.robots_status),
         stored.robots_body,
@@ -112,7 +112,7 @@ def rules(repo: Reader, number: int) -> SiteRules:
     )
     asked = stored.robots_status >= 0
     crawl_delay = robots.delay if asked else 0.0
-    delay = options.delay if own is None or own.delay is None else own.delay
+    delay = options.delay if own is None else own
     body = stored.robots_body[:_MAX_ROBOTS] if stored.robots_status == 200 else b""
     return SiteRules(
         robots_status=stored.robots_status,

@@ -9,7 +9,8 @@ from typing import Any
 from recrawl.choose import make_policy
 from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.explain.noise import check_filter
-from recrawl.repository.opening import options_of, seed_url
+from recrawl.repository.opening import options_of
+from recrawl.repository.seed_rules import seed_url
 from recrawl.repository.seeds import without_seeds
 from recrawl.repository.turns import period_of
 from recrawl.serve.api.fields import Field
@@ -64,12 +65,12 @@ def seeds(context: Context, _: Arguments) -> dict[str, Any]:
 
 
 def add_seed(context: Context, given: Arguments) -> dict[str, Any]:
-    """Add a site or page with its limits; replaces a seed of the same URL."""
+    """Add a site or page with its rules, or change those that are named; `notes` says what changed."""
     options = {name: value for name, value in given.items() if name != "url" and value is not None}
     with WRITING, context.reading() as repository:
-        (seed,) = repository.add(given["url"], **options)
+        (addition,) = repository.add(given["url"], **options)
     context.scheduler.wake()
-    return asdict(seed)
+    return addition.as_dict()
 
 
 def remove_seed(context: Context, given: Arguments) -> dict[str, Any]:
@@ -191,17 +192,19 @@ OPERATIONS = (
         path="/seeds",
         name="add",
         verbs=("add",),
-        summary="Add a site or page.",
+        summary="Add a site or page, or change its rules.",
         answer=add_seed,
         status=201,
         body=(
             _URL,
             Field("depth", "integer", "Link depth from the start page; 0: only that page.", least=0, most=10**6),
-            Field("limit", "integer", "Page limit.", least=0, most=10**9),
+            Field("limit", "integer", "Page limit of the site.", least=0, most=10**9),
             Field("include", "strings", "Only URLs that match one of these patterns (/docs/*, or re:...)."),
             Field("exclude", "strings", "No URLs that match one of these patterns."),
-            Field("allow_private", "boolean", "Allow private and loopback IP addresses.", default=False),
+            Field("allow_private", "boolean", "Allow private and loopback IP addresses."),
             Field("delay", "number", "Seconds between requests to the server.", least=0, most=86400),
+            Field("change", "string", "What counts as a change there, as the setting `change`."),
+            Field("clear", "strings", "Rules to remove, by name: limit, depth, include and so on."),
         ),
     ),
     Operation(

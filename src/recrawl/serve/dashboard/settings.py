@@ -14,14 +14,15 @@ from starlette.responses import RedirectResponse, Response
 from recrawl.choose import POLICIES, describe, make_policy, parameters
 from recrawl.errors import UnknownName, UsageError
 from recrawl.repository.explain.plans import OBJECTIVES
-from recrawl.repository.opening import options_of, seed_url
-from recrawl.repository.seeds import check_seeds, with_seeds, without_seeds
+from recrawl.repository.opening import options_of
+from recrawl.repository.seed_rules import seed_url
+from recrawl.repository.seeds import add_seeds, without_seeds
 from recrawl.repository.turns import period_of
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Errors, Form
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.job_specs import check_inside
-from recrawl.settings import SETTINGS, Seed, Setting, Settings, parse_value, write_seeds, write_values
+from recrawl.settings import SETTINGS, Setting, Settings, parse_value, write_seeds, write_values
 
 _TABS = (
     ("/settings", "Sites"),
@@ -35,7 +36,7 @@ _POLICY_SETTINGS = ("policy", "budget", "every", "seed")
 """Settings on the page "Policy and budget"."""
 _HIDDEN = frozenset({"anchors"})
 """Settings that are not shown here."""
-_SEED_FIELDS = ("url", "limit", "depth", "include", "exclude")
+_SEED_FIELDS = ("url", "limit", "depth", "include", "exclude", "allow_private")
 _TABLE = {setting.name: setting for setting in SETTINGS}
 
 
@@ -43,7 +44,7 @@ def show_settings(views: Views, request: Request, template: str, **values: Any) 
     """Render a settings page with its tabs."""
     tabs = [(path, name, path == request.url.path) for path, name in _TABS]
     notice = "Saved. The next cycle uses it." if request.query_params.get("saved") else ""
-    return views.show(request, template, tabs=tabs, notice=notice, **{"errors": Errors(), **values})
+    return views.show(request, template, tabs=tabs, **{"errors": Errors(), "notice": notice, **values})
 
 
 def redirect_saved(path: str) -> Response:
@@ -65,21 +66,24 @@ def add_seed(views: Views, request: Request, given: FormData) -> Response:
     url = form.read("url", seed_url)
     if url is None and not form.errors:
         form.errors["url"] = "give the URL of a site or page"
-    limit, depth = form.number("limit", most=10**9), form.number("depth", most=10**6)
-    include, exclude = lines(form["include"]), lines(form["exclude"])
+    rules = {
+        "limit": form.number("limit", most=10**9),
+        "depth": form.number("depth", most=10**6),
+        "include": lines(form["include"]) or None,
+        "exclude": lines(form["exclude"]) or None,
+        "allow_private": form["allow_private"] == "on" or None,
+    }
+    named = {name: value for name, value in rules.items() if value is not None}
     if url is not None and not form.errors:
         try:
             with WRITING:
-                before = views.settings()
-                old = next((seed for seed in before.seeds if seed.url == url), Seed(url))
-                added = Seed(url, depth, limit, include, exclude, old.allow_private, old.delay)
-                write_seeds(views.context.settings_file, with_seeds(before, [added]).seeds)
+                (addition,) = add_seeds(views.context.folder, views.settings(), [url], named)
         except UsageError as error:
-            form.errors["include" if include else "exclude" if exclude else "url"] = str(error)
+            form.errors["include" if "include" in named else "exclude" if "exclude" in named else "url"] = str(error)
         else:
-            check_seeds(views.context.folder, [added])
             views.context.scheduler.wake()
-            return redirect_saved("/settings")
+            # No redirect: what changed is known only now. To send the form again changes nothing more.
+            return _seeds(views, request, Form({}, _SEED_FIELDS), f"Saved: {addition}.")
     return _seeds(views, request, form)
 
 
@@ -93,7 +97,7 @@ def remove_seed(views: Views, request: Request, given: FormData) -> Response:
     return redirect_saved("/settings")
 
 
-def _seeds(views: Views, request: Request, form: Form) -> Response:
+def _seeds(views: Views, request: Request, form: Form, notice: str = "") -> Response:
     return show_settings(
         views,
         request,
@@ -102,6 +106,7 @@ def _seeds(views: Views, request: Request, form: Form) -> Response:
         seeds=views.settings().seeds,
         form=form.values,
         errors=form.errors,
+        notice=notice or ("Saved. The next cycle uses it." if request.query_params.get("saved") else ""),
     )
 
 
