@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, say
-from recrawl.cli.terminal.session import Change, Delay, repository
+from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, repository
 
 EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --limit 500"
 
@@ -21,14 +21,7 @@ def command(
         list[str] | None, typer.Option(help="Track only URLs that match this pattern (/docs/*, or re:...); repeatable.")
     ] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Skip URLs that match this pattern; repeatable.")] = None,
-    allow_private: Annotated[
-        bool | None,
-        typer.Option(
-            "--allow-private/--no-allow-private",
-            help="Allow private and loopback IP addresses (for local tests).",
-            show_default=False,
-        ),
-    ] = None,
+    allow_private: AllowPrivate = False,
     delay: Delay = None,
     change: Change = "",
     clear: Annotated[
@@ -49,7 +42,7 @@ def command(
             limit=limit,
             include=include or (),
             exclude=exclude or (),
-            allow_private=allow_private,
+            allow_private=allow_private or None,
             delay=delay,
             change=change,
             clear=clear or (),
