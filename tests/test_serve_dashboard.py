@@ -468,8 +468,8 @@ def test_what_happens_is_shown_as_it_happens(watched: Watched, service: Service)
     page = watched.go("/")
     expect(page.locator("[data-live-note]")).to_contain_text("Connected")
     service.context.events.publish("visit", {"at": 0.0, "outcome": "changed", "url": "https://x.example/<script>"})
-    expect(page.locator("[data-live] li")).to_contain_text("https://x.example/<script>")
-    expect(page.locator("[data-live] li .tag")).to_have_text("changed")
+    expect(page.locator("[data-live] li").first).to_contain_text("https://x.example/<script>")
+    expect(page.locator("[data-live] li .tag").first).to_have_text("changed")
     watched.check()
 
 

@@ -17,6 +17,8 @@ class RunCounts:
     received: int = 0
     found: int = 0
     waiting: int = 0
+    url: str = ""
+    """The page requested last."""
     warnings: list[str] = field(default_factory=list)
     """Problems with sitemaps, feeds and pushes, in sentences."""
 

@@ -18,6 +18,7 @@ from recrawl.repository import opening
 from recrawl.repository.lookup import When, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
 from recrawl.repository.reader import Reader
+from recrawl.repository.running import Running, running
 from recrawl.repository.values import Import, Plan, Progress, Removal, Report
 from recrawl.settings import TEMPLATE, Settings, checked, write_seeds, write_values
 from recrawl.times import stamp
@@ -300,6 +301,10 @@ class Repository(Reader):
             clocks=(self.now, self._timer),
         )
         return None if summary is None else turns.report_of(summary)
+
+    def running(self) -> Running | None:
+        """The crawl or cycle that works on this repository now, in any process; None if there is none."""
+        return running(self.folder)
 
     # -- import and export -------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ change between two turns; whatever was interrupted is resumed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,11 @@ from recrawl.crawl.state import limits
 from recrawl.crawl.state.book_columns import put_away
 from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
+from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.repository.opening import Notify, held, load, options_of, silent, with_bytes
+from recrawl.repository.reader import Reader
+from recrawl.repository.running import shown
 from recrawl.repository.values import Report, counts
 from recrawl.settings import Settings
 from recrawl.times import duration
@@ -65,6 +68,14 @@ class Callbacks:
     watch: Watch = lambda _title, _total: contextlib.nullcontext(lambda _: None)
 
 
+@contextlib.contextmanager
+def watched(folder: Path, calls: Callbacks, title: str, total: int | None) -> Iterator[CountsCallback]:
+    """The callback for progress, which also keeps what `Repository.running` reads up to date."""
+    kind = "crawl" if title == "crawling" else "cycle"
+    with calls.watch(title, total) as inner, shown(folder, kind, total, inner) as progress:
+        yield progress
+
+
 def crawl(
     folder: Path, values: Settings, options: CrawlOptions, calls: Callbacks, *, seconds: float = float("inf")
 ) -> Report:
@@ -74,7 +85,7 @@ def crawl(
             raise UsageError("no site was added yet; add one with 'recrawl add URL'")
     with (
         held(folder, "crawl", options, values, wait=calls.wait, tell=calls.notify) as storage,
-        calls.watch("crawling", None) as progress,
+        watched(folder, calls, "crawling", None) as progress,
     ):
         controls = cycles.Controls(stop=calls.stop, progress=progress, seconds=seconds)
         return report_of(cycles.crawl(storage, options, [seed.url for seed in values.seeds], controls))
@@ -100,7 +111,7 @@ def cycle(
             calls.notify(f"resuming cycle {before.id} ({before.policy}, budget {before.budget:,})")
             if policy and before.policy != describe(chosen):
                 calls.notify("it keeps its policy; the one given here applies from the next cycle on")
-        with calls.watch("visiting", visits) as progress:
+        with watched(folder, calls, "visiting", _left(storage, before, visits)) as progress:
             controls = cycles.Controls(stop=calls.stop, progress=progress, seconds=seconds)
             return report_of(cycles.cycle(storage, options, chosen, visits, values["seed"], controls))
 
@@ -123,7 +134,7 @@ def take(
     options = options_of(values, allow_private=turn.allow_private, delay=turn.delay, change=turn.change, **clock)
     options = with_bytes(options, turn.bytes)
     with held(folder, "run", options, values, wait=wait, tell=tell) as storage:
-        with calls.watch("crawling", None) as progress:
+        with watched(folder, calls, "crawling", None) as progress:
             controls = cycles.Controls(stop=stop, progress=progress)
             cycles.crawl(storage, options, [seed.url for seed in values.seeds], controls, skip_recent_failures=True)
         if stop():
@@ -134,9 +145,14 @@ def take(
         budget = values["budget"] if turn.budget is None else turn.budget
         visits = cycles.budget_of(budget, storage.store) if before is None else before.budget
         release = cycles.spread(visits, turn.at_start, options.timer(), turn.period)
-        with calls.watch("visiting", visits) as progress:
+        with watched(folder, calls, "visiting", _left(storage, before, visits)) as progress:
             controls = cycles.Controls(stop=stop, progress=progress, release=release, period=turn.period)
             return cycles.cycle(storage, options, chosen, visits, values["seed"], controls)
+
+
+def _left(storage: Storage, before: CycleRow | None, visits: int) -> int:
+    """The visits that a cycle may still make; `before` is the interrupted cycle that it resumes, if any."""
+    return visits if before is None else max(0, before.budget - len(storage.store.visits.of_cycle(before)["page"]))
 
 
 def check_turn(storage: Storage, values: Settings, budget: float | None) -> None:
@@ -145,6 +161,11 @@ def check_turn(storage: Storage, values: Settings, budget: float | None) -> None
         raise UsageError("no site was added yet; add one with 'recrawl add URL'")
     if budget is not None:
         cycles.budget_of(budget, storage.store)
+
+
+def visits_of(repo: Reader, values: Settings) -> int:
+    """The budget of the settings as a number of visits."""
+    return cycles.budget_of(values["budget"], repo.storage.store)
 
 
 def check_resumable(cycle: int, policy: str) -> None:

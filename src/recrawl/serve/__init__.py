@@ -11,6 +11,7 @@ The service uses the Python API (`recrawl.repository`, `recrawl.lab`) and nothin
     turn_process.py   runs a turn in a child process and reads its progress
     turn_worker.py    the child process of a turn
     events.py         event bus, and a thread that publishes new visits and cycles
+    cycle_log.py      the plan at start-up, and a line for each crawl and cycle
     senders.py        threads that send to other servers
     problems.py       errors as RFC 9457 problem documents or HTML
     memento.py        /timegate, /timemap and /memento (RFC 7089)

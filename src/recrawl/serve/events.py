@@ -63,6 +63,8 @@ class EventBus:
 
     def __init__(self, keep: int = 500, queued: int = 1000) -> None:
         self._queued = queued
+        self.log: Callable[[str, dict[str, Any]], None] = lambda _kind, _data: None
+        """Called with each event, in the thread that publishes it."""
         self._numbers = itertools.count(1)
         self._recent: deque[Event] = deque(maxlen=keep)
         self._listeners: set[Listener] = set()
@@ -77,6 +79,7 @@ class EventBus:
             self._listeners -= dead
             for listener in self._listeners:
                 listener.loop.call_soon_threadsafe(listener.put, event)
+        self.log(kind, data)
 
     def listen(self, after: int | None = None, owner: str = "", most: int = 1000) -> Listener | None:
         """Subscribe, with the kept events after number `after` first; None if there are `most` listeners already.

@@ -26,6 +26,7 @@ from recrawl.serve.access.sessions import LoggedOut, is_strong, session_key
 from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.app import build
 from recrawl.serve.context import Context, ServiceLimits
+from recrawl.serve.cycle_log import CycleLog
 from recrawl.serve.events import EventBus, Watcher
 from recrawl.serve.jobs.queue import Jobs
 from recrawl.serve.jobs.uploads import Uploads
@@ -54,6 +55,8 @@ class ServiceConfig:
     schedule: bool = True
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     clock: Callable[[], float] = time.time
+    log: Callable[[str], None] | None = None
+    """Gets a line for each crawl and cycle."""
     runner: TurnRunner | None = None
     """Runs the turns; default: a child process per turn."""
 
@@ -94,6 +97,8 @@ class Service:
         self.port: int = self._socket.getsockname()[1]
         self.context = _context(folder, config)
         self.alerts = Alerts(folder, config.clock, self.context.events.publish)
+        if config.log is not None:
+            self.context.events.log = CycleLog(self.context, config.log)
         self._throttle = LogThrottle()
         self._renewals = Renewals(folder, config.clock)
         self._watcher = Watcher(self.context.pool, self.context.events, on_visits=self.alerts.wake)

@@ -8,6 +8,7 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, note, say, table, when
 from recrawl.cli.terminal.session import repository
+from recrawl.repository.running import describe_running
 from recrawl.repository.words import shared_text
 from recrawl.times import span
 
@@ -18,10 +19,12 @@ _MOST_SITES = 5
 def command(ctx: typer.Context, json: AsJson = False) -> None:
     """Show what is stored, how long ago it was checked, and what the last cycles found."""
     with repository(ctx) as repo:
-        status = repo.status()
+        status, running = repo.status(), repo.running()
     if json:
-        as_json(status.as_dict())
+        as_json({**status.as_dict(), "running": None if running is None else running.as_dict()})
         return
+    if running is not None:
+        say(describe_running(running))
     for problem in status.problems:
         note(problem)
     states = ", ".join(f"{number:,} {name}" for name, number in status.states.items())

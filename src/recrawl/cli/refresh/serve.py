@@ -58,6 +58,7 @@ def command(
         names=tuple(allow_host or ()),
         proxies=tuple(trusted_proxy or ()),
         schedule=schedule,
+        log=None if json else say,
     )
     service = running.Service(folder, plan)
 
@@ -75,9 +76,14 @@ def _token(file: Path | None) -> str:
 
 
 def _announce(service: Any, fresh: str, *, json: bool) -> None:
+    from recrawl.serve.cycle_log import describe_plan, plan  # lazy: starlette loads slowly
+
+    planned = plan(service.context)
     if json:
-        as_json({"address": service.url, "api": f"{service.url}api/v1/", **({"token": fresh} if fresh else {})})
+        addresses = {"address": service.url, "api": f"{service.url}api/v1/"}
+        as_json({**addresses, **({"token": fresh} if fresh else {}), **planned})
         return
     say(f"serving at {service.url}; the API is at {service.url}api/v1/")
+    say(describe_plan(planned))
     if fresh:
         say(f"token (stored in serve.token, not shown again): {fresh}")

@@ -121,6 +121,7 @@ class Journey:
             self._skip(visit, refusal)
             return
         self.started += 1
+        self.tally.url = visit.request_url
         server.pending_new += visit.state.version < 0 and not visit.requested
         visit.requested = True
         visit.validators = self._decider.validators(server, visit)

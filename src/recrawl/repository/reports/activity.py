@@ -17,6 +17,16 @@ def visits_after(repo: Reader, visit: int, limit: int) -> list[dict[str, Any]]:
     return repo.storage.store.reports.visits_after(visit, limit)
 
 
+def latest_visits(repo: Reader, limit: int) -> list[dict[str, Any]]:
+    """Return the newest visits, newest first."""
+    return visits_after(repo, newest_visit(repo) - limit, limit)[::-1]
+
+
+def cycle_counts(repo: Reader, limit: int) -> list[dict[str, Any]]:
+    """Return the newest crawls and cycles with counts of their outcomes, newest first."""
+    return repo.storage.store.reports.cycles(limit)
+
+
 def newest_cycles(repo: Reader, limit: int) -> list[dict[str, Any]]:
     """Return the newest crawls and cycles, newest first; `finished` is None for one under way."""
     return [row._asdict() for row in repo.storage.store.cycles.newest(limit=limit)]

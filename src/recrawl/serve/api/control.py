@@ -30,6 +30,13 @@ def scheduler(context: Context, _: Arguments) -> dict[str, Any]:
     return asdict(context.scheduler.status())
 
 
+def running(context: Context, _: Arguments) -> dict[str, Any]:
+    """Return the crawl or cycle under way, whoever started it: progress, counts, rate, time left."""
+    with context.reading() as repository:
+        found = repository.running()
+    return {"running": False} if found is None else {"running": True, **found.as_dict()}
+
+
 def pause(context: Context, given: Arguments) -> dict[str, Any]:
     """Pause the scheduler; a running cycle stops and is continued later."""
     context.scheduler.pause()
@@ -102,6 +109,14 @@ OPERATIONS = (
         verbs=("run",),
         summary="Get the scheduler's state.",
         answer=scheduler,
+    ),
+    Operation(
+        method="GET",
+        path="/running",
+        name="running",
+        verbs=("status",),
+        summary="Get the progress of the crawl or cycle under way.",
+        answer=running,
     ),
     Operation(
         method="POST",

@@ -8,6 +8,7 @@
     overview.py     the start page
     sites.py        the list of sites, and one site
     pages.py        one page: versions, text, source, difference, outlook
+    running.py      what runs now
     lists.py        changes, search, visit reasons
     lab.py          policy comparison
     settings.py     sites, policy and limits
@@ -23,11 +24,12 @@ from __future__ import annotations
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from recrawl.serve.dashboard import alerts, filters, lab, lists, overview, pages, settings, sites
+from recrawl.serve.dashboard import alerts, filters, lab, lists, overview, pages, running, settings, sites
 from recrawl.serve.dashboard.views import STATIC, Action, View, Views, theme
 
 _VIEWS: tuple[tuple[str, View], ...] = (
     ("/", overview.overview),
+    ("/running", running.running),
     ("/sites", sites.sites),
     ("/sites/{site:int}", sites.site),
     ("/pages/{page:int}", pages.page),

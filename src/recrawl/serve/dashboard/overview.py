@@ -11,12 +11,15 @@ from starlette.responses import RedirectResponse, Response
 
 from recrawl.errors import UsageError
 from recrawl.repository.reports import overview as reading
+from recrawl.repository.reports.activity import latest_visits
 from recrawl.repository.reports.changes import Filters, changes
 from recrawl.repository.reports.overview import CycleFigures, Overview
 from recrawl.repository.reports.sites import busiest
+from recrawl.repository.running import Running
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import number, percent, size
+from recrawl.serve.dashboard.running import shown_run
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.scheduler import SchedulerStatus
 from recrawl.times import span, stamp
@@ -24,6 +27,7 @@ from recrawl.times import span, stamp
 _CYCLES = 40
 _SITES = 8
 _LATEST = 6
+_VISITS = 12
 
 Values = dict[str, Any]
 """Variables for a template."""
@@ -40,23 +44,25 @@ def overview(views: Views, request: Request) -> Response:
         sites = busiest(repository, _SITES)
         latest = changes(repository, Filters(), limit=_LATEST).rows
         problems = reading.problems(repository)
-    status = views.context.scheduler.status()
+        visits = latest_visits(repository, _VISITS)
+    status, run = views.context.scheduler.status(), views.running()
     return views.show(
         request,
         "overview.html",
         now=_now(whole, cycles, now) if whole is not None else None,
         has_pages=has_pages,
-        lead=_lead(whole, status, now),
+        panel=shown_run(run, now),
+        lead=_lead(whole, status, run, now),
         fresh=_fresh(cycles),
         found=_found(cycles),
         spent=_spent(cycles),
         ages=_ages(whole.ages if whole else []),
         sites=sites,
         latest=latest,
-        state=_state(status, now),
+        visits=visits,
         events="/api/v1/events",
         problems=problems,
-        controls=_controls(status),
+        controls=_controls(status, run),
     )
 
 
@@ -94,16 +100,16 @@ def _now(whole: Overview, cycles: Sequence[CycleFigures], now: float) -> Values:
     }
 
 
-def _lead(whole: Overview | None, status: SchedulerStatus, now: float) -> str:
+def _lead(whole: Overview | None, status: SchedulerStatus, run: Running | None, now: float) -> str:
     if whole is None:
-        return "No pages yet."
-    return f"{count(whole.pages, 'page')} on {count(whole.sites, 'site')}. {_state(status, now)}"
+        return "No pages yet." if run is None else "The first crawl is running."
+    return f"{count(whole.pages, 'page')} on {count(whole.sites, 'site')}. {_state(status, run, now)}"
 
 
-def _state(status: SchedulerStatus, now: float) -> str:
+def _state(status: SchedulerStatus, run: Running | None, now: float) -> str:
     """Describe the state of the scheduler."""
-    if status.running:
-        return "A cycle is running."
+    if status.running or run is not None:
+        return f"A {run.kind if run else 'cycle'} is running."
     if status.error:
         return f"The last cycle failed: {status.error}."
     if not status.enabled:
@@ -113,9 +119,9 @@ def _state(status: SchedulerStatus, now: float) -> str:
     return "" if status.due is None else f"The next cycle starts in {span(max(0.0, status.due - now))}."
 
 
-def _controls(status: SchedulerStatus) -> list[tuple[str, str]]:
+def _controls(status: SchedulerStatus, run: Running | None) -> list[tuple[str, str]]:
     """Return the scheduler actions available now: (action, label)."""
-    found = [] if status.running else [("run", "Run a cycle now")]
+    found = [] if status.running or run is not None else [("run", "Run a cycle now")]
     if status.enabled or status.running:
         found.append(("resume", "Resume") if status.paused else ("pause", "Pause"))
     return found

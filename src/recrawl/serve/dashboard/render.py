@@ -29,6 +29,7 @@ def environment(now: Callable[[], float]) -> jinja2.Environment:
             "ago": lambda at: ago(at, now()),
             "bytes": size,
             "heat": heat,
+            "clock": lambda at: stamp(at)[11:19],
             "iso": iso,
             "minute": lambda at: stamp(at)[:16],
             "number": number,

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from recrawl.errors import RecrawlError
 from recrawl.repository.repository import Repository
+from recrawl.repository.running import Running, running
 from recrawl.serve.access.login import local_path
 from recrawl.serve.access.security import checked_form, csrf_token
 from recrawl.serve.context import Context
@@ -63,6 +64,10 @@ class Views:
         """Read the current settings."""
         return self.context.settings()
 
+    def running(self) -> Running | None:
+        """The crawl or cycle under way, if any."""
+        return running(self.context.folder)
+
     def show(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a page."""
         theme = request.cookies.get("theme", "")
@@ -75,6 +80,8 @@ class Views:
             "csrf": csrf_token(request, self.context),
             "repository_name": self._name,
             "notice": "",
+            "run": self.running(),
+            "brief": True,
         }
         return HTMLResponse(self._templates.get_template(template).render({**common, **values}), status)
 

@@ -3,6 +3,7 @@
 
 (function () {
   const MAX_LINES = 60;
+  const RUN_INTERVAL = 1500;
 
   function line(list, at, kind, text) {
     const item = document.createElement("li");
@@ -48,7 +49,7 @@
     for (const kind of (list.dataset.kinds || "message").split(" ")) source.addEventListener(kind, show);
     source.addEventListener("open", function () {
       if (pulse) pulse.classList.add("on");
-      if (note) note.textContent = "Connected; events appear here as they happen.";
+      if (note) note.textContent = "Connected; visits appear here as they are made.";
     });
     source.addEventListener("error", function () {
       if (pulse) pulse.classList.remove("on");
@@ -73,6 +74,23 @@
     again();
   }
 
+  // The server renders what runs, so the same template shows it on load and while it changes.
+  function follow(box) {
+    const again = function () {
+      if (document.hidden || box.contains(document.activeElement)) return void window.setTimeout(again, RUN_INTERVAL);
+      fetch(box.dataset.running)
+        .then(function (answer) { return answer.ok ? answer.text() : Promise.reject(); })
+        .then(function (text) {
+          const ran = box.childElementCount > 0;
+          box.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
+          if (ran && !box.childElementCount && "reload" in box.dataset) window.location.reload();
+          else window.setTimeout(again, RUN_INTERVAL);
+        })
+        .catch(function () { window.setTimeout(again, 5 * RUN_INTERVAL); });
+    };
+    window.setTimeout(again, RUN_INTERVAL);
+  }
+
   document.addEventListener("keydown", function (event) {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
     if (/^(input|select|textarea)$/i.test(event.target.tagName)) return;
@@ -82,6 +100,7 @@
     else window.location.href = "/search";
   });
 
+  document.querySelectorAll("[data-running]").forEach(follow);
   document.querySelectorAll("[data-live]").forEach(showEvents);
   document.querySelectorAll("[data-job]").forEach(poll);
 })();
