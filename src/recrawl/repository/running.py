@@ -83,11 +83,11 @@ def running(folder: Path) -> Running | None:
     return found if _alive(found.pid) or abs(system_clock() - written) < _FRESH else None
 
 
-def describe_running(run: Running) -> str:
-    """A sentence about a run: what it has done, its rate, the time left."""
-    of = "" if run.total is None else f" of {run.total:,}"
-    left = "" if run.seconds_left is None else f", about {span(run.seconds_left)} left"
-    return f"running: {run.kind}, {run.visits:,}{of} visits, {run.rate:.1f} per second{left}"
+def describe_running(run: Row) -> str:
+    """A sentence about a run, given as `Running.as_dict`: what it has done, its rate, the time left."""
+    of = "" if run["total"] is None else f" of {run['total']:,}"
+    left = "" if run["seconds_left"] is None else f", about {span(run['seconds_left'])} left"
+    return f"running: {run['kind']}, {run['visits']:,}{of} visits, {run['rate']:.1f} per second{left}"
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from recrawl.discover.urls import origin
 from recrawl.errors import DamagedIndex
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
+from recrawl.repository.running import running
 from recrawl.repository.values import Row, Site, Status, utc
 from recrawl.repository.words import shared_text
 from recrawl.settings import Settings
@@ -26,6 +27,7 @@ def status(storage: Storage, now: float) -> Status:
     origins = storage.store.sites.get
     totals, ages, cycles = reports.totals(), reports.ages(now), reports.cycles(5)
     searchable, problem = _searchable(storage)
+    run = running(storage.folder)
     return Status(
         **{**totals, "last_visit": utc(totals["last_visit"])},
         searchable=searchable,
@@ -33,6 +35,7 @@ def status(storage: Storage, now: float) -> Status:
         spending=_spending(storage, cycles),
         brakes=[{**brake._asdict(), "site": origins(brake.site).origin, "since": utc(brake.since)} for brake in braked],
         cycles=[{**row, "started": utc(row["started"]), "finished": utc(row["finished"])} for row in cycles],
+        running=None if run is None else run.as_dict(),
         problems=(problem,) if problem else (),
     )
 

@@ -174,6 +174,8 @@ class Status:
     """What the last cycle spent, by site."""
     cycles: list[Row]
     """The last five crawls and cycles, newest first; `started` and `finished` are datetimes."""
+    running: Row | None = None
+    """The crawl or cycle under way, as `Repository.running` gives it."""
     problems: tuple[str, ...] = ()
     """What is wrong with the files, in sentences; `Repository.check` looks further."""
     brakes: list[Row] = field(default_factory=list)

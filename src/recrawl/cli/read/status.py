@@ -14,17 +14,30 @@ from recrawl.times import span
 
 EXAMPLE = "Example: recrawl status"
 _MOST_SITES = 5
+_CYCLE_COLUMNS = {
+    "cycle": ">no",
+    "kind": "kind",
+    "policy": "policy",
+    "started": "started",
+    "visits": ">visits",
+    "new": ">new",
+    "changed": ">changed",
+    "gone": ">gone",
+    "unchanged": ">same",
+    "failed": ">failed",
+    "state": "",
+}
 
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:
     """Show what is stored, how long ago it was checked, and what the last cycles found."""
     with repository(ctx) as repo:
-        status, running = repo.status(), repo.running()
+        status = repo.status()
     if json:
-        as_json({**status.as_dict(), "running": None if running is None else running.as_dict()})
+        as_json(status.as_dict())
         return
-    if running is not None:
-        say(describe_running(running))
+    if status.running is not None:
+        say(describe_running(status.running))
     for problem in status.problems:
         note(problem)
     states = ", ".join(f"{number:,} {name}" for name, number in status.states.items())
@@ -39,22 +52,7 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
         say(shared_text(brake["site"], brake["title"], brake["pages"], brake["recent"], when(brake["since"])))
     if status.cycles:
         say()
-        table(
-            map(_cycle, status.cycles),
-            {
-                "cycle": ">no",
-                "kind": "kind",
-                "policy": "policy",
-                "started": "started",
-                "visits": ">visits",
-                "new": ">new",
-                "changed": ">changed",
-                "gone": ">gone",
-                "unchanged": ">same",
-                "failed": ">failed",
-                "state": "",
-            },
-        )
+        table(map(_cycle, status.cycles), _CYCLE_COLUMNS)
     if status.spending:
         say()
         _print_spending(status.spending)
