@@ -70,9 +70,7 @@ def told(**row) -> None:
 
 def together(history, asked) -> None:
     for budget in BUDGETS:
-        for policy in (*SHOCKS, *OTHERS):
-            if asked.only and policy not in asked.only:
-                continue
+        for policy in asked.only or (*SHOCKS, *OTHERS):
             for seed in range(1, (asked.seeds if policy == "shock" else min(asked.seeds, 2)) + 1):
                 told(policy=policy, **measured(history, policy, budget, seed, asked.cycles))
 
@@ -82,9 +80,7 @@ def alone(history, asked) -> None:
     sites = rng.permutation(len(history.sites))[: asked.sites]
     for site in sites:
         some = part(history, np.array([site]))
-        for policy in ("shock", *OTHERS):
-            if asked.only and policy not in asked.only:
-                continue
+        for policy in asked.only or ("shock", *OTHERS):
             for seed in range(1, asked.seeds + 1):
                 row = measured(some, policy, asked.budget, seed, asked.cycles)
                 told(site=int(site), pages=len(some), policy=policy, **row)
@@ -180,7 +176,7 @@ def main():
     ask.add_argument("--seeds", type=int, default=5)
     ask.add_argument("--sites", type=int, default=1000)
     ask.add_argument("--budget", type=float, default=0.03)
-    ask.add_argument("--only", action="append")
+    ask.add_argument("--only", action="append", metavar="POLICY", help="measure this policy; repeatable")
     ask.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "recrawl" / "facts")
     asked = ask.parse_args()
     if asked.what in {"poisson", "speed"}:

@@ -6,6 +6,7 @@
 - `source_kinds`: which format a file or folder has
 - `version_rows`: versions on their way into an archive, shared by the importers
 - `git_history`: import of a web site's git repository
+- `git_pages`: which files of a repository are pages, their URLs, the rows that an archive keeps
 - `git_program`: calls of the git program
 - `warc_files`: import of WARC files
 - `capture_listings`: histories from CDX and CDXJ listings

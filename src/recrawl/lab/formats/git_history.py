@@ -10,40 +10,23 @@ submodules are not pages; nothing is fetched from elsewhere, whatever the reposi
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import quote_from_bytes
 
 import numpy as np
-from numpy.typing import NDArray
 
-from recrawl.columns import Flags
 from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive, UnknownName, UsageError
+from recrawl.lab.formats.git_pages import FileChange, GitRules, PageFiles, PageRows, window_rows
 from recrawl.lab.formats.git_program import Git
 from recrawl.lab.formats.version_rows import MAX_BYTES, Progress, Row, Taken, Window, write_versions
 
-_HTML = (b".html", b".htm")
-_INDEX = b"index.html"
-# Characters that browsers do not escape in the path of a link, so that links and URLs agree.
-_SAFE = "/:@!$&'()*+,;=~[]|"
 # Override settings of the user or the repository that would change the output.
 _SETTINGS = ("-c", "log.showRoot=true", "-c", "log.showSignature=false", "-c", "log.diffMerges=first-parent")
 _FORM = ("--raw", "-z", "--no-renames", "--no-abbrev", "--no-color", "--no-notes", "--no-decorate", "--no-relative")
 _LOG = (*_SETTINGS, "log", "--first-parent", "-m", "--reverse", *_FORM, "--format=tformat:%ct")
 _BATCH = 32  # requests that always fit in a pipe, so that git and this process never wait for each other
 _LAST = 253402300799  # the year 9999
-
-
-class FileChange(NamedTuple):
-    """A file after a commit."""
-
-    time: int
-    path: bytes
-    blob: str
-    """Git's object name of the content; empty if the file was removed."""
 
 
 def convert(
@@ -55,6 +38,7 @@ def convert(
     root: str = "",
     window: Window | None = None,
     max_bytes: int = MAX_BYTES,
+    rules: GitRules | None = None,
     progress: Progress = lambda *_: None,
 ) -> Taken:
     """Write the history of a branch as an archive.
@@ -75,20 +59,25 @@ def convert(
         The part of the history to import.
     max_bytes
         Larger files are skipped; the page keeps its previous version.
+    rules
+        How files and commits become pages and versions.
     """
+    rules = rules or GitRules()
     base, folder = _base(base_url), _folder(root)
     git = Git(repo)
     commit = _commit(git, branch)
     where = f"{branch or 'HEAD'} of {repo}" + (f" under {root}" if folder else "")
     nothing = f"no commit on {where} has an .html or .htm file in this period"
     taken = Taken()
-    pages = _Pages(base, folder, len(commit) // 2, taken)  # object names are SHA-1 or SHA-256, as the commit's
-    for done, change in enumerate(_changes(git, commit, folder, taken), 1):
-        pages.note(change)
+    files = PageFiles(
+        base, folder, len(commit) // 2, rules, taken
+    )  # object names are SHA-1 or SHA-256, as the commit's
+    for done, change in enumerate(_changes(git, commit, folder, rules, taken), 1):
+        files.note(change)
         progress("changes", done, None)
-    if not pages.urls:
+    if not files.urls:
         raise BadArchive(f"no commit on {where} has an .html or .htm file")
-    return write_versions(out, _rows(git, pages, window or Window(), max_bytes, taken, progress), taken, nothing)
+    return write_versions(out, _rows(git, files, window or Window(), max_bytes, taken, progress), taken, nothing)
 
 
 def _base(url: str) -> str:
@@ -124,90 +113,71 @@ def _no_commits(git: Git) -> str:
     raise BadArchive(f"{git.repo} has no commits at HEAD; use a branch that has some")
 
 
-def _changes(git: Git, commit: str, folder: bytes, taken: Taken) -> Iterator[FileChange]:
-    """Yield every file changed by a commit, oldest commit first."""
+def _changes(git: Git, commit: str, folder: bytes, rules: GitRules, taken: Taken) -> Iterator[FileChange]:
+    """Yield every page changed by a commit, oldest commit first. Only commits that change a page set the clock."""
     paths = [b":(top,literal)" + folder] if folder else []
     with git.running([*_LOG, commit, "--", *paths]) as process:
         tokens = process.tokens()
         now: int | None = None
+        dated: int | None = None  # the date of a commit none of whose pages was seen yet
         for token in tokens:
             text = token.lstrip(b"\n")
-            if text.startswith(b":"):
-                _, mode, _, blob, _ = text.split(b" ")
-                path = next(tokens)
-                if mode in (b"120000", b"160000") and path.lower().endswith(_HTML):
-                    taken.remark("symbolic links and submodules left out")
-                yield FileChange(now or 0, path, blob.decode() if mode.startswith(b"100") else "")
-            elif text:
-                at = min(int(text), _LAST)
-                if now is not None and at <= now:
-                    taken.remark("commits moved after the one before them")
-                    at = now + 1
-                now = at
+            if not text.startswith(b":"):
+                dated = min(int(text), _LAST) if text else dated
+                continue
+            _, mode, _, blob, _ = text.split(b" ")
+            path = next(tokens)
+            if not rules.is_page_name(path):
+                continue
+            if dated is not None:
+                now, dated = _later(now, dated, rules, taken), None
+            if mode in (b"120000", b"160000"):
+                taken.remark("symbolic links and submodules left out")
+            yield FileChange(now or 0, path, blob.decode() if mode.startswith(b"100") else "")
 
 
-class _Pages:
-    """The changes of all pages as columns, and their URLs."""
-
-    def __init__(self, base: str, folder: bytes, width: int, taken: Taken) -> None:
-        self.urls: list[str] = []
-        self.page = array("q")
-        self.time = array("q")
-        self.blobs = bytearray()
-        self.width = width
-        self._base = base
-        self._prefix = folder + b"/" if folder else b""
-        self._taken = taken
-        self._numbers: dict[bytes, int] = {}
-        self._seen: set[str] = set()
-
-    def note(self, change: FileChange) -> None:
-        """Add a change if it is one of a page."""
-        if not (change.path.lower().endswith(_HTML) and change.path.startswith(self._prefix)):
-            return
-        page = self._numbers.get(change.path)
-        if page is None:
-            page = self._numbers[change.path] = self._admit(change.path)
-        if page < 0:
-            return
-        self.page.append(page)
-        self.time.append(change.time)
-        self.blobs += bytes.fromhex(change.blob) or bytes(self.width)
-
-    def _admit(self, path: bytes) -> int:
-        """Return a new page's number; -1 if its URL is invalid or belongs to another file."""
-        name = path[len(self._prefix) :]
-        if name == _INDEX or name.endswith(b"/" + _INDEX):
-            name = name[: -len(_INDEX)]
-        url = canonical(self._base + quote_from_bytes(name, safe=_SAFE))
-        if url is None or url in self._seen:
-            self._taken.remark("files left out: no URL of their own")
-            return -1
-        self._seen.add(url)
-        self.urls.append(url)
-        return len(self.urls) - 1
+def _later(now: int | None, dated: int, rules: GitRules, taken: Taken) -> int:
+    """Return the time of a commit, given its date and the time of the one before."""
+    earliest = dated if now is None else now + rules.one_second_apart
+    if dated < earliest:
+        taken.remark("commits moved after the one before them")
+    return max(dated, earliest)
 
 
-def _rows(git: Git, pages: _Pages, window: Window, max_bytes: int, taken: Taken, progress: Progress) -> Iterator[Row]:
+def _rows(
+    git: Git, files: PageFiles, window: Window, max_bytes: int, taken: Taken, progress: Progress
+) -> Iterator[Row]:
     """Yield all versions in the order of the archive, with their bodies."""
-    by_name = np.array(sorted(range(len(pages.urls)), key=pages.urls.__getitem__), np.int64)
-    rank = np.empty_like(by_name)
-    rank[by_name] = np.arange(len(by_name))
-    page, time = rank[np.array(pages.page, np.int64)], np.array(pages.time, np.int64)
-    names: NDArray[np.uint8] = np.frombuffer(bytes(pages.blobs), np.uint8).reshape(-1, pages.width)
-    order = np.lexsort((time, page))
-    page, time, names = page[order], time[order], names[order]
-    removed: Flags = (names == 0).all(axis=1)
-    kept, time = window.of(page, time, removed)
+    rows = window_rows(files, window)
+    if files.rules.max_page_bytes is not None:
+        rows = _without_large_pages(git, rows, files.rules.max_page_bytes, taken)
     with git.running(["cat-file", "--batch"]) as process:
-        for start in range(0, len(kept), _BATCH):
-            rows = kept[start : start + _BATCH]
-            blobs = ["" if removed[row] else names[row].tobytes().hex() for row in rows]
-            process.send("".join(f"{name}\n" for name in blobs if name).encode())
-            for number, (row, name) in enumerate(zip(rows.tolist(), blobs, strict=True), start):
-                body = process.blob(max_bytes) if name else None
-                if name and body is None:
+        for start in range(0, len(rows.page), _BATCH):
+            part = range(start, min(start + _BATCH, len(rows.page)))
+            process.send(_requests(rows, part))
+            for row in part:
+                body = None if rows.removed[row] else process.blob(max_bytes)
+                if body is None and not rows.removed[row]:
                     taken.remark("versions left out: too large")
                     continue
-                yield pages.urls[by_name[page[row]]], int(time[number]), body
-            progress("versions", min(start + _BATCH, len(kept)), len(kept))
+                yield files.urls[rows.page[row]], int(rows.time[row]), body
+            progress("versions", part.stop, len(rows.page))
+
+
+def _without_large_pages(git: Git, rows: PageRows, max_bytes: int, taken: Taken) -> PageRows:
+    """Leave out the pages that have a version over the limit; a clone may lack such versions."""
+    large = np.zeros(len(rows.page), bool)
+    with git.running(["cat-file", "--batch-check"]) as process:
+        for start in range(0, len(rows.page), _BATCH):
+            part = range(start, min(start + _BATCH, len(rows.page)))
+            process.send(_requests(rows, part))
+            for row in part:
+                large[row] = not rows.removed[row] and not process.is_blob_within(max_bytes)
+    pages = np.unique(rows.page[large])
+    taken.remark("pages left out: too large", len(pages))
+    return rows.take(~np.isin(rows.page, pages))
+
+
+def _requests(rows: PageRows, part: range) -> bytes:
+    """Return what git reads to find the versions among some rows."""
+    return b"".join(rows.names[row].tobytes().hex().encode() + b"\n" for row in part if not rows.removed[row])

@@ -65,6 +65,11 @@ class Process:
         except BrokenPipeError as error:
             raise BadArchive("git stopped unexpectedly; check the repository with `git fsck`") from error
 
+    def is_blob_within(self, limit: int) -> bool:
+        """Whether the next object asked of `cat-file --batch-check` is there and no larger than the limit."""
+        _, kind, *rest = self._out.readline().split()
+        return kind == b"blob" and int(rest[0]) <= limit
+
     def blob(self, limit: int) -> bytes | None:
         """Return the next requested blob; None if it is larger than the limit."""
         name, _, rest = self._out.readline().partition(b" ")
