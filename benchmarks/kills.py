@@ -1,8 +1,9 @@
 """kill -9 at random moments: `python -m benchmarks.kills --count 1000 --seed 1`.
 
 A generated web is served by this process. Each trial copies a repository, starts a command as a process of its own, and
-kills it after a random time: the command alone (`parent`), the processes that it has started (`children`), or all of
-them (`both`). Then it looks for what must not be:
+kills it after a random time: the command alone (`parent`), one of the processes that it has started (`child`), all of
+these (`children`), or everything (`both`). `crawl`, `cycle`, `serve` and `import git` start processes; their turn comes
+twice as often, and half of their kills spare the command. Then it looks for what must not be:
 
 * `check`: `Repository.check` finds a problem;
 * lost: a version or visit that was recorded before the command began is not there any more, or is another one;
@@ -46,14 +47,16 @@ from recrawl.record import storage
 from recrawl.repository import reader
 from recrawl.repository.opening import options_of
 from recrawl.repository.repository import Repository
-from recrawl.settings import TEMPLATE, Seed, write_seeds, write_values
+from recrawl.settings import TEMPLATE, Seed, write_seeds, write_value, write_values
 
 DAY = 86400.0
 _GONE = int(State.GONE)
 _AWAY = (int(State.MISSING), _GONE)
-VICTIMS = ("parent", "children", "both")
-STARTS = ("crawl", "cycle", "serve")
-"""Commands that start processes."""
+VICTIMS = ("parent", "child", "children", "both")
+STARTS = {"crawl": 1.0, "cycle": 1.0, "serve": 1.0, "import git": 0.04}
+"""Commands that start processes, and the share of the time from the first process on in which there are some."""
+BASE = "https://git.example.org/"
+GIT_PAGES, GIT_COMMITS = 8, 20
 PATIENCE = 30.0
 LIMIT = 300.0
 SERVED_SECONDS = 4.0
@@ -88,7 +91,7 @@ class Served:
 
     def __init__(self, folder: Path) -> None:
         write(
-            SyntheticWorld(seed=8, sites=2, pages=50, days=4, size_min=1000, size_max=6000, links=10, change_rate=0.5),
+            SyntheticWorld(seed=8, sites=2, pages=30, days=4, size_min=1000, size_max=6000, links=10, change_rate=0.5),
             folder / "world.parquet",
         )
         self.archive = Archive.open([folder / "world.parquet"])
@@ -118,6 +121,7 @@ def commands(work: Path, web: Served) -> list[Command]:
         web.show(2)
         repo.cycle(budget=1000, policy="round-robin")
     history = shutil.copytree(crawled / "archive", work / "history")
+    site = git_site(web.archive, work / "site")
     plans = [
         Command("crawl", ("crawl",), empty, 1, lambda repo, _: void(repo.crawl())),
         Command(
@@ -134,6 +138,13 @@ def commands(work: Path, web: Served) -> list[Command]:
             1,
             lambda repo, _: void(repo.import_history(history, kind="warc")),
         ),
+        Command(
+            "import git",
+            ("import", "git", str(site), "--base-url", BASE),
+            empty,
+            1,
+            lambda repo, _: void(repo.import_history(site, kind="git", base_url=BASE)),
+        ),
         Command("noise", ("noise", "--json"), crawled, 2, lambda repo, _: void(repo.noise_proposals())),
         Command("serve", ("serve", "--port", "0"), crawled, 3, lambda repo, _: refreshed(repo)),
         Command(
@@ -148,12 +159,28 @@ def commands(work: Path, web: Served) -> list[Command]:
     return [undisturbed(plan, work, web) for plan in plans]
 
 
+def git_site(archive: Archive, folder: Path) -> Path:
+    """A git repository in which every commit writes the same pages anew."""
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    folder.mkdir()
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    for commit in range(GIT_COMMITS):
+        for page in range(GIT_PAGES):
+            body = archive.html((page * GIT_COMMITS + commit) % len(archive.times))
+            (folder / f"{page}.html").write_bytes(body + f"<p>Commit {commit}".encode())
+        subprocess.run([*git, "add", "."], check=True)
+        when = f"{1_600_000_000 + int(commit * DAY)} +0000"
+        dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
+        subprocess.run([*git, "commit", "--quiet", "--message", "."], check=True, env={**os.environ, **dates})
+    return folder
+
+
 def void(_: object) -> None:
     """Drop a result."""
 
 
 def refreshed(repo: Repository) -> None:
-    """Finish what was begun, then visit every page."""
+    """Finish what was begun (a crawl, a cycle), then visit every page."""
     repo.crawl()
     repo.cycle(budget=1000, policy="round-robin")
     repo.cycle(budget=1000, policy="round-robin")
@@ -217,35 +244,45 @@ def alive(pid: int) -> bool:
     return False
 
 
-def attack(plan: Command, process: subprocess.Popen[bytes], victim: str, moment: float) -> tuple[str, int]:
-    """Kill after `moment` seconds; who was killed (empty if it ended first), and how many processes stayed.
+def attack(plan: Command, process: subprocess.Popen[bytes], victim: str, share: float) -> tuple[str, int]:
+    """Kill after a share of the command's time; who was killed (empty: it ended first), and how many processes stayed.
 
-    Commands that start processes are killed with them only once there are some; the others are killed themselves.
+    For a kill that hits processes of the command, the time begins when it has some.
     """
+    begun = time.monotonic()
+    seconds = plan.seconds
+    if victim != "parent":
+        awaited(process)
+        seconds = max(seconds - (time.monotonic() - begun), 0.1) * STARTS[plan.name]
     with suppress(subprocess.TimeoutExpired):
-        process.wait(moment)
+        process.wait(share * seconds)
         return "", 0
-    below = offspring(process.pid)
-    while victim != "parent" and not below and plan.name in STARTS and process.poll() is None:
-        time.sleep(0.01)
-        below = offspring(process.pid)
+    below = awaited(process) if victim != "parent" else offspring(process.pid)
     if process.poll() is not None:
         return "", 0
-    victim = victim if below else "parent"
     if victim != "parent":
-        kill(below)
-    if victim != "children":
+        kill([below[int(share * len(below))]] if victim == "child" else below)
+    if victim in ("parent", "both"):
         kill([process.pid])
     elif plan.name == "serve":
         time.sleep(1.0)
         process.terminate()
-    deadline = time.monotonic() + (PATIENCE if victim != "children" else LIMIT)
+    deadline = time.monotonic() + (PATIENCE if victim in ("parent", "both") else LIMIT)
     while time.monotonic() < deadline and (process.poll() is None or any(map(alive, below))):
         time.sleep(0.02)
     left = [pid for pid in [process.pid, *below] if alive(pid)]
     kill(left)
     process.wait()
     return victim, len(left)
+
+
+def awaited(process: subprocess.Popen[bytes]) -> list[int]:
+    """The processes of a command, as soon as it has some; empty if it ended."""
+    while process.poll() is None:
+        if below := offspring(process.pid):
+            return below
+        time.sleep(0.005)
+    return []
 
 
 # -- what must not be ----------------------------------------------------------------------------------------
@@ -306,6 +343,7 @@ def verdict(plan: Command, folder: Path, trial: Path, before: set[tuple[Any, ...
     if "Traceback" in (trial / "output.txt").read_text(errors="replace"):
         wrong["wrong"].append("a traceback: " + str(trial / "output.txt"))
     for step in ("killed", "finished"):
+        write_value(folder / storage.SETTINGS, "readers", 1)  # one reader to start is enough to finish
         with Repository(folder) as repo:
             if step == "finished":
                 plan.finish(repo, trial)
@@ -324,6 +362,8 @@ def verdict(plan: Command, folder: Path, trial: Path, before: set[tuple[Any, ...
 class Tally:
     """The kills of one command."""
 
+    seconds: float = 0.0
+    """How long the command took when it last ended first."""
     victims: Counter[str] = field(default_factory=Counter)
     too_late: int = 0
     stuck: int = 0
@@ -339,39 +379,48 @@ def world(work: Path | None) -> Iterator[tuple[Path, Served]]:
 
 
 def trials(count: int, seed: int, only: list[str], work: Path | None) -> tuple[dict[str, Tally], list[str]]:
-    """Kill until `count` kills have come in time."""
+    """Kill until `count` kills have come in time, or until Ctrl-C."""
     rng = np.random.default_rng(seed)
     complaints: list[str] = []
     with world(work) as (folder, web):
         plans = [plan for plan in commands(folder, web) if not only or plan.name in only]
-        tallies = {plan.name: Tally() for plan in plans}
-        seconds = {plan.name: plan.seconds for plan in plans}
-        number = done = 0
-        while done < count:
-            plan, victim = plans[number % len(plans)], VICTIMS[int(rng.integers(len(VICTIMS)))]
-            moment = float(rng.uniform(0.15, 1.0)) * seconds[plan.name]
-            number += 1
-            tally = tallies[plan.name]
-            trial = folder / f"trial-{number}"
-            copy = shutil.copytree(plan.begin, trial / "repo")
-            web.show(plan.day)
-            before = recorded(copy)
-            begun = time.monotonic()
-            killed, stuck = attack(plan, launch(plan, copy, trial), victim, moment)
-            if killed:
-                done += 1
-                tally.victims[killed] += 1
-            else:  # the machine is less busy now than when it was measured
-                tally.too_late += 1
-                seconds[plan.name] = time.monotonic() - begun
-            tally.stuck += stuck > 0
-            for kind, found in verdict(plan, copy, trial, before).items():
-                tally.wrong[kind] += bool(found)
-                complaints += [f"trial {number}, {plan.name}, {victim} at {moment:.2f} s: {text}" for text in found]
-            shutil.rmtree(trial)
-            if number % 10 == 0:
-                print(f"{done} kills, {len(complaints)} complaints", file=sys.stderr, flush=True)
+        tallies = {plan.name: Tally(plan.seconds) for plan in plans}
+        turns = [plan for plan in plans for _ in range(1 + (plan.name in STARTS))]
+        number = 0
+        with suppress(KeyboardInterrupt):
+            while (done := sum(tally.victims.total() for tally in tallies.values())) < count:
+                plan = turns[number % len(turns)]
+                victim = VICTIMS[int(rng.integers(len(VICTIMS)))] if plan.name in STARTS else "parent"
+                share = float(rng.uniform(0.15 if victim == "parent" else 0.0, 1.0))
+                number += 1
+                web.show(plan.day)
+                found = attempt(plan, folder / f"trial-{number}", victim, share, tallies[plan.name])
+                complaints += [f"trial {number}, {plan.name}, {victim} at {share:.0%}: {text}" for text in found]
+                if number % 10 == 0:
+                    print(f"{done} kills, {len(complaints)} complaints", file=sys.stderr, flush=True)
     return tallies, complaints
+
+
+def attempt(plan: Command, trial: Path, victim: str, share: float, tally: Tally) -> list[str]:
+    """One kill and what is wrong after it."""
+    copy = shutil.copytree(plan.begin, trial / "repo")
+    before = recorded(copy)
+    begun = time.monotonic()
+    process = launch(plan, copy, trial)
+    try:
+        killed, stuck = attack(replace(plan, seconds=tally.seconds), process, victim, share)
+    finally:
+        kill([*offspring(process.pid), process.pid] if process.poll() is None else [])
+    if killed:
+        tally.victims[killed] += 1
+    else:  # the machine is less busy now than when it was measured
+        tally.too_late += 1
+        tally.seconds = time.monotonic() - begun
+    tally.stuck += stuck > 0
+    wrong = verdict(plan, copy, trial, before)
+    tally.wrong.update(kind for kind, found in wrong.items() if found)
+    shutil.rmtree(trial)
+    return [text for found in wrong.values() for text in found]
 
 
 def table(tallies: dict[str, Tally]) -> Table:
