@@ -10,12 +10,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from multiprocessing import Pipe
+from multiprocessing import Pipe, connection
 from pathlib import Path
 
 import pytest
 
-from recrawl.crawl.visits.messages import ReaderConfig, Task
+from recrawl.crawl.visits import reader_pool
+from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
 from recrawl.discover.urls import UrlRules
 from recrawl.serve.jobs import processes
 from recrawl.serve.jobs.queue import Jobs, JobSpec, JobStep
@@ -63,6 +64,35 @@ def wait_for_end(process: int) -> bool:
         ready = select.poll()
         ready.register(ended, select.POLLIN)
         return bool(ready.poll(PATIENCE * 1000))
+
+
+@pytest.mark.parametrize("pages", [1, 3])
+def test_a_reader_that_is_killed_while_idle_costs_no_page(pages: int) -> None:
+    readers = reader_pool.Readers(ReaderConfig(UrlRules()), processes=1, seconds=5.0)
+    with closing(readers):
+        for _ in range(2):
+            for _ in range(pages):
+                readers.submit(TASK)
+            readings: list[Reading] = []
+            while readers.pending:
+                readers.pump(0.0)
+                connection.wait(readers.connections)
+                readings += readers.collect(0.0)
+            assert [reading.failure for reading in readings] == [""] * pages
+            (child,) = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
+            os.kill(int(child), signal.SIGKILL)
+            os.waitid(os.P_PID, int(child), os.WEXITED | os.WNOWAIT)
+
+
+def test_a_reader_that_is_killed_at_work_costs_one_page_at_most() -> None:
+    readers = reader_pool.Readers(ReaderConfig(UrlRules()), processes=1, seconds=5.0)
+    with closing(readers):
+        readers.submit(TASK)
+        readers.pump(0.0)
+        (child,) = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
+        os.kill(int(child), signal.SIGKILL)
+        connection.wait(readers.connections)
+        assert [reading.failure for reading in readers.collect(0.0)] == ["parse-crash"]
 
 
 def test_a_reader_that_is_stuck_dies_with_its_parent(tmp_path: Path) -> None:

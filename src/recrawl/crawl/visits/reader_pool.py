@@ -7,6 +7,7 @@ killed and replaced, and its pages are tried again one by one: the page at fault
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -47,7 +48,7 @@ class _Process:
             env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # starting numpy's threads would cost more than its import
         )
         theirs.close()
-        self.connection.send(config)
+        self._try_send(config)
         self.batch: list[Task] = []
         self._deadline = 0.0
         self._fresh = True
@@ -55,12 +56,21 @@ class _Process:
     def send(self, batch: list[Task], now: float, seconds: float) -> None:
         self.batch = batch
         self._deadline = now + seconds + (START_SECONDS if self._fresh else 0.0)
-        self.connection.send(batch)
+        self._try_send(batch)
 
     def receive(self) -> list[Reading]:
         readings: list[Reading] = self.connection.recv()
         self.batch, self._fresh = [], False
         return readings
+
+    @property
+    def ended(self) -> bool:
+        return self._child.poll() is not None
+
+    def _try_send(self, message: ReaderConfig | list[Task]) -> None:
+        """Send a message; that the process has ended shows when its answer is collected."""
+        with contextlib.suppress(OSError):
+            self.connection.send(message)
 
     def seconds_left(self, now: float) -> float:
         return self._deadline - now
@@ -99,9 +109,12 @@ class Readers:
         """Send queued pages to idle processes."""
         if self.pending and not self._processes:
             self._processes = [_Process(self._config) for _ in range(self._count)]
-        for process in self._processes:
+        for place, process in enumerate(self._processes):
             if process.batch:
                 continue
+            if process.ended:  # somebody killed it; no page is at fault
+                process.stop()
+                process = self._processes[place] = _Process(self._config)  # noqa: PLW2901
             if self._suspects:
                 process.send([self._suspects.popleft()], now, self._seconds)
             elif self._waiting:
