@@ -41,7 +41,7 @@ def writing(folder: Path, *, roll_bytes: int = 1 << 30) -> Iterator[Storage]:
         yield made
 
 
-def put(made: Storage, page: int, words: str) -> bytes:
+def put(made: Storage, page: int, words: str, outcome: Outcome = Outcome.NEW) -> bytes:
     """Record the first version of a page, as the engine does it; its body."""
     url, at = f"https://a.example/{page}", 1000.0 + page
     body = f"<title>T{page}</title><p>{words}".encode()
@@ -54,7 +54,7 @@ def put(made: Storage, page: int, words: str) -> bytes:
     )
     batch = Batch(
         pages=[NewPage(page, page, 0, 0, 0, -1, at, 0, 0, 0, url)],
-        visits=[VisitRow(page, page, 0, at, int(Outcome.NEW), 200, 9, 0.1, page, None, None, None, None)],
+        visits=[VisitRow(page, page, 0, at, int(outcome), 200, 9, 0.1, page, None, None, None, None)],
         states=[state],
         sites=[_SITE],
         documents=[Document(page, url, _SITE.origin, f"T{page}", words, at)],
@@ -179,6 +179,18 @@ def test_pages_are_indexed_again_after_a_crash_between_store_and_index(folder: P
         assert made.unindexed() == []
         assert reindex(made, _OPTIONS) == 0
     judge_without_cycles(crashed)
+
+
+def test_a_version_that_differs_only_in_the_frame_is_indexed_after_a_crash_too(folder: Path, tmp_path: Path) -> None:
+    with writing(folder) as made:
+        put(made, 0, "first")
+        made.commit_index(0)
+        put(made, 1, "second", Outcome.UNCHANGED)
+        crashed = image(folder, tmp_path / "crashed")
+    with writing(crashed) as made:
+        assert made.unindexed() == [1]
+        reindex(made, _OPTIONS)
+        assert found(made, "second") == {1}
 
 
 def test_an_index_that_was_deleted_is_made_again(folder: Path) -> None:

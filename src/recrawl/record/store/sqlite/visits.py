@@ -140,5 +140,7 @@ class SqliteVisits(SqliteTable, VisitTable):
         return [row[0] for row in self._db.execute(sql, (updates, *([site] if site else []), limit))]
 
     def pages_updated_since(self, visit: int) -> list[int]:
-        sql = f"SELECT DISTINCT page FROM visits WHERE id > ? AND outcome IN {UPDATES}"
+        # A visit that found only frame changes is no update, but has a version of its own.
+        sql = f"""SELECT DISTINCT page FROM visits v WHERE id > ? AND (outcome IN {UPDATES}
+                  OR EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at))"""
         return [row[0] for row in self._db.execute(sql, (visit,))]
