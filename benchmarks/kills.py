@@ -244,7 +244,17 @@ def alive(pid: int) -> bool:
     return False
 
 
-def attack(plan: Command, process: subprocess.Popen[bytes], victim: str, share: float) -> tuple[str, int]:
+def working_on(folder: Path) -> list[int]:
+    """All processes that name the repository: one may have been started while its parent was killed."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and str(folder).encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+def attack(plan: Command, folder: Path, process: subprocess.Popen[bytes], victim: str, share: float) -> tuple[str, int]:
     """Kill after a share of the command's time; who was killed (empty: it ended first), and how many processes stayed.
 
     For a kill that hits processes of the command, the time begins when it has some.
@@ -268,9 +278,9 @@ def attack(plan: Command, process: subprocess.Popen[bytes], victim: str, share: 
         time.sleep(1.0)
         process.terminate()
     deadline = time.monotonic() + (PATIENCE if victim in ("parent", "both") else LIMIT)
-    while time.monotonic() < deadline and (process.poll() is None or any(map(alive, below))):
+    while time.monotonic() < deadline and (process.poll() is None or any(map(alive, below)) or working_on(folder)):
         time.sleep(0.02)
-    left = [pid for pid in [process.pid, *below] if alive(pid)]
+    left = [pid for pid in {process.pid, *below, *working_on(folder)} if alive(pid)]
     kill(left)
     process.wait()
     return victim, len(left)
@@ -341,13 +351,13 @@ def verdict(plan: Command, folder: Path, trial: Path, before: set[tuple[Any, ...
     """Everything that is wrong, by kind: first as the kill has left it, then after running the command again."""
     wrong: dict[str, list[str]] = {name: [] for name in ("check", "lost", "doubled", "wrong")}
     if "Traceback" in (trial / "output.txt").read_text(errors="replace"):
-        wrong["wrong"].append("a traceback: " + str(trial / "output.txt"))
+        wrong["wrong"].append("a traceback: " + (trial / "output.txt").read_text(errors="replace"))
     for step in ("killed", "finished"):
         write_value(folder / storage.SETTINGS, "readers", 1)  # one reader to start is enough to finish
         with Repository(folder) as repo:
             if step == "finished":
                 plan.finish(repo, trial)
-            wrong["check"] += [f"{step}: {problem.what}" for problem in repo.check().problems]
+            wrong["check"] += [f"{step}: {problem.what}" for problem in repo.check(wait=True).problems]
         lost = before - recorded(folder)
         wrong["lost"] += [f"{step}: {row}" for row in sorted(lost, key=str)[:5]]
         wrong["doubled"] += [f"{step}: {line}" for line in doubled(folder)]
@@ -379,7 +389,7 @@ def world(work: Path | None) -> Iterator[tuple[Path, Served]]:
 
 
 def trials(count: int, seed: int, only: list[str], work: Path | None) -> tuple[dict[str, Tally], list[str]]:
-    """Kill until `count` kills have come in time, or until Ctrl-C."""
+    """Kill until `count` kills have come in time, or until SIGINT or SIGTERM."""
     rng = np.random.default_rng(seed)
     complaints: list[str] = []
     with world(work) as (folder, web):
@@ -395,7 +405,10 @@ def trials(count: int, seed: int, only: list[str], work: Path | None) -> tuple[d
                 number += 1
                 web.show(plan.day)
                 found = attempt(plan, folder / f"trial-{number}", victim, share, tallies[plan.name])
-                complaints += [f"trial {number}, {plan.name}, {victim} at {share:.0%}: {text}" for text in found]
+                found = [f"trial {number}, {plan.name}, {victim} at {share:.0%}: {text}" for text in found]
+                for text in found:
+                    print(text, flush=True)
+                complaints += found
                 if number % 10 == 0:
                     print(f"{done} kills, {len(complaints)} complaints", file=sys.stderr, flush=True)
     return tallies, complaints
@@ -408,7 +421,7 @@ def attempt(plan: Command, trial: Path, victim: str, share: float, tally: Tally)
     begun = time.monotonic()
     process = launch(plan, copy, trial)
     try:
-        killed, stuck = attack(replace(plan, seconds=tally.seconds), process, victim, share)
+        killed, stuck = attack(replace(plan, seconds=tally.seconds), copy, process, victim, share)
     finally:
         kill([*offspring(process.pid), process.pid] if process.poll() is None else [])
     if killed:
@@ -419,7 +432,8 @@ def attempt(plan: Command, trial: Path, victim: str, share: float, tally: Tally)
     tally.stuck += stuck > 0
     wrong = verdict(plan, copy, trial, before)
     tally.wrong.update(kind for kind, found in wrong.items() if found)
-    shutil.rmtree(trial)
+    if not any(wrong.values()):
+        shutil.rmtree(trial)
     return [text for found in wrong.values() for text in found]
 
 
@@ -457,10 +471,10 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], metavar="COMMAND", help="only this command; repeatable")
     parser.add_argument("--work", type=Path, help="folder for the repositories")
     chosen = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):  # also when it was started in the background
+        signal.signal(number, signal.default_int_handler)
     begun = time.monotonic()
     tallies, complaints = trials(chosen.count, chosen.seed, chosen.only, chosen.work)
-    for text in complaints:
-        print(text)
     table(tallies).show()
     print(f"{time.monotonic() - begun:.0f} s, seed {chosen.seed}")
     sys.exit(1 if complaints or any(tally.stuck for tally in tallies.values()) else 0)
