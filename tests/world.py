@@ -23,6 +23,7 @@ import os
 import re
 import signal
 import sqlite3
+import ssl
 import subprocess
 import sys
 import threading
@@ -268,7 +269,8 @@ def text(words: str) -> Reply:
 class Site:
     """A server on loopback, in a thread of its own while the `with` block lasts. Its pages can be changed meanwhile."""
 
-    def __init__(self, pages: Mapping[str, Page] | None = None) -> None:
+    def __init__(self, pages: Mapping[str, Page] | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self.tls = tls
         self.pages: dict[str, Page] = dict(pages or {})
         self.every: Callable[[Asked], Reply | None] | None = None
         """Asked first, for any path but robots.txt; None leaves the answer to the pages."""
@@ -288,7 +290,7 @@ class Site:
 
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
         """The address of a page; `a.localhost` and the like lead here too."""
-        return f"http://{host}:{self.port}{path}"
+        return f"http{'s' if self.tls else ''}://{host}:{self.port}{path}"
 
     def asked(self) -> list[str]:
         """The paths that were asked for, in order; robots.txt and the usual sitemap left out."""
@@ -318,7 +320,7 @@ class Site:
 
     async def _main(self, started: threading.Event) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=512)
+        server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=512, ssl=self.tls)
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         await self._stop.wait()

@@ -20,7 +20,7 @@ class RunCounts:
     url: str = ""
     """The page requested last."""
     warnings: list[str] = field(default_factory=list)
-    """Problems with sitemaps, feeds and pushes, in sentences."""
+    """Problems with certificates, sitemaps, feeds and pushes, in sentences."""
 
     @property
     def visits(self) -> int:

@@ -22,7 +22,16 @@ from dataclasses import dataclass
 import certifi
 import pycurl
 
-from recrawl.fetch.transfer import ENCODINGS, Request, Transfer, failure_of, head_ends, parse_head, plain_body
+from recrawl.fetch.transfer import (
+    ENCODINGS,
+    Request,
+    Transfer,
+    failure_of,
+    head_ends,
+    parse_head,
+    plain_body,
+    tls_cause,
+)
 from recrawl.model import Answer, Failure, Validators
 
 ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
@@ -176,6 +185,8 @@ class Client:
         failure = failure_of(transfer, number) if number and not was_cut else None
         if failure is None and not head_ends(transfer.head):
             failure, message = Failure.CUT_OFF, "the answer ended within its headers"  # libcurl accepts this
+        if failure is Failure.TLS:
+            message = tls_cause(message)
         body = b"" if failure else b"".join(transfer.chunks)
         label = fields.get("content-encoding", "") if transfer.identity else ""
         if failure is None and label:

@@ -47,6 +47,27 @@ _FAILURES: dict[int, Failure] = {
     pycurl.E_SSL_ISSUER_ERROR: Failure.TLS,
     pycurl.E_SSL_INVALIDCERTSTATUS: Failure.TLS,
 }
+_TLS_CAUSES = {
+    "certificate has expired": "the certificate has expired",
+    "certificate is not yet valid": "the certificate is not valid yet",
+    "self-signed certificate in certificate chain": "the certificate comes from an unknown authority",
+    "self-signed certificate": "the certificate is self-signed",
+    "unable to get local issuer certificate": "the certificate comes from an unknown authority",
+    "unable to get issuer certificate": "the certificate comes from an unknown authority",
+    "unable to verify the first certificate": "the certificate comes from an unknown authority",
+    "certificate revoked": "the certificate was revoked",
+    "subject name matches": "the certificate is for another host",
+    "common name": "the certificate is for another host",
+    "does not match target": "the certificate is for another host",
+    "alert protocol version": "the server speaks only TLS versions that are not accepted",
+    "unsupported protocol": "the server speaks only TLS versions that are not accepted",
+    "wrong version number": "the server does not speak TLS on this port",
+    "packet length too long": "the server does not speak TLS on this port",
+    "alert certificate required": "the server asks for a client certificate",
+    "handshake failure": "the server refused the handshake",
+    "unexpected eof": "the server closed the connection during the handshake",
+}
+"""What is wrong, by the words of libcurl and OpenSSL; the first entry that occurs counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +187,16 @@ def failure_of(transfer: Transfer, number: int) -> Failure:
     if transfer.size > transfer.limit:
         return Failure.TOO_LARGE
     return _FAILURES.get(number, Failure.BAD_RESPONSE)
+
+
+def tls_cause(message: str) -> str:
+    """A failed handshake in plain words, with the words of libcurl behind them.
+
+    >>> tls_cause("SSL certificate OpenSSL verify result: certificate has expired (10)")
+    'the certificate has expired (SSL certificate OpenSSL verify result: certificate has expired (10))'
+    """
+    cause = next((cause for words, cause in _TLS_CAUSES.items() if words in message), "")
+    return f"{cause} ({message})" if cause else message
 
 
 def plain_body(body: bytes, label: str, limit: int) -> tuple[bytes, str]:

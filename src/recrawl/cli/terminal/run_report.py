@@ -59,4 +59,4 @@ def print_report(report: Report) -> None:
     for failure, number in report.failures.most_common(_MOST_FAILURES):
         say(f"  {number:,} x {failure}")
     for warning in report.warnings[:_MOST_WARNINGS]:
-        note(f"ignored: {warning}")
+        note(f"warning: {warning}")

@@ -114,6 +114,8 @@ class SiteResources:
         if answer.failure is Failure.ADDRESS:
             server.refusal = answer.detail  # our own settings: says nothing about the server's robots.txt
             return
+        if answer.failure is Failure.TLS:
+            self._warnings.append(f"{origin(fetch.url)}: {answer.detail}")
         before = server.robots
         server.robots = Robots.from_answer(
             # A redirect without a usable target counts as a robots.txt that does not exist (RFC 9309 §2.3.1.2).
