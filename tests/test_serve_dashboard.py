@@ -279,6 +279,62 @@ def test_a_page_from_its_versions_to_a_difference(watched: Watched) -> None:
     watched.check()
 
 
+# -- charts --------------------------------------------------------------------------------------------
+
+
+def test_charts_name_their_axes_and_explain_each_column(watched: Watched) -> None:
+    page = watched.go("/?range=all")
+    chart = page.locator("svg.chart[data-zoom]").nth(1)
+    expect(chart).to_contain_text("Updates (pages)")
+    expect(chart).to_contain_text("Start of the cycle (UTC)")
+    assert re.search(r"\d\d:\d\d", chart.text_content() or ""), "times of day"
+    chart.hover()
+    expect(page.locator(".tip")).to_contain_text("expected")
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    last = page.locator(".tip").inner_text()
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(".tip").inner_text() != last
+    page.keyboard.press("Escape")
+    expect(page.locator(".tip")).to_be_hidden()
+    watched.check()
+
+
+def test_a_time_range_and_a_zoom_leave_fewer_cycles(watched: Watched) -> None:
+    page = watched.go("/?range=all")
+    dots = page.locator("svg.chart circle")
+    every = dots.count()
+    box = page.locator("svg.chart[data-zoom]").first.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.4, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.8, middle, steps=4)
+    page.mouse.up()
+    page.wait_for_url("**/?from=*")
+    assert 0 < dots.count() < every
+    expect(page.locator(".ranges")).to_contain_text("reset zoom")
+    watched.check()
+    page.get_by_role("link", name="Last day").click()
+    page.wait_for_url("**/?range=day")
+    expect(page.get_by_role("link", name="Last day")).to_have_attribute("aria-current", "true")
+    assert dots.count() < every
+    for path in ("/?from=9&to=1", "/?range=x", "/?from=1e9&to=nan", "/pages/0?range=all", "/sites/0?range=day"):
+        watched.go(path)
+
+
+def test_the_heat_map_is_as_wide_as_its_card(watched: Watched) -> None:
+    page = watched.go("/sites/0?range=all")
+    card, chart = page.locator(".heat").bounding_box(), page.locator(".heat svg").bounding_box()
+    rights = [
+        box["x"] + box["width"] for box in (one.bounding_box() for one in page.locator(".heat rect").all()) if box
+    ]
+    assert card is not None
+    assert chart is not None
+    assert chart["width"] == pytest.approx(card["width"], abs=1)
+    assert max(rights) > card["x"] + 0.97 * card["width"]
+
+
 # -- asking --------------------------------------------------------------------------------------------
 
 
@@ -488,9 +544,14 @@ def test_the_lab_compares_policies_on_our_own_history(watched: Watched) -> None:
     page.get_by_label("Budgets").fill("0.2, 0.4")
     page.get_by_role("button", name="Replay").click()
     expect(page.get_by_role("heading", name="Replay in progress")).to_be_visible()
+    expect(page.get_by_label("Replay", exact=True).and_(page.locator("progress"))).to_be_visible()
     expect(page.get_by_role("heading", name="Results")).to_be_visible(timeout=60_000)
     names = page.locator("tbody th").all_inner_texts()
     found = [int(text) for text in page.locator("tbody td:nth-child(3)").all_inner_texts()]
     assert sorted(names) == ["clairvoyant", "clairvoyant", "round-robin", "round-robin"]
     assert found[names.index("clairvoyant")] >= found[names.index("round-robin")] > 0
+    expect(page.locator(".best").first).to_contain_text("round-robin found most")
+    expect(page.locator("svg.rows text.name").first).to_have_text(
+        re.compile(r"^(clairvoyant|round-robin), \d+ visits$")
+    )
     watched.check()

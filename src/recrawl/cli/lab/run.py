@@ -128,10 +128,12 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
         history, ignored = with_importance(history, grid.importance)
         settings = {**grid.settings, "weighted": weighted}
         trials = trials_of(history, grid.policies, grid.budgets, seconds, grid.cycles, grid.seeds, **settings)
-        running = bars.add_task("replaying", total=len(trials), detail="")
+        running, replayed = bars.add_task("replaying", total=len(trials), detail=""), list[Trial]()
 
         def on_replayed(trial: Trial) -> None:
-            bars.update(running, advance=1, detail=f"{trial.policy}, {trial.setup.budget:,} per cycle")
+            replayed.append(trial)
+            what = f"{trial.policy}, {trial.setup.budget:,} per cycle"
+            bars.update(running, advance=1, detail=f"{len(replayed):,} of {len(trials):,}: {what}")
 
         trial_cache = cache / "trials" if cache else None
         results = run_all(history, trials, time.perf_counter, cache=trial_cache, workers=workers, progress=on_replayed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,10 +34,10 @@ class HeatMap:
     edges: list[float]
 
 
-def heat_map(repo: Reader, pages: Sequence[PageCounts]) -> HeatMap:
-    """Return the heat map of the pages that changed most; their first visits are left out."""
+def heat_map(repo: Reader, pages: Sequence[PageCounts], since: float = 0.0, until: float = math.inf) -> HeatMap:
+    """Return the heat map of the pages that changed most, of this time; their first visits are left out."""
     top = sorted((row for row in pages if row[2] > 1), key=lambda row: (-row[3], -row[2], row[0]))[:_ROWS]
-    visits = {page: _visits(repo, page) for page, _, _, _ in top}
+    visits = {page: [(at, new) for at, new in _visits(repo, page) if since <= at <= until] for page, _, _, _ in top}
     times = [at for rows in visits.values() for at, _ in rows]
     if not times:
         return HeatMap([], [])

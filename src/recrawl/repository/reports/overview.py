@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recrawl.columns import DAY
@@ -18,6 +18,7 @@ from recrawl.repository.status import brake_problems
 Z90 = 1.64
 """Half-width of a 90 % interval, in standard deviations."""
 _FAILURE_CYCLES = 100
+_EVER = 1e300
 _CLASSES = ("1 h", "6 h", "1 d", "3 d", "7 d", "14 d", "30 d", "90 d", "longer")
 
 
@@ -41,6 +42,8 @@ class CycleFigures:
     fresh: float | None
     low: float | None
     high: float | None
+    cycles: int = 1
+    """How many cycles were added up."""
 
     @property
     def found(self) -> int:
@@ -83,9 +86,21 @@ def overview(repo: Reader) -> Overview | None:
     return Overview(row["at"], row["pages"], sites, fresh, low, high, median_age(counts), ages)
 
 
-def cycles(repo: Reader, limit: int) -> list[CycleFigures]:
-    """Return the last cycles, oldest first, without crawls of new pages."""
-    return [_figures(row) for row in reversed(repo.storage.store.summaries.refreshes(limit))]
+def cycles(repo: Reader, limit: int, *, since: float = 0.0, until: float = _EVER, most: int = 0) -> list[CycleFigures]:
+    """Return the last cycles that started in this time, oldest first, without crawls of new pages.
+
+    Of more than `most` (0: any number), as many neighbours are added up as it takes to have no more than that.
+    """
+    found = [_figures(row) for row in reversed(repo.storage.store.summaries.refreshes(limit, since, until))]
+    each = math.ceil(len(found) / most) if most else 1
+    return found if each <= 1 else [_sum(found[k : k + each]) for k in range(0, len(found), each)]
+
+
+def _sum(group: Sequence[CycleFigures]) -> CycleFigures:
+    """Add up neighbouring cycles; freshness is that at the end of the last one."""
+    names = ("visits", "changed", "new", "gone", "unchanged", "failed", "unmodified", "received", "expected")
+    totals = {name: sum(getattr(row, name) for row in group) for name in names}
+    return replace(group[-1], started=group[0].started, cycles=len(group), **totals)
 
 
 def runs(repo: Reader, before: int, limit: int) -> list[dict[str, Any]]:

@@ -4,6 +4,8 @@
     render.py       the Jinja environment and its filters
     page_cache.py   rendered pages, reused for up to a second
     charts.py       chart geometry for the SVG templates
+    cycle_charts.py the charts of the start page
+    time_axis.py    time ranges and the labels of time axes
     forms.py        form fields and their errors
     overview.py     the start page
     sites.py        the list of sites, and one site

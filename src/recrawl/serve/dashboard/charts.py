@@ -1,39 +1,66 @@
 """Chart geometry: turns numbers into coordinates, which the templates render as SVG.
 
-Charts are laid out on the server, so they need no script. Colours are CSS classes, for light and dark themes.
+Charts are laid out on the server, so they are there without a script; the page's script adds tooltips and zoom. Colours
+are CSS classes, for light and dark themes. Every axis has a title with its unit.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-WIDTH, HEIGHT = 520, 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 12, 26
+from recrawl.serve.dashboard.time_axis import time_labels
+
+WIDTH, HEIGHT = 520, 236
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 30, 48
 _STEPS = (1, 2, 2.5, 5, 10)
+_TICKS = 4
+_ROW = 26
+_CHARACTER = 7.0
+"""Width of a character of a label, in units of the drawing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A tick on an axis."""
+    """A tick on an axis; a minor one is hidden on small screens."""
 
     at: float
     text: str
+    minor: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Titles of both axes, with units."""
+
+    x: str
+    y: str
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The plot area and the ticks of its axes."""
+    """The plot area, the titles and the ticks of its axes."""
 
     left: float
     right: float
     top: float
     bottom: float
+    axes: Axes
     y: tuple[Tick, ...]
-    x: tuple[Tick, ...]
+    x: tuple[Tick, ...] = ()
     width: int = WIDTH
     height: int = HEIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A point of a line."""
+
+    x: float
+    y: float
+    text: str
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +70,12 @@ class LineChart:
     frame: Frame
     line: str
     band: str
-    dots: tuple[tuple[float, float, str], ...]
-    """x, y, label."""
+    dots: tuple[Dot, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One segment of a stacked column."""
+    """One segment of a stacked column, or a bar of a row."""
 
     x: float
     y: float
@@ -57,6 +83,8 @@ class Bar:
     height: float
     kind: str
     text: str
+    at: float | None = None
+    """The time of the column, for zoom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +95,27 @@ class Bars:
     bars: tuple[Bar, ...]
     marks: tuple[tuple[float, float, float, str], ...] = ()
     """Left x, right x, y, label."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarRow:
+    """One row of a chart of rows: its label and value in full."""
+
+    label: str
+    value: str
+    y: float
+    bar: Bar
+
+
+@dataclass(frozen=True, slots=True)
+class BarRows:
+    """Horizontal bars with whole labels."""
+
+    width: float
+    height: float
+    left: float
+    rows: tuple[BarRow, ...]
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,94 +145,118 @@ class Heat:
 
 
 def curve(
-    xs: Sequence[float],
+    times: Sequence[float],
     ys: Sequence[float],
     low: Sequence[float],
     high: Sequence[float],
     *,
     texts: Sequence[str],
-    ticks: Sequence[str],
+    axes: Axes,
     top: float | None = None,
-    percent: bool = True,
 ) -> LineChart:
-    """Lay out a line over time. `texts` label the points; the first and last of `ticks` label the x axis.
+    """Lay out shares over time. `texts` label the points.
 
-    >>> drawn = curve([0, 1], [0.5, 1.0], [0.4, 0.9], [0.6, 1.0], texts=["a", "b"], ticks=["then", "now"], top=1.0)
-    >>> drawn.line
-    'M46,93L512,12'
+    >>> times, axes = [0.0, 86400.0], Axes("Time (UTC)", "Fresh pages (%)")
+    >>> drawn = curve(times, [0.5, 1.0], [0.4, 0.9], [0.6, 1.0], texts=["a", "b"], axes=axes, top=1.0)
+    >>> drawn.line, [tick.text for tick in drawn.frame.x]
+    ('M46,109L512,30', ['00:00', '08:00', '16:00', '00:00'])
     """
     most = top if top is not None else max([*high, 1e-9])
-    frame, place = _framed(most, percent)
-    begin, end = min(xs, default=0.0), max(xs, default=1.0)
-    across = [
-        frame.left + (frame.right - frame.left) * ((x - begin) / (end - begin) if end > begin else 1.0) for x in xs
-    ]
-    line = _path(zip(across, map(place, ys), strict=True))
+    frame, place = _framed(most, axes, percent=True)
+    begin, end = min(times, default=0.0), max(times, default=1.0)
+    wide = frame.right - frame.left
+    across = [frame.left + wide * ((at - begin) / (end - begin) if end > begin else 0.5) for at in times]
+    line = _path(list(zip(across, map(place, ys), strict=True)))
     edge = [*zip(across, map(place, high), strict=True), *reversed([*zip(across, map(place, low), strict=True)])]
-    dots = tuple((x, place(y), text) for x, y, text in zip(across, ys, texts, strict=True))
-    marks = _ends(frame, ticks)
-    return LineChart(_with_x(frame, marks), line, _path(edge) + "Z" if edge else "", dots)
+    dots = tuple(Dot(round(x, 1), place(y), text, at) for x, y, text, at in zip(across, ys, texts, times, strict=True))
+    shares = [k / (_TICKS - 1) for k in range(_TICKS)] if end > begin else [0.5]
+    moments = [begin + share * (end - begin) for share in shares]
+    marks = _ticks([frame.left + share * wide for share in shares], time_labels(moments))
+    return LineChart(replace(frame, x=marks), line, _path(edge) + "Z" if edge else "", dots)
 
 
 def bars(
     columns: Sequence[Sequence[tuple[str, float]]],
     *,
     texts: Sequence[str],
-    ticks: Sequence[str],
+    axes: Axes,
+    labels: Sequence[str] = (),
+    times: Sequence[float] = (),
     marks: Sequence[float | None] = (),
     percent: bool = False,
-    labels: bool = False,
 ) -> Bars:
-    """Lay out columns of stacked (kind, size). `marks` has a level per column; `labels` shows all ticks.
+    """Lay out columns of stacked (kind, size), each with its label or time. `marks` has a level per column.
 
-    >>> drawn = bars([[("new", 1.0), ("changed", 1.0)]], texts=["cycle 1"], ticks=["1"])
+    >>> drawn = bars([[("new", 1.0), ("changed", 1.0)]], texts=["cycle 1"], labels=["1"], axes=Axes("Cycle", "Pages"))
     >>> [(bar.kind, round(bar.height)) for bar in drawn.bars]
-    [('new', 81), ('changed', 81)]
+    [('new', 79), ('changed', 79)]
     """
     levels = [level for level in marks if level is not None]
     most = max([*(sum(size for _, size in column) for column in columns), *levels, 1e-9])
-    frame, place = _framed(most, percent)
+    frame, place = _framed(most, axes, percent=percent)
     step = (frame.right - frame.left) / max(1, len(columns))
     width = min(step * 0.78, 44.0)
+    centres = [frame.left + step * (k + 0.5) for k in range(len(columns))]
     parts: list[Bar] = []
     for k, (column, text) in enumerate(zip(columns, texts, strict=True)):
-        x, level = frame.left + step * (k + 0.5) - width / 2, 0.0
+        level = 0.0
         for kind, size in column:
-            y = place(level + size)
-            parts.append(Bar(round(x, 2), round(y, 2), round(width, 2), round(place(level) - y, 2), kind, text))
+            y, below = place(level + size), place(level)
+            at = times[k] if times else None
+            left = round(centres[k] - width / 2, 2)
+            parts.append(Bar(left, y, round(width, 2), round(below - y, 2), kind, text, at))
             level += size
+    half = width / 2 + 2
     lines = tuple(
-        (
-            frame.left + step * (k + 0.5) - width / 2 - 2,
-            frame.left + step * (k + 0.5) + width / 2 + 2,
-            place(level),
-            texts[k],
-        )
+        (centres[k] - half, centres[k] + half, place(level), texts[k])
         for k, level in enumerate(marks)
         if level is not None
     )
-    centres = tuple(Tick(frame.left + step * (k + 0.5), text) for k, text in enumerate(ticks))
-    return Bars(_with_x(frame, centres if labels else _ends(frame, ticks)), tuple(parts), lines)
+    if times:
+        chosen = _spread(len(columns))
+        x = _ticks([centres[k] for k in chosen], time_labels([times[k] for k in chosen]))
+    else:
+        x = tuple(Tick(centre, label) for centre, label in zip(centres, labels, strict=True))
+    return Bars(replace(frame, x=x), tuple(parts), lines)
+
+
+def bar_rows(rows: Sequence[tuple[str, str, str, float]], title: str, width: float = 960.0) -> BarRows:
+    """Lay out horizontal bars: each row is a label, the text of its value, a kind and a share from 0 to 1.
+
+    >>> drawn = bar_rows([("shock, 35 visits", "84 %", "changed", 0.84)], "Changes found (%)")
+    >>> drawn.rows[0].bar.x == drawn.left, drawn.left > 7 * len("shock, 35 visits")
+    (True, True)
+    """
+    left = _CHARACTER * max((len(label) for label, *_ in rows), default=0) + 14
+    room = width - left - 64
+    made = []
+    for k, (label, value, kind, share) in enumerate(rows):
+        bar = Bar(left, k * _ROW + 4.0, round(max(1.0, room * share), 2), _ROW - 8.0, kind, f"{label}: {value}")
+        made.append(BarRow(label, value, k * _ROW + _ROW * 0.66, bar))
+    return BarRows(width, len(rows) * _ROW + 24, left, tuple(made), title)
 
 
 def heat(
     rows: Sequence[tuple[str, str, Sequence[tuple[str, str]]]],
-    ticks: Sequence[str],
+    edges: Sequence[float],
     *,
-    left: float = 280.0,
+    left: float = 290.0,
     width: float = 1000.0,
     size: float = 18.0,
 ) -> Heat:
-    """Lay out a heat map: each row is a label, its link, and (kind, text) per column; an empty kind draws no cell."""
+    """Lay out a heat map over the whole width: each row is a label, its link, and (kind, text) per column.
+
+    `edges` are the times at which columns begin, and the end of the last one; an empty kind draws no cell.
+    """
     columns = max((len(row) for _, _, row in rows), default=0)
-    step = min(44.0, (width - left) / max(1, columns))
+    step = (width - left) / max(1, columns)
     cells: list[Cell] = []
     labels = []
     for r, (label, link, row) in enumerate(rows):
         labels.append((r * size + size * 0.72, label, link))
         cells += [Cell(round(left + c * step, 2), r * size, kind, text) for c, (kind, text) in enumerate(row) if kind]
-    right = left + columns * step
-    marks = (Tick(left, ticks[0]), Tick(max(right, left + 180), ticks[-1])) if len(ticks) else ()
+    chosen = _spread(len(edges))
+    marks = _ticks([left + step * k for k in chosen], time_labels([edges[k] for k in chosen]))
     return Heat(width, len(rows) * size + 24, round(step, 2), size, tuple(cells), tuple(labels), marks, left)
 
 
@@ -198,15 +271,15 @@ def tick_step(most: float) -> float:
     return next(step * power for step in _STEPS if step * power >= rough * 0.999)
 
 
-def _framed(most: float, percent: bool) -> tuple[Frame, _Scale]:
+def _framed(most: float, axes: Axes, *, percent: bool) -> tuple[Frame, _Scale]:
     step = tick_step(most)
     top = step * math.ceil(most / step - 1e-9)
     scale = _Scale(top)
     marks, level = [], 0.0
     while level <= top * 1.001:
-        marks.append(Tick(scale(level), f"{level:.0%}" if percent else _short(level)))
+        marks.append(Tick(scale(level), f"{level * 100:g}" if percent else _short(level)))
         level += step
-    return Frame(_LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM, tuple(marks), ()), scale
+    return Frame(_LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM, axes, tuple(marks)), scale
 
 
 class _Scale:
@@ -220,20 +293,25 @@ class _Scale:
         return round(HEIGHT - _BOTTOM - high * min(1.0, max(0.0, value / self._top)), 2)
 
 
-def _with_x(frame: Frame, marks: tuple[Tick, ...]) -> Frame:
-    return Frame(frame.left, frame.right, frame.top, frame.bottom, frame.y, marks)
+def _spread(number: int) -> list[int]:
+    """Return up to four evenly spread places.
+
+    >>> _spread(3), _spread(10)
+    ([0, 1, 2], [0, 3, 6, 9])
+    """
+    if number <= _TICKS:
+        return list(range(number))
+    return [round(k * (number - 1) / (_TICKS - 1)) for k in range(_TICKS)]
 
 
-def _ends(frame: Frame, ticks: Sequence[str]) -> tuple[Tick, ...]:
-    if not ticks:
-        return ()
-    if len(ticks) == 1:
-        return (Tick((frame.left + frame.right) / 2, ticks[0]),)
-    return (Tick(frame.left, ticks[0]), Tick(frame.right, ticks[-1]))
+def _ticks(places: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
+    """Return ticks; those between the first and the last are minor."""
+    last = len(places) - 1
+    both = zip(places, labels, strict=True)
+    return tuple(Tick(round(at, 1), text, minor=0 < k < last) for k, (at, text) in enumerate(both))
 
 
-def _path(points: object) -> str:
-    assert hasattr(points, "__iter__")
+def _path(points: Sequence[tuple[float, float]]) -> str:
     return "".join(f"{'L' if k else 'M'}{x:g},{y:g}" for k, (x, y) in enumerate(points))
 
 

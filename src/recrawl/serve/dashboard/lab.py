@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ _UPPER_BOUND = "clairvoyant"
 _MAX_POLICIES = 8
 _MAX_BUDGETS = 4
 _STATE_PATH = "/lab/state"
+_OF = re.compile(r"([\d,]+) of ([\d,]+)")
 
 
 def lab(views: Views, request: Request) -> Response:
@@ -69,7 +71,19 @@ def state(views: Views, request: Request) -> Response:
     """Return the progress of the comparison as JSON, for the page's script."""
     del request
     last = views.jobs.last(COMPARISON)
-    return JSONResponse({"state": last.state if last else "none", "told": last.message if last else ""})
+    message = last.message if last else ""
+    done, total = progress_in(message)
+    return JSONResponse({"state": last.state if last else "none", "told": message, "done": done, "total": total})
+
+
+def progress_in(message: str) -> tuple[int, int]:
+    """Return the done and all replays that a progress message names; all are 0 if it names none.
+
+    >>> progress_in("replaying 3 of 1,200: shock, 35 per cycle"), progress_in("Started ...")
+    ((3, 1200), (0, 0))
+    """
+    found = _OF.search(message)
+    return (int(found[1].replace(",", "")), int(found[2].replace(",", ""))) if found else (0, 0)
 
 
 def _names() -> list[str]:
@@ -99,7 +113,9 @@ def _show(views: Views, request: Request, form: Form, chosen: Sequence[str], las
     rows = list(last.result or ()) if last else []
     job = None
     if last is not None:
+        done, total = progress_in(last.message)
         job = {"running": last.state == "running", "message": last.message, "error": last.error, "path": _STATE_PATH}
+        job |= {"done": done, "total": total}
     return views.show(
         request,
         "lab.html",
@@ -116,16 +132,32 @@ def _show(views: Views, request: Request, form: Form, chosen: Sequence[str], las
 
 def _chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
     if not rows:
-        return {"chart": None, "summary": "", "best": ""}
+        return {"chart": None, "summary": "", "best": []}
     texts = [f"{row['policy']}, {row['budget']:,} per cycle: {percent(row['recall'])} of all changes" for row in rows]
-    columns = [[("new" if row["policy"] == _UPPER_BOUND else "changed", row["recall"] or 0.0)] for row in rows]
-    ticks = [f"{row['policy'][:10]}" for row in rows]
-    chart = charts.bars(columns, texts=texts, ticks=ticks, percent=True, labels=len(rows) <= 6)
-    best = max(
-        (row for row in rows if row["policy"] != _UPPER_BOUND), key=lambda row: row["recall"] or 0.0, default=rows[0]
-    )
-    sentence = (
-        f"{best['policy']} found most: {percent(best['recall'])} of all changes, "
-        f"with {count(best['budget'], 'visit')} per cycle."
-    )
-    return {"chart": chart, "summary": "; ".join(texts) + ".", "best": sentence}
+    kinds = ["new" if row["policy"] == _UPPER_BOUND else "changed" for row in rows]
+    bars = [
+        (f"{row['policy']}, {row['budget']:,} visits", percent(row["recall"]), kind, row["recall"] or 0.0)
+        for row, kind in zip(rows, kinds, strict=True)
+    ]
+    chart = charts.bar_rows(bars, "Changes found (% of all changes)")
+    budgets = dict.fromkeys(row["budget"] for row in rows)
+    best = [best_of([row for row in rows if row["budget"] == budget]) for budget in budgets]
+    return {"chart": chart, "summary": "; ".join(texts) + ".", "best": [text for text in best if text]}
+
+
+def best_of(rows: list[dict[str, Any]]) -> str:
+    """Return which policy found most with a budget; policies that found equally many are named together.
+
+    >>> row = {"budget": 35, "recall": 0.5, "found": 7}
+    >>> best_of([{**row, "policy": "shock"}, {**row, "policy": "random"}, {**row, "policy": "greedy", "found": 6}])
+    'With 35 visits per cycle, shock and random tie: 7 changes found, 50\xa0% of all.'
+    """
+    usable = [row for row in rows if row["policy"] != _UPPER_BOUND]
+    if not usable:
+        return ""
+    most = max(row["found"] for row in usable)
+    first = [row for row in usable if row["found"] == most]
+    names = " and ".join(filter(None, (", ".join(row["policy"] for row in first[:-1]), first[-1]["policy"])))
+    what = f"{names} tie" if len(first) > 1 else f"{names} found most"
+    changes = f"{most:,.0f} changes found, {percent(first[0]['recall'])} of all"
+    return f"With {count(rows[0]['budget'], 'visit')} per cycle, {what}: {changes}."

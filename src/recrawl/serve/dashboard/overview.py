@@ -17,30 +17,34 @@ from recrawl.repository.reports.overview import CycleFigures, Overview
 from recrawl.repository.reports.sites import busiest
 from recrawl.repository.running import Running
 from recrawl.repository.words import count
-from recrawl.serve.dashboard import charts
-from recrawl.serve.dashboard.render import number, percent, size
+from recrawl.serve.dashboard import cycle_charts
 from recrawl.serve.dashboard.running import shown_run
+from recrawl.serve.dashboard.time_axis import time_range
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.scheduler import SchedulerStatus
-from recrawl.times import span, stamp
+from recrawl.times import span
 
-_CYCLES = 40
+_CYCLES = 5000
+"""Cycles read for the charts."""
+_COLUMNS = 90
+"""Columns of a chart; more cycles are added up."""
 _SITES = 8
 _LATEST = 6
 _VISITS = 12
 
 Values = dict[str, Any]
 """Variables for a template."""
-_NO_CHART: Values = {"chart": None, "rows": [], "summary": ""}
 
 
 def overview(views: Views, request: Request) -> Response:
     """Show the start page; it reads summary tables only, so its cost does not depend on the number of pages."""
     now = views.now()
+    shown = time_range(request, now)
     with views.reading() as repository:
         whole = reading.overview(repository)
         has_pages = whole is not None or reading.has_pages(repository)
-        cycles = reading.cycles(repository, _CYCLES)
+        last = reading.cycles(repository, 1)
+        cycles = reading.cycles(repository, _CYCLES, since=shown.since, until=shown.until, most=_COLUMNS)
         sites = busiest(repository, _SITES)
         latest = changes(repository, Filters(), limit=_LATEST).rows
         problems = reading.problems(repository)
@@ -49,14 +53,15 @@ def overview(views: Views, request: Request) -> Response:
     return views.show(
         request,
         "overview.html",
-        now=_now(whole, cycles, now) if whole is not None else None,
+        now=_now(whole, last, now) if whole is not None else None,
         has_pages=has_pages,
         panel=shown_run(run, now),
         lead=_lead(whole, status, run, now),
-        fresh=_fresh(cycles),
-        found=_found(cycles),
-        spent=_spent(cycles),
-        ages=_ages(whole.ages if whole else []),
+        shown=shown,
+        fresh=cycle_charts.freshness(cycles),
+        found=cycle_charts.updates(cycles),
+        spent=cycle_charts.visits(cycles),
+        ages=cycle_charts.ages(whole.ages if whole else []),
         sites=sites,
         latest=latest,
         visits=visits,
@@ -125,73 +130,3 @@ def _controls(status: SchedulerStatus, run: Running | None) -> list[tuple[str, s
     if status.enabled or status.running:
         found.append(("resume", "Resume") if status.paused else ("pause", "Pause"))
     return found
-
-
-def _days(cycles: Sequence[CycleFigures]) -> list[str]:
-    return [stamp(row.started)[:10] for row in cycles]
-
-
-def _fresh(cycles: Sequence[CycleFigures]) -> Values:
-    rows = [row for row in cycles if row.fresh is not None]
-    if not rows:
-        return _NO_CHART
-    parts = [(row.fresh or 0.0, row.low or 0.0, row.high or 0.0) for row in rows]
-    fresh, low, high = (list(column) for column in zip(*parts, strict=True))
-    texts = [f"{stamp(row.started)}: {percent(row.fresh)}" for row in rows]
-    chart = charts.curve([row.started for row in rows], fresh, low, high, texts=texts, ticks=_days(rows), top=1.0)
-    summary = f"From {percent(fresh[0])} to {percent(fresh[-1])} over {count(len(rows), 'cycle')}."
-    table = [(stamp(row.started), percent(row.fresh), percent(row.low), percent(row.high)) for row in rows]
-    return {"chart": chart, "summary": summary, "rows": table}
-
-
-def _found(cycles: Sequence[CycleFigures]) -> Values:
-    if not cycles:
-        return _NO_CHART
-    columns = [[("changed", row.changed), ("new", row.new), ("gone", row.gone)] for row in cycles]
-    texts = [
-        f"{stamp(row.started)}: {row.changed:,} changed, {row.new:,} new, {row.gone:,} gone; "
-        f"{row.expected:,.0f} expected"
-        for row in cycles
-    ]
-    chart = charts.bars(columns, texts=texts, ticks=_days(cycles), marks=[row.expected for row in cycles])
-    total = sum(row.found for row in cycles)
-    summary = f"{count(total, 'update')} in {count(len(cycles), 'cycle')}."
-    table = [
-        (stamp(row.started), *(number(value) for value in (row.changed, row.new, row.gone)), number(row.expected))
-        for row in cycles
-    ]
-    return {"chart": chart, "summary": summary, "rows": table}
-
-
-def _spent(cycles: Sequence[CycleFigures]) -> Values:
-    if not cycles:
-        return _NO_CHART
-    columns = [[("changed", row.found), ("unchanged", row.unchanged), ("failed", row.failed)] for row in cycles]
-    texts = [
-        f"{stamp(row.started)}: {row.visits:,} visits, {row.found:,} updates, {row.failed:,} failed, "
-        f"{size(row.received)}"
-        for row in cycles
-    ]
-    chart = charts.bars(columns, texts=texts, ticks=_days(cycles))
-    received = size(sum(row.received for row in cycles))
-    summary = f"{count(sum(row.visits for row in cycles), 'visit')}, {received} received."
-    table = [
-        (
-            stamp(row.started),
-            *(number(value) for value in (row.visits, row.found, row.unchanged, row.failed, row.unmodified)),
-            size(row.received),
-        )
-        for row in cycles
-    ]
-    return {"chart": chart, "summary": summary, "rows": table}
-
-
-def _ages(ages: Sequence[tuple[str, int]]) -> Values:
-    if not sum(pages for _, pages in ages):
-        return _NO_CHART
-    texts = [f"{name}: {count(pages, 'page')}" for name, pages in ages]
-    columns = [[("plain", float(pages))] for _, pages in ages]
-    chart = charts.bars(columns, texts=texts, ticks=[name for name, _ in ages], labels=True)
-    most = max(ages, key=lambda row: row[1])
-    summary = f"At the end of the last cycle, most pages ({most[1]:,}) are in the class up to {most[0]}."
-    return {"chart": chart, "summary": summary, "rows": [(name, number(pages)) for name, pages in ages]}

@@ -16,6 +16,7 @@ from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent, size
+from recrawl.serve.dashboard.time_axis import TimeRange, time_range
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
 from recrawl.times import span, stamp
@@ -27,6 +28,7 @@ _TABS = (("", "Overview"), ("/text", "Text"), ("/source", "Source"), ("/diff", "
 
 def page(views: Views, request: Request) -> Response:
     """Show the facts, the size of changes, the versions and the last visits."""
+    shown = time_range(request, views.now())
     with views.reading() as repository:
         found = reading.page(repository, request.path_params["page"])
         versions = reading.versions(repository, found["id"])
@@ -38,7 +40,8 @@ def page(views: Views, request: Request) -> Response:
         found,
         "",
         facts=_facts(found, versions, views.now()),
-        divergence=_divergence(versions),
+        shown=shown,
+        divergence=_divergence(versions, shown),
         versions=[_timeline_entry(row, k + 1 < len(versions)) for k, row in enumerate(versions)],
         cut=len(versions) == reading.MAX_VERSIONS,
         visits=visits,
@@ -146,14 +149,16 @@ def _facts(found: dict[str, Any], versions: list[StoredVersion], now: float) -> 
     ]
 
 
-def _divergence(versions: list[StoredVersion]) -> dict[str, Any]:
+def _divergence(versions: list[StoredVersion], shown: TimeRange) -> dict[str, Any]:
     """Return the chart of the share of words that each change replaced, oldest first."""
-    rows = [row for row in reversed(versions) if row.changed and row.divergence is not None][-_BARS:]
+    dated = [row for row in versions if shown.since <= row.at <= shown.until]
+    rows = [row for row in reversed(dated) if row.changed and row.divergence is not None][-_BARS:]
     if not rows:
         return {"chart": None}
-    texts = [f"{stamp(row.at)}: {percent(row.divergence)}" for row in rows]
+    texts = [f"{stamp(row.at)[:16]}\n{percent(row.divergence)} of the words" for row in rows]
     columns = [[("changed" if row.significant else "plain", row.divergence or 0.0)] for row in rows]
-    chart = charts.bars(columns, texts=texts, ticks=[stamp(row.at)[:10] for row in rows], percent=True)
+    axes = charts.Axes("Time of the change (UTC)", "Words replaced (%)")
+    chart = charts.bars(columns, texts=texts, times=[row.at for row in rows], axes=axes, percent=True)
     summary = f"{count(len(rows), 'change')}; the last one replaced {percent(rows[-1].divergence)} of the words."
     return {"chart": chart, "summary": summary, "rows": [(stamp(row.at), percent(row.divergence)) for row in rows]}
 

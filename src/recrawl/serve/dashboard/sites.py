@@ -18,6 +18,7 @@ from recrawl.repository.repository import Repository
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import percent
+from recrawl.serve.dashboard.time_axis import time_range
 from recrawl.serve.dashboard.views import Views
 from recrawl.times import span, stamp
 
@@ -26,7 +27,7 @@ _MAX_ANCHOR_PAGES = 50_000
 """Pages of the repository above which the anchor is not computed during a request."""
 _ANCHOR_PERIOD = 6 * HOUR
 _MAX_DEPTH = 8
-_MAX_LABEL = 34
+_MAX_LABEL = 42
 _HEADS = (
     ("origin", "Site", False),
     ("pages", "Pages", True),
@@ -79,13 +80,14 @@ def sites(views: Views, request: Request) -> Response:
 def site(views: Views, request: Request) -> Response:
     """Show one site."""
     now, number = views.now(), min(request.path_params["site"], MAX_ID)
+    shown = time_range(request, now)
     with views.reading() as repository:
         row = next((row for row in reading.sites(repository, only=number)), None)
         if row is None:
             raise NotKnown(f"there is no site {number}")
         pages = reading.page_counts(repository, number, directory_tree.MAX_PAGES)
         tree = directory_tree.tree(pages, row["origin"])
-        heat = _heat(heat_map.heat_map(repository, pages), row["origin"])
+        heat = _heat(heat_map.heat_map(repository, pages, shown.since, shown.until), row["origin"])
         depth = _depth(repository, row["origin"])
         rules = reading.rules(repository, number)
         hints = reading.hints(repository).get(row["origin"], [])
@@ -94,6 +96,7 @@ def site(views: Views, request: Request) -> Response:
         request,
         "site.html",
         site=row,
+        shown=shown,
         tree=tree,
         tree_part=len(pages) == directory_tree.MAX_PAGES,
         heat=heat,
@@ -124,7 +127,7 @@ def _heat(found: heat_map.HeatMap, origin: str) -> Values:
             for visits, updates, begin in zip(row.visits, row.updates, found.edges, strict=False)
         ]
         rows.append((label, f"/pages/{row.page}", cells))
-    chart = charts.heat(rows, [stamp(found.edges[0])[:10], stamp(found.edges[-1])[:10]])
+    chart = charts.heat(rows, found.edges)
     total = sum(sum(row.updates) for row in found.rows)
     summary = f"{count(total, 'change')} of the {count(len(found.rows), 'page')} that changed most."
     table = [(row.url.removeprefix(origin) or "/", sum(row.visits), sum(row.updates)) for row in found.rows]
@@ -157,7 +160,8 @@ def _depth(repository: Repository, origin: str) -> Values:
         for row in visited
     ]
     columns = [[("changed", row["changed"] or 0.0)] for row in visited]
-    chart = charts.bars(columns, texts=texts, ticks=[str(row["depth"]) for row in visited], percent=True, labels=True)
+    axes = charts.Axes("Links from the anchor", "Visits that found a change (%)")
+    chart = charts.bars(columns, texts=texts, labels=[str(row["depth"]) for row in visited], axes=axes, percent=True)
     return {
         "chart": chart,
         "summary": f"{texts[0]}; {texts[-1]}.",

@@ -46,10 +46,10 @@ class SqliteSummaries(SqliteTable, SummaryTable):
     def cycles(self, before: int, limit: int) -> list[Row]:
         return self._rows(f"{_CYCLE} WHERE c.id < ? ORDER BY c.id DESC LIMIT ?", (before, limit))
 
-    def refreshes(self, limit: int) -> list[Row]:
+    def refreshes(self, limit: int, since: float, until: float) -> list[Row]:
         sql = """SELECT s.*, c.policy, c.started FROM cycle_summaries s JOIN cycles c ON c.id = s.cycle
-                 WHERE c.kind = 'cycle' ORDER BY s.cycle DESC LIMIT ?"""
-        return self._rows(sql, (limit,))
+                 WHERE c.kind = 'cycle' AND c.started BETWEEN ? AND ? ORDER BY s.cycle DESC LIMIT ?"""
+        return self._rows(sql, (since, until, limit))
 
     def busiest_sites(self, limit: int) -> list[Row]:
         return self._rows(

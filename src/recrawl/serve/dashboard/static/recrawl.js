@@ -65,6 +65,11 @@
         .then(function (job) {
           if (job.state === "done" || job.state === "failed") window.location.reload();
           else {
+            const bar = box.querySelector("[data-job-bar]");
+            if (bar && job.total) {
+              bar.max = job.total;
+              bar.value = job.done;
+            }
             box.querySelector("[data-job-note]").textContent = job.told || job.state;
             window.setTimeout(again, 1000);
           }
