@@ -3,7 +3,8 @@
     views.py        what every page uses: repository, settings, templates, endpoints
     render.py       the Jinja environment and its filters
     page_cache.py   rendered pages, reused for up to a second
-    charts.py       chart geometry for the SVG templates
+    charts.py       chart geometry for the SVG templates: lines and columns
+    row_charts.py   horizontal bars and heat maps
     cycle_charts.py the charts of the start page
     time_axis.py    time ranges and the labels of time axes
     forms.py        form fields and their errors

@@ -14,9 +14,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from recrawl.choose import POLICIES, make_policy
 from recrawl.errors import UsageError
 from recrawl.repository.words import count
-from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent
+from recrawl.serve.dashboard.row_charts import bar_rows
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.job_specs import COMPARISON, comparison
 from recrawl.serve.jobs.queue import Job
@@ -139,7 +139,7 @@ def _chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
         (f"{row['policy']}, {row['budget']:,} visits", percent(row["recall"]), kind, row["recall"] or 0.0)
         for row, kind in zip(rows, kinds, strict=True)
     ]
-    chart = charts.bar_rows(bars, "Changes found (% of all changes)")
+    chart = bar_rows(bars, "Changes found (% of all changes)")
     budgets = dict.fromkeys(row["budget"] for row in rows)
     best = [best_of([row for row in rows if row["budget"] == budget]) for budget in budgets]
     return {"chart": chart, "summary": "; ".join(texts) + ".", "best": [text for text in best if text]}

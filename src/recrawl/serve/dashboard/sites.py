@@ -18,6 +18,7 @@ from recrawl.repository.repository import Repository
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import percent
+from recrawl.serve.dashboard.row_charts import heat
 from recrawl.serve.dashboard.time_axis import time_range
 from recrawl.serve.dashboard.views import Views
 from recrawl.times import span, stamp
@@ -87,7 +88,7 @@ def site(views: Views, request: Request) -> Response:
             raise NotKnown(f"there is no site {number}")
         pages = reading.page_counts(repository, number, directory_tree.MAX_PAGES)
         tree = directory_tree.tree(pages, row["origin"])
-        heat = _heat(heat_map.heat_map(repository, pages, shown.since, shown.until), row["origin"])
+        heat_chart = _heat(heat_map.heat_map(repository, pages, shown.since, shown.until), row["origin"])
         depth = _depth(repository, row["origin"])
         rules = reading.rules(repository, number)
         hints = reading.hints(repository).get(row["origin"], [])
@@ -99,7 +100,7 @@ def site(views: Views, request: Request) -> Response:
         shown=shown,
         tree=tree,
         tree_part=len(pages) == directory_tree.MAX_PAGES,
-        heat=heat,
+        heat=heat_chart,
         depth=depth,
         shocks=shocks(memory, number) if memory else [],
         no_shocks=(
@@ -127,7 +128,7 @@ def _heat(found: heat_map.HeatMap, origin: str) -> Values:
             for visits, updates, begin in zip(row.visits, row.updates, found.edges, strict=False)
         ]
         rows.append((label, f"/pages/{row.page}", cells))
-    chart = charts.heat(rows, found.edges)
+    chart = heat(rows, found.edges)
     total = sum(sum(row.updates) for row in found.rows)
     summary = f"{count(total, 'change')} of the {count(len(found.rows), 'page')} that changed most."
     table = [(row.url.removeprefix(origin) or "/", sum(row.visits), sum(row.updates)) for row in found.rows]
