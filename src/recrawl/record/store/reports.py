@@ -44,7 +44,7 @@ class SummaryTable(Protocol):
         """Crawls and cycles with numbers below `before`, newest first, with their sums where there are any."""
 
     def refreshes(self, limit: int, since: float, until: float) -> list[Row]:
-        """The sums of the newest cycles (no crawls) that started in this time, newest first; also `policy`, `started`."""
+        """The sums of the newest cycles (no crawls) begun in this time, newest first; also `policy`, `started`."""
 
     def busiest_sites(self, limit: int) -> list[Row]:
         """`id`, `origin`, `visits`, `found`, `received`, `share` of the sites that the newest cycle visited most."""
