@@ -75,7 +75,7 @@ docs: $(STAMP)
 lock: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip compile --quiet --upgrade $(UNIVERSAL) pyproject.toml --extra dev --output-file $(LOCK)
-	$(BIN)/uv pip compile --quiet --upgrade $(UNIVERSAL) requirements/pywb.in --output-file requirements/pywb.lock
+	for peer in pywb wacz; do $(BIN)/uv pip compile --quiet --upgrade $(UNIVERSAL) requirements/$$peer.in --output-file requirements/$$peer.lock; done
 
 pictures: $(STAMP) browser
 	$(BIN)/python -m benchmarks.pictures docs/pictures

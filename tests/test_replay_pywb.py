@@ -1,19 +1,15 @@
 """An independent replay tool, pywb, shows every visit of a page as it was, through revisit records too.
 
-pywb depends on packages that nobody maintains any more, so it is in an environment of its own, made by the first run in
-the user's cache folder. Without a network these tests are skipped.
+pywb is in an environment of its own (`tests.environments`). Without a network these tests are skipped.
 """
 
 from __future__ import annotations
 
 import base64
-import fcntl
 import hashlib
 import json
 import os
 import subprocess
-import sys
-import venv
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,10 +21,10 @@ from recrawl.lab.timelapse.app import ServerOptions as Manners
 from recrawl.model import Outcome
 from recrawl.record import warc
 from tests.crashes import Bench, archive_of, ask, judge
+from tests.environments import python_of
 
 _START = 1_700_000_000
 _DAY = 86400
-_LOCK = Path(__file__).resolve().parents[1] / "requirements" / "pywb.lock"
 
 # pywb brings threads and warnings of its own, so it lives in a process: it takes addresses, and gives status and body.
 _PYWB = """
@@ -102,22 +98,8 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """The Python of pywb's environment, which is made once for each lock file and version of Python."""
-    of = hashlib.sha256(_LOCK.read_bytes() + sys.version.encode()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recrawl"
-    folder = cache / f"pywb-{of}"
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f"pywb-{of}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # other test processes wait until it is complete
-        if not (folder / "complete").exists():
-            venv.create(folder, clear=True, symlinks=True)
-            into = ["--python", str(folder / "bin" / "python"), "install", "--quiet", "--requirement", str(_LOCK)]
-            words = [sys.executable, "-m", "pip", "--disable-pip-version-check", *into]
-            ended = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
-            if ended.returncode:
-                pytest.skip(f"pywb cannot be installed: {ended.stderr.strip().splitlines()[-1:]}")
-            (folder / "complete").touch()
-    return folder / "bin" / "python"
+    """The Python of pywb's environment."""
+    return python_of("pywb")
 
 
 @pytest.fixture(scope="module")

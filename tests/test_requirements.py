@@ -44,9 +44,10 @@ def test_the_lock_has_a_version_within_each_range() -> None:
 def test_nothing_abandoned_is_in_the_environment_of_the_tests() -> None:
     assert ABANDONED & set(locked("dev.lock")) == set()
     assert ABANDONED & set(locked("pywb.lock")) >= {"brotlipy", "redis"}, "else pywb no longer needs its own"
+    assert ABANDONED & set(locked("wacz.lock")) >= {"surt"}, "else py-wacz no longer needs its own"
 
 
-@pytest.mark.parametrize("name", ["dev.lock", "pywb.lock"])
+@pytest.mark.parametrize("name", ["dev.lock", "pywb.lock", "wacz.lock"])
 def test_no_lock_names_a_host_or_a_path(name: str) -> None:
     assert re.findall(r"https?:|file:|--|/", (ROOT / "requirements" / name).read_text()) == []
 

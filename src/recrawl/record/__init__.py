@@ -7,6 +7,7 @@ listings         iterate over tables that grow, block by block
 migrations       the schema as named steps, each applied once
 first_schema     the SQL of the first step
 archive          bodies in rolling *.warc.gz files
+captures         the records of the archive, as replay tools index them
 warc             single WARC records as bytes
 index            full-text index (tantivy)
 index_files      are the files of the index as they were written

@@ -16,9 +16,10 @@ seed_rules.py  scopes and limits of sites, joined from their seeds
 turns.py       crawls, cycles and the turns of a run
 running.py     what runs now, and how far it is
 status.py      totals and sites
-exchange.py    import and export
+exchange.py    import
 checking.py    database, archive and index verified against each other, and repaired
 outgoing.py    POST requests to webhooks and hubs, under the address rules
+export/        files for other programs: Parquet, WARC, WACZ, CDXJ, URL lists
 explain/       what was learned of pages and sites, and why pages are visited
 alerts/        alert rules, and the outbox of what they found
 push/          what other servers announce: IndexNow, WebSub

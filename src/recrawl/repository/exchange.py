@@ -1,4 +1,4 @@
-"""Import and export: URL lists, Parquet archives, WARC files and git histories."""
+"""Import: URL lists, Parquet archives, WARC files and git histories."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recrawl.errors import BadArchive, DamagedRecord, UsageError
+from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats import git_history, warc_files
-from recrawl.lab.formats.archive import SCHEMA, Archive, write_batches
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.formats.source_kinds import Kind, guess
 from recrawl.lab.formats.version_rows import Progress as ConversionProgress
 from recrawl.lab.formats.version_rows import Taken, Window
-from recrawl.record.storage import Storage
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _YEAR_1, _YEAR_9999 = -62135596800, 253402300799
-_ROWS = 256
-"""Rows of a batch that is exported at once."""
 
 History = tuple[str, list[tuple[float, bytes | None]]]
 """A URL and the states of its page by time; None for a removal."""
@@ -123,41 +120,3 @@ def lines_of(texts: Iterable[str]) -> Iterator[str]:
     """The URLs in lists, one on a line; empty lines and comments (#) are left out."""
     for text in texts:
         yield from (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
-
-
-def export_parquet(storage: Storage, file: Path, left_out: Callable[[str], None]) -> int:
-    """Write all versions of all pages as an archive (url, time, html); returns its rows.
-
-    `left_out` gets a sentence for each version whose record is damaged.
-    """
-    return write_batches(file, _batches(storage, left_out))
-
-
-def _batches(storage: Storage, left_out: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
-    """All versions and removals by URL and time, a few at a time."""
-    store = storage.store
-    rows: list[tuple[str, int, bytes | None]] = []
-    for page, url in store.pages.visited():
-        states: list[tuple[float, bytes | None]] = []
-        for version in store.versions.of_page(page):
-            try:
-                states.append((version.at, storage.body(version)[2]))
-            except DamagedRecord as error:
-                left_out(str(error))
-        states += [(at, None) for at in store.visits.removals(page)]
-        rows += [(url, int(at), body) for at, body in sorted(states, key=lambda state: state[0])]
-        if len(rows) >= _ROWS:
-            yield _batch(rows)
-            rows = []
-    if rows:
-        yield _batch(rows)
-
-
-def _batch(rows: list[tuple[str, int, bytes | None]]) -> pa.RecordBatch:
-    import pyarrow as pa  # lazy: loads slowly
-
-    urls, times, bodies = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(urls, pa.string()), pa.array(times, pa.int64()), pa.array(bodies, pa.large_binary())],
-        names=SCHEMA.names,
-    )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recrawl.choose import Policy
     from recrawl.crawl.tally import RunCounts
     from recrawl.repository.checking import CheckReport
+    from recrawl.repository.export.files import Table
     from recrawl.repository.seeds import Addition
     from recrawl.repository.turns import Callbacks, Turn
 
@@ -357,19 +358,23 @@ class Repository(Reader):
                 more, versions = Importer(held, options).histories(exchange.histories(archive, progress))
         return Import(pages + more, versions, tuple(refused), None if converted is None else converted.remarks)
 
-    def export(self, file: Path | str, *, left_out: Callable[[str], None] = silent) -> int:
-        """Write all versions (`.parquet`: url, time, html) or else the list of URLs; returns the number of rows.
+    def export(
+        self,
+        file: Path | str,
+        *,
+        since: When | None = None,
+        table: Table | None = None,
+        left_out: Callable[[str], None] = silent,
+    ) -> int:
+        """Write all versions (`.parquet`), the archive (`.warc.gz`, `.wacz`, `.cdxj`) or else the list of URLs.
 
-        `left_out` gets a sentence for each version whose record is damaged: it is not written.
+        With `since`, only what was recorded from then on. `table` writes pages, visits, versions or changes as a
+        Parquet table instead. Returns the number of rows, records or URLs. `left_out` gets a sentence for each version
+        whose record is damaged: it is not written.
         """
-        path = Path(file)
-        if not path.parent.is_dir():
-            raise UsageError(f"there is no folder {path.parent}")
-        if path.suffix != ".parquet":
-            return _write_list(path, list(self.urls()))
-        from recrawl.repository import exchange  # lazy: loads pyarrow
+        from recrawl.repository.export import files  # lazy: few commands export
 
-        return exchange.export_parquet(self.storage, path, left_out)
+        return files.write(self, Path(file), since=since, table=table, left_out=left_out)
 
     # -- verify ------------------------------------------------------------------------------------------------
 
@@ -406,14 +411,6 @@ class Repository(Reader):
             return contextlib.nullcontext(lambda tally: _report(progress, title, total, tally))
 
         return Callbacks(stop=stop, wait=patience(wait, self._notify), notify=self._notify, watch=watch)
-
-
-def _write_list(path: Path, urls: list[str]) -> int:
-    """Write one URL per line; the file appears only once it is complete. Returns the number of URLs."""
-    part = path.with_name(path.name + ".part")
-    part.write_text("".join(f"{url}\n" for url in urls), encoding="utf-8")
-    part.replace(path)
-    return len(urls)
 
 
 def _report(progress: Callable[[Progress], None] | None, title: str, total: int | None, tally: RunCounts) -> None:

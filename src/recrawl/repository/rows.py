@@ -38,17 +38,27 @@ class Rows(Generic[Value]):
         """The first value; None when there is none."""
         return next(iter(self), None)
 
+    def schema(self) -> pa.Schema:
+        """The columns of `to_arrow`."""
+        import pyarrow as pa  # lazy: loads slowly
+
+        types = _arrow_types()
+        return pa.schema([(name, types[_plain(kind)]) for name, kind in _columns(self._kind)])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The values as Arrow batches, so that a large result need not be in memory at once."""
+        import pyarrow as pa  # lazy: loads slowly
+
+        schema, values = self.schema(), iter(self)
+        while block := list(islice(values, _BLOCK)):
+            columns = [pa.array([getattr(row, field.name) for row in block], field.type) for field in schema]
+            yield pa.record_batch(columns, schema=schema)
+
     def to_arrow(self) -> pa.Table:
         """All values as an Arrow table with a column for each field; times are UTC timestamps."""
         import pyarrow as pa  # lazy: loads slowly
 
-        types = _arrow_types()
-        schema = pa.schema([(name, types[_plain(kind)]) for name, kind in _columns(self._kind)])
-        values, batches = iter(self), []
-        while block := list(islice(values, _BLOCK)):
-            columns = [pa.array([getattr(row, field.name) for row in block], field.type) for field in schema]
-            batches.append(pa.record_batch(columns, schema=schema))
-        return pa.Table.from_batches(batches, schema=schema)
+        return pa.Table.from_batches(self.batches(), schema=self.schema())
 
     def to_pandas(self) -> Any:
         """All values as a pandas data frame; pandas is not a dependency of recrawl and must be installed."""

@@ -4,7 +4,7 @@
 |-----------|-------------------------------------------------------|------------------------|
 | `parquet` | Archive Parquet, a file or a folder of files          | text, links, digests   |
 | `git`     | a git repository of a web site                        | text, links, digests   |
-| `warc`    | WARC files, one or a folder of them                   | text, links, digests   |
+| `warc`    | WARC or WACZ files, one or a folder of them           | text, links, digests   |
 | `cdx`     | a listing: CDX or CDXJ of a web archive               | digests only           |
 
 Files are recognised by their content, not by their names.
@@ -38,7 +38,7 @@ def kind_of(path: Path) -> Kind:
         raise BadArchive(f"{path} does not exist")
     found = guess(path)
     if found is None:
-        raise BadArchive(f"{path} is neither a Parquet archive, a git repository, WARC files nor a CDX listing")
+        raise BadArchive(f"{path} is neither a Parquet archive, a git repository, WARC or WACZ files nor a CDX listing")
     return found
 
 
@@ -55,6 +55,8 @@ def guess(path: Path) -> Kind | None:
         return None
     if path.suffix == ".parquet":
         return "parquet"
+    if warc_files.is_wacz(path):
+        return "warc"
     start = _start(path)
     if start.startswith(b"PAR1"):
         return "parquet"

@@ -1,4 +1,4 @@
-"""Import WARC files of any crawler as an archive.
+"""Import WARC files of any crawler, alone or in WACZ files, as an archive.
 
 A `response` with status 200 and HTML is a version, one with 404 or 410 a removal; other responses are ignored. A
 `revisit` refers to content stored before: mostly the last version, which gives no row, but a page can also revert to an
@@ -13,6 +13,7 @@ import base64
 import hashlib
 import os
 import tempfile
+import zipfile
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive
 from recrawl.lab.formats.version_rows import MAX_BYTES, Progress, Row, Taken, Window, write_versions
 
-SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
+SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".wacz")
 HTML = ("text/html", "application/xhtml+xml")
 GONE = (404, 410)
 
@@ -44,7 +45,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
             raise BadArchive(f"{path} does not exist")
         inside = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES)) if path.is_dir() else [path]
         if not inside:
-            raise BadArchive(f"{path} contains no .warc or .warc.gz file")
+            raise BadArchive(f"{path} contains no .warc, .warc.gz or .wacz file")
         found += inside
     return found
 
@@ -82,19 +83,48 @@ def convert(
         return write_versions(out, rows, taken, f"{paths[0]} contains no HTML page in this period")
 
 
+def is_wacz(path: Path) -> bool:
+    """Whether a file is a WACZ: a ZIP file that describes WARC files."""
+    if not zipfile.is_zipfile(path):
+        return False
+    try:
+        with zipfile.ZipFile(path) as package:
+            return "datapackage.json" in package.namelist() and bool(_warcs(package))
+    except zipfile.BadZipFile:
+        return False
+
+
+def _warcs(package: zipfile.ZipFile) -> list[str]:
+    """The names of the WARC files in a WACZ."""
+    return [name for name in package.namelist() if name.startswith("archive/") and name.endswith(SUFFIXES)]
+
+
 def _records(file: Path, taken: Taken) -> Iterator[WarcRecord]:
     """Yield responses and revisits; a damaged file is read up to the damage."""
+    if is_wacz(file):
+        with zipfile.ZipFile(file) as package:
+            for name in _warcs(package):
+                try:
+                    with package.open(name) as stream:
+                        yield from _read(stream, f"{name} in {file}", taken)
+                except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # damaged, encrypted
+                    raise BadArchive(f"{name} in {file} cannot be read: {error}") from error
+    else:
+        with file.open("rb") as stream:
+            yield from _read(stream, str(file), taken)
+
+
+def _read(stream: IO[bytes], name: str, taken: Taken) -> Iterator[WarcRecord]:
     begun = False
-    with file.open("rb") as stream:
-        try:
-            for record in ArchiveIterator(stream, parse_http=False):
-                begun = True
-                if record.record_type & _KINDS:
-                    yield record
-        except OSError as error:  # fastwarc's error for invalid data
-            if not begun:
-                raise BadArchive(f"{file} is not a WARC file: {error}") from error
-            taken.remark("files read only up to a damaged place")
+    try:
+        for record in ArchiveIterator(stream, parse_http=False):
+            begun = True
+            if record.record_type & _KINDS:
+                yield record
+    except OSError as error:  # fastwarc's error for invalid data
+        if not begun:
+            raise BadArchive(f"{name} is not a WARC file: {error}") from error
+        taken.remark("files read only up to a damaged place")
 
 
 class _Captures:
