@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book
 from recrawl.choose import describe, make_policy
-from recrawl.choose.papers.by_site.frequency_greedy import first_sample, sample_sizes
+from recrawl.choose.papers.by_site.frequency_greedy import first_sample, past_rates, sample_sizes
 from recrawl.choose.papers.by_site.sample_size import interval, optimal_sample, root_sample, threshold
 from recrawl.choose.papers.by_site.site_sampling import (
     Deck,
@@ -473,7 +473,7 @@ def test_frequency_greedy_keeps_the_rates_of_sites_that_it_did_not_visit() -> No
     policy = make_policy("frequency-greedy")
     note(policy, book, Outcomes(np.arange(10), (book.site == 1).astype(np.int8)), np.zeros(10))
     note(policy, book, Outcomes(np.arange(5), np.ones(5, np.int8)), np.zeros(5))
-    assert book.memory["frequency-greedy.rate"].tolist() == [0.5, 1.0]
+    assert past_rates(book, Deck(book, "site", np.random.default_rng(1)), 5).tolist() == [0.5, 1.0]
 
 
 def test_frequency_adaptive_settles_on_the_site_that_changes_most_often() -> None:

@@ -17,6 +17,7 @@ from recrawl.choose.papers.by_site.site_sampling import (
     draw,
     evidence,
     fill_in_order,
+    level_needs,
     order_by_rate,
     sampled_rates,
 )
@@ -45,7 +46,7 @@ class AdaptiveSampling:
     rounds
         Maximum number of rounds; sites that are still undecided then have nearly equal rates.
     level
-        What is sampled and downloaded: `site`, or `directory`.
+        What is sampled and downloaded: `site`, `directory`, or `cluster` of similar pages of all sites.
 
     Example
     -------
@@ -60,13 +61,15 @@ class AdaptiveSampling:
 
     name: ClassVar[str] = "adaptive-sampling"
     source: ClassVar[str] = "Al-Qaaideh 2009 §2.7, figure 2.3, Cho and Ntoulas 2002 (spec P5)"
-    needs: ClassVar[frozenset[str]] = frozenset()
+    # Not a ClassVar: it depends on the parameters.
+    needs: frozenset[str] = frozenset()
 
     def __init__(self, *, kappa: int = 10, confidence: float = 0.95, rounds: int = 50, level: Level = "site") -> None:
         self.kappa = check_whole(kappa, f"{self.name}'s kappa")
         self.confidence = check_confidence(confidence, self.name)
         self.rounds = check_whole(rounds, f"{self.name}'s rounds")
         self.level = check_level(level, self.name)
+        self.needs = level_needs(self.level)
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Yield rounds of samples, each followed by the sites that it decided to download."""
@@ -99,7 +102,9 @@ def sample_adaptively(
         if not len(pages):
             break
         left -= len(pages)
-        seen = yield Picks(pages, np.ones(len(pages)), "it was drawn as a sample of a site that was still undecided")
+        seen = yield Picks(
+            pages, np.ones(len(pages)), f"it was drawn as a sample of a {deck.level} that was still undecided"
+        )
         more_found, more_answered = evidence(deck, seen, None if value is None else value(seen))
         found, answered = found + more_found, answered + more_answered
         rate = sampled_rates(deck, found, answered)
@@ -112,10 +117,13 @@ def sample_adaptively(
         pages = deck.deal(fill_in_order(order, left, np.where(accepted, deck.left, 0)), order)
         if len(pages):
             left -= len(pages)
-            yield Picks(pages, rate[deck.group_of(pages)], "the samples of its site changed more than the threshold")
+            yield Picks(
+                pages, rate[deck.group_of(pages)], f"the samples of its {deck.level} changed more than the threshold"
+            )
         if np.count_nonzero(undecided) < 2:
             break
     order = order_by_rate(rate, rng)
     pages = deck.deal(fill_in_order(order, left, deck.left), order)
     if len(pages):
-        yield Picks(pages, rate[deck.group_of(pages)], "the samples of its site changed most among the remaining sites")
+        reason = f"the samples of its {deck.level} changed most among the remaining ones"
+        yield Picks(pages, rate[deck.group_of(pages)], reason)

@@ -8,8 +8,8 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.papers.by_site.adaptive_sampling import check_confidence, sample_adaptively
-from recrawl.choose.papers.by_site.site_sampling import Deck, check_whole
-from recrawl.choose.papers.by_site.version_history import MAX_VERSIONS, page_rates, store_comparisons
+from recrawl.choose.papers.by_site.site_sampling import Deck, Level, check_level, check_whole, labels, level_needs
+from recrawl.choose.papers.by_site.version_history import check_versions, page_rates, store_comparisons, versions_of
 from recrawl.choose.protocol import Choice
 from recrawl.columns import Floats
 from recrawl.model import Outcomes
@@ -31,7 +31,10 @@ class FrequencyAdaptive:
     rounds
         Maximum number of rounds.
     versions
-        V: the number of comparisons that a page's rate covers, at most 60.
+        V: the number of comparisons that a page's rate covers, at most 60; `auto` for the longest history over which
+        the change rate of its group is steady.
+    level
+        What is sampled and downloaded: `site`, `directory`, or `cluster` of similar pages of all sites.
 
     Example
     -------
@@ -46,21 +49,33 @@ class FrequencyAdaptive:
 
     name: ClassVar[str] = "frequency-adaptive"
     source: ClassVar[str] = "Al-Qaaideh 2009 §5.2 (spec P7)"
-    needs: ClassVar[frozenset[str]] = frozenset()
+    # Not a ClassVar: it depends on the parameters.
+    needs: frozenset[str] = frozenset()
 
-    def __init__(self, *, kappa: int = 10, confidence: float = 0.95, rounds: int = 50, versions: int = 5) -> None:
+    def __init__(
+        self,
+        *,
+        kappa: int = 10,
+        confidence: float = 0.95,
+        rounds: int = 50,
+        versions: str | int = "5",
+        level: Level = "site",
+    ) -> None:
         self.kappa = check_whole(kappa, f"{self.name}'s kappa")
         self.confidence = check_confidence(confidence, self.name)
         self.rounds = check_whole(rounds, f"{self.name}'s rounds")
-        self.versions = check_whole(versions, f"{self.name}'s versions", MAX_VERSIONS)
+        self.versions = check_versions(versions, self.name)
+        self.level = check_level(level, self.name)
+        self.needs = level_needs(self.level)
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Yield rounds of samples, each followed by the sites that it decided to download."""
+        versions = versions_of(book, self.name, self.versions, labels(book, self.level))
 
         def value(seen: Outcomes) -> Floats:
-            return page_rates(book, self.name, self.versions, seen)
+            return page_rates(book, self.name, versions, seen)
 
-        deck = Deck(book, "site", rng)
+        deck = Deck(book, self.level, rng)
         yield from sample_adaptively(deck, budget, rng, self.kappa, self.confidence, self.rounds, value)
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:  # noqa: ARG002

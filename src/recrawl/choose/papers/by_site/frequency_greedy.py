@@ -5,20 +5,28 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.papers.by_site.site_sampling import (
     Deck,
+    Level,
     apportion,
-    check_whole,
+    check_level,
     draw,
     evidence,
     fill_in_order,
+    labels,
+    level_needs,
     order_by_rate,
     sampled_rates,
 )
-from recrawl.choose.papers.by_site.version_history import MAX_VERSIONS, page_rates, store_comparisons
+from recrawl.choose.papers.by_site.version_history import (
+    check_versions,
+    page_rates,
+    store_comparisons,
+    stored,
+    versions_of,
+)
 from recrawl.choose.protocol import Choice
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
@@ -45,7 +53,10 @@ class FrequencyGreedy:
     most
         The maximum share of the budget for samples.
     versions
-        V: the number of comparisons that a page's rate covers, at most 60.
+        V: the number of comparisons that a page's rate covers, at most 60; `auto` for the longest history over which
+        the change rate of its group is steady.
+    level
+        What is sampled and downloaded: `site`, `directory`, or `cluster` of similar pages of all sites.
 
     Example
     -------
@@ -60,41 +71,44 @@ class FrequencyGreedy:
 
     name: ClassVar[str] = "frequency-greedy"
     source: ClassVar[str] = "Al-Qaaideh 2009 chapter 3, appendix A.1 (spec P7)"
-    needs: ClassVar[frozenset[str]] = frozenset()
+    # Not a ClassVar: it depends on the parameters.
+    needs: frozenset[str] = frozenset()
 
-    def __init__(self, *, sample: float = 0.1, most: float = 0.5, versions: int = 5) -> None:
+    def __init__(
+        self, *, sample: float = 0.1, most: float = 0.5, versions: str | int = "5", level: Level = "site"
+    ) -> None:
         if not 0 < sample <= 1:
             raise UsageError(f"frequency-greedy's sample must be a share of all pages above 0, at most 1, not {sample}")
         if not 0 < most <= 1:
             raise UsageError(f"frequency-greedy's most must be a share of the budget above 0, at most 1, not {most}")
         self.sample = sample
         self.most = most
-        self.versions = check_whole(versions, f"{self.name}'s versions", MAX_VERSIONS)
+        self.versions = check_versions(versions, self.name)
+        self.level = check_level(level, self.name)
+        self.needs = level_needs(self.level)
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Yield the samples, then the sites with the highest rates."""
-        deck = Deck(book, "site", rng)
+        deck = Deck(book, self.level, rng)
         if not len(deck) or budget <= 0:
             return
         most = max(1, int(self.most * budget))
         total = min(most, max(1, round(self.sample * int(deck.size.sum()))))
-        pages = deck.deal(self._samples(_past_rates(book, deck.names), total, most, deck.left, rng))
-        seen = yield Picks(pages, np.ones(len(pages)), "it was drawn as a sample of its site")
-        rate = sampled_rates(deck, *evidence(deck, seen, page_rates(book, self.name, self.versions, seen)))
+        versions = versions_of(book, self.name, self.versions, labels(book, self.level))
+        pages = deck.deal(self._samples(past_rates(book, deck, versions), total, most, deck.left, rng))
+        seen = yield Picks(pages, np.ones(len(pages)), f"it was drawn as a sample of its {self.level}")
+        rate = sampled_rates(deck, *evidence(deck, seen, page_rates(book, self.name, versions, seen)))
         order = order_by_rate(rate, rng)
         pages = deck.deal(fill_in_order(order, budget - len(pages), deck.left), order)
         if len(pages):
-            yield Picks(pages, rate[deck.group_of(pages)], "the sampled pages of its site changed most often")
+            yield Picks(pages, rate[deck.group_of(pages)], f"the sampled pages of its {self.level} changed most often")
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:  # noqa: ARG002
-        """Store which comparisons found a change, and each site's rate."""
-        answered = seen.answered
-        rate = page_rates(book, self.name, self.versions, seen)[answered]
-        site = book.site[seen.pages[answered]]
-        past = _past_rates(book, np.arange(book.sites))
-        visits = np.bincount(site, minlength=len(past))
-        total = np.bincount(site, weights=rate, minlength=len(past))
-        book.memory[f"{self.name}.rate"] = np.where(visits > 0, total / np.maximum(visits, 1), past)
+        """Store which comparisons found a change, and the turn in which each page was last visited."""
+        # Only facts about pages: which site, directory or cluster they are in may be another one in the next cycle.
+        turn = book.kept(f"{self.name}.turn", 0, np.int64)
+        turn[seen.pages[seen.answered]] = turn.max(initial=0) + 1
+        book.memory[f"{self.name}.turn"] = turn
         store_comparisons(book, self.name, self.versions, seen)
 
     @staticmethod
@@ -129,10 +143,16 @@ def first_sample(total: int, sites: int) -> int:
     return total // sites
 
 
-def _past_rates(book: Book, sites: NDArray[np.integer]) -> Floats:
-    """Return the sites' rates at their last visit; nan for sites never visited."""
-    kept = book.memory.get(f"{FrequencyGreedy.name}.rate", np.zeros(0))
-    rate = np.full(len(sites), np.nan)
-    inside = sites < len(kept)
-    rate[inside] = kept[sites[inside]]
-    return rate
+def past_rates(book: Book, deck: Deck, versions: int | Ints) -> Floats:
+    """Return the rate of every group: the mean C of the pages of its last turn; nan for a group never visited."""
+    name = FrequencyGreedy.name
+    group, own = np.unique(labels(book, deck.level), return_inverse=True)
+    turn = book.kept(f"{name}.turn", 0, np.int64)
+    newest = np.zeros(len(group), np.int64)
+    np.maximum.at(newest, own, turn)
+    latest = np.flatnonzero((turn > 0) & (turn == newest[own]))
+    rates = stored(book, name).rates(versions)[latest]
+    visits = np.bincount(own[latest], minlength=len(group))
+    total = np.bincount(own[latest], weights=rates, minlength=len(group))
+    rate: Floats = np.where(visits > 0, total / np.maximum(visits, 1), np.nan)
+    return rate[np.searchsorted(group, deck.names)]

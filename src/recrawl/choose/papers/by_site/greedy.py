@@ -15,6 +15,7 @@ from recrawl.choose.papers.by_site.site_sampling import (
     draw,
     evidence,
     fill_in_order,
+    level_needs,
     order_by_rate,
     sampled_rates,
 )
@@ -36,7 +37,8 @@ class Greedy:
         the share of all pages that can be downloaded; `optimal` for √(N·r·f(p_t) / (6·(p̄_r - p̄))) from the change
         rates so far (as `auto` while there are none).
     level
-        What is sampled and downloaded: `site`, or `directory`, which follows changes more closely.
+        What is sampled and downloaded: `site`; `directory`, which follows changes more closely; or `cluster` of similar
+        pages of all sites.
 
     Example
     -------
@@ -46,16 +48,18 @@ class Greedy:
     >>> [len(pages) for pages in batches(Greedy(sample=10), book, budget=100)]
     [20, 80]
 
-    Source: Al-Qaaideh 2009 §2.5.3 and §2.6, Tan et al. 2007 §6.2, after Cho and Ntoulas 2002.
+    Source: Al-Qaaideh 2009 §1.3.4 (clusters), §2.5.3 and §2.6, Tan et al. 2007 §6.2, after Cho and Ntoulas 2002.
     """
 
     name: ClassVar[str] = "greedy"
     source: ClassVar[str] = "Al-Qaaideh 2009 §2.5.3, Tan et al. 2007 §6.2, Cho and Ntoulas 2002 (spec P4)"
-    needs: ClassVar[frozenset[str]] = frozenset()
+    # Not a ClassVar: it depends on the parameters.
+    needs: frozenset[str] = frozenset()
 
     def __init__(self, *, sample: str | int = "auto", level: Level = "site") -> None:
         self.sample = check_sample(sample, self.name, "auto", "optimal")
         self.level = check_level(level, self.name)
+        self.needs = level_needs(self.level)
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Yield the samples, then the pages of the sites with the highest rates."""

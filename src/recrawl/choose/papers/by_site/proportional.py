@@ -14,6 +14,7 @@ from recrawl.choose.papers.by_site.site_sampling import (
     check_level,
     draw,
     evidence,
+    level_needs,
     order_by_rate,
     quotas,
     sampled_rates,
@@ -36,7 +37,7 @@ class Proportional:
         Pages to sample of each site: a number, or `auto` for √(N·r), where N is the mean number of pages per site and
         r the share of all pages that can be downloaded.
     level
-        What is sampled: `site`, or `directory`.
+        What is sampled: `site`, `directory`, or `cluster` of similar pages of all sites.
 
     Example
     -------
@@ -51,11 +52,13 @@ class Proportional:
 
     name: ClassVar[str] = "proportional"
     source: ClassVar[str] = "Al-Qaaideh 2009 §2.5.2, Cho and Ntoulas 2002 (spec P3)"
-    needs: ClassVar[frozenset[str]] = frozenset()
+    # Not a ClassVar: it depends on the parameters.
+    needs: frozenset[str] = frozenset()
 
     def __init__(self, *, sample: str | int = "auto", level: Level = "site") -> None:
         self.sample = check_sample(sample, self.name, "auto")
         self.level = check_level(level, self.name)
+        self.needs = level_needs(self.level)
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Yield the samples, then each site's quota."""

@@ -102,7 +102,7 @@ def threshold(rate: Floats, size: Ints, downloads: float) -> float:
     return float(rate[order[last]])
 
 
-def interval(found: Floats, answered: Ints, confidence: float) -> tuple[Floats, Floats]:
+def interval(found: Floats, answered: Floats | Ints, confidence: float) -> tuple[Floats, Floats]:
     """Return Wilson's confidence interval of each group's share of changed visits; 0 to 1 without an answer.
 
     If `found` is a sum of values between 0 and 1, the interval is never too narrow: no such value varies more than one

@@ -5,31 +5,36 @@ taking the rest downloads it whole, so no page comes twice. `evidence` counts th
 `quotas` and `fill_in_order` divide the remaining downloads proportionally (P3) and greedily (P4). They are plain
 functions of numbers, so that the lab can check them against Al-Qaaideh's worked example.
 
-A *group* is a site, or a directory with `level=directory`.
+A *group* is a site, a directory with `level=directory`, or a cluster of similar pages with `level=cluster` (Q §1.3.4).
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.columns import Floats, Ints
+from recrawl.columns import Floats, Int32s, Ints
 from recrawl.errors import UsageError
 from recrawl.model import Outcomes, Pages
 
-Level = Literal["site", "directory"]
+Level = Literal["site", "directory", "cluster"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 def check_level(level: str, policy: str) -> Level:
     """Return the level, or raise an error if it is invalid."""
-    if level == "site":
-        return "site"
-    if level == "directory":
-        return "directory"
-    raise UsageError(f"{policy}'s level must be site or directory, not '{level}'")
+    for known in LEVELS:
+        if level == known:
+            return known
+    raise UsageError(f"{policy}'s level must be {', '.join(LEVELS[:-1])} or {LEVELS[-1]}, not '{level}'")
+
+
+def level_needs(level: Level) -> frozenset[str]:
+    """Return the parts of the book that a level needs."""
+    return frozenset({"clusters"} if level == "cluster" else ())
 
 
 def check_whole(value: float, what: str, most: float = float("inf")) -> int:
@@ -54,6 +59,7 @@ class Deck:
     """
 
     def __init__(self, book: Book, level: Level, rng: np.random.Generator) -> None:
+        self.level = level
         self._label = labels(book, level)
         pages = rng.permutation(np.flatnonzero(book.known))
         label = self._label[pages]
@@ -89,7 +95,12 @@ class Deck:
 
 
 def labels(book: Book, level: Level) -> NDArray[np.integer[Any]]:
-    """Return each page's site or directory number."""
+    """Return each page's site, directory or cluster number; -1 for a page in no cluster: these are one group."""
+    if level == "cluster":
+        of: Int32s = np.full(len(book), -1, np.int32)
+        if book.clusters is not None:
+            of[: len(book.clusters.of)] = book.clusters.of
+        return of
     return book.site if level == "site" else book.folder
 
 

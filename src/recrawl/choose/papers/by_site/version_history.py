@@ -3,48 +3,124 @@
 Each version is compared with the previous one when it arrives, and only the result is stored: one bit per visit, in one
 number per page. So only the newest version of a page is needed (Q §3.3.2.3: 2P/T instead of V·P/T), and C = D/V counts
 D changes in the last V comparisons.
+
+Q §3.3.2.1 asks for a V that adapts: few versions where the change rate varies (Q fig. 4.1), many where it is steady.
+`steady_versions` takes, for each group of pages, the longest history whose change rate agrees with that of every
+shorter one: their confidence intervals have a point in common (the rule of intersecting confidence intervals,
+Goldenshluger and Nemirovski 1997).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from recrawl.book import Book
+from recrawl.choose.papers.by_site.sample_size import interval
 from recrawl.columns import Floats, Ints
+from recrawl.errors import UsageError
 from recrawl.model import Outcomes
 
 MAX_VERSIONS = 60
 """Comparisons that fit into one number."""
+STEPS = (3, 5, 10, 20, 40, MAX_VERSIONS)
+"""The values of V that `steady_versions` tries."""
+_CONFIDENCE = 0.95
 
 
-def page_rates(book: Book, policy: str, versions: int, seen: Outcomes) -> Floats:
+@dataclass(frozen=True, slots=True)
+class History:
+    """The comparisons of all pages that a policy has stored."""
+
+    flags: Ints
+    """Per page: its last comparisons as bits, 1 for a change, the newest lowest."""
+    compared: Ints
+    """Per page: how many there are."""
+
+    def rates(self, versions: int | Ints) -> Floats:
+        """Return C of every page over its last `versions` comparisons; 1 for a page without any: it is new.
+
+        >>> History(np.array([0b01101, 0]), np.array([5, 0])).rates(3).round(3).tolist()
+        [0.667, 1.0]
+        """
+        counted = np.minimum(self.compared, versions)
+        return np.where(counted > 0, _ones(self.flags, versions) / np.maximum(counted, 1), 1.0)
+
+
+def check_versions(versions: str | int, policy: str) -> str:
+    """Return the parameter `versions` as text, or raise an error unless it is `auto` or a number from 1 to 60."""
+    text = str(versions)
+    if text == "auto" or (text.isdecimal() and 1 <= int(text) <= MAX_VERSIONS):
+        return text
+    raise UsageError(f"{policy}'s versions must be auto or a whole number from 1 to {MAX_VERSIONS}, not '{text}'")
+
+
+def versions_of(book: Book, policy: str, versions: str, group: NDArray[np.integer]) -> int | Ints:
+    """Return V: the number given, or with `auto` one per page from the history of its group."""
+    return int(versions) if versions != "auto" else steady_versions(stored(book, policy), group)
+
+
+def stored(book: Book, policy: str) -> History:
+    """Return the comparisons that a policy has stored."""
+    return History(book.kept(f"{policy}.flags", 0, np.int64), book.kept(f"{policy}.compared", 0, np.int64))
+
+
+def page_rates(book: Book, policy: str, versions: int | Ints, seen: Outcomes) -> Floats:
     """Return C of each visited page, this visit included; 0 for a visit that failed.
 
     A page with fewer than `versions` comparisons uses those it has; a first download counts as a change.
     """
-    _, compared, changes = _with_visits(book, policy, versions, seen)
-    rate: Floats = np.where(seen.answered, changes / compared, 0.0)
-    return rate
+    own = versions if isinstance(versions, int) else versions[seen.pages]
+    rates = _with_visits(stored(book, policy), seen).rates(own)
+    return np.where(seen.answered, rates, 0.0)
 
 
-def store_comparisons(book: Book, policy: str, versions: int, seen: Outcomes) -> None:
+def store_comparisons(book: Book, policy: str, versions: str, seen: Outcomes) -> None:
     """Store the comparisons of a cycle in the book's memory; a first download is no comparison."""
-    flags, compared = _columns(book, policy)
-    bits, counts, _ = _with_visits(book, policy, versions, seen)
+    most = MAX_VERSIONS if versions == "auto" else int(versions)
+    past, now = stored(book, policy), _with_visits(stored(book, policy), seen)
     kept = seen.answered & (book.visits[seen.pages] > 0)
-    flags[seen.pages[kept]] = bits[kept]
-    compared[seen.pages[kept]] = counts[kept]
-    book.memory[f"{policy}.flags"], book.memory[f"{policy}.compared"] = flags, compared
+    pages = seen.pages[kept]
+    past.flags[pages] = now.flags[kept] & ((1 << most) - 1)
+    past.compared[pages] = np.minimum(now.compared[kept], most)
+    book.memory[f"{policy}.flags"], book.memory[f"{policy}.compared"] = past.flags, past.compared
 
 
-def _columns(book: Book, policy: str) -> tuple[Ints, Ints]:
-    """Return, per page, the comparisons as bits (the newest lowest) and their number."""
-    return book.kept(f"{policy}.flags", 0, np.int64), book.kept(f"{policy}.compared", 0, np.int64)
+def steady_versions(history: History, group: NDArray[np.integer]) -> Ints:
+    """Return V of every page: the largest of `STEPS` over which its group's change rate is steady.
+
+    The pages of a group often change together, so all of them count as one mean page, which makes the intervals wide.
+
+    >>> steady_versions(History(np.full(4, 0b0101010101), np.full(4, 10)), np.zeros(4, int)).tolist()
+    [60, 60, 60, 60]
+    >>> lately = History(np.full(4, 0b11111), np.full(4, 40))  # only the last 5 of 40 comparisons found a change
+    >>> steady_versions(lately, np.zeros(4, int)).tolist()
+    [10, 10, 10, 10]
+    """
+    _, number = np.unique(group, return_inverse=True)
+    pages = np.maximum(np.bincount(number, weights=history.compared > 0), 1.0)
+    low, high = np.zeros(len(pages)), np.ones(len(pages))
+    steady, chosen = np.ones(len(pages), bool), np.full(len(pages), STEPS[0])
+    for versions in STEPS:
+        changes = np.bincount(number, weights=_ones(history.flags, versions), minlength=len(pages)) / pages
+        counted = np.bincount(number, weights=np.minimum(history.compared, versions), minlength=len(pages)) / pages
+        lower, upper = interval(changes, counted, _CONFIDENCE)
+        low, high = np.maximum(low, lower), np.minimum(high, upper)
+        steady &= low <= high
+        chosen = np.where(steady, versions, chosen)
+    return chosen[number]
 
 
-def _with_visits(book: Book, policy: str, versions: int, seen: Outcomes) -> tuple[Ints, Ints, Ints]:
-    """Return, for each outcome and including it: the page's bits, its comparisons, and its changes among them."""
-    flags, compared = _columns(book, policy)
-    bits = ((flags[seen.pages] << 1) | seen.changed) & ((1 << versions) - 1)
-    ones = np.unpackbits(bits.view(np.uint8).reshape(len(bits), 8), axis=1).sum(axis=1, dtype=np.int64)
-    return bits, np.minimum(compared[seen.pages] + 1, versions), ones
+def _ones(flags: Ints, versions: int | Ints) -> Ints:
+    """Return the number of changes among the last `versions` comparisons."""
+    bits = np.ascontiguousarray(flags & ((np.int64(1) << versions) - 1))
+    ones: Ints = np.unpackbits(bits.view(np.uint8).reshape(len(bits), 8), axis=1).sum(axis=1, dtype=np.int64)
+    return ones
+
+
+def _with_visits(history: History, seen: Outcomes) -> History:
+    """Return the histories of the visited pages, with these visits."""
+    flags = ((history.flags[seen.pages] << 1) | seen.changed) & ((1 << MAX_VERSIONS) - 1)
+    return History(flags, np.minimum(history.compared[seen.pages] + 1, MAX_VERSIONS))
