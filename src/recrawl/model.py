@@ -109,6 +109,8 @@ HOLDING = frozenset({Failure.HELD_OFF, Failure.ROBOTS_UNREACHABLE, *UNREACHABLE.
 NOT_TRIED = HOLDING | {Failure.ROBOTS}
 """Failures without a request; they do not count as failures of the page."""
 
+ORDERS = ("breadth", "depth", "path", "importance")
+"""Orders in which a crawl visits the pages that it finds."""
 PUSHES = ("indexnow", "websub")
 """Kinds of hints that others send: push notifications."""
 

@@ -20,6 +20,7 @@ from recrawl.compare.levels import NAMES, parse_level
 from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.errors import UnknownName, UsageError
 from recrawl.learn.value.importance import COSTS, kind_of
+from recrawl.model import ORDERS
 
 
 class Setting(NamedTuple):
@@ -38,7 +39,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max_delay", 60.0, "Longest Crawl-delay that is obeyed, in seconds."),
     Setting("per_server", 1, "Concurrent requests to one server.", least=1, most=1000),
     Setting("per_second", 0.0, "Requests per second over all servers; 0 is no limit."),
-    Setting("order", "breadth", "Order of a crawl: breadth or depth first."),
+    Setting("order", "breadth", "Order of a crawl: breadth, depth, path (shortest first) or importance."),
     Setting("max_bytes", 10_000_000, "Largest page in bytes, after decompression.", least=1000),
     Setting("timeout", 60.0, "Longest download, in seconds.", least=0.05),
     Setting("connect_timeout", 10.0, "Longest wait for a connection, in seconds.", least=0.05),
@@ -236,8 +237,8 @@ def checked(name: str, value: Any) -> Any:
 
 def _check_meaning(name: str, value: Any) -> None:
     """Raise `UsageError` for a value of the right type that the setting does not understand."""
-    if name == "order" and value not in ("breadth", "depth"):
-        raise UsageError(f"invalid value '{value}' of the setting 'order'; use breadth or depth")
+    if name == "order" and value not in ORDERS:
+        raise UsageError(f"invalid value '{value}' of the setting 'order'; use {', '.join(ORDERS)}")
     if name == "importance":
         kind_of(value)
     if name == "cost" and value not in COSTS:

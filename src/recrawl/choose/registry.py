@@ -31,6 +31,7 @@ from recrawl.choose.papers.by_site.greedy import Greedy
 from recrawl.choose.papers.by_site.grouped import Grouped
 from recrawl.choose.papers.by_site.proportional import Proportional
 from recrawl.choose.papers.change_frequency import ChangeFrequency
+from recrawl.choose.papers.explore import Explore
 from recrawl.choose.papers.predicted import Predicted
 from recrawl.choose.papers.random_sampling import Random
 from recrawl.choose.papers.round_robin import RoundRobin
@@ -45,6 +46,7 @@ POLICIES: dict[str, type[Any]] = {
         RoundRobin,
         Random,
         FixedInterval,
+        Explore,
         Proportional,
         Greedy,
         AdaptiveSampling,

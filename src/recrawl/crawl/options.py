@@ -69,7 +69,8 @@ class CrawlOptions:
     per_server: int = 1
     per_second: float = 0.0
     spending: Spending = field(default_factory=Spending)
-    depth_first: bool = False
+    order: str = "breadth"
+    """The order of a crawl: breadth, depth, path or importance (see `recrawl.crawl.state.frontier`)."""
     content_types: tuple[str, ...] = ACCEPTED
     robots_age: float = DAY
     sitemaps: bool = True

@@ -3,6 +3,7 @@
     http         many downloads at once through libcurl
     transfer     one download: its limits, its socket, its headers
     lanes        when each server may get its next request
+    ranked_queue a queue whose order changes while items wait
     retry_after  the Retry-After header
     robots       what robots.txt allows
     ip_filter    IP addresses that are never connected to

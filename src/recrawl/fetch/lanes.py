@@ -27,9 +27,11 @@ from heapq import heappop, heappush
 from itertools import chain, islice
 from typing import Literal
 
+from recrawl.fetch.ranked_queue import Rank, RankedQueue
 from recrawl.fetch.retry_after import parse_retry_after
 from recrawl.model import SILENT, Answer
 
+Order = Literal["breadth", "depth"] | Rank
 FIRST_BACK_OFF = 5.0
 MAX_BACK_OFF = 600.0
 MIN_STRIKES = 3
@@ -48,7 +50,7 @@ class _Lane:
 
     delay: float
     turn: int
-    waiting: deque[int] = field(default_factory=deque)
+    waiting: deque[int] | RankedQueue
     last: deque[int] = field(default_factory=deque)  # popped when nothing else waits
     free: float = _READY  # no request before: the delay
     hold: float = 0.0  # ... the caller's hold
@@ -76,7 +78,7 @@ class Lanes:
         delay: float,
         per_server: int = 1,
         overall_per_second: float = 0.0,
-        order: Literal["breadth", "depth"] = "breadth",
+        order: Order = "breadth",
         max_delay: float = 60.0,
         patience: float = math.inf,
     ) -> None:
@@ -86,7 +88,7 @@ class Lanes:
         self._slack = _CATCH_UP if overall_per_second > 10 else 0.0
         self._max_delay = max_delay
         self._patience = patience
-        self._depth = order == "depth"
+        self._depth, self._rank = order == "depth", None if isinstance(order, str) else order
         self._lanes: dict[int, _Lane] = {}
         self._ready: list[tuple[int, int]] = []
         self._later: list[tuple[float, int]] = []
@@ -103,7 +105,7 @@ class Lanes:
         return sum(lane.in_flight for lane in self._lanes.values())
 
     def push(self, server: int, item: int) -> None:
-        """Add an item at the end of a server's queue (depth first: at its top)."""
+        """Add an item at the end of a server's queue (depth first: at its top; by rank: at its rank)."""
         lane = self._lanes.get(server) or self._lane(server)
         lane.waiting.append(item)
         self._added(server, lane)
@@ -249,7 +251,7 @@ class Lanes:
 
     def _lane(self, server: int) -> _Lane:
         # A new server queues behind the others, so that a stream of new servers cannot starve the old ones.
-        lane = self._lanes[server] = _Lane(self._delay, self._turn)
+        lane = self._lanes[server] = _Lane(self._delay, self._turn, RankedQueue(self._rank) if self._rank else deque())
         return lane
 
     def _added(self, server: int, lane: _Lane) -> None:

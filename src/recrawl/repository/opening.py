@@ -25,6 +25,7 @@ from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, origin
 from recrawl.errors import UsageError
 from recrawl.fetch.http import FetchLimits
+from recrawl.model import ORDERS
 from recrawl.record import storage, store
 from recrawl.record.lock import Lock
 from recrawl.record.storage import Storage
@@ -150,12 +151,15 @@ def options_of(
     allow_private: bool = False,
     delay: float | None = None,
     change: str = "",
+    order: str = "",
     clock: Callable[[], float] = system_clock,
     timer: Callable[[], float] = system_clock,
 ) -> CrawlOptions:
-    """The crawler's options; `allow_private`, `delay` and `change` override the settings of sites for this run."""
+    """The crawler's options; the other arguments override settings for this run."""
     if delay is not None and not 0 <= delay <= _LONGEST_DELAY:
         raise UsageError(f"invalid delay {delay:g}; use 0 to {_LONGEST_DELAY:g} seconds")
+    if order and order not in ORDERS:
+        raise UsageError(f"invalid order '{order}'; use {', '.join(ORDERS)}")
     rules = UrlRules(tracking=tuple(values["tracking"]))
     return CrawlOptions(
         clock=clock,
@@ -182,7 +186,7 @@ def options_of(
         max_delay=values["max_delay"],
         per_server=max(1, values["per_server"]),
         per_second=values["per_second"],
-        depth_first=values["order"] == "depth",
+        order=order or values["order"],
         content_types=tuple(values["content_types"]),
         robots_age=values["robots_hours"] * 3600,
         sitemaps=values["sitemaps"],

@@ -96,16 +96,12 @@ class Reader:
         """The settings, seeds, filters, alerts and shares as the file has them now: `repo.settings["delay"]`."""
         return load(self.folder)
 
-    def options(self, *, allow_private: bool = False, delay: float | None = None, change: str = "") -> CrawlOptions:
+    def options(
+        self, *, allow_private: bool = False, delay: float | None = None, change: str = "", order: str = ""
+    ) -> CrawlOptions:
         """The settings as the crawler takes them, with this repository's clocks."""
-        return options_of(
-            self.settings,
-            allow_private=allow_private,
-            delay=delay,
-            change=change,
-            clock=self.now,
-            timer=self._timer,
-        )
+        given: dict[str, Any] = {"allow_private": allow_private, "delay": delay, "change": change, "order": order}
+        return options_of(self.settings, **given, clock=self.now, timer=self._timer)
 
     def noise_filter(self, site: str) -> Noise:
         """The noise filter of an origin, as the settings have it."""

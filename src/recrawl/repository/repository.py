@@ -160,6 +160,7 @@ class Repository(Reader):
         allow_private: bool = False,
         delay: float | None = None,
         change: str = "",
+        order: str = "",
         progress: Callable[[Progress], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Report:
@@ -167,11 +168,11 @@ class Repository(Reader):
 
         `time_limit` (`10m`, or seconds) ends it early; the next crawl goes on. `allow_private` permits private and
         loopback addresses, `delay` overrides the seconds between two requests to one server,
-        `change` what counts as a change.
+        `change` what counts as a change, `order` the order of the visits: breadth, depth, path or importance.
         """
         from recrawl.repository import turns  # lazy: loads the policies
 
-        options = self.options(allow_private=allow_private, delay=delay, change=change)
+        options = self.options(allow_private=allow_private, delay=delay, change=change, order=order)
         calls = self._callbacks(wait, progress, stop)
         self.close()
         return turns.crawl(self.folder, self.settings, options, calls, seconds=seconds_of(time_limit))

@@ -130,7 +130,7 @@ def take(
     calls = Callbacks() if watch is None else Callbacks(watch=watch)
     values = load(folder)
     chosen = policy_of(turn.policy or values["policy"])
-    clock = {} if clocks is None else {"clock": clocks[0], "timer": clocks[1]}
+    clock: dict[str, Any] = {} if clocks is None else {"clock": clocks[0], "timer": clocks[1]}
     options = options_of(values, allow_private=turn.allow_private, delay=turn.delay, change=turn.change, **clock)
     options = with_bytes(options, turn.bytes)
     with held(folder, "run", options, values, wait=wait, tell=tell) as storage:

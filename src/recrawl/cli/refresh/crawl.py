@@ -22,6 +22,13 @@ def command(
     allow_private: AllowPrivate = False,
     delay: Delay = None,
     change: Change = "",
+    order: Annotated[
+        str,
+        typer.Option(
+            metavar="ORDER",
+            help="Visit new pages by breadth, depth, path (shortest first) or importance. Default: the setting.",
+        ),
+    ] = "",
     json: AsJson = False,
 ) -> None:
     """Discover and download new pages: known pages that were never visited, and the pages they link to."""
@@ -32,6 +39,7 @@ def command(
             allow_private=allow_private,
             delay=delay,
             change=change,
+            order=order,
             progress=watcher.report,
             stop=Stop(),
         )

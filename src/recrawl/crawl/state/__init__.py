@@ -5,6 +5,7 @@ policy_memory   what a policy has learned, folded over recorded visits
 book_columns    directories, links, clusters and hints, for policies that need them
 clusters        clusters of similar pages
 weights         importance of pages and cost of visits
+frontier        the order of a crawl
 rechecks        when pages that are gone or have moved are visited again
 site_frames     the frame of each site: the lines that its pages share
 limits          what a cycle may spend: visits and bytes, by site

@@ -16,6 +16,7 @@ from recrawl.discover.known_urls import KnownUrls
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapGuard, TrapLimits
 from recrawl.discover.urls import UrlRules
+from recrawl.learn.structure.frontier_rank import FrontierRank
 from recrawl.model import State
 from recrawl.record.rows import Batch, NewPage
 from recrawl.record.store import Store
@@ -48,6 +49,7 @@ class Discovery:
         rules: UrlRules,
         traps: TrapLimits | None = None,
         found: list[tuple[int, int]] | None = None,
+        rank: FrontierRank | None = None,
     ) -> None:
         self._store = store
         self._servers = servers
@@ -63,6 +65,7 @@ class Discovery:
         self._refused: set[int] = set()
         self._cycle = cycle
         self._found = found
+        self._rank = rank
         self.fresh: dict[int, Fresh] = {}
         self.refusals: Counter[str] = Counter()
 
@@ -85,7 +88,10 @@ class Discovery:
                 pages[place] = page
                 new += is_new
             pages = pages[pages >= 0]
-        return pages.astype(np.int32), new
+        linked = pages.astype(np.int32)
+        if self._rank is not None:
+            self._rank.visited(parent, linked)
+        return linked, new
 
     def add(self, url: str, *, parent: int, depth: int, at: float, batch: Batch, listed: int = 0) -> tuple[int, bool]:
         """The page of a URL (-1 if it is refused), and whether it is new."""
@@ -151,6 +157,8 @@ class Discovery:
             )
         )
         self.fresh[page] = Fresh(url, server.id, depth)
+        if self._rank is not None:
+            self._rank.found(page, depth)
         if self._found is not None:
             self._found.append((page, server.id))
         return page

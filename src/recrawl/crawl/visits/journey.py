@@ -19,6 +19,7 @@ import numpy as np
 from recrawl.columns import Ints
 from recrawl.crawl.hints.site_resources import SiteResources
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.state.frontier import lanes_for
 from recrawl.crawl.state.limits import ByteBudget
 from recrawl.crawl.state.reindex import index_pages
 from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
@@ -32,7 +33,7 @@ from recrawl.crawl.visits.reader_pool import readers_of
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import ARCHIVED, REDIRECTS, Redirects, recall_aliases
 from recrawl.crawl.visits.results import Done, policy_outcome
-from recrawl.crawl.visits.servers import Server, Servers, lanes_of
+from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.fetch.http import Client
 from recrawl.fetch.transfer import Request
@@ -54,7 +55,7 @@ class Journey:
         recall_aliases(store, options.scopes)
         self.tally, self.bytes = RunCounts(), ByteBudget()
         self.servers = Servers(store, options, options.agent)
-        self.lanes = lanes_of(options)
+        self.lanes, rank = lanes_for(store, options, cycle)
         self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
         self.readers = readers_of(options)
         self._found: list[tuple[int, int]] = []
@@ -67,6 +68,7 @@ class Journey:
             rules=options.rules,
             traps=options.traps,
             found=self._found,
+            rank=rank,
         )
         self.prefetch = Prefetch(store, self.lanes, options.clock)
         self.frames = SiteFrames(store, partial(stored_lines, repository, options))

@@ -12,7 +12,6 @@ from recrawl.compare.validators import ValidatorTrust
 from recrawl.crawl.options import CrawlOptions, SiteOptions
 from recrawl.discover.redirect_habits import RedirectHabits
 from recrawl.discover.urls import origin
-from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.robots import Robots
 from recrawl.model import Failure, State
 from recrawl.record.rows import SiteRow
@@ -185,15 +184,3 @@ def level_table(options: CrawlOptions) -> list[ChangeLevel]:
 def noise_table(options: CrawlOptions) -> list[Noise]:
     """The noise filters in use, each once; `Server.noise` and `Task.noise` are positions in this list."""
     return list(dict.fromkeys([options.noise(""), *options.noises.values()]))
-
-
-def lanes_of(options: CrawlOptions) -> Lanes:
-    """The lanes of a run: the order and the pace of its requests."""
-    return Lanes(
-        delay=options.delay,
-        per_server=options.per_server,
-        overall_per_second=options.per_second,
-        order="depth" if options.depth_first else "breadth",
-        max_delay=options.max_delay,
-        patience=options.patience,
-    )
