@@ -62,7 +62,7 @@ class Explore:
         old = np.flatnonzero(book.known & (book.visits > 0))
         pages = old[np.argsort(book.last_try[old], kind="stable")][: budget - len(pages)]
         if len(pages):
-            yield Picks(pages, np.ones(len(pages)), "there were no more new pages, and its last visit is oldest")
+            yield Picks(pages, np.ones(len(pages)), "its last visit is oldest, and no new page was left")
 
     def _ranks(self, book: Book) -> Floats:
         """Return the rank of every page."""
