@@ -117,13 +117,11 @@ def sample_adaptively(
         pages = deck.deal(fill_in_order(order, left, np.where(accepted, deck.left, 0)), order)
         if len(pages):
             left -= len(pages)
-            yield Picks(
-                pages, rate[deck.group_of(pages)], f"the samples of its {deck.level} changed more than the threshold"
-            )
+            reason = f"the samples of its {deck.level} changed more than the threshold"
+            yield Picks(pages, rate[deck.group_of(pages)], reason)
         if np.count_nonzero(undecided) < 2:
             break
     order = order_by_rate(rate, rng)
     pages = deck.deal(fill_in_order(order, left, deck.left), order)
     if len(pages):
-        reason = f"the samples of its {deck.level} changed most among the remaining ones"
-        yield Picks(pages, rate[deck.group_of(pages)], reason)
+        yield Picks(pages, rate[deck.group_of(pages)], f"the samples of its {deck.level} changed most of those left")
