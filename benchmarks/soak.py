@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from recrawl.crawl.reports.figures import current
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, TimeLapseServer
@@ -119,7 +120,7 @@ def _judge(folder: Path, came: Soak) -> None:
         if after > before * most + 0.5:
             came.wrong.append(f"{name} grew from {before:,.1f} to {after:,.1f}")
     with Storage(folder) as opened:
-        came.states = dict(opened.store.reports.totals()["states"])
+        came.states = current(opened.store, time.time())[0].states
     came.database = (folder / "recrawl.db").stat().st_size
     away = sum(came.states.get(state, 0) for state in ("gone", "moved", "missing", "barred"))
     if away:

@@ -71,7 +71,7 @@ def live(
             for day in range(days + 1):
                 cycles.crawl(opened, options, [*starts, trap], controls)
                 if day:
-                    visits = cycles.budget_of(budget, opened.store)
+                    visits = cycles.budget_of(budget, opened.store, options)
                     cycles.cycle(opened, options, make_policy(policy), visits, 1, controls)
                 clock.advance(DAY)
                 _turn(hostile, day + 1)

@@ -250,7 +250,8 @@ def test_add_and_remove(full: recrawl.Repository, web: Site) -> None:
     assert [place.crawled for place in full.sites()] == [True, False]
     removed = full.remove(web.url("/"))
     assert removed.as_dict() == {"removed": [web.url("/")], "pages": 3}
-    assert {page.state for page in full.pages()} == {"dropped"}
+    assert not list(full.pages())
+    assert len(list(full.pages(state="dropped"))) == 3
     with pytest.raises(NotKnown, match="never added"):
         full.remove("https://example.org/other")
     with pytest.raises(UsageError, match="not a valid URL"):
@@ -362,7 +363,8 @@ def test_as_dict_is_what_the_command_line_prints(full: recrawl.Repository, web: 
     hits = [{**hit.as_dict(), "marks": [list(mark) for mark in hit.marks]} for hit in full.search("words")]
     assert repo.json("search", "words") == hits
     status, printed = full.status().as_dict(), repo.json("status")
-    assert {**status, "age_seconds": 0} == {**printed, "age_seconds": 0}
+    moving = dict.fromkeys(("age_seconds", "freshness", "freshness_low", "freshness_high"), 0)
+    assert status | moving == printed | moving
     options = ("--budget", 2, "--policy", "round-robin", "--dry-run")
     planned, shown = full.plan(budget=2, policy="round-robin").as_dict(), repo.json("cycle", *options)
     assert [visit["url"] for visit in planned["pages"]] == [visit["url"] for visit in shown["pages"]]

@@ -129,12 +129,13 @@ class Repo:
         """Put the clock forward. Pages that failed are left alone for an hour and longer."""
         self.ahead += seconds + 3600 * hours + 86400 * days
 
+    def now(self) -> float:
+        """What our clock shows."""
+        return _CLOCK() + self.ahead
+
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:
-        def shown() -> float:
-            return _CLOCK() + self.ahead
-
-        with mock.patch("time.time", shown):
+        with mock.patch("time.time", self.now):
             yield
 
     # -- questions -------------------------------------------------------------------------------------

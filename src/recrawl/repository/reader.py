@@ -123,7 +123,7 @@ class Reader:
 
     def sites(self) -> list[Site]:
         """The sites with their counts, and those that were added and not crawled yet."""
-        return status.sites(self.storage, self.settings)
+        return status.sites(self.storage, self.settings, self.now())
 
     @property
     def page_count(self) -> int:
@@ -131,7 +131,10 @@ class Reader:
         return self.storage.store.next_id("pages")
 
     def pages(self, *, site: str = "", state: str = "", limit: int = -1) -> Rows[Page]:
-        """Pages in the order in which they were found; of one site, in one state, at most `limit`."""
+        """Pages in the order in which they were found; of one site, in one state, at most `limit`.
+
+        Dropped pages are listed only with `state="dropped"`.
+        """
         names = [name.name.lower() for name in State]
         if state and state not in names:
             raise UnknownName("state", state, names)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.reports.figures import renew
 from recrawl.errors import UsageError
 from recrawl.record import storage
 from recrawl.record.storage import Storage
@@ -402,6 +403,7 @@ class Repository(Reader):
             self.folder, what, options, values, wait=patience(wait, self._notify), tell=self._notify
         ) as held:
             yield held
+            renew(held.store, self.now())
 
     def _callbacks(
         self, wait: bool, progress: Callable[[Progress], None] | None, stop: Callable[[], bool]

@@ -5,37 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from recrawl.choose.budget.allowance import Allowance
+from recrawl.crawl.reports.figures import current
 from recrawl.crawl.reports.hint_trust import trust
 from recrawl.crawl.visits.shared_text import brakes
 from recrawl.discover.urls import origin
 from recrawl.errors import DamagedIndex
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
-from recrawl.repository.running import running
 from recrawl.repository.values import Row, Site, Status, utc
 from recrawl.repository.words import shared_text
 from recrawl.settings import Settings
 from recrawl.times import stamp
 
-_QUANTILES = (10, 50, 90, 100)
-
 
 def status(storage: Storage, now: float) -> Status:
-    """Totals, the age of the pages, the last cycles and what they spent."""
-    reports = storage.store.reports
-    braked = brakes(storage.store)
-    origins = storage.store.sites.get
-    totals, ages, cycles = reports.totals(), reports.ages(now), reports.cycles(5)
+    """Totals, freshness and age of the pages, the last cycles and what they spent."""
+    store = storage.store
+    braked, cycles = brakes(store), store.reports.cycles(5)
+    figures = current(store, now)[0].as_dict(now)
     searchable, problem = _searchable(storage)
-    run = running(storage.folder)
     return Status(
-        **{**totals, "last_visit": utc(totals["last_visit"])},
+        **{**figures, "last_visit": utc(figures["last_visit"])},
+        versions=store.next_id("versions"),
+        archive_bytes=store.warcs.total_bytes(),
         searchable=searchable,
-        age_seconds={f"p{share}": _quantile(ages, share / 100) for share in _QUANTILES} if ages else {},
         spending=_spending(storage, cycles),
-        brakes=[{**brake._asdict(), "site": origins(brake.site).origin, "since": utc(brake.since)} for brake in braked],
+        brakes=[
+            {**brake._asdict(), "site": store.sites.get(brake.site).origin, "since": utc(brake.since)}
+            for brake in braked
+        ],
         cycles=[{**row, "started": utc(row["started"]), "finished": utc(row["finished"])} for row in cycles],
-        running=None if run is None else run.as_dict(),
         problems=(problem,) if problem else (),
     )
 
@@ -58,12 +57,14 @@ def brake_problems(store: Store) -> list[str]:
     ]
 
 
-def sites(storage: Storage, settings: Settings) -> list[Site]:
-    """All sites with their counts; last those that were added and not crawled yet."""
-    rows, hints = storage.store.reports.sites(), trust(storage)
-    known = {row["url"] for row in rows}
-    crawled = [Site.of(row, hints.get(row["url"], [])) for row in rows]
-    return crawled + [Site(seed.url, crawled=False) for seed in settings.seeds if origin(seed.url) not in known]
+def sites(storage: Storage, settings: Settings, now: float) -> list[Site]:
+    """All sites with their counts, by origin; last those that were added and not crawled yet."""
+    hints = trust(storage)
+    counts = {row["site"]: row for row in current(storage.store, now)[1]}
+    known = sorted(storage.store.sites.all(), key=lambda row: row.origin)
+    crawled = [Site.of(row, counts.get(row.id, {}), hints.get(row.origin, [])) for row in known]
+    origins = {row.origin for row in known}
+    return crawled + [Site(seed.url, crawled=False) for seed in settings.seeds if origin(seed.url) not in origins]
 
 
 def _spending(storage: Storage, cycles: list[dict[str, Any]]) -> Row | None:
@@ -81,7 +82,3 @@ def _spending(storage: Storage, cycles: list[dict[str, Any]]) -> Row | None:
         "limits": Allowance.of(last["limits"] or "").limits(),
         "sites": by_site,
     }
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

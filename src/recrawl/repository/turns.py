@@ -104,7 +104,7 @@ def cycle(
     """Refresh: one cycle of the policy within the budget, both of the settings by default."""
     chosen = policy_of(policy or values["policy"])
     with held(folder, "cycle", options, values, wait=calls.wait, tell=calls.notify) as storage:
-        visits = cycles.budget_of(values["budget"] if budget is None else budget, storage.store)
+        visits = cycles.budget_of(values["budget"] if budget is None else budget, storage.store, options)
         before = cycles.unfinished(storage.store, "cycle")
         if before is not None:
             check_resumable(before.id, before.policy)
@@ -143,7 +143,7 @@ def take(
         if before is not None:
             check_resumable(before.id, before.policy)
         budget = values["budget"] if turn.budget is None else turn.budget
-        visits = cycles.budget_of(budget, storage.store) if before is None else before.budget
+        visits = cycles.budget_of(budget, storage.store, options) if before is None else before.budget
         release = cycles.spread(visits, turn.at_start, options.timer(), turn.period)
         with watched(folder, calls, "visiting", _left(storage, before, visits)) as progress:
             controls = cycles.Controls(stop=stop, progress=progress, release=release, period=turn.period)
@@ -160,12 +160,12 @@ def check_turn(storage: Storage, values: Settings, budget: float | None) -> None
     if not values.seeds and not len(storage.store.pages.keys()[0]):
         raise UsageError("no site was added yet; add one with 'recrawl add URL'")
     if budget is not None:
-        cycles.budget_of(budget, storage.store)
+        cycles.budget_of(budget, storage.store, options_of(values))
 
 
 def visits_of(repo: Reader, values: Settings) -> int:
     """The budget of the settings as a number of visits."""
-    return cycles.budget_of(values["budget"], repo.storage.store)
+    return cycles.budget_of(values["budget"], repo.storage.store, repo.options())
 
 
 def check_resumable(cycle: int, policy: str) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from recrawl.model import Outcome
+from recrawl.record.rows import SiteRow
 
 Row = dict[str, Any]
 
@@ -136,11 +137,18 @@ class Site:
     crawled: bool = True
 
     @classmethod
-    def of(cls, row: Row, hints: list[Row]) -> Site:
-        """From a row of the store."""
-        plain = {name: value for name, value in row.items() if name not in ("robots_at", "sitemap_at")}
-        times = {"robots_time": utc(row["robots_at"] or None), "sitemap_time": utc(row["sitemap_at"] or None)}
-        return cls(**{**plain, **times, "last_visit": utc(row["last_visit"]), "hints": tuple(hints)})
+    def of(cls, row: SiteRow, counts: Row, hints: list[Row]) -> Site:
+        """From a row of the store and the site's figures."""
+        names = ("pages", "live", "found", "gone", "visits", "changes")
+        return cls(
+            url=row.origin,
+            **{name: counts.get(name, 0) for name in names},
+            last_visit=utc(counts.get("last_visit")),
+            robots_status=row.robots_status,
+            robots_time=utc(row.robots_at or None),
+            sitemap_time=utc(row.sitemap_at or None),
+            hints=tuple(hints),
+        )
 
     def as_dict(self) -> Row:
         """As `recrawl sites --json` prints it."""
@@ -161,15 +169,27 @@ class Status:
     """Totals of a repository, the age of its pages, its last cycles."""
 
     pages: int
+    """Known URLs in any state but dropped."""
+    stored: int
+    """Pages with a copy that counts: live, or missing and not yet gone."""
     states: dict[str, int]
     sites: int
+    """Sites with a page."""
     visits: int
+    """All visits, whatever came of them."""
+    freshness: float | None
+    """The expected share of the stored pages whose copy is current now."""
+    freshness_low: float | None
+    """90 % interval."""
+    freshness_high: float | None
+    freshness_sd: float | None
+    """Standard deviation of the freshness."""
     versions: int
     archive_bytes: int
     last_visit: datetime | None
     searchable: int
     age_seconds: dict[str, float]
-    """Seconds since the last visit of live pages: p10, p50, p90, p100; empty without one."""
+    """Seconds since the last visit of stored pages: p10, p50, p90, p100; empty without one."""
     spending: Row | None
     """What the last cycle spent, by site."""
     cycles: list[Row]

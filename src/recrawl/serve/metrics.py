@@ -39,7 +39,8 @@ class RepositoryCollector(Collector):
             now = figures(repository)
         totals = now["visits"]
         yield _by("recrawl_pages", "Pages by state.", "state", now["states"])
-        yield _one("recrawl_sites", "Sites.", now["sites"])
+        yield _one("recrawl_stored_pages", "Pages with a stored copy.", now["stored"])
+        yield _one("recrawl_sites", "Sites with a page.", now["sites"])
         yield _one("recrawl_archive_bytes", "Size of the WARC archive in bytes.", now["archive_bytes"])
         yield _one("recrawl_alerts_waiting", "Alerts waiting to be sent.", now["waiting"])
         yield _one("recrawl_listeners", "Open event streams.", len(self._context.events))
@@ -51,6 +52,7 @@ class RepositoryCollector(Collector):
         yield _total("recrawl_received_bytes", "Bytes received.", totals["received"])
         yield _total("recrawl_not_modified", "Responses with status 304.", totals["not_modified"])
         yield _total("recrawl_visit_seconds", "Total download time in seconds.", totals["seconds"])
+        yield from _fresh(now)
         yield from _last(now["last"] or {})
         yield from self._scheduler()
 
@@ -66,13 +68,21 @@ class RepositoryCollector(Collector):
         yield _one("recrawl_next_cycle_seconds", "Seconds until the next cycle.", due)
 
 
+def _fresh(now: dict[str, Any]) -> Iterable[Metric]:
+    """Freshness and time since the last visit, at this moment; none without a stored page."""
+    if not now["stored"]:
+        return
+    yield _one("recrawl_freshness", "Expected share of stored pages whose copy is current now.", now["freshness"])
+    yield _one("recrawl_freshness_deviation", "Standard deviation of recrawl_freshness.", now["freshness_sd"])
+    ages = now["age_seconds"]
+    yield _one("recrawl_age_seconds", "Median time since the last visit of a stored page, in seconds.", ages["p50"])
+    yield _one("recrawl_age_p90_seconds", "90 % of the stored pages were visited within this time.", ages["p90"])
+
+
 def _last(row: dict[str, Any]) -> Iterable[Metric]:
     """Metrics of the last cycle; none before the first cycle."""
     if not row:
         return
-    yield _one("recrawl_freshness", "Estimated share of pages whose stored copy is current.", row["freshness"])
-    yield _one("recrawl_freshness_deviation", "Standard deviation of recrawl_freshness.", row["freshness_sd"])
-    yield _one("recrawl_age_seconds", "Mean time since the last visit of a page, in seconds.", row["age"] or 0.0)
     yield _one("recrawl_cycle_budget", "Visit budget of the last cycle.", row["budget"])
     yield _one("recrawl_cycle_spent", "Visits made in the last cycle.", row["visits"])
     yield _one(

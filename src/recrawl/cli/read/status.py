@@ -40,8 +40,11 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
         say(describe_running(status.running))
     for problem in status.problems:
         note(problem)
-    states = ", ".join(f"{number:,} {name}" for name, number in status.states.items())
+    states = ", ".join(f"{number:,} {name}" for name, number in status.states.items() if number)
     say(f"{count(status.sites, 'site')}, {count(status.pages, 'page')} ({states or 'none yet'})")
+    if status.freshness is not None and status.freshness_low is not None and status.freshness_high is not None:
+        interval = f"{100 * status.freshness_low:.0f}–{100 * status.freshness_high:.0f} %"  # noqa: RUF001
+        say(f"fresh now: {status.freshness:.1%} of {count(status.stored, 'stored page')} (90 % interval {interval})")
     archived = f"{status.archive_bytes / 1e6:,.1f} MB archived"
     say(f"{status.versions:,} versions, {archived}, {status.searchable:,} pages searchable")
     say(f"{status.visits:,} visits, last {when(status.last_visit)}")

@@ -1,5 +1,6 @@
-"""Questions about a repository; all but `summaries` only read.
+"""Questions about a repository; all but `figures` and `summaries` only read.
 
+figures       pages, freshness and age of the repository and its sites
 summaries     sums by cycle and site, written when a cycle ends
 next_plan     what the next cycle would visit
 predictions   the probability that a page has changed

@@ -99,7 +99,7 @@ def next_plan(
     """The plan of a cycle that began now; `ranked` adds the rank of all pages."""
     check_needs(policy)
     store, number = repository.store, repository.store.next_id("cycles")
-    visits = limits.within(budget_of(budget, store), options, seconds)
+    visits = limits.within(budget_of(budget, store, options), options, seconds)
     first = store.next_id("visits"), store.next_id("pages")
     row = CycleRow(number, "cycle", policy.name, visits, seed * 1_000_003 + number, options.clock(), None, *first)
     servers = Servers(store, options, options.agent)

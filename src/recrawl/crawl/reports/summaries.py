@@ -14,37 +14,32 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.columns import DAY, HOUR, Floats
-from recrawl.learn.rates.staleness import RateModel, fit_rates, mean_and_deviation, spread
-from recrawl.model import Outcome, State
+from recrawl.columns import Floats
+from recrawl.crawl.reports.figures import measure, renew, stored, write
+from recrawl.learn.rates.staleness import fit_rates, spread
+from recrawl.model import Outcome
 from recrawl.record.rows import CycleRow
 from recrawl.record.store import Columns, Store
 
-AGES = (HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 90 * DAY)
-"""Upper ends of the classes of the age distribution, in seconds; the last class is open."""
-
 
 def summarise(store: Store, cycle: CycleRow, now: float) -> None:
-    """Write the sums for a cycle that has just ended."""
+    """Write the sums for a cycle that has just ended, and the figures of the repository and its sites."""
     visits = store.visits.with_previous(cycle)
     pages = store.pages.summary_columns()
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
-    changes = pages["changes"] - 1  # without its creation
-    model, rates = fit_rates(pages["site"], pages["visits"], changes, pages["last_visit"] - pages["found"], sites)
     expected, wider = _expected(visits, pages, sites)
-    row = _cycle_row(store, cycle, visits, expected, wider)
-    fresh = _fresh(pages, model, now)
-    kept = ~np.isnan(fresh)
-    row["pages"] = int(kept.sum())
-    row["freshness"], row["freshness_sd"] = mean_and_deviation(fresh[kept], wider)
-    ages = now - pages["last_visit"][kept]
-    row["age"] = float(ages.mean()) if len(ages) else None
-    row["ages"] = json.dumps(np.bincount(np.digitize(ages, AGES), minlength=len(AGES) + 1).tolist())
-    store.summaries.write(
-        row,
-        _site_cycles(cycle, visits, pages, expected, sites),
-        _site_rows(pages, fresh, rates, wider, now, sites),
-    )
+    measured, site_rows = measure(store, now, wider)
+    ages = measured.ages_at(now)
+    row = {
+        **_cycle_row(store, cycle, visits, expected, wider),
+        "pages": measured.stored,
+        "freshness": measured.fresh(now),
+        "freshness_sd": measured.deviation if measured.fading else None,
+        "age": ages.get("p50"),
+        "ages": json.dumps(measured.ages),
+    }
+    store.summaries.write(row, _site_cycles(cycle, visits, pages, expected, sites), site_rows)
+    write(store, measured)
 
 
 def catch_up(store: Store, now: float) -> int:
@@ -60,6 +55,8 @@ def catch_up(store: Store, now: float) -> int:
     if missing:
         newest = missing[-1]
         summarise(store, newest, now if newest.finished is None else newest.finished)
+    elif stored(store) is None:
+        renew(store, now)
     return len(missing)
 
 
@@ -93,12 +90,6 @@ def _cycle_row(store: Store, cycle: CycleRow, visits: Columns, expected: Floats,
     }
 
 
-def _fresh(pages: Columns, model: RateModel, now: float) -> Floats:
-    """The probability that a page is still as stored; NaN for pages without a stored version."""
-    kept = np.isin(pages["state"], (State.LIVE, State.MISSING)) & np.isfinite(pages["last_visit"])
-    return np.where(kept, model.unchanged(np.where(kept, now - pages["last_visit"], 0.0)), np.nan)
-
-
 def _site_cycles(
     cycle: CycleRow, visits: Columns, pages: Columns, expected: Floats, sites: int
 ) -> list[dict[str, Any]]:
@@ -122,42 +113,4 @@ def _site_cycles(
             **{name: int(values[number]) if name in whole else float(values[number]) for name, values in table.items()},
         }
         for number in np.flatnonzero(table["visits"]).tolist()
-    ]
-
-
-def _site_rows(
-    pages: Columns, fresh: Floats, rates: Floats, wider: float, now: float, sites: int
-) -> list[dict[str, Any]]:
-    site, kept = pages["site"], ~np.isnan(fresh)
-    states = {state: np.bincount(site[pages["state"] == state], minlength=sites) for state in State}
-    number = {
-        "pages": np.bincount(site, minlength=sites),
-        **{state.name.lower(): states[state] for state in State},
-        "visits": np.bincount(site, pages["visits"], sites),
-        "changes": np.bincount(site, pages["changes"], sites),
-        "failing": np.bincount(site[pages["failures"] > 0], minlength=sites),
-        "bytes": np.bincount(site, pages["size"], sites),
-    }
-    live = np.maximum(np.bincount(site[kept], minlength=sites), 1)
-    probability = fresh[kept]
-    mean = np.bincount(site[kept], probability, sites) / live
-    deviation = np.sqrt(np.bincount(site[kept], probability * (1 - probability), sites) * wider) / live
-    age = np.bincount(site[kept], now - pages["last_visit"][kept], sites) / live
-    last = {}
-    for name in ("last_visit", "last_change"):
-        last[name] = np.full(sites, -np.inf)
-        np.maximum.at(last[name], site, pages[name])
-    has_pages = np.bincount(site[kept], minlength=sites) > 0
-    return [
-        {
-            "site": k,
-            "at": now,
-            **{name: int(values[k]) for name, values in number.items()},
-            **{name: float(values[k]) if np.isfinite(values[k]) else None for name, values in last.items()},
-            "rate": float(rates[k]) * DAY,
-            "freshness": float(mean[k]) if has_pages[k] else None,
-            "freshness_sd": float(deviation[k]) if has_pages[k] else None,
-            "age": float(age[k]) if has_pages[k] else None,
-        }
-        for k in np.flatnonzero(number["pages"]).tolist()
     ]

@@ -34,6 +34,12 @@ class SummaryTable(Protocol):
     def write(self, cycle: Row, by_site: Sequence[Row], sites: Sequence[Row] | None = None) -> None:
         """Write the sums of one cycle in one transaction; `sites` replaces the current figures of all sites."""
 
+    def write_sites(self, sites: Sequence[Row]) -> None:
+        """Replace the current figures of all sites."""
+
+    def site_rows(self) -> list[Row]:
+        """The current figures of all sites, by number."""
+
     def latest(self) -> Row | None:
         """The newest summary with an estimated freshness; also `budget`, `took` (seconds), `at` (the cycle's end)."""
 
@@ -49,14 +55,8 @@ class SummaryTable(Protocol):
     def busiest_sites(self, limit: int) -> list[Row]:
         """`id`, `origin`, `visits`, `found`, `received`, `share` of the sites that the newest cycle visited most."""
 
-    def mean_rate(self) -> tuple[int, float]:
-        """The number of sites, and the mean change rate per day of their live pages."""
-
     def totals(self) -> Row:
-        """Sums over all sites: `sites`, `pages`, `visits`, `changes`, `last_visit`, `failing`."""
-
-    def states(self) -> dict[str, int]:
-        """The number of pages by state."""
+        """Sums over all sites: `changes` and `failing` pages."""
 
     def visit_totals(self) -> Row:
         """Sums over all cycles: `received`, `not_modified`, `seconds`, and one per outcome."""
@@ -80,12 +80,6 @@ class SummaryTable(Protocol):
 class Reports(Protocol):
     """Queries for people over pages and visits."""
 
-    def totals(self) -> Row:
-        """Counts of sites, pages (also by state), visits and versions, bytes of the archive, and the last visit."""
-
-    def ages(self, now: float) -> list[float]:
-        """Seconds since the last visit of each live page, ascending."""
-
     def cycles(self, limit: int) -> list[Row]:
         """The newest cycles with counts of their outcomes."""
 
@@ -94,9 +88,6 @@ class Reports(Protocol):
 
     def spent_by_site(self, cycle: int, first_visit: int, limit: int) -> list[Row]:
         """What a cycle spent on each site, most visits first."""
-
-    def sites(self) -> list[Row]:
-        """Every site with counts of its pages, visits and changes, by origin."""
 
     def pages(self, *, site: str, state: str, limit: int, offset: int = 0) -> list[Row]:
         """Pages, oldest first; of a site (an origin) and in a state unless empty."""

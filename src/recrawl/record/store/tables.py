@@ -103,9 +103,6 @@ class PageTable(Protocol):
     def conditional(self) -> Flags:
         """One per page: whether a conditional request is possible (a version and a validator are stored)."""
 
-    def count_visitable(self) -> int:
-        """The number of pages that a cycle may visit."""
-
     def count_by_state(self) -> Iterator[tuple[int, int, int]]:
         """Site, state, number of pages."""
 

@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recrawl.columns import DAY
-from recrawl.crawl.reports.summaries import AGES
+from recrawl.crawl.reports.figures import NOTHING, band, stored
 from recrawl.repository.push import receiving
 from recrawl.repository.reader import Reader
 from recrawl.repository.status import brake_problems
 
-Z90 = 1.64
-"""Half-width of a 90 % interval, in standard deviations."""
 _FAILURE_CYCLES = 100
 _EVER = 1e300
 _CLASSES = ("1 h", "6 h", "1 d", "3 d", "7 d", "14 d", "30 d", "90 d", "longer")
@@ -53,37 +50,37 @@ class CycleFigures:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The state of the repository."""
+    """The state of the repository now, as of the last summary."""
 
     at: float
     """Time of the summary."""
     pages: int
+    stored: int
     sites: int
     fresh: float | None
     low: float | None
     high: float | None
     age: float | None
-    """Median time since the last visit of a page, as of `at`."""
+    """Median time since the last visit of a stored page."""
     ages: list[tuple[str, int]]
-    """Pages by time since the last visit, in classes named by their upper bound."""
+    """Stored pages by time since the last visit as of `at`, in classes named by their upper bound."""
 
 
 def overview(repo: Reader) -> Overview | None:
-    """Return the current state of the repository; None before the first crawl has ended.
-
-    Freshness is extrapolated from the time of the summary at the mean change rate of the sites.
-    """
-    summaries = repo.storage.store.summaries
-    row = summaries.latest()
-    if row is None:
+    """Return the current state of the repository; None before the first crawl has ended."""
+    found, now = stored(repo.storage.store), repo.now()
+    if found is None:
         return None
-    sites, rate = summaries.mean_rate()
-    passed = max(0.0, repo.now() - row["at"]) / DAY
-    fresh = row["freshness"] * math.exp(-rate * passed)
-    low, high = band(fresh, row["freshness_sd"])
-    counts = json.loads(row["ages"])
-    ages = list(zip(_CLASSES, counts, strict=True))
-    return Overview(row["at"], row["pages"], sites, fresh, low, high, median_age(counts), ages)
+    figures = found.as_dict(now)
+    return Overview(
+        at=found.at,
+        **{name: figures[name] for name in ("pages", "stored", "sites")},
+        fresh=figures["freshness"],
+        low=figures["freshness_low"],
+        high=figures["freshness_high"],
+        age=figures["age_seconds"].get("p50"),
+        ages=list(zip(_CLASSES, found.ages, strict=True)),
+    )
 
 
 def cycles(repo: Reader, limit: int, *, since: float = 0.0, until: float = _EVER, most: int = 0) -> list[CycleFigures]:
@@ -109,15 +106,20 @@ def runs(repo: Reader, before: int, limit: int) -> list[dict[str, Any]]:
 
 
 def totals(repo: Reader) -> dict[str, Any]:
-    """Return counts of the whole repository, `states` of pages, `archive_bytes` and the `last_cycle`, if any."""
+    """Return the figures of the whole repository, `archive_bytes` and the `last_cycle`, if any."""
     store = repo.storage.store
     newest = store.summaries.latest_cycle()
     return {
+        **_now(repo),
         **store.summaries.totals(),
-        "states": store.summaries.states(),
         "archive_bytes": store.warcs.total_bytes(),
         "last_cycle": _decoded(newest) if newest else None,
     }
+
+
+def _now(repo: Reader) -> dict[str, Any]:
+    """The figures that were written last, at this moment; all zero before the first crawl has ended."""
+    return (stored(repo.storage.store) or NOTHING).as_dict(repo.now())
 
 
 def problems(repo: Reader) -> list[str]:
@@ -137,40 +139,13 @@ def figures(repo: Reader) -> dict[str, Any]:
     for counts in store.summaries.failures(_FAILURE_CYCLES):
         failures.update(counts)
     return {
-        "states": store.summaries.states(),
-        "sites": store.summaries.mean_rate()[0],
+        **_now(repo),
         "visits": store.summaries.visit_totals(),
         "failures": failures,
         "last": store.summaries.latest(),
         "waiting": store.outbox.count_waiting(),
         "archive_bytes": store.warcs.total_bytes(),
     }
-
-
-def band(mean: float | None, deviation: float | None) -> tuple[float | None, float | None]:
-    """Return the 90 % interval of a share.
-
-    >>> band(0.5, 0.1), band(0.99, 0.1), band(None, None)
-    ((0.336, 0.664), (0.826, 1.0), (None, None))
-    """
-    if mean is None or deviation is None:
-        return None, None
-    return max(0.0, round(mean - Z90 * deviation, 6)), min(1.0, round(mean + Z90 * deviation, 6))
-
-
-def median_age(counts: Sequence[int]) -> float | None:
-    """Return the median, interpolated within its class; None for no pages.
-
-    >>> median_age([0, 0, 4, 0, 0, 0, 0, 0, 0]) / 3600, median_age([0] * 9)
-    (15.0, None)
-    """
-    half, before = sum(counts) / 2, 0
-    edges = (0.0, *AGES, 2 * AGES[-1])
-    for k, count in enumerate(counts):
-        if count and before + count >= half:
-            return edges[k] + (edges[k + 1] - edges[k]) * (half - before) / count
-        before += count
-    return None
 
 
 def _decoded(row: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from recrawl.crawl.reports.figures import band
 from recrawl.crawl.reports.hint_trust import trust
 from recrawl.discover.urls import key
 from recrawl.errors import NotKnown
@@ -13,7 +14,6 @@ from recrawl.model import State
 from recrawl.repository.lookup import origin_of
 from recrawl.repository.reader import Reader
 from recrawl.repository.reports.directory_tree import PageCounts
-from recrawl.repository.reports.overview import band
 
 RECENT_CYCLES = 10
 """Cycles and crawls over which a site's share of the visits is computed."""

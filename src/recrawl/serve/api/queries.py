@@ -27,11 +27,8 @@ def status(context: Context, _: Arguments) -> dict[str, Any]:
     """Return the state of the repository and the scheduler."""
     with context.reading() as repository:
         totals, problems = overview.totals(repository), overview.problems(repository)
-    last = totals["last_cycle"]
     return {
         **totals,
-        "freshness": last["freshness"] if last else None,
-        "freshness_sd": last["freshness_sd"] if last else None,
         "problems": problems,
         "scheduler": asdict(context.scheduler.status()),
     }

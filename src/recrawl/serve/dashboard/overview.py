@@ -53,7 +53,7 @@ def overview(views: Views, request: Request) -> Response:
     return views.show(
         request,
         "overview.html",
-        now=_now(whole, last, now) if whole is not None else None,
+        now=_now(whole, last) if whole is not None else None,
         has_pages=has_pages,
         panel=shown_run(run, now),
         lead=_lead(whole, status, run, now),
@@ -87,7 +87,7 @@ def control(views: Views, request: Request, given: FormData) -> Response:
     return RedirectResponse("/", 303)
 
 
-def _now(whole: Overview, cycles: Sequence[CycleFigures], now: float) -> Values:
+def _now(whole: Overview, cycles: Sequence[CycleFigures]) -> Values:
     last = cycles[-1] if cycles else None
     answered = last.visits - last.failed if last else 0
     return {
@@ -95,11 +95,12 @@ def _now(whole: Overview, cycles: Sequence[CycleFigures], now: float) -> Values:
         "low": whole.low,
         "high": whole.high,
         "pages": whole.pages,
+        "stored": whole.stored,
         "sites": whole.sites,
         "found": last.found if last else 0,
         "visits": last.visits if last else 0,
         "expected": round(last.expected) if last else None,
-        "age": None if whole.age is None else whole.age + max(0.0, now - whole.at),
+        "age": whole.age,
         "received": last.received if last else 0,
         "unmodified": last.unmodified / answered if last and answered else None,
     }

@@ -33,7 +33,7 @@ _HEADS = (
     ("origin", "Site", False),
     ("pages", "Pages", True),
     ("rate", "Change rate", True),
-    ("fresh", "Fresh", True),
+    ("fresh", "Fresh at last cycle", True),
     ("share", "Budget share", True),
     ("trust", "Hint trust", True),
     ("last_visit", "Last visit", False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from recrawl.model import State
 from recrawl.record.rows import Row
 from recrawl.record.store.reports import Listings, StreamPlace
 from recrawl.record.store.sqlite.base import UPDATES, SqliteTable
@@ -40,7 +41,7 @@ class SqliteListings(SqliteTable, Listings):
         return self._row(f"{_PAGE} WHERE p.key = ?", (key,))
 
     def pages_after(self, page: int, site: str, state: int | None, limit: int) -> list[Row]:
-        only = "" if state is None else "AND p.state = ?"
+        only = f"AND p.state != {State.DROPPED:d}" if state is None else "AND p.state = ?"
         return self._rows(
             f"{_PAGE} WHERE p.id > ? {_of_site(site)} {only} ORDER BY p.id LIMIT ?",
             (page, *_given(site), *([] if state is None else [state]), limit),

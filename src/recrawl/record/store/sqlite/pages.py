@@ -206,9 +206,6 @@ class SqlitePages(SqliteTable, PageTable):
         sql = "SELECT payload IS NOT NULL AND (etag != '' OR modified != '') FROM pages ORDER BY id"
         return self._columns(sql, {"possible": "?"})["possible"]
 
-    def count_visitable(self) -> int:
-        return int(self._value(f"SELECT count(*) FROM pages WHERE state IN {VISITABLE}"))
-
     def count_by_state(self) -> Iterator[tuple[int, int, int]]:
         return self._db.execute("SELECT site, state, count(*) FROM pages GROUP BY site, state")
 

@@ -10,7 +10,6 @@ from recrawl.record.store.reports import Reports, StreamPlace, UpdateFilter
 from recrawl.record.store.sqlite.base import OUTCOME_NAMES, STATE_NAMES, UPDATES, SqliteTable, enum_list
 
 _STATE_NUMBERS = {name: number for number, name in STATE_NAMES.items()}
-_STORED = enum_list(State.LIVE, State.MISSING)
 _PAGE = """SELECT p.id, p.url, p.site, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit,
                   p.last_change, p.size, v.title FROM pages p LEFT JOIN versions v ON v.id = p.version"""
 _UPDATE = """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.origin,
@@ -29,22 +28,6 @@ def _named_outcomes(rows: list[Row]) -> list[Row]:
 
 class SqliteReports(SqliteTable, Reports):
     """Queries over several tables; nothing is written."""
-
-    def totals(self) -> Row:
-        counts = self._db.execute("SELECT state, count(*) FROM pages GROUP BY state")
-        states = {STATE_NAMES[state]: count for state, count in counts}
-        numbers = self._rows(
-            """SELECT (SELECT count(*) FROM sites) AS sites,
-                      (SELECT count(*) FROM visits) AS visits,
-                      (SELECT count(*) FROM versions) AS versions,
-                      (SELECT ifnull(sum(length), 0) FROM warcs) AS archive_bytes,
-                      (SELECT max(at) FROM visits) AS last_visit"""
-        )[0]
-        return {"pages": sum(states.values()), "states": states, **numbers}
-
-    def ages(self, now: float) -> list[float]:
-        sql = f"SELECT ? - last_visit FROM pages WHERE state IN {_STORED} AND last_visit NOT NULL"
-        return sorted(max(0.0, row[0]) for row in self._db.execute(sql, (now,)))
 
     def cycles(self, limit: int) -> list[Row]:
         return self._rows(
@@ -74,17 +57,6 @@ class SqliteReports(SqliteTable, Reports):
             (first_visit, cycle, limit),
         )
 
-    def sites(self) -> list[Row]:
-        return self._rows(
-            f"""SELECT s.origin AS url, count(p.id) AS pages,
-                       ifnull(sum(p.state = {State.LIVE:d}), 0) AS live,
-                       ifnull(sum(p.state = {State.FOUND:d}), 0) AS found,
-                       ifnull(sum(p.state = {State.GONE:d}), 0) AS gone, ifnull(sum(p.visits), 0) AS visits,
-                       ifnull(sum(p.changes), 0) AS changes, max(p.last_visit) AS last_visit,
-                       s.robots_status, s.robots_at, s.sitemap_at
-                FROM sites s LEFT JOIN pages p ON p.site = s.id GROUP BY s.id ORDER BY s.origin"""
-        )
-
     def pages(self, *, site: str, state: str, limit: int, offset: int = 0) -> list[Row]:
         where: list[str] = ["1"]
         values: list[Any] = []
@@ -94,6 +66,8 @@ class SqliteReports(SqliteTable, Reports):
         if state:
             where.append("p.state = ?")
             values.append(_STATE_NUMBERS[state])
+        else:
+            where.append(f"p.state != {State.DROPPED:d}")
         rows = self._rows(
             f"""SELECT p.url, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit, p.last_change,
                        p.size, v.title FROM pages p LEFT JOIN versions v ON v.id = p.version
@@ -103,14 +77,14 @@ class SqliteReports(SqliteTable, Reports):
         return [{**row, "state": STATE_NAMES[row["state"]]} for row in rows]
 
     def pages_after(self, page: int, window: int, state: str, limit: int) -> list[Row]:
-        only = "AND p.state = ?" if state else ""
+        only = "AND p.state = ?" if state else f"AND p.state != {State.DROPPED:d}"
         return self._rows(
             f"{_PAGE} WHERE p.id > ? AND p.id <= ? {only} ORDER BY p.id LIMIT ?",
             (page, page + window, *([_STATE_NUMBERS[state]] if state else []), limit),
         )
 
     def pages_of_site(self, site: int, after: tuple[int, int], state: str, limit: int) -> list[Row]:
-        only = "AND p.state = ?" if state else ""
+        only = "AND p.state = ?" if state else f"AND p.state != {State.DROPPED:d}"
         return self._rows(
             f"{_PAGE} WHERE p.site = ? AND (p.state, p.id) > (?, ?) {only} ORDER BY p.state, p.id LIMIT ?",
             (site, *after, *([_STATE_NUMBERS[state]] if state else []), limit),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from recrawl.model import Outcome, State
+from recrawl.model import Outcome
 from recrawl.record.rows import Row
 from recrawl.record.store.reports import SummaryTable
 from recrawl.record.store.sqlite.base import SqliteTable, Transaction, insert
@@ -24,8 +24,18 @@ class SqliteSummaries(SqliteTable, SummaryTable):
             self._replace("cycle_summaries", [cycle])
             self._replace("site_cycles", by_site)
             if sites is not None:
-                self._db.execute("DELETE FROM site_summaries")
-                self._replace("site_summaries", sites)
+                self._replace_sites(sites)
+
+    def write_sites(self, sites: Sequence[Row]) -> None:
+        with Transaction(self._db):
+            self._replace_sites(sites)
+
+    def _replace_sites(self, sites: Sequence[Row]) -> None:
+        self._db.execute("DELETE FROM site_summaries")
+        self._replace("site_summaries", sites)
+
+    def site_rows(self) -> list[Row]:
+        return self._rows("SELECT * FROM site_summaries ORDER BY site")
 
     def _replace(self, table: str, rows: Sequence[Row]) -> None:
         if rows:
@@ -62,21 +72,9 @@ class SqliteSummaries(SqliteTable, SummaryTable):
             (limit,),
         )
 
-    def mean_rate(self) -> tuple[int, float]:
-        sql = "SELECT count(*), sum(live * rate) / max(1, sum(live)) FROM site_summaries"
-        sites, rate = self._db.execute(sql).fetchone()
-        return sites, rate or 0.0
-
     def totals(self) -> Row:
-        return self._rows(
-            """SELECT count(*) AS sites, ifnull(sum(pages), 0) AS pages, ifnull(sum(visits), 0) AS visits,
-                      ifnull(sum(changes), 0) AS changes, max(last_visit) AS last_visit,
-                      ifnull(sum(failing), 0) AS failing FROM site_summaries"""
-        )[0]
-
-    def states(self) -> dict[str, int]:
-        sums = ", ".join(f"ifnull(sum({state.name.lower()}), 0) AS {state.name.lower()}" for state in State)
-        return self._rows(f"SELECT {sums} FROM site_summaries")[0]
+        sql = "SELECT ifnull(sum(changes), 0) AS changes, ifnull(sum(failing), 0) AS failing FROM site_summaries"
+        return self._rows(sql)[0]
 
     def visit_totals(self) -> Row:
         names = ("received", "not_modified", "seconds", *(outcome.name.lower() for outcome in Outcome))

@@ -1,0 +1,229 @@
+"""The figures of a repository, each computed here and nowhere else; the glossary defines them.
+
+    pages      known URLs in any state but dropped
+    stored     pages with a copy that counts: live, or missing and not yet gone
+    fresh now  expected share of the stored pages whose copy is current
+    checked    time since the last visit of the stored pages: quantiles
+
+`renew` writes them at the end of every command that changes pages, so that reading them does not depend on the number
+of pages. Freshness fades and ages grow with time: what is written allows for that. `current` measures them anew while
+a crawl or cycle is under way.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from recrawl.columns import DAY, HOUR, Floats
+from recrawl.learn.rates.staleness import RateModel, fit_rates, mean_and_deviation
+from recrawl.model import State
+from recrawl.record.store import Columns, Store
+
+AGES = (HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 90 * DAY)
+"""Upper ends of the classes of the age distribution, in seconds; the last class is open."""
+QUANTILES = (10, 50, 90, 100)
+_AHEAD = (0.0, 60.0, 600.0, *(n * HOUR for n in (1, 3, 6, 12)), *(n * DAY for n in (1, 2, 4, 7, 14, 30, 90, 365)))
+"""Seconds after the measurement for which freshness is computed ahead."""
+_META = "figures"
+_Z90 = 1.64
+"""Half-width of a 90 % interval, in standard deviations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was measured at a time, and how it goes on from there if nothing is visited."""
+
+    at: float
+    visits: int
+    """All visits, whatever came of them."""
+    sites: int
+    """Sites with a page."""
+    states: dict[str, int]
+    stored: int
+    fading: tuple[float, ...]
+    """Freshness at the times `_AHEAD` after the measurement; empty without a stored page."""
+    deviation: float
+    """Standard deviation of the freshness."""
+    spread: float
+    """Overdispersion of updates, measured in the last cycle."""
+    last_visits: tuple[float, ...]
+    """Times of the last visits of stored pages: the quantiles of their age, youngest first."""
+    ages: tuple[int, ...]
+    """Stored pages by time since the last visit, in the classes of `AGES`, as of `at`."""
+    last_visit: float | None
+    """The last visit that was answered."""
+
+    @property
+    def pages(self) -> int:
+        """Known URLs in any state but dropped."""
+        return sum(self.states.values()) - self.states[State.DROPPED.name.lower()]
+
+    def fresh(self, now: float) -> float | None:
+        """The expected share of the stored pages whose copy is current; None without a stored page."""
+        return float(np.interp(now - self.at, _AHEAD, self.fading)) if self.fading else None
+
+    def ages_at(self, now: float) -> dict[str, float]:
+        """Seconds since the last visit of a stored page: p10, p50, p90, p100; empty without one."""
+        return {f"p{share}": max(0.0, now - time) for share, time in zip(QUANTILES, self.last_visits, strict=False)}
+
+    def as_dict(self, now: float) -> dict[str, Any]:
+        """The figures at a time, under the names that the command line, the API and the metrics share."""
+        fresh = self.fresh(now)
+        low, high = band(fresh, self.deviation)
+        return {
+            "pages": self.pages,
+            "stored": self.stored,
+            "states": self.states,
+            "sites": self.sites,
+            "visits": self.visits,
+            "last_visit": self.last_visit,
+            "freshness": fresh,
+            "freshness_low": low,
+            "freshness_high": high,
+            "freshness_sd": self.deviation if self.fading else None,
+            "age_seconds": self.ages_at(now),
+        }
+
+
+NOTHING = Figures(
+    at=0.0,
+    visits=0,
+    sites=0,
+    states={state.name.lower(): 0 for state in State},
+    stored=0,
+    fading=(),
+    deviation=0.0,
+    spread=1.0,
+    last_visits=(),
+    ages=(0,) * (len(AGES) + 1),
+    last_visit=None,
+)
+"""The figures of an empty repository."""
+
+
+def band(mean: float | None, deviation: float | None) -> tuple[float | None, float | None]:
+    """Return the 90 % interval of a share.
+
+    >>> band(0.5, 0.1), band(0.99, 0.1), band(None, None)
+    ((0.336, 0.664), (0.826, 1.0), (None, None))
+    """
+    if mean is None or deviation is None:
+        return None, None
+    return max(0.0, round(mean - _Z90 * deviation, 6)), min(1.0, round(mean + _Z90 * deviation, 6))
+
+
+def current(store: Store, now: float) -> tuple[Figures, list[dict[str, Any]]]:
+    """The figures of the repository and of its sites; measured anew if visits were made since they were written."""
+    written = stored(store)
+    if written is not None and written.visits == store.next_id("visits"):
+        return written, store.summaries.site_rows()
+    return measure(store, now, written.spread if written else 1.0)
+
+
+def stored(store: Store) -> Figures | None:
+    """The figures as they were written last; None before the first crawl, import or removal has ended."""
+    text = store.meta.get(_META, "")
+    if not text:
+        return None
+    values = json.loads(text)
+    lists = {name: tuple(values[name]) for name in ("fading", "last_visits", "ages")}
+    return Figures(**{**values, **lists})
+
+
+def renew(store: Store, now: float) -> None:
+    """Measure and write the figures after pages have changed outside of a cycle."""
+    before = stored(store)
+    figures, sites = measure(store, now, before.spread if before else 1.0)
+    store.summaries.write_sites(sites)
+    write(store, figures)
+
+
+def write(store: Store, figures: Figures) -> None:
+    """Write the figures of the repository."""
+    store.meta.set(_META, json.dumps(asdict(figures)))
+
+
+def measure(store: Store, now: float, spread: float) -> tuple[Figures, list[dict[str, Any]]]:
+    """Measure the repository and its sites, from one row per page."""
+    pages = store.pages.summary_columns()
+    sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
+    changes = pages["changes"] - 1  # without its creation
+    model, rates = fit_rates(pages["site"], pages["visits"], changes, pages["last_visit"] - pages["found"], sites)
+    kept = np.isin(pages["state"], (State.LIVE, State.MISSING)) & np.isfinite(pages["last_visit"])
+    fresh = _fresh(pages, kept, model, now)
+    return (
+        _whole(store, pages, kept, model, now, spread),
+        _site_rows(pages, kept, fresh, rates, spread, now, sites),
+    )
+
+
+def _whole(store: Store, pages: Columns, kept: Any, model: RateModel, now: float, spread: float) -> Figures:
+    states = np.bincount(pages["state"], minlength=len(State))
+    last = pages["last_visit"][kept]
+    last_any = pages["last_visit"].max(initial=-np.inf)
+    own = RateModel(model.a[kept], model.b[kept])
+    fading = tuple(float(own.unchanged(now + ahead - last).mean()) for ahead in _AHEAD) if len(last) else ()
+    _, deviation = mean_and_deviation(own.unchanged(now - last), spread)
+    descending = np.sort(last)[::-1]
+    places = [min(len(last) - 1, int(share / 100 * len(last))) for share in QUANTILES] if len(last) else []
+    return Figures(
+        at=now,
+        visits=store.next_id("visits"),
+        sites=len(np.unique(pages["site"][pages["state"] != State.DROPPED])),
+        states={state.name.lower(): int(states[state]) for state in State},
+        stored=len(last),
+        fading=fading,
+        deviation=deviation or 0.0,
+        spread=spread,
+        last_visits=tuple(descending[places].tolist()),
+        ages=tuple(np.bincount(np.digitize(now - last, AGES), minlength=len(AGES) + 1).tolist()),
+        last_visit=float(last_any) if np.isfinite(last_any) else None,
+    )
+
+
+def _fresh(pages: Columns, kept: Any, model: RateModel, now: float) -> Floats:
+    """The probability that a page is still as stored; NaN for pages without a stored version."""
+    return np.where(kept, model.unchanged(np.where(kept, now - pages["last_visit"], 0.0)), np.nan)
+
+
+def _site_rows(
+    pages: Columns, kept: Any, fresh: Floats, rates: Floats, spread: float, now: float, sites: int
+) -> list[dict[str, Any]]:
+    site = pages["site"]
+    states = {state: np.bincount(site[pages["state"] == state], minlength=sites) for state in State}
+    rows = np.bincount(site, minlength=sites)
+    number = {
+        "pages": rows - states[State.DROPPED],
+        **{state.name.lower(): states[state] for state in State},
+        "visits": np.bincount(site, pages["visits"], sites),
+        "changes": np.bincount(site, pages["changes"], sites),
+        "failing": np.bincount(site[pages["failures"] > 0], minlength=sites),
+        "bytes": np.bincount(site, pages["size"], sites),
+    }
+    has_pages = np.bincount(site[kept], minlength=sites)
+    live = np.maximum(has_pages, 1)
+    probability = fresh[kept]
+    mean = np.bincount(site[kept], probability, sites) / live
+    deviation = np.sqrt(np.bincount(site[kept], probability * (1 - probability), sites) * spread) / live
+    age = np.bincount(site[kept], now - pages["last_visit"][kept], sites) / live
+    last = {}
+    for name in ("last_visit", "last_change"):
+        last[name] = np.full(sites, -np.inf)
+        np.maximum.at(last[name], site, pages[name])
+    return [
+        {
+            "site": k,
+            "at": now,
+            **{name: int(values[k]) for name, values in number.items()},
+            **{name: float(values[k]) if np.isfinite(values[k]) else None for name, values in last.items()},
+            "rate": float(rates[k]) * DAY,
+            "freshness": float(mean[k]) if has_pages[k] else None,
+            "freshness_sd": float(deviation[k]) if has_pages[k] else None,
+            "age": float(age[k]) if has_pages[k] else None,
+        }
+        for k in np.flatnonzero(rows).tolist()
+    ]
