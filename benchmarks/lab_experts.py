@@ -21,8 +21,9 @@ import numpy as np
 from scipy import sparse
 
 from recrawl.lab.predict.days import Days, observed
-from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, day_classifier
+from recrawl.lab.predict.methods import PredictionSetting, chosen_experts
 from recrawl.learn.experts.features import FeatureWindow, Observations, own_features
+from recrawl.learn.experts.panels import Panel, day_classifier
 
 PAGES = 54_816
 DAYS = 184
@@ -57,7 +58,7 @@ def experts(pages: int = PAGES, days: int = DAYS, workers: int = 2) -> dict[str,
 
     def part(start: int) -> float:
         targets = np.arange(start, min(start + AT_ONCE, pages))
-        judge = day_classifier(features, diary, setting, chosen, targets, 1.0)
+        judge = day_classifier(features, diary, setting.machines(), Panel.of(targets, chosen))
         says, _ = judge(short.seen.shape[1] - 1)
         return float((says == world.changed[targets, -1]).sum())
 

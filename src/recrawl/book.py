@@ -3,8 +3,9 @@
 Lab and live crawl use the same book. Live, it is loaded from the store at the start of a cycle, and the visits of the
 cycle are noted at its end; so a policy sees one state throughout, and a crashed cycle can start again from it.
 
-Five parts are present only if the policy `needs` them: the tree of directories, the links between pages, clusters of
-similar pages, URL templates, and hints of servers. `memory` holds the policy's own state between cycles.
+Six parts are present only if the policy `needs` them: the tree of directories, the links between pages, clusters of
+similar pages, URL templates, hints of servers, and the words that visits have read. `memory` holds the policy's own
+state between cycles.
 """
 
 from __future__ import annotations
@@ -91,6 +92,18 @@ class Hints:
         return Hints(self.kinds, self.signals[:, :pages], self.claimed[:, :pages], self.until[:, :pages])
 
 
+@dataclass(frozen=True, slots=True)
+class PageWords:
+    """Hashed word counts (see `recrawl.compare.terms`) of the versions that visits have read."""
+
+    page: Ints
+    """One per row, ascending: the page."""
+    start: Ints
+    """Row i has the entries `start[i] : start[i + 1]`."""
+    word: Int32s
+    count: NDArray[np.uint16]
+
+
 @dataclass(slots=True)
 class Book:
     """Columns with one entry per page. Times are in seconds since 1970, UTC; -inf for never."""
@@ -130,6 +143,8 @@ class Book:
     form: Ints | None = None
     """The number of the page's URL template (see `recrawl.learn.shocks.url_templates`)."""
     hints: Hints | None = None
+    words: PageWords | None = None
+    """Only while a policy learns: the words of the pages that the visits have read."""
     memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     """The policy's state; only its `learn` writes here."""
 

@@ -2,6 +2,7 @@
 
 - `archive`: Archive Parquet, the lab's own format, read and written
 - `page_facts`: digests, links and word counts of every version of an archive
+- `word_counts`: hashed word counts of every version of an archive, cached
 - `cached_columns`: the cache of columns that are computed from files
 - `source_kinds`: which format a file or folder has
 - `version_rows`: versions on their way into an archive, shared by the importers

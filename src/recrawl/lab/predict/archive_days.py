@@ -21,7 +21,7 @@ from recrawl.lab.formats.page_facts import Facts, facts_of
 from recrawl.lab.histories.change_steps import min_divergence, steps_of
 from recrawl.lab.histories.opening import SortedRows, history_of, sorted_rows
 from recrawl.lab.predict.days import UNSEEN, Days, observed
-from recrawl.lab.predict.word_counts import texts_of, word_counts_of
+from recrawl.lab.formats.word_counts import texts_of, word_counts_of
 from recrawl.record.index import Document, Index
 
 Progress = Callable[[int, int], None]

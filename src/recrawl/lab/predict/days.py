@@ -20,7 +20,7 @@ from scipy import sparse
 from recrawl.book import LinkGraph
 from recrawl.columns import Flags, Floats, Int32s, Ints
 from recrawl.lab.histories.history import LinkLists
-from recrawl.learn.experts.features import row_sums
+from recrawl.learn.experts.features import row_sums, rows_of_counts
 from recrawl.learn.structure.directories import places
 
 UNSEEN = -1
@@ -149,16 +149,6 @@ def labels(version: Ints, seen: Flags) -> tuple[Flags, Flags]:
         previous = np.where(observed_now, version[:, day], previous)
         seen_before |= observed_now
     return changed, comparable
-
-
-def rows_of_counts(bags: sparse.csr_array, rows: Int32s) -> sparse.csr_array:
-    """Rows of a matrix as float32; an empty row for `UNSEEN`."""
-    row = np.maximum(rows, 0)
-    lengths = np.where(rows >= 0, bags.indptr[row + 1] - bags.indptr[row], 0).astype(np.int64)
-    start = np.concatenate(([0], np.cumsum(lengths)))
-    place = np.repeat(bags.indptr[row].astype(np.int64) - start[:-1], lengths) + np.arange(start[-1])
-    data = bags.data[place].astype(np.float32)
-    return sparse.csr_array((data, bags.indices[place], start), shape=(len(rows), bags.shape[1]))
 
 
 def observed(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -20,9 +20,9 @@ from recrawl.columns import Flags, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.predict import online
 from recrawl.lab.predict.days import Days
-from recrawl.learn.experts import classifiers
-from recrawl.learn.experts.classifiers import Problems
-from recrawl.learn.experts.features import FeatureWindow, Observations, OwnFeatures, own_features, pair_features
+from recrawl.learn.experts.classifiers import select_cost
+from recrawl.learn.experts.features import FeatureWindow, Observations, OwnFeatures, own_features
+from recrawl.learn.experts.panels import Machines, Panel, day_classifier, own_problems
 from recrawl.learn.experts.selection import Experts, by_content, by_graph, by_time
 from recrawl.learn.experts.svm import fit_platt_curve
 from recrawl.learn.experts.word_dynamics import WordDynamics, word_dynamics
@@ -67,6 +67,10 @@ class PredictionSetting:
     def feature_window(self) -> FeatureWindow:
         """The part that the features depend on."""
         return FeatureWindow(self.window, self.interval)
+
+    def machines(self, cost: float = 1.0) -> Machines:
+        """The parameters of the machines."""
+        return Machines(self.method, self.train, cost, self.seed, self.feature_window)
 
     @property
     def first(self) -> int:
@@ -190,7 +194,7 @@ def margins_by_day(
     score = np.full((len(days), len(scored_days)), np.nan)
     for start, stop in pairwise([*range(0, len(pages), _BATCH), len(pages)]):
         batch = pages[start:stop]
-        classify = day_classifier(features, observed, setting, experts, batch, cost)
+        classify = day_classifier(features, observed, setting.machines(cost), Panel.of(batch, experts))
         with ThreadPoolExecutor(setting.workers) as pool:
             margin = list(pool.map(classify, [day - first_day for day in scored_days]))
         for column, (yes, sure) in enumerate(margin):
@@ -199,81 +203,11 @@ def margins_by_day(
     return decision, score
 
 
-def _own_problems(features: OwnFeatures, observed: Observations, setting: PredictionSetting, pages: Ints) -> Problems:
-    """One problem per page, with the page as its own expert."""
-    return Problems(
-        features,
-        observed.changed,
-        observed.labelled,
-        pages,
-        pages,
-        history_only=setting.method == "1d",
-        shape=setting.feature_window,
-    )
-
-
 def _cost(features: OwnFeatures, observed: Observations, setting: PredictionSetting, pages: Ints, day: int) -> float:
     """The machines' cost parameter, chosen on the first window."""
     count = min(_CALIBRATION_PAGES, len(pages))
     sample = pages[np.linspace(0, len(pages) - 1, count).astype(np.int64)]
-    return classifiers.select_cost(_own_problems(features, observed, setting, sample), day, setting.train)
-
-
-def day_classifier(
-    features: OwnFeatures,
-    observed: Observations,
-    setting: PredictionSetting,
-    experts: Experts | None,
-    targets: Ints,
-    cost: float,
-) -> Callable[[int], tuple[Flags, Floats]]:
-    """A function of the day: decision and margin for each target."""
-    problems = _own_problems(features, observed, setting, targets)
-    if experts is None:
-        return lambda day: _decided(classifiers.margins(problems, day, setting.train, cost))
-    # The page is one of its own experts, with weight 1.
-    expert = np.concatenate((targets[:, None], experts.page[targets]), axis=1).astype(np.int64)
-    weight = np.concatenate((np.ones((len(targets), 1)), experts.weight[targets]), axis=1).astype(np.float64)
-    expert_pages = np.where(expert >= 0, expert, targets[:, None])
-    target = np.broadcast_to(targets[:, None], expert_pages.shape)
-    related = pair_features(observed, target.ravel(), expert_pages.ravel(), setting.feature_window).reshape(
-        *expert_pages.shape, observed.text.shape[1], -1
-    )
-    if setting.method == "3d":
-        all_experts = replace(
-            problems,
-            target=target.ravel(),
-            expert=expert_pages.ravel(),
-            pairs=related.reshape(target.size, *related.shape[2:]),
-        )
-        return lambda day: classifiers.votes(
-            classifiers.margins(all_experts, day, setting.train, cost).reshape(expert_pages.shape), weight
-        )
-    per_expert = [
-        replace(problems, target=targets, expert=expert_pages[:, column], pairs=related[:, column])
-        for column in range(expert_pages.shape[1])
-    ]
-    return lambda day: _decided(_union_margins(per_expert, setting, day, cost))
-
-
-def _decided(margin: Floats) -> tuple[Flags, Floats]:
-    return margin > 0, margin
-
-
-def _union_margins(per_expert: list[Problems], setting: PredictionSetting, day: int, cost: float) -> Floats:
-    """Margins of relational union, bagging or boosting."""
-    margin = np.full(len(per_expert[0]), np.nan)
-    rng = np.random.default_rng([setting.seed, day])
-    for part, examples in classifiers.relational_union(per_expert, day, setting.train):
-        if setting.method == "bagging":
-            margin[part] = classifiers.bagging(examples, cost, rng)
-        else:
-            margin[part] = (
-                classifiers.boosting(examples, cost)
-                if setting.method == "boosting"
-                else classifiers.single(examples, cost)
-            )
-    return margin
+    return select_cost(own_problems(features, observed, setting.machines(), sample), day, setting.train)
 
 
 def _calibrated(score: Floats, days: Days, scored_days: range) -> Floats:

@@ -161,6 +161,16 @@ def row_sums(bags: sparse.csr_array, power: int = 1) -> Floats:
     return sums
 
 
+def rows_of_counts(bags: sparse.csr_array, rows: Int32s) -> sparse.csr_array:
+    """Rows of a matrix as float32; an empty row for -1."""
+    row = np.maximum(rows, 0)
+    lengths = np.where(rows >= 0, bags.indptr[row + 1] - bags.indptr[row], 0).astype(np.int64)
+    start = np.concatenate(([0], np.cumsum(lengths)))
+    place = np.repeat(bags.indptr[row].astype(np.int64) - start[:-1], lengths) + np.arange(start[-1])
+    data = bags.data[place].astype(np.float32)
+    return sparse.csr_array((data, bags.indices[place], start), shape=(len(rows), bags.shape[1]))
+
+
 def _per_text(values: Floats, text: Int32s) -> Floats:
     """The value of each text; 0 for no text."""
     if not len(values):

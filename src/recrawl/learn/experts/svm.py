@@ -153,14 +153,17 @@ class PlattCurve:
     slope: float = 1.0
     shift: float = 0.0
 
-    def __call__(self, score: Floats) -> Floats:
-        """The probabilities of scores; NaN stays NaN."""
-        probability: Floats = 1.0 / (1.0 + np.exp(-np.clip(self.slope * score + self.shift, -_MAX_LOGIT, _MAX_LOGIT)))
+    def __call__(self, score: Floats, offset: Floats | float = 0.0) -> Floats:
+        """The probabilities of scores; NaN stays NaN. `offset` is added to the log odds."""
+        odds = np.clip(self.slope * score + self.shift + offset, -_MAX_LOGIT, _MAX_LOGIT)
+        probability: Floats = 1.0 / (1.0 + np.exp(-odds))
         return probability
 
 
-def fit_platt_curve(score: Floats, label: Flags) -> PlattCurve:
+def fit_platt_curve(score: Floats, label: Flags, offset: Floats | float = 0.0) -> PlattCurve:
     """Fit the curve by Newton's method, with Platt's smoothed targets, so that it never becomes a step.
+
+    `offset` is what the log odds of each example are without its score; the curve is a correction of it.
 
     >>> curve = fit_platt_curve(np.array([-2.0, -1.0, 1.0, 2.0] * 50), np.array([False, False, True, True] * 50))
     >>> curve(np.array([-1.0, 0.0, 1.0])).round(2).tolist()
@@ -168,14 +171,15 @@ def fit_platt_curve(score: Floats, label: Flags) -> PlattCurve:
     """
     finite = np.isfinite(score)
     score, label = score[finite], label[finite]
+    offset = np.broadcast_to(np.asarray(offset, np.float64), finite.shape)[finite]
     positive, negative = int(label.sum()), int((~label).sum())
     if not positive + negative:
         return PlattCurve()
     target = np.where(label, (positive + 1) / (positive + 2), 1 / (negative + 2))
     columns = np.stack((score, np.ones(len(score))))
-    theta = np.array([0.0, np.log((positive + 1) / (negative + 1))])
+    theta = np.array([0.0, np.log((positive + 1) / (negative + 1)) if not offset.any() else 0.0])
     for _ in range(_ITERATIONS):
-        probability = 1.0 / (1.0 + np.exp(-np.clip(theta @ columns, -_MAX_LOGIT, _MAX_LOGIT)))
+        probability = 1.0 / (1.0 + np.exp(-np.clip(theta @ columns + offset, -_MAX_LOGIT, _MAX_LOGIT)))
         gradient = columns @ (target - probability) - _RIDGE * theta
         hessian = (columns * (probability * (1 - probability))) @ columns.T + _RIDGE * np.eye(2)
         step = np.linalg.solve(hessian, gradient)

@@ -7,6 +7,7 @@ is in the book's memory under a name, so it follows from the visits alone, in th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 from zlib import crc32
@@ -39,18 +40,27 @@ class PooledLearner:
 
     def predict(self, book: Book, pages: Pages) -> tuple[Floats, str]:
         """The probability that each page has changed by now, and a phrase for what it rests on."""
-        penalty = 0.5 ** np.minimum(book.failures[pages], 20)  # else a dead page would be visited in every cycle
+        penalty = failure_penalty(book, pages)
+        model = self._model(book) if self._stored(book, "ledger") else None
+        if model is None:
+            return self.own_rate(book, pages, book.now) * penalty, "its own history says"
+        parts = [model.probability(rows) for rows in self._rows(book, pages, book.now)]
+        return np.concatenate([np.zeros(0), *parts]) * penalty, "the model of all pages says"
+
+    def own_rate(self, book: Book, pages: Pages, when: Floats | float) -> Floats:
+        """The probability of a change at a time by the page's own visits alone, without a model."""
         if not self._stored(book, "ledger"):
-            return _by_counts(book, pages) * penalty, "its own history says"
-        ledger = self._ledger(book)
-        model = self._model(book)
+            return _by_counts(book, pages)
         column = feature_names().index(BASELINE)
-        parts = [np.zeros(0)]
+        parts = [np.nan_to_num(rows[:, column], nan=0.5) for rows in self._rows(book, pages, when)]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def _rows(self, book: Book, pages: Pages, when: Floats | float) -> Iterator[Float32s]:
+        """The features of pages at a time, in batches."""
+        ledger, at = self._ledger(book), np.broadcast_to(np.asarray(when, np.float64), len(pages))
         for begin in range(0, len(pages), _BATCH):
-            rows = features(ledger, pages[begin : begin + _BATCH], book.now, book.depth)
-            parts.append(model.probability(rows) if model else np.nan_to_num(rows[:, column], nan=0.5))
-        basis = "the model of all pages says" if model else "its own history says"
-        return np.concatenate(parts) * penalty, basis
+            part = slice(begin, begin + _BATCH)
+            yield features(ledger, pages[part], at[part], book.depth)
 
     def _model(self, book: Book) -> Any:
         stored = self._stored(book, "model") if self._same_columns(book) else None
@@ -125,6 +135,11 @@ class PooledLearner:
     def _stored(self, book: Book, part: str) -> dict[str, NDArray[Any]]:
         prefix = f"{self.name}.{part}."
         return {name.removeprefix(prefix): column for name, column in book.memory.items() if name.startswith(prefix)}
+
+
+def failure_penalty(book: Book, pages: Pages) -> Floats:
+    """The factor by which failed visits lower a probability; else a dead page would be visited in every cycle."""
+    return np.asarray(0.5 ** np.minimum(book.failures[pages], 20))
 
 
 def _columns() -> Ints:
