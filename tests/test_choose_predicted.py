@@ -141,14 +141,9 @@ def test_weekdays_are_learned_while_crawling() -> None:
 @pytest.mark.parametrize(
     "text",
     ["predicted(method=4d)", "predicted(retrain=0)", "predicted(retrain=1.5)", "predicted(explore=2)",
-     "predicted(explore=-0.1)", "predicted(pick=worst)"],
+     "predicted(explore=-0.1)", "predicted(pick=worst)", "predicted(method=3d, experts=best)", "predicted(k=0)",
+     "predicted(method=2d, train=9)", "predicted(method=3d, fits=0)", "predicted(words=1.5)"],
 )  # fmt: skip
 def test_invalid_parameters_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         make_policy(text)
-
-
-@pytest.mark.parametrize("method", ["2d", "3d"])
-def test_methods_that_need_texts_report_it(method: str) -> None:
-    with pytest.raises(UsageError, match="texts"):
-        make_policy(f"predicted(method={method})")

@@ -38,7 +38,7 @@ Numbers = dict[str, int]
 def made(folder: Path) -> History:
     """The archive's history. Its clusters are made here: those of the lab rest on sums whose last bits may differ."""
     write(WORLD, folder / "world.parquet")
-    history = open_history([folder / "world.parquet"])
+    history = open_history([folder / "world.parquet"], words=True)
     of = (history.folder % 6).astype(np.int32)
     nearest = np.array([np.argsort(np.abs(np.arange(6) - own), kind="stable") for own in range(6)], np.int32)
     return replace(history, clusters=Clusters(of, nearest))

@@ -87,6 +87,13 @@ VARIANTS = (
     "predicted(method=1d)",
     "predicted(retrain=1, explore=0)",
     "predicted(explore=1, pick=coin)",
+    "predicted(method=2d, retrain=3)",
+    "predicted(method=3d, k=3, retrain=3)",
+    "predicted(method=3d, experts=graph, pick=coin)",
+    "predicted(method=3d, experts=dtw, k=3, train=10, words=20, fits=40, pages=12, retrain=3)",
+    "predicted(method=union, experts=content, k=3, retrain=3)",
+    "predicted(method=bagging, k=3, retrain=3)",
+    "predicted(method=boosting, k=3, retrain=3)",
     "shock(explore=1, probe=0, experts=none)",
     "shock(probe=1)",
     "shock(batches=1, patience=0)",
@@ -208,7 +215,7 @@ def is_clause(reason: str) -> bool:
 def columns(book: Book) -> dict[str, Any]:
     """Every array of the book, those inside its parts too."""
     parts = {item.name: getattr(book, item.name) for item in dataclasses.fields(book)}
-    for name in ("folders", "links", "clusters", "hints"):
+    for name in ("folders", "links", "clusters", "hints", "words"):
         part = parts.pop(name)
         if part is not None:
             parts |= {f"{name}.{item.name}": getattr(part, item.name) for item in dataclasses.fields(part)}

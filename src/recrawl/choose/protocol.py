@@ -60,3 +60,17 @@ class Learner(Protocol):
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Learn from a whole cycle: `book` is its state when the cycle began, `at` are the times of the visits."""
         ...
+
+
+@runtime_checkable
+class Working(Protocol):
+    """A policy whose computing is worth reporting, such as models fitted in a cycle."""
+
+    def work(self, book: Book) -> dict[str, int]:
+        """Counts by name, as of the last cycle learned from; empty if there is nothing to report."""
+        ...
+
+
+def work_of(policy: Policy, book: Book) -> dict[str, int]:
+    """What a policy reports of its computing; nothing for most policies."""
+    return policy.work(book) if isinstance(policy, Working) else {}

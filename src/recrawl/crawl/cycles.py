@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recrawl.choose import Policy, describe, make_policy
+from recrawl.choose.protocol import work_of
 from recrawl.columns import DAY
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import named_anchors
@@ -44,6 +45,8 @@ class Summary:
     seconds: float
     notes: tuple[str, ...] = ()
     """Sentences for the user."""
+    work: dict[str, int] = field(default_factory=dict)
+    """What the policy reports of its computing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +155,9 @@ def cycle(
             limits.put_away(repository)
     finally:
         live.close()
-    return Summary(row, journey.tally, resumed, finished, options.timer() - started, (ignored,) if ignored else ())
+    work = work_of(policy, past.book) if finished and past is not None else {}
+    notes = (ignored,) if ignored else ()
+    return Summary(row, journey.tally, resumed, finished, options.timer() - started, notes, work)
 
 
 def budget_of(budget: float, store: Store, options: CrawlOptions) -> int:

@@ -77,6 +77,8 @@ class ReplayResult:
     """Updates found, as a share of the most that any policy could find with this budget (spec M11)."""
     seconds: float
     """Run time of the replay."""
+    work: dict[str, int]
+    """What the policy reports of its computing, such as machines fitted; empty for most policies."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures as a dictionary that JSON can hold."""

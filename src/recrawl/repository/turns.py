@@ -238,6 +238,7 @@ def report_of(summary: Summary) -> Report:
         warnings=tuple(tally.warnings),
         seconds=summary.seconds,
         notes=summary.notes,
+        work=summary.work,
     )
 
 

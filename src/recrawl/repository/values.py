@@ -272,6 +272,8 @@ class Report:
     """What was ignored in sitemaps, feeds and robots.txt, in sentences."""
     seconds: float
     notes: tuple[str, ...] = ()
+    work: dict[str, int] = field(default_factory=dict)
+    """What the policy reports of its computing, such as machines fitted; empty for most policies."""
 
     @property
     def visits(self) -> int:
@@ -299,6 +301,7 @@ class Report:
             "warnings": list(self.warnings),
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),
+            "work": self.work,
         }
 
 

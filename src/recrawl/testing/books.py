@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.book import Book, Clusters, Directories, Hints, LinkGraph
+from recrawl.book import Book, Clusters, Directories, Hints, LinkGraph, PageWords
 from recrawl.columns import DAY
 from recrawl.model import Outcome, Outcomes, Picks
 
@@ -16,7 +16,7 @@ _FOLDERS_PER_SITE = 4
 
 
 def random_book(rng: np.random.Generator, *, most: int = 40) -> Book:
-    """A book of any state: pages never visited, failing, gone; with directories, links, clusters, forms and hints."""
+    """A book of any state: pages never visited, failing, gone; with all that a policy can need."""
     pages, sites = int(rng.integers(1, most)), int(rng.integers(1, 6))
     book = Book.blank(pages, now=float(rng.choice([0.0, 1e3, 1.7e9])))
     book.site[:] = rng.integers(0, sites, pages)
@@ -61,7 +61,7 @@ class RandomWorld:
 
 
 def equip(book: Book, rng: np.random.Generator, sites: int) -> None:
-    """Give a book directories, links, clusters, forms of URLs and hints."""
+    """Give a book directories, links, clusters, forms of URLs, hints and words."""
     pages = len(book)
     parent = np.full(sites * _FOLDERS_PER_SITE, -1, np.int64)
     level = np.zeros(sites * _FOLDERS_PER_SITE, np.int32)
@@ -80,14 +80,24 @@ def equip(book: Book, rng: np.random.Generator, sites: int) -> None:
     book.links = LinkGraph(np.concatenate(([0], np.cumsum(degree))).astype(np.int64), target)
     book.clusters = Clusters(rng.integers(-1, groups, pages).astype(np.int32), np.array(nearest, np.int32))
     book.form = rng.integers(0, 5, pages)
+    book.words = random_words(rng, pages)
     book.hints = Hints(("lastmod", "feed"), signals, claimed, book.now - rng.choice([0.0, 1e5, np.inf], shape))
+
+
+def random_words(rng: np.random.Generator, pages: int) -> PageWords:
+    """Words for most of the pages, as visits may have read them."""
+    page = np.flatnonzero(rng.random(pages) < 0.9)
+    texts = [np.unique(rng.integers(0, 30, rng.integers(0, 9))) for _ in page]
+    word = np.concatenate([np.zeros(0, np.int64), *texts]).astype(np.int32)
+    start = np.cumsum([0, *map(len, texts)])
+    return PageWords(page, start, word, rng.integers(1, 5, len(word)).astype(np.uint16))
 
 
 def columns(book: Book) -> dict[str, Any]:
     """A copy of every array of a book, by name."""
     parts = {item.name: getattr(book, item.name) for item in dataclasses.fields(book)}
     memory = {f"memory.{name}": column for name, column in parts.pop("memory").items()}
-    for name in ("folders", "links", "clusters", "hints"):
+    for name in ("folders", "links", "clusters", "hints", "words"):
         part = parts.pop(name)
         parts |= {f"{name}.{item.name}": getattr(part, item.name) for item in dataclasses.fields(part)} if part else {}
     return copy.deepcopy(parts | memory)

@@ -1,18 +1,26 @@
-"""Policy `predicted`: visit the pages that a model, learned while crawling, ranks as most likely changed."""
+"""Policy `predicted`: visit the pages that a predictor, learned while crawling, ranks as most likely changed."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
 from recrawl.book import Book
+from recrawl.choose.papers.by_site.site_sampling import check_whole
 from recrawl.choose.protocol import Choice
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
-from recrawl.learn.pooled.learner import Method, PooledLearner
+from recrawl.learn.pooled.learner import PooledLearner
 from recrawl.model import Outcomes, Picks
 
+if TYPE_CHECKING:
+    from recrawl.learn.experts.crawl_learner import CrawlLearner
+
+Method = Literal["pooled", "1d", "2d", "3d", "union", "bagging", "boosting"]
+METHODS = get_args(Method)
+Experts = Literal["xcorr", "dtw", "content", "graph"]
+EXPERTS = get_args(Experts)
 Pick = Literal["best", "coin"]
 NEW_PAGE_SCORE = 10.0
 """The score of a page that was never downloaded: above all others."""
@@ -22,21 +30,42 @@ _MIN_PROBABILITY = 1e-6
 
 
 class Predicted:
-    """Visits the pages with the highest change probability, by one model over all pages (spec L7).
+    """Visits the pages with the highest change probability, by a predictor that learns while crawling (spec L7).
 
-    It learns from its own visits only. It keeps decayed sums over the visits of every page, directory and site
-    (`recrawl.learn.pooled.ledger`), and the features and results of the newest visits, from which it fits the model
-    again every few cycles. Before the first fit, and always with `method=1d`, the page's own change rate decides. A
-    share of the visits is drawn at random, so that the model does not learn from its own choices alone; the score of
-    such a page is its probability of being drawn. R's 2d and 3d methods need page texts, which policies do not see:
-    `recrawl lab predict` has them.
+    It learns from its own visits only. With `method=pooled` one model serves all pages: it keeps decayed sums over the
+    visits of every page, directory and site (`recrawl.learn.pooled.ledger`), and the features and results of the newest
+    visits, from which it fits the model again every few cycles. With `method=1d`, and before the first fit, the page's
+    own change rate decides.
+
+    The other methods are R's: support vector machines on the words of the page and of related pages (experts), fitted
+    from the last visits. They correct the page's own rate. Where they abstain, or have predicted worse than the rate so
+    far (by log loss, on the page, its site and all pages), the rate decides. They track pages that change, at most
+    `pages`, and fit at most `fits` machines per cycle, those of the newest visits first.
+
+    A share of the visits is drawn at random, so that the predictor does not learn from its own choices alone; the score
+    of such a page is its probability of being drawn.
 
     Parameters
     ----------
     method
-        `pooled`: gradient-boosted trees, calibrated. `1d`: the page's own change rate at its last visits.
+        `pooled`: gradient-boosted trees, calibrated. `1d`: the page's own change rate at its last visits. `2d`: one
+        machine per page, on the page's own words and changes. `3d`: one per expert, which vote. `union`: one per page,
+        on the features of all experts; `bagging` and `boosting`: ten of those.
+    experts
+        How experts are chosen for `3d`, `union`, `bagging` and `boosting`: `xcorr` and `dtw` by words that come and go
+        together (cross-correlation, dynamic time warping), `content` by similar words, `graph` by links.
+    k
+        Experts per page.
+    train
+        Visits of a page that its machines learn from.
+    words
+        Words kept per version, the most characteristic ones.
+    fits
+        Machines fitted per cycle, at most; `3d` fits one per page and expert.
+    pages
+        Pages tracked by the machines, at most.
     retrain
-        Cycles after which the model is fitted again.
+        Cycles after which the model is fitted again, or experts are chosen again.
     explore
         The share of visits that are drawn at random.
     pick
@@ -57,26 +86,43 @@ class Predicted:
 
     name: ClassVar[str] = "predicted"
     source: ClassVar[str] = "Radinsky and Bennett 2013 §8.3 (spec L7); the pooled model is recrawl's own"
-    needs: ClassVar[frozenset[str]] = frozenset({"folders"})
+    needs: frozenset[str] = frozenset({"folders"})
 
     def __init__(
-        self, *, method: Method = "pooled", retrain: int = 7, explore: float = 0.05, pick: Pick = "best"
+        self,
+        *,
+        method: Method = "pooled",
+        experts: Experts = "xcorr",
+        k: int = 20,
+        train: int = 30,
+        words: int = 100,
+        fits: int = 2000,
+        pages: int = 2000,
+        retrain: int = 7,
+        explore: float = 0.05,
+        pick: Pick = "best",
     ) -> None:
-        if method in ("2d", "3d"):
-            raise UsageError(f"method {method} needs page texts, which policies do not see; use 'recrawl lab predict'")
-        if method not in ("pooled", "1d"):
-            raise UsageError(f"predicted's method must be pooled or 1d, not '{method}'")
-        if pick not in ("best", "coin"):
-            raise UsageError(f"predicted's pick must be best or coin, not '{pick}'")
-        if retrain != int(retrain) or retrain < 1:
-            raise UsageError(f"predicted's retrain must be a number of cycles, 1 or more, not {retrain}")
+        _check_one_of("method", method, METHODS)
+        _check_one_of("experts", experts, EXPERTS)
+        _check_one_of("pick", pick, get_args(Pick))
         if not 0 <= explore <= 1:
             raise UsageError(f"predicted's explore must be a share from 0 to 1, not {explore}")
-        self.method = method
-        self.retrain = retrain
-        self._pooled = PooledLearner(self.name, method=method, retrain=retrain)
-        self.explore = explore
-        self.pick = pick
+        self.method, self.experts, self.explore, self.pick = method, experts, explore, pick
+        self.k = check_whole(k, "predicted's k")
+        self.train = check_whole(train, "predicted's train")
+        self.words = check_whole(words, "predicted's words")
+        self.fits = check_whole(fits, "predicted's fits")
+        self.pages = check_whole(pages, "predicted's pages")
+        self.retrain = check_whole(retrain, "predicted's retrain")
+        self._learner: PooledLearner | CrawlLearner
+        if method == "pooled" or method == "1d":  # noqa: PLR1714  # mypy narrows the type by ==
+            self._learner = PooledLearner(self.name, method=method, retrain=self.retrain)
+            return
+        from recrawl.learn.experts.crawl_learner import CrawlLearner  # lazy: loads scipy
+
+        self._learner = CrawlLearner(self.name, method, experts, k, train, words, fits, pages, retrain)
+        links = {"links"} if experts == "graph" and method != "2d" else set()
+        self.needs = self.needs | {"words", *links}
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Yield new pages, then pages by probability, then pages drawn at random."""
@@ -85,7 +131,7 @@ class Predicted:
             return
         new = known[(book.visits[known] == 0) & (book.last_try[known] == -np.inf)]
         old = np.setdiff1d(known, new, assume_unique=True)
-        probability, how = self._pooled.predict(book, old)
+        probability, how = self._learner.predict(book, old)
         explored = min(len(old), round(self.explore * budget))
         room = max(0, budget - len(new) - explored)
         order = self._order(probability, rng)
@@ -108,5 +154,14 @@ class Predicted:
         return np.lexsort((luck, -probability))
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
-        """Store the features and results of the visits; fit the model again when it is time."""
-        self._pooled.update(book, seen, at)
+        """Store the features and results of the visits; fit what is due."""
+        self._learner.update(book, seen, at)
+
+    def work(self, book: Book) -> dict[str, int]:
+        """What the machines have cost; nothing for the other methods."""
+        return {} if isinstance(self._learner, PooledLearner) else self._learner.work(book)
+
+
+def _check_one_of(name: str, value: str, values: tuple[str, ...]) -> None:
+    if value not in values:
+        raise UsageError(f"predicted's {name} must be one of {', '.join(values)}, not '{value}'")

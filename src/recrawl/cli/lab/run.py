@@ -123,7 +123,9 @@ def replay_grid(grid: Grid, workers: int | None, no_cache: bool) -> list[dict[st
             bars.update(reading, completed=done, total=total, detail=f"{done:,} of {total:,} versions")
 
         facts = cache / "facts" if cache else None
-        history = open_history(grid.archives, grid.change, facts, on_read, clusters="clusters" in needs)
+        history = open_history(
+            grid.archives, grid.change, facts, on_read, clusters="clusters" in needs, words="words" in needs
+        )
         history = without_start(history, skipped) if skipped else history
         history, ignored = with_importance(history, grid.importance)
         settings = {**grid.settings, "weighted": weighted}

@@ -54,6 +54,8 @@ def print_report(report: Report) -> None:
     say(f"{report.kind} {report.cycle}{resumed}: {visits}{end}")
     if report.found:
         say(f"  {count(report.found, 'page')} found, {report.received / 1e6:.1f} MB received")
+    if report.work:
+        say("  policy: " + ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in report.work.items()))
     for text in report.notes:
         note(text)
     for failure, number in report.failures.most_common(_MOST_FAILURES):

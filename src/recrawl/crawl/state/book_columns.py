@@ -25,7 +25,7 @@ from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
-_LIVE = frozenset({"folders", "links", "clusters", "forms", "hints", "arrivals"})
+_LIVE = frozenset({"folders", "links", "clusters", "forms", "hints", "arrivals", "words"})
 """What a repository provides."""
 
 

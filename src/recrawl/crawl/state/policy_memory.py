@@ -38,6 +38,7 @@ from recrawl.crawl.hints.hint_codec import unpack_hints
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import equip
 from recrawl.crawl.state.load_book import load_book, mark, step_back, turns
+from recrawl.crawl.state.visit_words import words_of_visits
 from recrawl.learn.structure.neighbours import fitted
 from recrawl.loop import Recorded, note
 from recrawl.model import Outcomes
@@ -48,7 +49,7 @@ from recrawl.version import __version__
 
 _MEMORY_PREFIX = "kept "
 """Prefix of the policy's own arrays in the file."""
-_WHOLE = ("now", "folders", "links", "clusters", "form", "hints", "memory")
+_WHOLE = ("now", "folders", "links", "clusters", "form", "hints", "words", "memory")
 _PER_PAGE = tuple(item.name for item in fields(Book) if item.name not in _WHOLE)
 
 
@@ -83,7 +84,7 @@ def ready_book(
         return book, None
     past = _read_saved(repository, policy, cycle, book) or _empty_past(book)
     past.book.memory.update(given)
-    for visits in _visits_until(repository.store, policy, past, cycle.first_visit):
+    for visits in _visits_until(repository, policy, past, cycle.first_visit):
         note(policy, *visits)
     book.memory = dict(past.book.memory)
     return book, past
@@ -95,7 +96,7 @@ def recorded_visits(repository: Storage, policy: Policy, cycle: CycleRow, past: 
         return
     store = repository.store
     # Not beyond its own last visit: later visits may belong to a crawl that is still open.
-    yield from _visits_until(store, policy, past, store.visits.end_of_cycle(cycle))
+    yield from _visits_until(repository, policy, past, store.visits.end_of_cycle(cycle))
 
 
 def save_memory(repository: Storage, policy: Policy, past: Past | None) -> None:
@@ -166,10 +167,11 @@ def _copied(book: Book) -> Book:
 # -- the fold -----------------------------------------------------------------------------------------------------
 
 
-def _visits_until(store: Store, policy: Policy, past: Past, end: int) -> Iterator[Recorded]:
+def _visits_until(repository: Storage, policy: Policy, past: Past, end: int) -> Iterator[Recorded]:
     """All visits from `past` up to number `end`, which the caller notes one after another; `past` moves along."""
     if past.upto >= end:
         return
+    store = repository.store
     cycles = {row.id: row for row in store.cycles.newest()}
     for visits in _runs(store, past.upto, end, sorted({row.first_visit for row in cycles.values()})):
         cycle = cycles[int(visits["cycle"][0])]
@@ -179,6 +181,8 @@ def _visits_until(store: Store, policy: Policy, past: Past, end: int) -> Iterato
             pages = visits["page"][rows]
             if "hints" in policy.needs:
                 view.hints = unpack_hints(pages, visits["hints"][rows], view)
+            if "words" in policy.needs:
+                view.words = words_of_visits(repository, visits, rows)
             outcomes = Outcomes(pages, visits["outcome"][rows])
             yield Recorded(view, outcomes, visits["at"][rows], visits["held"][rows] == 0)
     past.upto = end

@@ -31,6 +31,8 @@ def word_counts_of(
     facts: Sequence[Facts],
     cache: Path | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
+    *,
+    workers: int | None = None,
 ) -> tuple[sparse.csr_array, Ints]:
     """Text by word: counts; and the text number of every row of the concatenated files."""
     parts: list[sparse.csr_array] = []
@@ -42,7 +44,7 @@ def word_counts_of(
         name = cache / f"{file_name(file, _CACHE_FORMAT)}.npz" if cache else None
         cached = from_cache(name)
         if cached is None:
-            bags = stacked(_count_file(file, first))
+            bags = stacked(_count_file(file, first, workers))
             cached = {"data": bags.data, "indices": bags.indices, "indptr": bags.indptr}
             to_cache(name, cached)
         columns = (cached["data"], cached["indices"], cached["indptr"])
@@ -75,12 +77,12 @@ def visible_text(html: bytes | str | None) -> str:
         return ""
 
 
-def _count_file(file: Path, selected: Flags) -> Iterator[sparse.csr_array]:
-    """The counts of a file, batch by batch, on all cores."""
+def _count_file(file: Path, selected: Flags, workers: int | None) -> Iterator[sparse.csr_array]:
+    """The counts of a file, batch by batch."""
     parquet = pq.ParquetFile(file)
     ends = np.cumsum([0, *(parquet.metadata.row_group(n).num_rows for n in range(parquet.num_row_groups))])
     groups = [selected[ends[n] : ends[n + 1]] for n in range(parquet.num_row_groups)]
-    with pool_of(None, len(groups)) as pool:
+    with pool_of(workers, len(groups)) as pool:
         yield from pool.map(_count_row_group, [file] * len(groups), range(len(groups)), groups)
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
-from recrawl.book import Clusters, Directories, LinkGraph
+from recrawl.book import Clusters, Directories, LinkGraph, PageWords
 from recrawl.columns import DAY, Flags, Floats, Int32s, Ints
 from recrawl.errors import BadArchive, UsageError
 from recrawl.learn.shocks.url_templates import url_templates
@@ -47,6 +48,21 @@ class LinkLists:
         return LinkGraph(start, self.target[np.repeat(self.start[safe], counts) + inside])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class VersionWords:
+    """The words of every row; versions with the same text share one row of `bags`."""
+
+    of_row: Int32s
+    """Per row: its row in `bags`."""
+    bags: sparse.csr_array
+    """Text by word, hashed (see `recrawl.compare.terms`): counts."""
+
+    def of(self, pages: Ints, rows: Ints) -> PageWords:
+        """Return the words of pages, in ascending order, each at one of its rows."""
+        counts = self.bags[self.of_row[rows]]
+        return PageWords(pages, counts.indptr.astype(np.int64), counts.indices, counts.data)
+
+
 @dataclass(frozen=True, eq=False)
 class History:
     """The versions of all pages over time. `History.read` reads one from archives, `assemble` builds one from rows."""
@@ -72,6 +88,7 @@ class History:
     """Per site: the time of its first row, in seconds since 1970, UTC."""
     links: LinkLists | None = None
     clusters: Clusters | None = None
+    words: VersionWords | None = None
     weight: Floats | None = None
     """Per page: its weight (importance), if known."""
     facts: dict[str, Floats] = field(default_factory=dict)
@@ -85,6 +102,7 @@ class History:
         *,
         cache: str | Path | None = None,
         clusters: bool = False,
+        words: bool = False,
         workers: int | None = 1,
     ) -> History:
         """Read archives: Parquet files, folders of them, or CDX listings.
@@ -99,6 +117,8 @@ class History:
             Folder in which the facts read from an archive are kept; the next read of the same archive is fast.
         clusters
             Whether to cluster similar pages, which the policy `sampling(neighbours=clusters)` needs.
+        words
+            Whether to count the words of all versions, which `predicted(method=3d)` and its like need.
         workers
             Processes, None for one per core. A script that asks for more than one needs the guard
             `if __name__ == "__main__":`.
@@ -107,7 +127,9 @@ class History:
 
         given = [paths] if isinstance(paths, str | Path) else paths
         folder = None if cache is None else Path(cache)
-        return open_history([Path(path) for path in given], change, folder, clusters=clusters, workers=workers)
+        return open_history(
+            [Path(path) for path in given], change, folder, clusters=clusters, words=words, workers=workers
+        )
 
     def __len__(self) -> int:
         """Number of pages."""
@@ -208,6 +230,7 @@ def select_rows(history: History, kept: Flags) -> History:
         size=history.size[kept],
         links=_renumbered(history.links, kept, pages, len(history)) if history.links else None,
         clusters=Clusters(history.clusters.of[pages], history.clusters.nearest) if history.clusters else None,
+        words=VersionWords(history.words.of_row[kept], history.words.bags) if history.words else None,
         weight=None if history.weight is None else history.weight[pages],
         facts={name: column[pages] for name, column in history.facts.items()},
     )

@@ -22,8 +22,9 @@ from recrawl.lab.formats.archive import files_of
 from recrawl.lab.formats.capture_listings import read as read_listing
 from recrawl.lab.formats.page_facts import Facts, facts_of
 from recrawl.lab.formats.source_kinds import kind_of
+from recrawl.lab.formats.word_counts import word_counts_of
 from recrawl.lab.histories.change_steps import min_divergence, steps_of
-from recrawl.lab.histories.history import ABSENT, History, LinkLists, assemble
+from recrawl.lab.histories.history import ABSENT, History, LinkLists, VersionWords, assemble
 from recrawl.learn.structure.clusters import PER_CLUSTER, cluster
 from recrawl.learn.structure.page_features import PageFacts, page_facts
 from recrawl.learn.structure.pagerank import pagerank
@@ -50,6 +51,7 @@ def open_history(
     progress: Progress = lambda *_: None,
     *,
     clusters: bool = False,
+    words: bool = False,
     workers: int | None = None,
 ) -> History:
     """Read archives into one history: Parquet files, folders of them, or CDX listings."""
@@ -69,7 +71,8 @@ def open_history(
     files = [file for path in paths for file in files_of(path)]
     facts = facts_of(files, cache, progress, workers=workers)
     steps = None if change in ("text", "raw") else steps_of(files, facts, change, cache, progress, workers=workers)
-    return history_of(facts, change, steps, clusters=clusters)
+    history = history_of(facts, change, steps, clusters=clusters)
+    return replace(history, words=_words(files, facts, cache, progress, workers)) if words else history
 
 
 def history_of(
@@ -96,7 +99,7 @@ def history_of(
         column("time").astype(np.float64),
         np.where(gone, ABSENT, version),
         change=change,
-        carries=frozenset({"text", "clusters"}),
+        carries=frozenset({"text", "clusters", "words"}),
         size=column("size"),
         links=_links(files, rows),
     )
@@ -129,6 +132,14 @@ def _numbered(files: Sequence[Facts], rows: SortedRows, text: Ints, steps: Flags
     differs = np.diff(text, prepend=text[0]) != 0
     version: Ints = np.cumsum(np.where(continues, differs, steps) | new_page)
     return version
+
+
+def _words(
+    files: Sequence[Path], facts: Sequence[Facts], cache: Path | None, progress: Progress, workers: int | None
+) -> VersionWords:
+    """Return the words of all versions, in the order of the history's rows."""
+    bags, of_row = word_counts_of(files, facts, cache, progress, workers=workers)
+    return VersionWords(of_row[sorted_rows(facts).place].astype(np.int32), bags)
 
 
 def _weights(history: History) -> Floats:

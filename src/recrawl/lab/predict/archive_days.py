@@ -18,10 +18,10 @@ from recrawl.discover.urls import canonical, key
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats.archive import files_of
 from recrawl.lab.formats.page_facts import Facts, facts_of
+from recrawl.lab.formats.word_counts import texts_of, word_counts_of
 from recrawl.lab.histories.change_steps import min_divergence, steps_of
 from recrawl.lab.histories.opening import SortedRows, history_of, sorted_rows
 from recrawl.lab.predict.days import UNSEEN, Days, observed
-from recrawl.lab.formats.word_counts import texts_of, word_counts_of
 from recrawl.record.index import Document, Index
 
 Progress = Callable[[int, int], None]

@@ -6,7 +6,7 @@ several times per cycle, over the pages that are on the web or in the repository
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class Record:
     site_bytes: Ints
     weighted: bool
     """Whether the history has page weights."""
+    work: dict[str, int] = field(default_factory=dict)
+    """What the policy reports of its computing."""
 
     @property
     def change_ratios(self) -> Floats:
@@ -75,6 +77,7 @@ class Record:
             "delay_days": None if np.isnan(self.delay) else self.delay,
             "failed": int(self.failed.sum()),
             "bytes": int(self.bytes.sum()),
+            "work": self.work,
         }
 
 

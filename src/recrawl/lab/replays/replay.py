@@ -9,7 +9,7 @@ reverted change counts as none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from recrawl.book import Book
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.choose.budget.budgeted import Budgeted
-from recrawl.choose.protocol import Policy, needs_of
+from recrawl.choose.protocol import Policy, needs_of, work_of
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import ABSENT, History
@@ -110,7 +110,7 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
         run_cycle(policy, chooser, web, book, setup.budget, setup.seed * 1_000_003 + k, partial(web.recorded, book))
         progress(k)
     web.finish()
-    return web.meter.record()
+    return replace(web.meter.record(), work=work_of(policy, book))
 
 
 def check(history: History, policy: Policy, setup: Setup) -> None:
@@ -125,6 +125,8 @@ def check(history: History, policy: Policy, setup: Setup) -> None:
         )
     if "clusters" in needed and history.clusters is None:
         raise UsageError(f"{policy.name} needs clusters; read the history with clusters=True")
+    if "words" in needed and history.words is None:
+        raise UsageError(f"{policy.name} needs words; read the history with words=True")
 
 
 class Web:
@@ -144,6 +146,7 @@ class Web:
         self._link_lists = np.zeros(0, np.int32)
         self._sitemap = SimulatedSitemap(history, setup.hints, setup.seed) if setup.hints else None
         self._new_links: NewLinks | None = None
+        self._wordy = False
         self._linked = np.ones(len(history), bool)
         if setup.discover == "links":
             self._linked = self.timeline.version != ABSENT
@@ -181,6 +184,7 @@ class Web:
             self._count_links(book)
         if "links" in needs:
             self._show_links(book)
+        self._wordy = "words" in needs
         if self._sitemap and "hints" in needs:
             book.hints = self._sitemap.read(book.now, book.last_visit)
 
@@ -204,8 +208,12 @@ class Web:
         seen = Outcomes(
             np.concatenate([empty.astype(np.int64), *pages]), np.concatenate([empty.astype(np.int8), *what])
         )
-        yield Recorded(book, seen, np.concatenate([empty, *at]))
         read = seen.pages[seen.answered]
+        if self._wordy and self._history.words is not None:
+            there = np.sort(read[seen.what[seen.answered] != Outcome.GONE])
+            book.words = self._history.words.of(there, self.timeline.held_row[there])
+        yield Recorded(book, seen, np.concatenate([empty, *at]))
+        book.words = None
         book.size[read] = self._history.size[self.timeline.held_row[read]]
 
     def finish(self) -> None:

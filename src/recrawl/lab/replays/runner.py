@@ -189,6 +189,8 @@ def _history_digest(history: History) -> str:
     links, clusters = history.links, history.clusters
     columns += [links.of_row, links.start, links.target] if links else []
     columns += [clusters.of, clusters.nearest] if clusters else []
+    words = history.words
+    columns += [words.of_row, words.bags.indptr, words.bags.indices, words.bags.data] if words else []
     columns += [history.weight] if history.weight is not None else []
     for column in columns:
         digest.update(column.tobytes())

@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.columns import Flags, Floats, Ints
+from recrawl.errors import UsageError
 from recrawl.learn.experts import visit_panels
+from recrawl.learn.experts.classifiers import MIN_EXAMPLES
 from recrawl.learn.experts.machine_state import MachineState
 from recrawl.learn.experts.panels import ENSEMBLES, SINGLE_PAGE, Machines
 from recrawl.learn.experts.svm import PlattCurve, fit_platt_curve
@@ -72,6 +74,11 @@ class CrawlLearner:
     fits: int
     pages: int
     retrain: int
+
+    def __post_init__(self) -> None:
+        """Refuse a number of visits with which all machines would abstain."""
+        if self.train < MIN_EXAMPLES:
+            raise UsageError(f"{self.name}'s train must be {MIN_EXAMPLES} visits or more, not {self.train}")
 
     @property
     def rate(self) -> PooledLearner:
@@ -166,7 +173,7 @@ class CrawlLearner:
     def _machines_of(self, expert: Ints) -> Ints:
         """How many machines each target takes."""
         if self.method == "3d":
-            return (expert >= 0).sum(axis=1)
+            return np.asarray((expert >= 0).sum(axis=1), np.int64)
         return np.full(len(expert), _ENSEMBLE_SIZE if self.method in ENSEMBLES else 1)
 
     def _machines(self, cost: float) -> Machines:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Flags, Floats, Ints
+from recrawl.columns import Flags, Floats, Int32s, Ints
 from recrawl.learn.experts.panels import Panel
 from recrawl.learn.experts.selection import NO_EXPERT, Experts
 from recrawl.learn.experts.visit_log import VisitLog
@@ -80,7 +80,7 @@ class MachineState:
 
     def panel(self, log: VisitLog, slots: Ints) -> Panel:
         """The panel of these slots; an expert that is not tracked any more is left out."""
-        expert = log.slots(self.expert[slots].ravel()).reshape(len(slots), -1)
+        expert = log.slots(self.expert[slots].ravel()).reshape(len(slots), self.expert.shape[1])
         weight = np.where(expert >= 0, self.weight[slots], 0.0)
         own = np.ones((len(slots), 1))
         return Panel(slots, np.concatenate((slots[:, None], expert), axis=1), np.concatenate((own, weight), axis=1))
@@ -90,7 +90,7 @@ class MachineState:
         self.gain[slots] = self.gain[slots] * _DECAY + log_loss(rate, changed) - log_loss(machine, changed)
         self.judged[slots] = self.judged[slots] * _DECAY + 1.0
 
-    def trusted(self, site: Ints) -> Flags:
+    def trusted(self, site: Int32s) -> Flags:
         """Where the machines have predicted better than the page's own rate so far, by page, site and all together.
 
         A page without a record of its own follows its site; without any record, the rate decides.
@@ -99,7 +99,7 @@ class MachineState:
         gain, judged = np.bincount(site, self.gain), np.bincount(site, self.judged)
         by_site = (gain + _PRIOR_VISITS * overall) / (judged + _PRIOR_VISITS)
         by_page = (self.gain + _PRIOR_VISITS * by_site[site]) / (self.judged + _PRIOR_VISITS)
-        return np.isfinite(self.margin) & (by_page > 0)
+        return np.asarray(np.isfinite(self.margin) & (by_page > 0))
 
 
 def log_loss(probability: Floats, label: Flags) -> Floats:

@@ -7,7 +7,7 @@ uses panels on recorded days, `crawl_learner` on the visits of a crawl.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Machines:
     cost: float = 1.0
     """The SVM's C."""
     seed: int = 1
-    shape: FeatureWindow = FeatureWindow()
+    shape: FeatureWindow = field(default_factory=FeatureWindow)
 
 
 def own_problems(features: OwnFeatures, observed: Observations, machines: Machines, pages: Ints) -> Problems:

@@ -7,7 +7,7 @@
 
 Only tracked pages are in the log, at most `limit`: pages that have changed, since the rate of a page that never does
 needs no machine. A page leaves when all the visits in its row had the same result. So the size of the log depends on
-its limits alone: pages × visits × words, not on the size of the repository.
+its limits alone (pages, visits, words), not on the size of the repository.
 
 A version keeps its most characteristic words by tf·idf, at most `max_words`; a visit that finds no change refers to the
 version before.
@@ -185,7 +185,7 @@ def _rows(words: PageWords | None, pages: Ints) -> Ints:
 
 
 def _limited(texts: sparse.csr_array, rarity: Floats, max_words: int) -> sparse.csr_array:
-    """Each row with the words of highest count × rarity, at most `max_words`, in ascending order."""
+    """Each row with the words of highest count times rarity, at most `max_words`, in ascending order."""
     row = np.repeat(np.arange(texts.shape[0]), np.diff(texts.indptr))
     order = np.lexsort((texts.indices, -texts.data * rarity[texts.indices], row))
     rank = np.arange(len(order)) - texts.indptr[row[order]]

@@ -158,9 +158,10 @@ class VisitTable(Protocol):
         """Site, count, seconds, bytes received and page sizes of the latest visits that downloaded a page."""
 
     def between(self, first: int, end: int) -> Columns:
-        """`page`, `cycle`, `at`, `outcome`, `held`, `hints` of the visits `first` ≤ number < `end`, in order.
+        """Columns of the visits `first` ≤ number < `end`, in order.
 
-        `held` marks visits without a request.
+        `page`, `cycle`, `at`, `outcome`, `held`, `hints`, `version` (-1 for none). `held` marks
+        visits without a request.
         """
 
     def pages_since(self, visit: int) -> Ints:
