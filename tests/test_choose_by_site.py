@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.book import Book
+from recrawl.book import Book, LinkGraph
 from recrawl.choose import describe, make_policy
 from recrawl.choose.papers.by_site.frequency_greedy import first_sample, past_rates, sample_sizes
 from recrawl.choose.papers.by_site.sample_size import interval, optimal_sample, root_sample, threshold
@@ -25,6 +25,7 @@ from recrawl.choose.papers.by_site.site_sampling import (
     site_rates,
 )
 from recrawl.choose.papers.change_frequency import page_rates
+from recrawl.choose.protocol import names_of
 from recrawl.errors import UsageError
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
@@ -381,8 +382,40 @@ def test_budget_that_a_group_does_not_need_goes_to_the_next() -> None:
 
 
 def test_grouped_survives_its_own_text() -> None:
-    for text in ("grouped(inner=proportional)", "grouped(inner=greedy(sample=7), groups=2)"):
+    for text in (
+        "grouped(inner=proportional)",
+        "grouped(inner=greedy(sample=7), groups=2)",
+        "grouped(inner=anchor-depth(n=1, every=3), groups=2)",
+    ):
         assert describe(make_policy(text)) == text
+
+
+def test_grouped_needs_what_its_inner_policy_needs() -> None:
+    assert make_policy("grouped").needs == frozenset()
+    assert make_policy("grouped(inner=anchor-depth)").needs == {"links"}
+    assert make_policy("grouped(inner=sampling(neighbours=clusters))").needs == {"clusters"}
+    assert make_policy("grouped(inner=shock(objective=links))").needs >= {"arrivals", "hints"}
+
+
+def test_the_inner_policy_gets_links_and_keeps_its_memory() -> None:
+    """Two sites, each a chain of links: only the pages near the anchor of the group whose turn it is are visited."""
+    book = Book.blank(8, now=1e9)
+    book.site[:] = [0, 0, 0, 0, 1, 1, 1, 1]
+    book.depth[:] = [0, 1, 2, 3, 0, 1, 2, 3]
+    book.links = LinkGraph(np.array([0, 1, 2, 3, 3, 4, 5, 6, 6]), np.array([1, 2, 3, 5, 6, 7], np.int32))
+    book.visits[:] = book.changes[:] = 2
+    book.last_try[:] = book.last_visit[:] = book.now - 1e6
+    policy = make_policy("grouped(inner=anchor-depth(n=1, rest=0), groups=2)")
+    first = []
+    for _ in range(2):
+        seen = list(drive(policy, Shares(book, [0.5] * 2), book, 2, 1))
+        whole = Outcomes(np.concatenate([s.pages for s in seen]), np.concatenate([s.what for s in seen]))
+        note(policy, book, whole, np.full(len(whole), book.now))
+        first.append(sorted(whole.pages.tolist()))
+        book.now += 1e5
+    assert first == [[0, 1], [4, 5]]
+    assert book.memory["anchor-depth.depth"].tolist() == [0, 1, 2, 3] * 2
+    assert names_of(policy) == ("grouped", "anchor-depth")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ from tests.world import connection
 
 _DAY = 86400.0
 _STORM = "stormcrawler(interval=700, fill=true)"
-_TESTED = ("wary", _STORM)
+_MACHINES = "predicted(method=3d, k=3, train=10, retrain=2)"
+_TESTED = ("wary", _STORM, _MACHINES)
 
 
 class Wary:
@@ -290,6 +291,22 @@ def test_a_backup_of_the_store_with_a_newer_memory(bench: Bench, crawled: Path, 
     right = memory(bench, second, _STORM)
     shutil.copytree(first / "models", second / "models")
     same(memory(bench, second, _STORM), right)
+
+
+def test_machines_are_fitted_live_from_the_words_of_stored_versions(
+    bench: Bench, crawled: Path, tmp_path: Path
+) -> None:
+    """Enough cycles for ten examples a page; what was learned follows from the record alone."""
+    folder = image(crawled, tmp_path / "repo")
+    for step in range(14):
+        bench.clock.set(bench.archive.start + (1.2 + 0.45 * step) * _DAY)
+        work = bench.cycle(folder, _MACHINES, 60).work
+    assert 0 < work["pages_with_machines"] <= work["pages_tracked"]
+    assert 0 < work["machines"] <= 2000
+    kept = memory(bench, folder, _MACHINES)
+    assert len(kept["predicted.log.word"]) > 100
+    forget(folder)
+    same(memory(bench, folder, _MACHINES), kept)
 
 
 # -- crashes and stops -------------------------------------------------------------------------------------------------

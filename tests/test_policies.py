@@ -66,6 +66,8 @@ VARIANTS = (
     "adaptive-sampling(rounds=2, level=directory)",
     "grouped(inner=adaptive-sampling)",
     "grouped(inner=proportional, groups=100)",
+    "grouped(inner=anchor-depth)",
+    "grouped(inner=sampling(neighbours=clusters, d=1), groups=2)",
     "frequency-greedy(sample=1, most=1, versions=1)",
     "frequency-adaptive(kappa=2)",
     "proportional(level=cluster)",

@@ -54,6 +54,20 @@ def needs_of(policy: Policy) -> frozenset[str]:
 
 
 @runtime_checkable
+class Outer(Protocol):
+    """A policy that lets another one choose."""
+
+    def inner_policy(self) -> Policy:
+        """The other policy."""
+        ...
+
+
+def names_of(policy: Policy) -> tuple[str, ...]:
+    """The names under which a policy keeps its memory: its own, and that of the policy it contains."""
+    return (policy.name, *names_of(policy.inner_policy())) if isinstance(policy, Outer) else (policy.name,)
+
+
+@runtime_checkable
 class Learner(Protocol):
     """A policy that keeps a memory of visits."""
 

@@ -73,6 +73,8 @@ POLICIES: dict[str, type[Any]] = {
 """Policy classes by name, in the order of the documentation."""
 
 _SYNTAX = re.compile(r"\s*([A-Za-z0-9-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_COMMA = re.compile(r",(?![^()]*\))")
+"""A comma outside of parentheses: `grouped(inner=greedy(sample=5, level=directory), groups=2)` has two parameters."""
 
 
 def make_policy(text: str, *, imports: bool = True) -> Policy:
@@ -95,7 +97,7 @@ def make_policy(text: str, *, imports: bool = True) -> Policy:
         raise UnknownName("policy", name, POLICIES)
     known = parameters(name)
     values = {}
-    for part in filter(None, (piece.strip() for piece in inside.split(","))):
+    for part in filter(None, (piece.strip() for piece in _COMMA.split(inside))):
         key, equals, value = (word.strip() for word in part.partition("="))
         if not equals:
             raise UsageError(f"invalid parameter '{part}' in '{text}': expected name=value")

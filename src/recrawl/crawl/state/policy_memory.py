@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book, Clusters, LinkGraph
 from recrawl.choose import Policy, describe
-from recrawl.choose.protocol import Learner, needs_of
+from recrawl.choose.protocol import Learner, names_of, needs_of
 from recrawl.crawl.hints.hint_codec import unpack_hints
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import equip
@@ -78,7 +78,8 @@ def ready_book(
     """
     book = load_book(repository.store, cycle, limits)
     equip(book, repository, cycle, needs_of(policy), begin=begin)
-    given = {name: column for name, column in given.items() if name.startswith(f"{policy.name}.")}
+    own = tuple(f"{name}." for name in names_of(policy))
+    given = {name: column for name, column in given.items() if name.startswith(own)}
     if not isinstance(policy, Learner):
         book.memory.update(given)
         return book, None

@@ -29,7 +29,7 @@ from recrawl.learn.experts.classifiers import MIN_EXAMPLES
 from recrawl.learn.experts.machine_state import MachineState
 from recrawl.learn.experts.panels import ENSEMBLES, SINGLE_PAGE, Machines
 from recrawl.learn.experts.svm import PlattCurve, fit_platt_curve
-from recrawl.learn.experts.visit_log import VisitLog
+from recrawl.learn.experts.visit_log import EARLIER_VISITS, VisitLog
 from recrawl.learn.pooled.learner import PooledLearner, failure_penalty
 from recrawl.model import Outcome, Outcomes, Pages
 
@@ -183,7 +183,7 @@ class CrawlLearner:
 
     def _restored(self, book: Book) -> _State:
         stored = {part: self._arrays(book, part) for part in ("log", "machine")}
-        log = VisitLog.restored(stored["log"]) if stored["log"] else VisitLog.blank(self.train + 1)
+        log = VisitLog.restored(stored["log"]) if stored["log"] else VisitLog.blank(self.train + EARLIER_VISITS)
         machines = MachineState.restored(stored["machine"]) if stored["machine"] else MachineState.blank(log.page)
         memory = book.memory
         return _State(

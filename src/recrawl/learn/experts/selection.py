@@ -48,6 +48,8 @@ _MAX_MEETINGS = 1_000
 """The inverted index is used up to this many pairs (two pages under one word) per page."""
 _MAX_SHARING = 4
 """All pages that share a word are compared up to this many per candidate wanted; above, candidates are approximated."""
+_ROWS = 256
+"""Pages compared with all others at a time."""
 _BATCH = 20_000
 """Pairs compared at a time."""
 
@@ -103,17 +105,29 @@ def by_content(counts: sparse.csr_array, k: int) -> Experts:
     nonempty = np.flatnonzero(np.diff(counts.indptr))
     if len(nonempty) < 2:
         return _no_experts("content", pages)
-    from sklearn.neighbors import NearestNeighbors  # lazy: slow to load, and only selection by content needs it
-
-    neighbours = NearestNeighbors(n_neighbors=min(k + 1, len(nonempty)), metric="cosine", algorithm="brute").fit(
-        counts[nonempty]
-    )
-    distance, index = neighbours.kneighbors(counts[nonempty])
-    a, b = np.repeat(nonempty, index.shape[1]), nonempty[index.ravel()]
-    similarity = np.clip(1 - distance.ravel(), 0.0, 1.0)
+    unit = counts[nonempty].astype(np.float64)
+    length = np.sqrt(np.bincount(np.repeat(np.arange(len(nonempty)), np.diff(unit.indptr)), unit.data**2))
+    unit = sparse.diags_array(1.0 / length) @ unit
+    found = [_nearest(unit, rows, k) for rows in _row_batches(len(nonempty))]
+    a, b = (nonempty[np.concatenate([part[column] for part in found])] for column in (0, 1))
+    similarity = np.clip(np.concatenate([part[2] for part in found]), 0.0, 1.0)
     kept = (a != b) & (similarity > 0)
     zeros = np.zeros(int(kept.sum()), np.int64)
     return top_experts("content", pages, k, a[kept], b[kept], similarity[kept], zeros, -similarity[kept])
+
+
+def _nearest(unit: sparse.csr_array, rows: slice, k: int) -> tuple[Ints, Ints, Floats]:
+    """Row, other row and cosine of the k + 1 most similar rows, the row itself among them."""
+    cosine = (unit[rows] @ unit.T).toarray()
+    count = min(k + 1, cosine.shape[1])
+    other = np.argpartition(-cosine, count - 1, axis=1)[:, :count]
+    row = np.repeat(np.arange(len(cosine)), count)
+    return row + rows.start, other.ravel(), cosine[row, other.ravel()]
+
+
+def _row_batches(count: int) -> Iterator[slice]:
+    for start in range(0, count, _ROWS):
+        yield slice(start, min(start + _ROWS, count))
 
 
 def by_time(

@@ -1,6 +1,6 @@
 """The last visits of the pages that R's methods predict while crawling: times, labels and words of what was read.
 
-    log = VisitLog.blank(visits=51)
+    log = VisitLog.blank(visits=33)
     log = log.noted(pages, at, changed, words, max_words=100)     # after every cycle
     log = log.renewed(candidates, limit=2000)                     # who is tracked from now on
     log.text_at(slots, times)                                     # what was known of a page at a time
@@ -27,6 +27,8 @@ from recrawl.book import PageWords
 from recrawl.columns import Flags, Floats, Int32s, Ints
 from recrawl.learn.experts.word_dynamics import idf
 
+EARLIER_VISITS = 3
+"""Visits before the training examples: the features of an example look back over its last three visits."""
 NO_LABEL = -1
 """The label of a first visit, which has nothing to compare with, and of places not used yet."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.papers.by_site.site_sampling import check_whole
-from recrawl.choose.protocol import Choice, Learner, Policy
+from recrawl.choose.protocol import Choice, Learner, Policy, needs_of, work_of
 from recrawl.columns import Floats
 from recrawl.errors import UsageError
 from recrawl.model import Outcomes, Picks
@@ -27,7 +27,8 @@ class Grouped:
     Parameters
     ----------
     inner
-        The policy within the group: `proportional`, `greedy`, `adaptive-sampling` or another name.
+        The policy within the group: `proportional`, `greedy`, `anchor-depth`, `greedy(sample=5)` or another. It gets
+        what it needs of the book (links, clusters, ...).
     groups
         The number of groups; at most the number of sites.
 
@@ -46,15 +47,13 @@ class Grouped:
 
     name: ClassVar[str] = "grouped"
     source: ClassVar[str] = "Al-Qaaideh 2009 §2.8, Barbosa et al. 2003 §6 (spec P6)"
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: frozenset[str] = frozenset()
 
     def __init__(self, *, inner: str = "greedy", groups: int = 4) -> None:
         policy = _make(inner)
         if isinstance(policy, Grouped):
             raise UsageError("grouped cannot be its own inner policy; use another policy, such as greedy")
-        if policy.needs:
-            needs = ", ".join(sorted(policy.needs))
-            raise UsageError(f"grouped's inner policy must need no {needs}, as '{inner}' does; use greedy, for example")
+        self.needs = needs_of(policy)
         self.inner = inner.strip()
         self.groups = check_whole(groups, "grouped's groups")
 
@@ -78,6 +77,14 @@ class Grouped:
         # groups the turns 0, 2, 4, ...: always the same group.
         if (book.visits[seen.pages] > 0).any():
             book.memory[f"{self.name}.turn"] = book.memory.get(f"{self.name}.turn", np.zeros(1, np.int64)) + 1
+
+    def inner_policy(self) -> Policy:
+        """The policy within the group."""
+        return _make(self.inner)
+
+    def work(self, book: Book) -> dict[str, int]:
+        """What the inner policy reports of its computing."""
+        return work_of(_make(self.inner), book)
 
 
 def _make(text: str) -> Policy:
