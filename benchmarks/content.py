@@ -1,6 +1,7 @@
 """How well content is told from frame on labelled changes, the weights for it, and what it costs.
 
     python -m benchmarks.content evaluate ARCHIVE... --labels changes.tsv   noise hidden, news lost, yardsticks
+    python -m benchmarks.content live ARCHIVE... --labels changes.tsv       the same with what a live crawl knows
     python -m benchmarks.content fit ARCHIVE... --labels changes.tsv        the weights of compare/content/judge.py
     python -m benchmarks.content cost ARCHIVE...                            CPU and bytes a page
 
@@ -21,6 +22,7 @@ import numpy as np
 from benchmarks.content_cost import cost
 from benchmarks.content_fit import cross_validated, fit_changes, fit_lines, is_content, significance
 from benchmarks.content_labels import YARDSTICKS, Sample, collect
+from benchmarks.content_live import PERIODS, collect_live
 from benchmarks.report import Table
 from recrawl.columns import Flags, Floats
 from recrawl.compare.content.judge import CHANGE_WEIGHTS, LINE_WEIGHTS
@@ -65,6 +67,18 @@ def evaluate(samples: Sequence[Sample]) -> list[Table]:
         significance_table("weights fitted on other sites", meaning, news, noise),
         significance_table("shipped weights", shipped, news, noise),
     ]
+
+
+def evaluate_live(paths: Sequence[Path], labels: Path) -> Table:
+    """The verdicts of live crawls that visit each page once a day, a week, a month; shipped weights."""
+    rows: list[list[str]] = []
+    for period in PERIODS:
+        samples = collect_live(paths, labels, period)
+        news, noise = (np.array([sample.label == label for sample in samples]) for label in ("news", "noise"))
+        shown = np.array([is_content(sample, LINE_WEIGHTS) for sample in samples], float)
+        rows.append(verdict_row(f"live, a page every {period} d", shown, noise, news))
+    title = f"Verdicts of live crawls on {noise.sum()} changes labelled noise and {news.sum()} labelled news"
+    return Table(title, ["judged by", "noise hidden", "95 % interval", "news lost", "95 % interval"], rows)
 
 
 def verdict_row(name: str, shown: Floats | None, noise: Flags, news: Flags) -> list[str]:
@@ -113,9 +127,9 @@ def print_weights(samples: Sequence[Sample]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.content", description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("evaluate", "fit", "cost"))
+    parser.add_argument("what", choices=("evaluate", "live", "fit", "cost"))
     parser.add_argument("archives", nargs="+", type=Path)
-    parser.add_argument("--labels", type=Path, help="file of labelled changes, for `evaluate` and `fit`")
+    parser.add_argument("--labels", type=Path, help="file of labelled changes, for all but `cost`")
     chosen = parser.parse_args()
     if chosen.what == "cost":
         for table in cost(chosen.archives):
@@ -123,6 +137,9 @@ def main() -> None:
         return
     if chosen.labels is None:
         parser.error(f"{chosen.what} needs --labels FILE.tsv")
+    if chosen.what == "live":
+        evaluate_live(chosen.archives, chosen.labels).show()
+        return
     samples = collect(chosen.archives, chosen.labels)
     if chosen.what == "fit":
         print_weights(samples)

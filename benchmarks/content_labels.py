@@ -158,13 +158,19 @@ CRUDE = "crude rule"
 YARDSTICKS = (*EXTRACTORS, CRUDE)
 
 
-def collect(paths: Sequence[Path], labels: Path) -> list[Sample]:
-    """All labelled changes, archive by archive."""
+def labelled_rows(paths: Sequence[Path], labels: Path) -> tuple[dict[str, Path], list[dict[str, Any]]]:
+    """The archives by name, and the rows of a file of labels by archive and time."""
     files = {file.name: file for path in paths for file in files_of(path)}
     rows = sorted(read_pairs(labels), key=itemgetter("archive", "after"))
     wrong = [row for row in rows if row["archive"] not in files or row["label"] not in LABELS]
     if wrong:
         raise UsageError(f"{labels}: no archive {wrong[0]['archive']}, or the label is not one of {', '.join(LABELS)}")
+    return files, rows
+
+
+def collect(paths: Sequence[Path], labels: Path) -> list[Sample]:
+    """All labelled changes, archive by archive."""
+    files, rows = labelled_rows(paths, labels)
     samples: list[Sample] = []
     for name, group in groupby(rows, itemgetter("archive")):
         samples.extend(_samples(Archive.open([files[name]]), list(group)))
