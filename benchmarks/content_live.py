@@ -4,7 +4,7 @@ The lab judges with all pages of a site as they are at the time of a change. A c
 census (`recrawl.crawl.state.site_frames`), each as it was when it was last visited. Here a crawl of the site begins
 90 days before the change (or when the archive begins), front page first, and visits every page once in a period, at a
 time of its own. The page itself was last visited when it had its former version. What its own history tells
-(`compare.content.counters`) is learned from its visits.
+(`compare.content.own_history`) is learned from its visits.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from benchmarks.content_labels import Sample, labelled_rows
 from recrawl.columns import Floats
 from recrawl.compare.content.census import CensusEvidence
 from recrawl.compare.content.changed_lines import LineChange, changed_lines
-from recrawl.compare.content.counters import noted, restless
 from recrawl.compare.content.judge import FEATURES, feature_matrix
 from recrawl.compare.content.lines import Line, lines
+from recrawl.compare.content.own_history import OwnHistory
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.crawl.state.site_frames import SiteFrame
@@ -57,23 +57,19 @@ class LiveCrawl:
     def features(self, page: int, before: int, after: int) -> tuple[list[LineChange], Floats]:
         """The changed lines of a page and their features, as a visit at the time of `after` has them."""
         frame, history = self._counted(page, before, int(self._archive.times[after]))
-        slots = restless(history)
-        changes = [
-            change._replace(mechanical=change.mechanical or change.slot & 0xFFFFFFFF in slots)
-            for change in changed_lines(self._read(before), self._read(after))
-        ]
+        changes = history.explain(changed_lines(self._read(before), self._read(after)))
         if not changes:
             return changes, np.zeros((0, len(FEATURES)))
         return changes, feature_matrix(changes, CensusEvidence(frame.census, counts_old=page in frame.members))
 
-    def _counted(self, page: int, before: int, end: int) -> tuple[SiteFrame, bytes | None]:
+    def _counted(self, page: int, before: int, end: int) -> tuple[SiteFrame, OwnHistory]:
         """The frame of a page's site before a visit of the page, and the page's own history."""
         archive = self._archive
         begin = max(int(archive.start), end - CRAWLED_DAYS * DAY)
         others = [other for other in self._order if archive.site_of[other] == archive.site_of[page]]
         seen = ((*visit, n, other) for n, other in enumerate(others) for visit in self._visits(other, begin, end))
         visits = [(other, row) for _, row, _, other in sorted(seen, key=itemgetter(0, 2))]
-        frame, history = SiteFrame(), None
+        frame, history = SiteFrame(), OwnHistory()
         held: dict[int, list[Line]] = {}
         for other, row in [*visits, (page, before)]:
             place, old = key(directory(archive.urls[other])), held.get(other)
@@ -81,7 +77,7 @@ class LiveCrawl:
                 continue
             held[other] = new = self._read(row)
             if other == page and old is not None and old != new:
-                history = noted(history, {change.slot for change in changed_lines(old, new) if change.added})
+                history.note(changed_lines(old, new))
             if other in frame.members:
                 frame.census.replace({line.key for line in old or ()}, {line.key for line in new})
             elif frame.wants(place):

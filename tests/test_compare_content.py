@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from recrawl.compare.content.census import Census, CensusEvidence
 from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import ContentChange, Evidence, NoEvidence, content_words, judge
 from recrawl.compare.content.lines import Line, lines
+from recrawl.compare.content.own_history import OwnHistory
 from recrawl.compare.document import parse
 
 _MENU = "<nav><ul><li>Home<li>News<li>About</ul></nav>"
@@ -142,3 +145,65 @@ def test_more_pages_with_a_line_never_make_it_content(few: int, more: int):
         return max(_verdict(old, new, CensusEvidence(_site(*pages))).scores)
 
     assert score(more) <= score(few)
+
+
+# -- the history of one page ----------------------------------------------------------------------------------
+
+
+def _visit(history: OwnHistory, old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether a change counts as content, by the page's own history; the history learns from it."""
+    changes = changed_lines(list(map(Line.of, old)), list(map(Line.of, new)))
+    verdict = judge(history.explain(changes), 100, NoEvidence())
+    history.note(changes)
+    stored = history.pack()
+    assert len(stored or b"") <= 120
+    assert OwnHistory.unpack(stored) == history
+    return verdict.content
+
+
+_QUOTES = ("Still waters run deep", "Haste makes waste", "Practice makes perfect", "Time flies like an arrow")
+_TEXTS = st.lists(st.text("abcdefgh ", min_size=3, max_size=12).filter(str.strip), min_size=1, max_size=6)
+
+
+@given(st.lists(st.sampled_from(_QUOTES), min_size=40, max_size=60), st.sets(st.integers(0, 60)))
+def test_a_rotating_quote_becomes_frame_and_the_article_stays_content(shown: list[str], edits: set[int]):
+    quotes = [*_QUOTES, *_QUOTES, *_QUOTES, *shown]
+    history, article = OwnHistory(), "The article"
+    before = ["Title", quotes[0], article, "End"]
+    for number, quote in enumerate(quotes[1:]):
+        edited = number >= 12 and number - 12 in edits
+        article += " goes on" if edited else ""
+        after = ["Title", quote, article, "End"]
+        content = _visit(history, before, after)
+        if edited:
+            assert content, "a text that the page never had"
+        elif number >= 12:
+            assert not content, "every quote was there before"
+        before = after
+
+
+@given(st.lists(_TEXTS, min_size=2, max_size=20))
+def test_a_line_that_the_page_never_had_is_content_whatever_the_history(versions: list[list[str]]):
+    history, seen = OwnHistory(), {Line.of(line).key for line in versions[0]}
+    for old, new in pairwise(versions):
+        unseen = {Line.of(line).key for line in new} - seen
+        changes = changed_lines(list(map(Line.of, old)), list(map(Line.of, new)))
+        explained = history.explain(changes)
+        for change, before in zip(explained, changes, strict=True):
+            if change.added and change.key in unseen and not change.slot:
+                assert change == before
+        history.note(changes)
+        seen |= {Line.of(line).key for line in new}
+
+
+def test_the_front_page_of_a_newspaper_is_never_silenced():
+    history = OwnHistory()
+    headlines = ["The mayor opens bridge " + "xy"[n % 2] * (n + 1) for n in range(60)]
+    for n in range(50):
+        assert _visit(history, headlines[n : n + 8], headlines[n + 1 : n + 9])
+
+
+def test_a_text_that_is_taken_back_once_is_content():
+    history = OwnHistory()
+    versions = ["We are open", "We are closed", "We are open", "We are closed"]
+    assert [_visit(history, ["Home", old], ["Home", new]) for old, new in pairwise(versions)] == [True, True, True]

@@ -101,6 +101,34 @@ def test_a_counter_on_a_page_of_its_own_is_learned(repo: Repo, site: Callable[..
     assert _next_day(repo, server, {"/tide": visited(200, "The tide table for June")})["changed"] == 1
 
 
+def test_a_rotating_quote_on_a_page_of_its_own_is_learned(repo: Repo, site: Callable[..., Site]):
+    quotes = ("Still waters run deep", "Haste makes waste", "Practice makes perfect")
+
+    def shown(number: int, article: str = "The tide table") -> bytes:
+        return f"<html><body><h1>Harbour</h1><p>{quotes[number % 3]}<p>{article}</body></html>".encode()
+
+    server = site({"/tide": shown(0)})
+    repo.add(server.url("/tide"), "--depth", 0, "--allow-private")
+    repo.crawl()
+    changed = [_next_day(repo, server, {"/tide": shown(n)})["changed"] for n in range(1, 9)]
+    assert changed[:2] == [1, 1], "the page never had these texts"
+    assert changed[5:] == [0, 0, 0]
+    assert _next_day(repo, server, {"/tide": shown(9, "The tide table for June")})["changed"] == 1
+    assert _next_day(repo, server, {"/tide": shown(10, "The tide table for June")})["changed"] == 0
+    assert _next_day(repo, server, {"/tide": shown(10, "The tide table for July")})["changed"] == 1
+
+
+def test_a_front_page_that_changes_at_every_visit_counts_every_time(repo: Repo, site: Callable[..., Site]):
+    def front(day: int) -> bytes:
+        stories = "".join(f"<p>The council of {'abcdefghijklmnopqrst'[n] * 4} has met" for n in range(day, day + 5))
+        return f"<html><body><h1>News</h1>{stories}</body></html>".encode()
+
+    server = site({"/news": front(0)})
+    repo.add(server.url("/news"), "--depth", 0, "--allow-private")
+    repo.crawl()
+    assert [_next_day(repo, server, {"/news": front(n)})["changed"] for n in range(1, 9)] == [1] * 8
+
+
 def test_the_frame_survives_a_restart_and_is_small(crawled: tuple[Repo, Site]):
     repo, server = crawled
     ((stored,),) = repo.sql("SELECT length(data) FROM frames")

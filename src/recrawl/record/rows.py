@@ -58,7 +58,7 @@ class PageState(NamedTuple):
     etag: str
     modified: str
     counters: bytes | None
-    """Its lines whose numbers change all the time (see `compare.content.counters`)."""
+    """Its own history: lines that tick, and lines that come and go (see `compare.content.own_history`)."""
     archived_url: str
     """The URL of the stored version's record, if redirects led there; empty if it is the page's own."""
     id: int

@@ -3,6 +3,6 @@
 - `lines`: the lines of a page, with keys that are equal for equal text
 - `changed_lines`: what differs between two versions, line by line
 - `census`: on how many pages of a site each line stands
-- `counters`: lines of one page whose numbers change all the time
+- `own_history`: lines of one page that tick, and lines that come and go
 - `judge`: whether a change is one of content, how much of it, and how significant
 """

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from recrawl.compare.content.census import Census, CensusEvidence
-from recrawl.compare.content.counters import noted, restless
 from recrawl.compare.content.judge import ContentChange, judge
+from recrawl.compare.content.own_history import OwnHistory
 from recrawl.compare.noise.filters import NO_NOISE
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import Reading
@@ -89,11 +89,7 @@ class SiteFrames:
         if reading.changes is None:
             return None
         frame = self._frame(site)
-        slots = restless(counters)
-        changes = [
-            change._replace(mechanical=True) if change.slot & 0xFFFFFFFF in slots else change
-            for change in reading.changes
-        ]
+        changes = OwnHistory.unpack(counters).explain(reading.changes)
         known = CensusEvidence(frame.census, counts_old=page in frame.members)
         return judge(changes, reading.words, known)
 
@@ -152,10 +148,12 @@ def stored_lines(repository: Storage, options: CrawlOptions, site: int) -> Itera
 
 
 def counters_after(counters: bytes | None, reading: Reading) -> bytes | None:
-    """The page's counters after a change of its text."""
+    """The page's own history after a change of its text."""
     if reading.changes is None:
         return counters
-    return noted(counters, {change.slot for change in reading.changes if change.added})
+    history = OwnHistory.unpack(counters)
+    history.note(reading.changes)
+    return history.pack()
 
 
 def _place(url: str) -> int:
