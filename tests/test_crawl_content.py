@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from recrawl.repository.alerts.rules import Update, applies
+from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Alert
 from tests.complaints import complaint
+from tests.serving import Asker
 from tests.world import Repo, Site, page
 
 _WORDS = ["amber", "basil", "cedar", "dahlia", "elder", "fennel", "ginger", "hazel", "iris", "juniper", "kale", "lilac"]
@@ -52,6 +54,19 @@ def test_a_new_banner_on_every_page_is_no_change_but_its_versions_are_kept(crawl
     assert len(versions) == 2
     assert versions[0]["content"] is False
     assert "renovation" in repo.run("show", url).out
+
+
+def test_visits_that_found_only_the_frame_changed_are_counted_apart(crawled: tuple[Repo, Site]):
+    repo, server = crawled
+    _next_day(repo, server, _site_pages("Closed for renovation", kale="Kale was replaced by spinach today"))
+    _next_day(repo, server, {"/new": page("nobody links here")})
+    counts = [(row["unchanged"], row["frame_only"]) for row in repo.json("status")["cycles"]]
+    assert counts == [(13, 0), (12, 12), (0, 0)]
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
+        ask = Asker(service)
+        assert "recrawl_frame_only_total 12.0\n" in ask.get("/metrics").text
+        assert [row["frame_only"] for row in ask.get("/api/v1/cycles").json["items"]] == [0, 12, 0]
+        assert ask.get("/api/v1/status").json["last_cycle"]["frame_only"] == 0
 
 
 def test_news_under_a_new_banner_is_a_change(crawled: tuple[Repo, Site]):

@@ -203,6 +203,8 @@ CREATE TABLE frames (site INTEGER PRIMARY KEY, data BLOB NOT NULL);
 
 _REDIRECTS = "ALTER TABLE pages ADD COLUMN archived_url TEXT NOT NULL DEFAULT ''"
 
+_FRAME_ONLY = "ALTER TABLE cycle_summaries ADD COLUMN frame_only INTEGER NOT NULL DEFAULT 0"
+
 STEPS: tuple[tuple[str, str], ...] = (
     ("0001-first", FIRST),
     ("0002-summaries", _SUMMARIES),
@@ -212,6 +214,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0006-pushed", _PUSHED),
     ("0007-content", _CONTENT),
     ("0008-redirects", _REDIRECTS),
+    ("0009-frame-only", _FRAME_ONLY),
 )
 
 

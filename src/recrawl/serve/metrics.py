@@ -50,6 +50,9 @@ class RepositoryCollector(Collector):
             "recrawl_failures", "Failed visits by cause, over the last 100 cycles.", "failure", now["failures"]
         )
         yield _total("recrawl_received_bytes", "Bytes received.", totals["received"])
+        yield _total(
+            "recrawl_frame_only", "Unchanged visits that found another text in the frame alone.", totals["frame_only"]
+        )
         yield _total("recrawl_not_modified", "Responses with status 304.", totals["not_modified"])
         yield _total("recrawl_visit_seconds", "Total download time in seconds.", totals["seconds"])
         yield from _fresh(now)

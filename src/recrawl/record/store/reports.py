@@ -59,7 +59,7 @@ class SummaryTable(Protocol):
         """Sums over all sites: `changes` and `failing` pages."""
 
     def visit_totals(self) -> Row:
-        """Sums over all cycles: `received`, `not_modified`, `seconds`, and one per outcome."""
+        """Sums over all cycles: `received`, `not_modified`, `frame_only`, `seconds`, and one per outcome."""
 
     def failures(self, cycles: int) -> list[dict[str, int]]:
         """How often each failure occurred in each of the newest cycles."""

@@ -182,6 +182,9 @@ class VisitTable(Protocol):
     def failures_of_cycle(self, cycle: CycleRow) -> dict[str, int]:
         """How often each failure occurred in a cycle."""
 
+    def frame_only(self, cycle: CycleRow) -> int:
+        """Unchanged visits of a cycle that found another text, in the frame of the site alone."""
+
     def not_modified_by_site(self, first: int, end: int) -> list[tuple[int, int, int]]:
         """Site, answers, answers with status 304 of the visits `first` ≤ number < `end`."""
 

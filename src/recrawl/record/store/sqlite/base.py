@@ -33,6 +33,11 @@ def enum_list(*members: IntEnum) -> str:
 
 
 UPDATES = enum_list(Outcome.CHANGED, Outcome.NEW, Outcome.GONE)
+OWN_VERSION = "EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at)"
+"""Whether the visit `v` recorded a version."""
+FRAME_ONLY = f"""(v.outcome = {Outcome.UNCHANGED:d}
+                  AND EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at AND changed))"""
+"""Whether the visit `v` found another text that does not count as a change."""
 VISITABLE = enum_list(State.FOUND, State.LIVE, State.MISSING)
 
 

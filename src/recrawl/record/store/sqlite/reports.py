@@ -7,7 +7,7 @@ from typing import Any
 from recrawl.model import Outcome, State
 from recrawl.record.rows import Row
 from recrawl.record.store.reports import Reports, StreamPlace, UpdateFilter
-from recrawl.record.store.sqlite.base import OUTCOME_NAMES, STATE_NAMES, UPDATES, SqliteTable, enum_list
+from recrawl.record.store.sqlite.base import FRAME_ONLY, OUTCOME_NAMES, STATE_NAMES, UPDATES, SqliteTable, enum_list
 
 _STATE_NUMBERS = {name: number for number, name in STATE_NAMES.items()}
 _PAGE = """SELECT p.id, p.url, p.site, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit,
@@ -32,7 +32,8 @@ class SqliteReports(SqliteTable, Reports):
     def cycles(self, limit: int) -> list[Row]:
         return self._rows(
             f"""SELECT c.id AS cycle, c.kind, c.policy, c.budget, c.started, c.finished, c.first_visit, c.limits,
-                       count(v.id) AS visits, {_OUTCOME_COUNTS}, ifnull(sum(v.received), 0) AS received
+                       count(v.id) AS visits, {_OUTCOME_COUNTS}, ifnull(sum({FRAME_ONLY}), 0) AS frame_only,
+                       ifnull(sum(v.received), 0) AS received
                 FROM (SELECT * FROM cycles ORDER BY id DESC LIMIT ?) c
                 LEFT JOIN visits v ON v.cycle = c.id AND v.id >= c.first_visit
                 GROUP BY c.id ORDER BY c.id DESC""",

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from recrawl.columns import Ints
 from recrawl.model import HOLDING, NOT_TRIED, Failure, Outcome, Unvisited
 from recrawl.record.rows import Columns, CycleRow, Row
-from recrawl.record.store.sqlite.base import AMONG, UPDATES, SqliteTable, Transaction, json_list, text_list
+from recrawl.record.store.sqlite.base import (
+    AMONG,
+    FRAME_ONLY,
+    OWN_VERSION,
+    UPDATES,
+    SqliteTable,
+    Transaction,
+    json_list,
+    text_list,
+)
 from recrawl.record.store.tables import VisitTable
 
 _HELD = f"ifnull(failure IN {text_list(NOT_TRIED)}, 0)"
@@ -92,6 +101,10 @@ class SqliteVisits(SqliteTable, VisitTable):
                  GROUP BY 1"""
         return dict(self._db.execute(sql, (cycle.first_visit, self._bound(cycle), cycle.id)))
 
+    def frame_only(self, cycle: CycleRow) -> int:
+        sql = f"SELECT count(*) FROM visits v WHERE id >= ? AND id < ? AND cycle = ? AND {FRAME_ONLY}"
+        return int(self._value(sql, (cycle.first_visit, self._bound(cycle), cycle.id)))
+
     def _bound(self, cycle: CycleRow) -> int:
         """A number above all visits of a finished cycle. A crawl may lie between the parts of a cycle that was stopped
         and resumed, but nothing of the cycle comes after its end."""
@@ -140,6 +153,5 @@ class SqliteVisits(SqliteTable, VisitTable):
 
     def pages_updated_since(self, visit: int) -> list[int]:
         # A visit that found only frame changes is no update, but has a version of its own.
-        sql = f"""SELECT DISTINCT page FROM visits v WHERE id > ? AND (outcome IN {UPDATES}
-                  OR EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at))"""
+        sql = f"SELECT DISTINCT page FROM visits v WHERE id > ? AND (outcome IN {UPDATES} OR {OWN_VERSION})"
         return [row[0] for row in self._db.execute(sql, (visit,))]
