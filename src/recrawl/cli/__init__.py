@@ -3,7 +3,7 @@
 `recrawl COMMAND` imports only the module of that command, so that `recrawl --help` and small queries start quickly.
 Commands parse options and print; the work is done by `recrawl.repository` and `recrawl.lab`.
 
-manage/      create a repository, say what it tracks, verify it: init, add, rm, config, import, export, check
+manage/      create a repository, say what it tracks, verify it: init, add, rm, config, import, export, chunks, check
 refresh/     visit pages: crawl, cycle, run, serve, demo
 read/        list what is stored: status, sites, pages, changes, log, show, diff, search
 explain/     explain and estimate: why, predict, rates, anchor, noise, policies
@@ -51,7 +51,8 @@ VERBS: dict[str, str] = {
     "policies": "List the policies and their sources.",
     "config": "List, show or change settings.",
     "import": "Import URL lists, Parquet, WARC or git histories.",
-    "export": "Export a URL list or a Parquet archive.",
+    "export": "Export versions, archives, tables or URLs.",
+    "chunks": "Print changed chunks of pages for retrieval corpora.",
     "check": "Verify database, archive and index.",
     "demo": "Crawl and refresh a small generated web.",
     "lab": "Replay policies, repeat experiments, generate and serve webs.",
@@ -59,7 +60,7 @@ VERBS: dict[str, str] = {
 """Command to help text, in the order in which users need them."""
 
 _FOLDERS = {
-    "manage": ("init", "add", "rm", "config", "import", "export", "check"),
+    "manage": ("init", "add", "rm", "config", "import", "export", "chunks", "check"),
     "refresh": ("crawl", "cycle", "run", "serve", "demo"),
     "read": ("status", "sites", "pages", "changes", "log", "show", "diff", "search"),
     "explain": ("why", "predict", "rates", "anchor", "noise", "policies"),

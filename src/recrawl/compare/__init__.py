@@ -11,6 +11,7 @@ Pure functions on bytes and text: nothing here does I/O or reads a clock.
 - `noise`: what must not count as change (spec C8), and suggestions of such filters
 - `levels`: what counts as a change: text, content, significant, divergence, relevance
 - `digest`: digests of texts and payloads (spec C1)
+- `chunks`: the content of a page in chunks for retrieval
 - `words`: the words of a text
 - `terms`: word counts of many texts as a sparse matrix
 - `significance`: the chi-squared test on word counts (spec C2)

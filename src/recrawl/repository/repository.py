@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recrawl.choose import Policy
     from recrawl.crawl.tally import RunCounts
     from recrawl.repository.checking import CheckReport
+    from recrawl.repository.export.chunks import ChunkChange, Cursor
     from recrawl.repository.export.files import Table
     from recrawl.repository.seeds import Addition
     from recrawl.repository.turns import Callbacks, Turn
@@ -377,6 +378,16 @@ class Repository(Reader):
         from recrawl.repository.export import files  # lazy: few commands export
 
         return files.write(self, Path(file), since=since, table=table, left_out=left_out)
+
+    def chunks(self, *, after: Cursor | None = None, words: int = 300) -> Iterator[ChunkChange]:
+        """What to add to and delete from a retrieval corpus since a cursor: all chunks without one.
+
+        `Cursor.now(repo)`, taken before, is the cursor of the next call. `words` is the size of a chunk; another size
+        gives other chunks.
+        """
+        from recrawl.repository.export.chunks import Cursor, chunk_changes  # lazy: loads the parser
+
+        return chunk_changes(self, after or Cursor(), words)
 
     # -- verify ------------------------------------------------------------------------------------------------
 

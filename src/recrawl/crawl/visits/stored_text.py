@@ -5,6 +5,7 @@ from __future__ import annotations
 from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.compare import text
+from recrawl.compare.chunks import Chunk, cut, page_chunks
 from recrawl.compare.content.lines import Line
 from recrawl.compare.content.lines import lines as content_lines
 from recrawl.compare.document import parse
@@ -32,6 +33,11 @@ class StoredText:
         """The lines as content detection sees them, once; None if the page is not HTML."""
         tree, self._tree = self._tree, None
         return None if tree is None else content_lines(tree, noise)
+
+    def chunks(self, noise: Noise, words: int) -> list[Chunk]:
+        """The content in chunks for retrieval, once."""
+        tree, self._tree = self._tree, None
+        return page_chunks(tree, noise, words) if tree is not None else list(cut([self.text], set(), words))
 
 
 def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> str:

@@ -1,0 +1,139 @@
+"""Chunks of pages for retrieval corpora: what to add and what to delete since the last time.
+
+A chunk's id follows from its page and its text, so it is the same in every export, and a chunk that did not change is
+neither added nor deleted. A cursor says how far an export has come in the order of recording, not of time: a version
+that was downloaded before an export and recorded after it is in the next one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from recrawl.compare.chunks import Chunk
+from recrawl.crawl.visits.stored_text import StoredText
+from recrawl.discover.urls import key, origin
+from recrawl.errors import DamagedRecord, Unreadable, UsageError
+from recrawl.model import State
+from recrawl.record import listings
+from recrawl.record.rows import Row, VersionRow
+from recrawl.times import iso
+
+if TYPE_CHECKING:
+    from recrawl.repository.reader import Reader
+
+_AWAY = (State.GONE, State.DROPPED)
+
+
+class Cursor(NamedTuple):
+    """How far an export has come: numbers of the next version and the next visit."""
+
+    version: int = 0
+    visit: int = 0
+
+    @classmethod
+    def now(cls, repository: Reader) -> Self:
+        """After everything that is recorded now."""
+        store = repository.storage.store
+        return cls(store.next_id("versions"), store.next_id("visits"))
+
+    @classmethod
+    def since(cls, repository: Reader, at: float) -> Self:
+        """Before the first version and visit since a time."""
+        end = cls.now(repository)
+        version = next(listings.version_rows(repository.opened, since=at, limit=1), None)
+        visit = next(listings.visit_rows(repository.opened, since=at, limit=1), None)
+        return cls(version["id"] if version else end.version, visit["id"] if visit else end.visit)
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """From a file; the beginning if there is none."""
+        if not file.exists():
+            return cls()
+        try:
+            return cls(**{name: int(value) for name, value in json.loads(file.read_text()).items()})
+        except (ValueError, TypeError, AttributeError) as error:
+            raise UsageError(f"{file} is not a file that 'recrawl chunks --state' wrote; name another one") from error
+
+    def write(self, file: Path) -> None:
+        """To a file, which is replaced at once."""
+        part = file.with_name(file.name + ".part")
+        part.write_text(json.dumps(self._asdict()))
+        part.replace(file)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkChange:
+    """A chunk to add to a corpus, or to delete from it."""
+
+    op: str
+    """put or delete."""
+    id: str
+    url: str
+    title: str = ""
+    heading: str = ""
+    text: str = ""
+    time: str | None = None
+    """When its version was downloaded."""
+
+    def as_dict(self) -> Row:
+        """As `recrawl chunks` prints it."""
+        if self.op == "delete":
+            return {"op": self.op, "id": self.id, "url": self.url}
+        return {name: getattr(self, name) for name in ("op", "id", "url", "title", "heading", "text", "time")}
+
+
+def chunk_changes(repository: Reader, after: Cursor, words: int) -> Iterator[ChunkChange]:
+    """What changed after a cursor, page by page; the deletions of a page come first.
+
+    All chunks of a page that was removed and has returned are put again: an export in between may have deleted them.
+    """
+    store = repository.storage.store
+    for page, url in _pages_after(repository, after):
+        versions = store.versions.of_page(page)
+        before = [version for version in versions if version.id < after.version][-1:]
+        there = versions[-1:] if store.pages.get(page).state.state not in _AWAY else []
+        returned = any(at > version.at for version in before for at in store.visits.removals(page))
+        old = {identity for version in before for identity, _ in _chunks(repository, url, version, words)}
+        new = [(version, *found) for version in there for found in _chunks(repository, url, version, words)]
+        kept = {identity for _, identity, _ in new}
+        yield from (ChunkChange("delete", identity, url) for identity in sorted(old - kept))
+        for version, identity, chunk in new:
+            if returned or identity not in old:
+                yield ChunkChange("put", identity, url, version.title, chunk.heading, chunk.text, iso(version.at))
+
+
+def _pages_after(repository: Reader, after: Cursor) -> Iterator[tuple[int, str]]:
+    """Number and URL of each page with a version or a removal after a cursor, once."""
+    seen: set[int] = set()
+    last = after.version - 1
+    while block := repository.storage.store.listings.versions_after(last, float("-inf"), "", 1000):
+        for row in block:
+            if row["page"] not in seen:
+                seen.add(row["page"])
+                yield row["page"], row["url"]
+        last = block[-1]["id"]
+    for row in listings.changes_after(repository.opened, after.visit - 1):
+        page = repository.storage.store.pages.number(key(row["url"]))
+        if page is not None and page not in seen:
+            seen.add(page)
+            yield page, row["url"]
+
+
+def _chunks(repository: Reader, url: str, version: VersionRow, words: int) -> Iterator[tuple[str, Chunk]]:
+    """The chunks of a version with their ids; none if its body cannot be read."""
+    noise = repository.noise_filter(origin(url))
+    try:
+        _, headers, body = repository.storage.body(version)
+        chunks = StoredText(body, headers, noise).chunks(noise, words)
+    except (DamagedRecord, Unreadable):
+        return
+    seen: dict[str, int] = {}
+    for chunk in chunks:
+        seen[chunk.text] = seen.get(chunk.text, 0) + 1
+        name = f"{url}\n{seen[chunk.text]}\n{chunk.text}"
+        yield hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=16).hexdigest(), chunk
