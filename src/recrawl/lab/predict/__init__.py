@@ -7,6 +7,7 @@ Behind `recrawl lab predict` and the experiments of Radinsky and Bennett 2013 (R
     days_as_history    days as a history that policies can crawl
     planted_world      generated days whose related pages are known
     methods            R's methods, the frequency baseline, and the dispatch to the others (spec L3)
+    frozen             machines that are trained once and asked on later days
     online             R's single and multiple experts, updated day by day (spec L5)
     pooled_predictor   the `pooled` model with the extra features that archives offer
     relatives          pages whose changes precede those of others, for the `pooled` predictor

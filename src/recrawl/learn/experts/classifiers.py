@@ -66,19 +66,23 @@ class TrainingSet:
     """One per problem: the expert has features today, and there are enough examples."""
 
 
-def training_set(problems: Problems, part: slice, day: int, train: int) -> TrainingSet:
-    """The examples for the prediction of a day, from the `train` days before it."""
+def training_set(problems: Problems, part: slice, day: int, train: int, ahead: int = 0) -> TrainingSet:
+    """The examples for the prediction of a day, from the `train` days before it.
+
+    With `ahead`, the query is that many days later: what machines that are not trained again are asked then.
+    """
     target, expert = problems.target[part], problems.expert[part]
     labels = slice(day - train, day)
-    features = slice(day - train - problems.shape.interval, day - problems.shape.interval + 1)
-    present = problems.own.present[expert, features]
-    numbers = problems.own.values[expert, features]
+    last = day - problems.shape.interval
+    features = np.append(np.arange(last - train, last), last + ahead)
+    present = problems.own.present[expert[:, None], features]
+    numbers = problems.own.values[expert[:, None], features]
     if problems.history_only:
         numbers = numbers[:, :, : problems.own.history_columns]
     if problems.pairs is not None:
-        numbers = np.concatenate((numbers, problems.pairs[part, features]), axis=2)
+        numbers = np.concatenate((numbers, problems.pairs[part][:, features]), axis=2)
     usable = present[:, :-1] & problems.labelled[target, labels]
-    words = None if problems.history_only else problems.own.words[expert, features, features]
+    words = None if problems.history_only else problems.own.words[expert[:, None, None], features[:, None], features]
     inner = gram_matrix(numbers.astype(np.float64), words, present, usable)
     return TrainingSet(
         inner, problems.changed[target, labels], usable, present[:, -1] & (usable.sum(axis=1) >= MIN_EXAMPLES)

@@ -90,10 +90,8 @@ def day_classifier(
 def _voting(
     problems: Problems, observed: Observations, machines: Machines, panel: Panel
 ) -> Callable[[int], tuple[Flags, Floats]]:
-    """The vote of one machine per expert (R fig. 3); a missing expert gets no machine and has no vote."""
-    row, rank = np.nonzero(panel.expert >= 0)
-    target, expert = panel.target[row], panel.expert[row, rank]
-    each = replace(problems, target=target, expert=expert, pairs=_pairs(observed, target, expert, machines))
+    """The vote of one machine per expert (R fig. 3)."""
+    each, row, rank = expert_problems(problems, observed, machines, panel)
 
     def classify(day: int) -> tuple[Flags, Floats]:
         margin = np.full(panel.expert.shape, np.nan)
@@ -101,6 +99,16 @@ def _voting(
         return classifiers.votes(margin, panel.weight)
 
     return classify
+
+
+def expert_problems(
+    problems: Problems, observed: Observations, machines: Machines, panel: Panel
+) -> tuple[Problems, Ints, Ints]:
+    """One problem per target and expert, and their places in the panel; a missing expert has none."""
+    row, rank = np.nonzero(panel.expert >= 0)
+    target, expert = panel.target[row], panel.expert[row, rank]
+    pairs = _pairs(observed, target, expert, machines)
+    return replace(problems, target=target, expert=expert, pairs=pairs), row, rank
 
 
 def _pairs(observed: Observations, target: Ints, expert: Ints, machines: Machines) -> Float32s:

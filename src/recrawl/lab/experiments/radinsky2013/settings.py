@@ -44,6 +44,7 @@ _PAGES = 60
 """Pages judged in a world, at full scale."""
 _DAYS = 25
 """Days predicted, at full scale."""
+_PLANTED_DAYS = r.TRAIN + _DAYS + 35
 _MIN = 5
 """Minimum of judged pages and of days that can be predicted."""
 _MAX_FILES = 3
@@ -104,13 +105,17 @@ class PredictionWorld:
 
 
 def worlds(
-    options: ExperimentOptions, labels: Sequence[str] | None = None, *, every_page: bool = False
+    options: ExperimentOptions,
+    labels: Sequence[str] | None = None,
+    *,
+    every_page: bool = False,
+    planted_days: int = _PLANTED_DAYS,
 ) -> list[PredictionWorld]:
     """The planted worlds and each archive under each label; archives with too few days or pages are left out.
 
     As in R, pages that flip often are judged; with `every_page`, a sample of all pages that have a label.
     """
-    found = [_planted(options.scale, leaders, options.workers, options.cpu) for leaders in (1, 4)]
+    found = [_planted(options.scale, leaders, planted_days, options.workers, options.cpu) for leaders in (1, 4)]
     cache = options.cache / "facts" if options.cache else None
     for path in _daily_files(options):
         for label in labels or (options.change,):
@@ -158,9 +163,9 @@ def _archive(
 
 
 @lru_cache(maxsize=4)
-def _planted(scale: float, leaders: int, workers: int, clock: Callable[[], float]) -> PredictionWorld:
+def _planted(scale: float, leaders: int, days: int, workers: int, clock: Callable[[], float]) -> PredictionWorld:
     groups = max(3, 3 * round(4 * scale))
-    world = planted(Planted(groups=groups, size=8, leaders=leaders, days=r.TRAIN + _DAYS + 35, seed=1))
+    world = planted(Planted(groups=groups, size=8, leaders=leaders, days=days, seed=1))
     name = "planted, one leads" if leaders == 1 else "planted, half lead"
     return PredictionWorld(
         name, "planted", world.days, _sample(often_flipping(world.days), _pages(scale)), workers, clock
