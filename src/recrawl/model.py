@@ -53,6 +53,16 @@ class State(IntEnum):
     """The user removed it."""
 
 
+class RequisiteLevel(IntEnum):
+    """Which requisites of pages are kept, besides the pages."""
+
+    NONE = 0
+    CSS = 1
+    """Stylesheets and what they import."""
+    ALL = 2
+    """Images, fonts, scripts and icons too."""
+
+
 class Failure(StrEnum):
     """Why a visit failed. The words are stored and shown: they never change."""
 

@@ -20,7 +20,7 @@ from recrawl.compare.levels import NAMES, parse_level
 from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.errors import UnknownName, UsageError
 from recrawl.learn.value.importance import COSTS, kind_of
-from recrawl.model import ORDERS
+from recrawl.model import ORDERS, RequisiteLevel
 
 
 class Setting(NamedTuple):
@@ -67,6 +67,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("readers", 0, "Processes that parse pages; 0 is the number of cores minus one.", most=1000),
     Setting("parse_seconds", 5.0, "Longest time to parse a page, in seconds.", least=0.1),
     Setting("change", "content", f"What counts as a change of a page: {NAMES}."),
+    Setting(
+        "requisites",
+        "css",
+        "What to keep to show pages as they looked: none, css (stylesheets) or all (images, fonts, scripts too).",
+    ),
+    Setting("requisite_budget", 1000, "Most requests for page requisites per crawl or cycle."),
+    Setting("requisite_bytes", "100MB", "Most bytes received for page requisites per crawl or cycle; 0 is no limit."),
+    Setting("requisite_hours", 168.0, "Hours after which a page requisite that is still used is requested again."),
     Setting("index", True, "Index pages for search."),
     Setting("warc_megabytes", 1000, "Size in MB at which a new archive file begins.", least=1),
     Setting("policy", "shock", "Policy of `cycle` and `run`; see `recrawl policies`, or module:Class(param=value)."),
@@ -113,6 +121,8 @@ class Seed:
     delay: float | None = None
     change: str = ""
     """What counts as a change on this site; the setting `change` if empty."""
+    requisites: str = ""
+    """Which page requisites are kept on this site; the setting `requisites` if empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,12 +253,22 @@ def _check_meaning(name: str, value: Any) -> None:
         kind_of(value)
     if name == "cost" and value not in COSTS:
         raise UsageError(f"invalid value '{value}' of the setting 'cost'; use {' or '.join(COSTS)}")
-    if name == "bytes":
+    if name in ("bytes", "requisite_bytes"):
         size(value)
+    if name == "requisites":
+        requisite_level(value)
     if name == "change" and not value.startswith("relevance:"):
         parse_level(value)
     if name == "contact" and not value.isprintable():
         raise UsageError("the setting 'contact' is sent in a header; remove line breaks and control characters")
+
+
+def requisite_level(name: str) -> RequisiteLevel:
+    """Which page requisites are kept."""
+    levels = {level.name.lower(): level for level in RequisiteLevel}
+    if name not in levels:
+        raise UsageError(f"invalid value '{name}' of 'requisites'; use {', '.join(levels)}")
+    return levels[name]
 
 
 def size(text: str) -> float:
@@ -357,7 +377,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "significant": (bool,),
     "significance": (int, float),
     "hold": (bool,),
-    **dict.fromkeys(("change", "name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
+    **dict.fromkeys(("change", "requisites", "name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
 }
 """Types of the entries of [[seed]], [[filter]], [[alert]] and [[share]]; all others are lists of strings."""
 

@@ -104,6 +104,7 @@ def crawl(
         else:
             given = set()  # an interrupted cycle must find the same pages when it is resumed
         live.explore(done, given, skip_recent_failures=skip_recent_failures)
+        live.fetch_requisites()
         finished = not controls.stop()
         if finished:
             _finish(repository, options, live, row)
@@ -148,6 +149,9 @@ def cycle(
             recorded=lambda: recorded_visits(repository, policy, row, past),
             stop=controls.stop,
         )
+        if finished:
+            live.fetch_requisites()
+            finished = not controls.stop()
         if finished:
             _finish(repository, options, live, row)
             save_memory(repository, policy, past)

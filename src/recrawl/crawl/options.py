@@ -14,6 +14,7 @@ from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
 from recrawl.fetch.http import FetchLimits
+from recrawl.model import RequisiteLevel
 
 ACCEPTED = ("text/*", "application/xhtml+xml", "application/xml", "application/json", "application/*+xml")
 
@@ -26,6 +27,7 @@ class SiteOptions:
     delay: float | None = None
     limit: int | None = None
     change: ChangeLevel | None = None
+    requisites: RequisiteLevel | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,14 @@ class CrawlOptions:
     sitemap_age: float = DAY
     feed_age: float = HOUR
     """Seconds after which a feed is read again; 0 reads none."""
+    requisites: RequisiteLevel = RequisiteLevel.CSS
+    """Which requisites are kept, for sites without a level of their own."""
+    requisite_budget: int = 1000
+    """Most requests for requisites in a run."""
+    requisite_bytes: float = 1e8
+    """Bytes of requisites in a run after which no more are requested; 0 is no limit."""
+    requisite_age: float = 7 * DAY
+    """Seconds after which a requisite is requested again."""
     redirects: int = 5
     retries: int = 2
     patience: float = 120.0
@@ -110,6 +120,11 @@ class CrawlOptions:
     def level(self, origin: str) -> ChangeLevel:
         """What counts as a change on a server."""
         return self.of_site(origin).change or self.change
+
+    def requisite_level(self, origin: str) -> RequisiteLevel:
+        """Which requisites of the pages of a server are kept."""
+        level = self.of_site(origin).requisites
+        return self.requisites if level is None else level
 
     def noise(self, origin: str) -> Noise:
         """The noise filter for a server."""

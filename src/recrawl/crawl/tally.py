@@ -19,6 +19,9 @@ class RunCounts:
     waiting: int = 0
     url: str = ""
     """The page requested last."""
+    requisites: int = 0
+    """Requests for requisites; they are no visits."""
+    requisite_bytes: int = 0
     warnings: list[str] = field(default_factory=list)
     """Problems with certificates, sitemaps, feeds and pushes, in sentences."""
 

@@ -3,6 +3,7 @@
 storage          the folder: open, lock and repair it; one commit writes to archive, store and index
 store/           the facts (sites, pages, visits, versions, links, cycles) behind one protocol; all SQL
 rows             rows of the store as named tuples, and the batch that is committed at once
+requisite_rows   rows about requisites: stylesheets, images and other files that pages need
 listings         iterate over tables that grow, block by block
 migrations       the schema as named steps, each applied once
 first_schema     the SQL of the first step

@@ -205,6 +205,54 @@ _REDIRECTS = "ALTER TABLE pages ADD COLUMN archived_url TEXT NOT NULL DEFAULT ''
 
 _FRAME_ONLY = "ALTER TABLE cycle_summaries ADD COLUMN frame_only INTEGER NOT NULL DEFAULT 0"
 
+_REQUISITES = """
+CREATE TABLE requisites (
+    id INTEGER PRIMARY KEY,
+    key INTEGER NOT NULL,
+    style INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    depth INTEGER NOT NULL,
+    checked REAL,
+    failures INTEGER NOT NULL,
+    failure TEXT,
+    version INTEGER NOT NULL,
+    target INTEGER NOT NULL,
+    etag TEXT NOT NULL,
+    modified TEXT NOT NULL,
+    url TEXT NOT NULL
+);
+CREATE UNIQUE INDEX requisites_by_key ON requisites (key);
+CREATE INDEX requisites_waiting ON requisites (style, id) WHERE checked IS NULL;
+
+CREATE TABLE requisite_versions (
+    id INTEGER PRIMARY KEY,
+    requisite INTEGER NOT NULL,
+    at REAL NOT NULL,
+    record INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    warc INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    payload BLOB NOT NULL,
+    mime TEXT NOT NULL,
+    styles TEXT NOT NULL,
+    files TEXT NOT NULL
+);
+CREATE INDEX requisite_versions_by_requisite ON requisite_versions (requisite, at);
+CREATE INDEX requisite_versions_by_payload ON requisite_versions (payload);
+
+CREATE TABLE page_requisites (page INTEGER PRIMARY KEY, level INTEGER NOT NULL, requisites BLOB NOT NULL);
+
+CREATE TABLE requisite_hosts (
+    origin TEXT PRIMARY KEY,
+    robots_status INTEGER NOT NULL,
+    robots_body BLOB NOT NULL,
+    robots_at REAL NOT NULL,
+    robots_held REAL NOT NULL,
+    held_until REAL NOT NULL
+) WITHOUT ROWID;
+"""
+
 STEPS: tuple[tuple[str, str], ...] = (
     ("0001-first", FIRST),
     ("0002-summaries", _SUMMARIES),
@@ -215,6 +263,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0007-content", _CONTENT),
     ("0008-redirects", _REDIRECTS),
     ("0009-frame-only", _FRAME_ONLY),
+    ("0010-requisites", _REQUISITES),
 )
 
 

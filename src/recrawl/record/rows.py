@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from recrawl.record.index import Document
+from recrawl.record.requisite_rows import RequisiteBatch
 
 Columns = dict[str, NDArray[Any]]
 """The result of a query, one array per column."""
@@ -286,9 +287,11 @@ class Batch:
     """The packed frame of each site that has changed."""
     records: list[tuple[bytes, float]] = field(default_factory=list)
     """WARC records without a version: revisits, redirects, 404s, robots.txt."""
+    requisites: RequisiteBatch = field(default_factory=RequisiteBatch)
     documents: list[Document] = field(default_factory=list)
     removals: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         hints = self.hints or self.sources or self.feeds
-        return bool(self.pages or self.visits or self.states or self.listed or hints or self.sites or self.records)
+        others = self.sites or self.records or self.requisites
+        return bool(self.pages or self.visits or self.states or self.listed or hints or others)

@@ -24,6 +24,7 @@ from recrawl.errors import DamagedIndex, DamagedRecord, NoRepository, Repository
 from recrawl.record.archive import Place, WarcArchive
 from recrawl.record.index import Index
 from recrawl.record.lock import Lock
+from recrawl.record.requisite_rows import RequisiteVersion
 from recrawl.record.rows import Batch, VersionRow
 from recrawl.record.store import Store, open_store
 from recrawl.record.warc import Headers, WarcInfo, read_body, warc_date
@@ -130,9 +131,17 @@ class Storage:
             batch.versions.append(version._replace(warc=place.file, start=place.start, length=place.length))
         for blob, at in batch.records:
             self.archive.append(blob, at)
+        files = batch.requisites
+        files.versions = [(self._placed(version, blob), b"") for version, blob in files.versions]
         self.store.commit(batch, self.archive.sync())
         self._index_batch(batch)
         self.failed = False
+
+    def _placed(self, version: RequisiteVersion, blob: bytes) -> RequisiteVersion:
+        if not blob:
+            return version
+        place = self.archive.append(blob, version.at)
+        return version._replace(warc=place.file, start=place.start, length=place.length)
 
     def _index_batch(self, batch: Batch) -> None:
         try:

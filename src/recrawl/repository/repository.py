@@ -96,13 +96,15 @@ class Repository(Reader):
         allow_private: bool | None = None,
         delay: float | None = None,
         change: str = "",
+        requisites: str = "",
         clear: Iterable[str] = (),
     ) -> list[Addition]:
         """Add sites or pages to track, or change their rules; one that is gone is visited again.
 
         `depth` is the most links from the URL (0 is that page alone), `limit` the most pages, `include` and `exclude`
         are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests,
-        `change` says what counts as a change there: text, content, significant, divergence:X or relevance:FILE.
+        `change` says what counts as a change there: text, content, significant, divergence:X or relevance:FILE,
+        `requisites` what is kept besides the pages: none, css or all.
         A URL that was added before keeps the rules that are not named; `clear` names rules to remove. A page never
         loosens the rules of its site.
         """
@@ -116,6 +118,7 @@ class Repository(Reader):
             "allow_private": allow_private,
             "delay": delay,
             "change": change or None,
+            "requisites": requisites or None,
         }
         named = {name: value for name, value in given.items() if value is not None}
         return add_seeds(self.folder, self.settings, urls, named, clear)

@@ -28,6 +28,13 @@ def command(
         list[str] | None,
         typer.Option(metavar="RULE", help="Remove this rule (limit, depth, include, ...); repeatable."),
     ] = None,
+    requisites: Annotated[
+        str,
+        typer.Option(
+            metavar="LEVEL",
+            help="What to keep to show pages as they looked: none, css, all. Default: the setting.",
+        ),
+    ] = "",
     json: AsJson = False,
 ) -> None:
     """Add sites or pages to track, or change their rules.
@@ -46,6 +53,7 @@ def command(
             delay=delay,
             change=change,
             clear=clear or (),
+            requisites=requisites,
         )
     if json:
         as_json([addition.as_dict() for addition in added])

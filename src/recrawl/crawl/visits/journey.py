@@ -20,6 +20,8 @@ from recrawl.columns import Ints
 from recrawl.crawl.hints.site_resources import SiteResources
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.frontier import lanes_for
+from recrawl.crawl.requisites.fetching import FIRST_TICKET, RequisiteFetches
+from recrawl.crawl.requisites.registry import Registry
 from recrawl.crawl.state.limits import ByteBudget
 from recrawl.crawl.state.reindex import index_pages
 from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
@@ -38,7 +40,7 @@ from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.fetch.http import Client
 from recrawl.fetch.transfer import Request
 from recrawl.model import Answer, Failure, Outcome, State, Unvisited
-from recrawl.record.rows import CycleRow, unvisited
+from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 
 _MAX_UNREACHED = 5
@@ -72,11 +74,13 @@ class Journey:
         )
         self.prefetch = Prefetch(store, self.lanes, options.clock)
         self.frames = SiteFrames(store, partial(stored_lines, repository, options))
-        caches = (self.discovery, self.prefetch)
+        registry = Registry(store, options)
+        caches = (self.discovery, self.prefetch, registry)
         self.recorder = Recorder(repository, options, self.servers, self.frames, caches=caches)
         self.resources = SiteResources(
             self.client, self.lanes, self.servers, self.discovery, self.recorder, options, self.tally.warnings
         )
+        self.requisites = RequisiteFetches(self, store, registry, options)
         self.linked_again, self.shared_texts = LinkedAgain(store), SharedTexts(store)
         self._redirects = Redirects(self.discovery, options, store)
         self._decider = Decider(options, self.recorder.numbers, cycle.id)
@@ -109,12 +113,15 @@ class Journey:
 
     def start(self, server: Server, item: int, now: float) -> None:
         """The item's turn has come: request it, or robots.txt first, or nothing if it may not be requested."""
-        if item < 0:
+        if FIRST_TICKET < item < 0:
             self.resources.start(server, item)
             return
         if self.resources.robots_due(server):
             self.lanes.push_front(server.id, item)
             self.resources.fetch_robots(server)
+            return
+        if item < 0:
+            self.requisites.start(server, item, now)
             return
         visit = self._pending[item] = self._visit_of(item, server.id)
         refusal = server.refuses(visit.request_url, new=self.exploring and visit.state.version < 0)
@@ -127,21 +134,19 @@ class Journey:
         server.pending_new += visit.state.version < 0 and not visit.requested
         visit.requested = True
         visit.validators = self._decider.validators(server, visit)
+        private = server.options.allow_private or self._options.allow_private
         self.client.start(
             item,
-            Request(
-                visit.request_url,
-                validators=visit.validators,
-                allow_private=server.options.allow_private or self._options.allow_private,
-                identity=visit.identity,
-                accepts=self._accepts,
-            ),
+            Request(visit.request_url, visit.validators, private, identity=visit.identity, accepts=self._accepts),
         )
 
     def answered(self, ticket: int, answer: Answer) -> None:
         """A request has ended: decide what its answer means, and act on it."""
         now = self._options.timer()
-        if ticket < 0:
+        if ticket <= FIRST_TICKET:
+            server = self.requisites.answered(ticket, answer, now)
+            self.bytes.add(server.id, answer.received)
+        elif ticket < 0:
             server = self.resources.answered(ticket, answer, now)
         else:
             visit = self._pending[ticket]
@@ -162,9 +167,7 @@ class Journey:
                     head = self.client.request_head(visit.request_url, visit.validators, identity=visit.identity)
                     stored = self.recorder.location(visit.state.version) if visit.state.version >= 0 else None
                     counted = self.frames.wants(server.id, visit.page, visit.url)
-                    self.readers.submit(
-                        task_of(visit, answer, server.noise, head, stored, submit.same_noise, server.level, counted)
-                    )
+                    self.readers.submit(task_of(visit, answer, server, head, stored, submit.same_noise, counted))
                 case Retry(url, identity):
                     refused = url == visit.request_url and not identity
                     visit.answer = answer
@@ -173,6 +176,7 @@ class Journey:
                 case Done() as done:
                     if done.visit.outcome == Outcome.UNCHANGED and visit.state.digest:
                         self._is_shared(visit, visit.state.digest, "")
+                        self.requisites.page_unchanged(visit, server)
                     self.recorder.add(done)
                     self._finish(visit, done)
         self.enqueue_found()
@@ -180,6 +184,7 @@ class Journey:
 
     def parsed(self, readings: list[Reading]) -> None:
         """Record parsed pages. One lookup for the links of all of them: one by one would cost four times as much."""
+        readings = self.requisites.parsed(readings)
         if not readings:
             return
         keys = [np.frombuffer(reading.keys, np.int64) for reading in readings]
@@ -221,6 +226,7 @@ class Journey:
         done = self._decider.parsed(server, visit, reading, new, change)
         self.frames.note(server.id, visit.page, visit.url, reading)
         self.recorder.add_version(visit, done, reading, links, server.origin)
+        self.requisites.page_read(visit.page, server, reading)
         self._finish(visit, done)
 
     def _is_shared(self, visit: PendingVisit, digest: bytes, title: str) -> bool:
@@ -292,9 +298,4 @@ class Journey:
         """The visit of a page, from the store's row unless it is under way already."""
         if page in self._pending:
             return self._pending[page]
-        score, why = self.chosen.pop(page, (None, None))
-        fresh = self.discovery.fresh.get(page)
-        if fresh is not None:
-            return PendingVisit(page, fresh.url, fresh.site, fresh.depth, 0, unvisited(page), score, why, fresh.url)
-        (url, site, depth, listed, state), hints = self.prefetch.take(page, server)
-        return PendingVisit(page, url, site, depth, listed, state, score, why, url, hints)
+        return self.prefetch.visit(page, server, self.discovery.fresh.get(page), self.chosen.pop(page, (None, None)))

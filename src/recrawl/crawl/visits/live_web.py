@@ -7,12 +7,15 @@ visits under way are dropped, and repeated when the cycle is resumed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import chain
 
 import numpy as np
 
 from recrawl.crawl.hints.pushes import process_pushes
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.state.limits import ByteBudget
 from recrawl.crawl.state.load_book import retry_allowed
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.journey import Journey
@@ -119,6 +122,18 @@ class LiveWeb:
             self._store.pages.set_states(State.LIVE, [page for page, had in free if had])
             self._store.pages.set_states(State.FOUND, [page for page, had in free if not had])
 
+    def fetch_requisites(self) -> None:
+        """Request the files that pages need to be shown as they looked, within their own budget, when pages are done.
+
+        The pace of a spread cycle is one of pages: it does not apply.
+        """
+        journey = self.journey
+        of_pages, release = journey.bytes, self._release
+        journey.bytes, self._release = ByteBudget(self._options.requisite_bytes or math.inf), None
+        journey.requisites.enqueue()
+        self._run()
+        journey.bytes, self._release = of_pages, release
+
     def record_pages(self, batch: Batch) -> None:
         """Record new pages from elsewhere: seeds, pages that have come into scope."""
         self._recorder.batch.pages += batch.pages
@@ -140,7 +155,9 @@ class LiveWeb:
         """Work until the lanes are empty, `stop` returns True or the time is up."""
         options, journey = self._options, self.journey
         journey.prefetch.forget()
-        for server in journey.servers:  # one may have asked in an earlier run for a long pause
+        for server in chain(
+            journey.servers, journey.servers.hosts
+        ):  # one may have asked in an earlier run for a long pause
             journey.check_server(server, options.timer())
         while self._busy() and not self._stop() and options.timer() < self._until:
             self._start_requests()
@@ -164,7 +181,7 @@ class LiveWeb:
         """Start every request whose turn has come."""
         journey, now = self.journey, self._options.timer()
         if journey.bytes.used_up:
-            for server in journey.servers:
+            for server in chain(journey.servers, journey.servers.hosts):
                 journey.drop_queue(server, None)
         while self._client.room and self._readers.pending_bytes < _MAX_UNPARSED:
             if self._release is not None and self._release(journey.started) > now:

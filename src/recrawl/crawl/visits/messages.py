@@ -38,6 +38,20 @@ class Task(NamedTuple):
     """Whether the lines of the page are counted in the census of its site."""
     answered_url: str = ""
     """The URL that redirects led to; empty if it is `url`."""
+    requisites: int = 0
+    """Which requisites of the page are looked for, as a `RequisiteLevel`."""
+
+
+class Scan(NamedTuple):
+    """A document to be searched for requisites alone: a stylesheet, or the stored version of a page."""
+
+    ticket: int
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    stored: tuple[str, int, int] | None = None
+    """The stored version of a page: file, start and length in the archive. None for a stylesheet."""
+    requisites: int = 0
 
 
 class Reading(NamedTuple):
@@ -74,6 +88,10 @@ class Reading(NamedTuple):
     """URLs of its feeds, one per line."""
     updates: float = 0.0
     """The interval of change, in days, that it claims; 0 for none."""
+    styles: str = ""
+    """URLs of the stylesheets that it needs, one per line."""
+    files: str = ""
+    """URLs of the other files that it needs, one per line."""
     record: bytes = b""
     """The WARC records of the visit."""
 

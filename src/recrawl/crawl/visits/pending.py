@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from recrawl.crawl.hints.hint_codec import pack_hints
 from recrawl.crawl.visits.messages import Task
+from recrawl.crawl.visits.servers import Server
 from recrawl.fetch.lanes import Lanes
 from recrawl.model import Answer, Validators
-from recrawl.record.rows import Batch, PageState
+from recrawl.record.rows import Batch, PageState, unvisited
 from recrawl.record.store import PageRow, Store
 
 _BATCH = 100
@@ -70,11 +72,10 @@ class PendingVisit:
 def task_of(
     visit: PendingVisit,
     answer: Answer,
-    noise: int,
+    server: Server,
     request: bytes,
     stored: tuple[str, int, int] | None,
     same_noise: bool,
-    level: int,
     counted: bool,
 ) -> Task:
     """The work of the reader process; see `Task` for the arguments."""
@@ -88,14 +89,31 @@ def task_of(
         request=request,
         body=answer.body,
         payload=visit.payload,
-        noise=noise,
+        noise=server.noise,
         digest=visit.state.digest,
         before=stored,
         same_noise=same_noise,
-        level=level,
+        level=server.level,
         counted=counted,
         answered_url=visit.request_url if visit.redirects else "",
+        requisites=server.requisites,
     )
+
+
+class NewlyFound(Protocol):
+    """A page that was found since the last commit."""
+
+    @property
+    def url(self) -> str:
+        """Its URL."""
+
+    @property
+    def site(self) -> int:
+        """The number of its site."""
+
+    @property
+    def depth(self) -> int:
+        """Links from the seed."""
 
 
 class Prefetch:
@@ -107,6 +125,15 @@ class Prefetch:
         self._clock = clock
         self._rows: dict[int, PageRow] = {}
         self._hints: dict[int, int] = {}
+
+    def visit(
+        self, page: int, server: int, fresh: NewlyFound | None, chosen: tuple[float | None, int | None]
+    ) -> PendingVisit:
+        """The visit of a page, from its row; `fresh` if the store has none yet, `chosen` by a score, for a reason."""
+        if fresh is not None:
+            return PendingVisit(page, fresh.url, fresh.site, fresh.depth, 0, unvisited(page), *chosen, fresh.url)
+        (url, site, depth, listed, state), hints = self.take(page, server)
+        return PendingVisit(page, url, site, depth, listed, state, *chosen, url, hints)
 
     def take(self, page: int, server: int) -> tuple[PageRow, int]:
         """The row and the packed hints of a page; also reads those of the pages queued behind it."""

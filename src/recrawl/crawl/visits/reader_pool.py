@@ -17,7 +17,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
+from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
 from recrawl.crawl.visits.servers import level_table, noise_table
 from recrawl.model import Failure
 
@@ -49,11 +49,11 @@ class _Process:
         )
         theirs.close()
         self._try_send(config)
-        self.batch: list[Task] = []
+        self.batch: list[Task | Scan] = []
         self._deadline = 0.0
         self._fresh = True
 
-    def send(self, batch: list[Task], now: float, seconds: float) -> None:
+    def send(self, batch: list[Task | Scan], now: float, seconds: float) -> None:
         self.batch = batch
         self._deadline = now + seconds + (START_SECONDS if self._fresh else 0.0)
         self._try_send(batch)
@@ -89,8 +89,8 @@ class Readers:
         self._count = max(1, processes)
         self._seconds = seconds
         self._processes: list[_Process] = []
-        self._waiting: deque[Task] = deque()
-        self._suspects: deque[Task] = deque()
+        self._waiting: deque[Task | Scan] = deque()
+        self._suspects: deque[Task | Scan] = deque()
         self.pending = 0
         self.pending_bytes = 0
 
@@ -99,7 +99,7 @@ class Readers:
         """Become readable when a batch is back."""
         return [process.connection for process in self._processes]
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: Task | Scan) -> None:
         """Add a page to the queue."""
         self._waiting.append(task)
         self.pending += 1
@@ -148,8 +148,8 @@ class Readers:
             process.stop()
         self._processes = []
 
-    def _next_batch(self) -> list[Task]:
-        batch: list[Task] = []
+    def _next_batch(self) -> list[Task | Scan]:
+        batch: list[Task | Scan] = []
         size = 0
         while self._waiting and len(batch) < BATCH and size < BATCH_BYTES:
             batch.append(self._waiting.popleft())

@@ -28,13 +28,14 @@ from recrawl.compare.divergence import divergence
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
-from recrawl.crawl.visits.messages import ReaderConfig, Reading, Task
+from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
 from recrawl.crawl.visits.stored_text import HTML, StoredText, header, plain, sniff
+from recrawl.discover import requisites
 from recrawl.discover.links import LinkReader, PageLinks
 from recrawl.discover.page_headers import header_links
 from recrawl.discover.urls import key
 from recrawl.errors import Unreadable
-from recrawl.model import Failure
+from recrawl.model import Failure, RequisiteLevel
 from recrawl.record import warc
 
 _PR_SET_PDEATHSIG = 1
@@ -68,25 +69,12 @@ class PageReader:
         noise = self._config.noises[task.noise]
         robots, refreshes = header_links(task.headers)
         if not mime.startswith(HTML):
-            words, encoding = plain(task.body, content_type, mime, noise)
-            of = digest.of_text(words) if encoding else digest.of_payload(task.body)[:16]
-            links = self._links.read(parse(""), task.url, refreshes) if refreshes else _NO_LINKS
-            return Reading(
-                task.ticket,
-                mime=mime,
-                encoding=encoding,
-                text=words,
-                digest=of,
-                urls="\n".join(links.urls),
-                keys=self._keys_of(links.urls),
-                follow=robots.follow,
-                searchable=robots.index,
-            )
+            return self._parse_other(task, content_type, mime)
         decoded = decode(task.body, content_type)
         tree = self.tree = parse(decoded.text)
         links = self._links.read(tree, task.url, refreshes)
-        title = text.title(tree)
-        words = text.visible(tree, noise)
+        styles, files = _needed(tree, task)  # before the text: noise filters remove elements
+        title, words = text.title(tree), text.visible(tree, noise)
         return Reading(
             task.ticket,
             mime=mime,
@@ -100,6 +88,27 @@ class PageReader:
             searchable=links.index and robots.index,
             feeds="\n".join(links.feeds[:_MAX_FEEDS]),
             updates=links.updates,
+            styles=styles,
+            files=files,
+        )
+
+    def _parse_other(self, task: Task, content_type: str, mime: str) -> Reading:
+        """Text of a page that is not HTML; links are in its headers alone."""
+        noise = self._config.noises[task.noise]
+        robots, refreshes = header_links(task.headers)
+        words, encoding = plain(task.body, content_type, mime, noise)
+        of = digest.of_text(words) if encoding else digest.of_payload(task.body)[:16]
+        links = self._links.read(parse(""), task.url, refreshes) if refreshes else _NO_LINKS
+        return Reading(
+            task.ticket,
+            mime=mime,
+            encoding=encoding,
+            text=words,
+            digest=of,
+            urls="\n".join(links.urls),
+            keys=self._keys_of(links.urls),
+            follow=robots.follow,
+            searchable=robots.index,
         )
 
     def _keys_of(self, urls: list[str]) -> bytes:
@@ -183,6 +192,30 @@ class TaskReader:
         return StoredText(body, headers, self._config.noises[task.noise])
 
 
+def _needed(tree: LexborHTMLParser, task: Task | Scan) -> tuple[str, str]:
+    """URLs of the stylesheets and other files that a page needs, one per line."""
+    if not task.requisites:
+        return "", ""
+    url = (task.answered_url if isinstance(task, Task) else "") or task.url
+    found = requisites.of_page(tree, url, RequisiteLevel(task.requisites))
+    return "\n".join(found.styles), "\n".join(found.files)
+
+
+def scan(task: Scan) -> Reading:
+    """Search a stylesheet, or a stored page, for requisites; what cannot be read needs none."""
+    styles, files, headers, body = "", "", task.headers, task.body
+    with contextlib.suppress(OSError, ValueError, Unreadable):
+        if task.stored is not None:
+            _, headers, body = warc.read_body(_stored_records(*task.stored))
+        content_type = header(headers, "content-type")
+        if task.stored is None:
+            found = requisites.of_stylesheet(decode(body, content_type).text, task.url)
+            styles, files = "\n".join(found.styles), "\n".join(found.files)
+        elif (content_type.partition(";")[0].strip().lower() or sniff(body)).startswith(HTML):
+            styles, files = _needed(parse(decode(body, content_type).text), task)
+    return Reading(task.ticket, styles=styles, files=files)
+
+
 def _keys(lines: list[Line]) -> bytes:
     return array("q", {line.key for line in lines}).tobytes()
 
@@ -218,9 +251,9 @@ def main() -> None:
         config: ReaderConfig = connection.recv()
         reader = TaskReader(config)
         while True:  # recv raises EOFError when the parent has closed its end
-            tasks: list[Task] = connection.recv()
+            tasks: list[Task | Scan] = connection.recv()
             signal.setitimer(signal.ITIMER_REAL, config.deadline)  # SIGALRM ends the process, whatever it is doing
-            readings = [reader.read(task) for task in tasks]
+            readings = [scan(task) if isinstance(task, Scan) else reader.read(task) for task in tasks]
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             connection.send(readings)
 

@@ -144,7 +144,8 @@ class Recorder:
         """Commit when the batch is large or old enough, and the index when its interval is over."""
         if self._commit_by == _NEVER and self.batch:
             self._commit_by = now + self._options.commit_seconds
-        if len(self.batch.visits) >= self._options.commit_visits or now >= self._commit_by:
+        results = len(self.batch.visits) + len(self.batch.requisites.versions)
+        if results >= self._options.commit_visits or now >= self._commit_by:
             self.commit()
             if self._index_by == _NEVER and self._options.index:
                 self._index_by = now + self._options.index_seconds
@@ -159,6 +160,7 @@ class Recorder:
         """Write the batch to the repository."""
         self.batch.sites = self._servers.take_dirty()
         self.batch.frames = self._frames.take_dirty()
+        self.batch.requisites.hosts = self._servers.take_dirty_hosts()
         if self.batch:
             self._repository.commit(self.batch, self._bodies)
             self._committed = self.numbers.next_visit - 1

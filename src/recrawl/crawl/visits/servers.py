@@ -13,10 +13,13 @@ from recrawl.crawl.options import CrawlOptions, SiteOptions
 from recrawl.discover.redirect_habits import RedirectHabits
 from recrawl.discover.urls import origin
 from recrawl.fetch.robots import Robots
-from recrawl.model import Failure, State
+from recrawl.model import Failure, RequisiteLevel, State
+from recrawl.record.requisite_rows import HostRow
 from recrawl.record.rows import SiteRow
 from recrawl.record.store import Store
 
+_FIRST_HOST = 1 << 30
+"""Number of the first server that is asked for requisites alone; those of sites are below."""
 _SPARE = 1000
 """URLs accepted beyond twice the page limit of a site."""
 
@@ -45,6 +48,8 @@ class Server:
     """First visits under way; they count towards the site's limit."""
     missing: int = 0
     dirty: bool = False
+    requisites: RequisiteLevel = RequisiteLevel.NONE
+    """Which requisites of its pages are kept."""
 
     def refuses_more(self) -> str | None:
         """Why no more URLs are accepted: twice the site's page limit leaves enough for pages that fail."""
@@ -104,6 +109,10 @@ class Servers:
         self._by_id: list[Server] = []
         for row in store.sites.all():
             self._add(self._load(row))
+        self._by_host: dict[str, Server] = {}
+        self.hosts: list[Server] = []
+        """Servers that are asked for requisites alone, in the order of their numbers."""
+        self._host_row = store.requisites.host
         for number, state, count in store.pages.count_by_state():
             self[number].pages += count
             if state == State.LIVE:
@@ -112,7 +121,7 @@ class Servers:
                 self[number].missing = count
 
     def __getitem__(self, number: int) -> Server:
-        return self._by_id[number]
+        return self._by_id[number] if number < _FIRST_HOST else self.hosts[number - _FIRST_HOST]
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -137,6 +146,25 @@ class Servers:
     def of_url(self, url: str) -> Server:
         """The server of a URL."""
         return self.of(origin(url))
+
+    def of_requisite(self, origin: str) -> Server:
+        """The server of an origin; one without pages is no site, and has a number of its own range for this run."""
+        server = self._by_origin.get(origin) or self._by_host.get(origin)
+        if server is None:
+            row = self._host_row(origin) or HostRow(origin, -1, b"", 0.0, 0.0, 0.0)
+            number = _FIRST_HOST + len(self.hosts)
+            blank = SiteRow(number, origin, *row[1:5], 0.0, row.held_until, 0, 0, 0, 0, "")
+            server = self._by_host[origin] = self._load(blank)
+            self.hosts.append(server)
+        return server
+
+    def take_dirty_hosts(self) -> list[HostRow]:
+        """Rows of hosts that have changed since the last call."""
+        dirty = [server for server in self.hosts if server.dirty]
+        for server in dirty:
+            server.dirty = False
+        rows = (server.row() for server in dirty)
+        return [HostRow(it.origin, *it[2:6], it.held_until) for it in rows]
 
     def take_dirty(self) -> list[SiteRow]:
         """Rows that have changed since the last call."""
@@ -172,6 +200,7 @@ class Servers:
             level=self._level_numbers[self._options.level(row.origin)],
             sitemap_at=row.sitemap_at,
             held_until=row.held_until,
+            requisites=self._options.requisite_level(row.origin),
         )
 
 

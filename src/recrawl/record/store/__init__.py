@@ -6,6 +6,7 @@ and never a connection. SQLite is the only implementation.
 protocol               `Store`: one attribute per table protocol, commit, transactions
 tables                 protocols of pages, visits, versions and links
 site_tables            protocols of sites, cycles, archive files and single values
+requisites             the protocol of requisites
 channels               protocols of hints, pushes, alerts, subscriptions and IndexNow keys
 reports                protocols of summaries and of queries for people
 checks                 the protocol of checks and repairs

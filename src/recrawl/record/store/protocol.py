@@ -10,10 +10,11 @@ from recrawl.record.rows import Batch
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
 from recrawl.record.store.checks import Checks
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
+from recrawl.record.store.requisites import RequisiteTable
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
 from recrawl.record.store.tables import LinkTable, PageTable, VersionTable, VisitTable
 
-NumberedTable = Literal["sites", "pages", "visits", "versions", "cycles"]
+NumberedTable = Literal["sites", "pages", "visits", "versions", "cycles", "requisites", "requisite_versions"]
 
 
 class Store(Protocol):
@@ -32,6 +33,7 @@ class Store(Protocol):
     outbox: OutboxTable
     subscriptions: SubscriptionTable
     key_proofs: KeyProofTable
+    requisites: RequisiteTable
     summaries: SummaryTable
     reports: Reports
     listings: Listings

@@ -204,6 +204,7 @@ OPERATIONS = (
             Field("allow_private", "boolean", "Allow private and loopback IP addresses."),
             Field("delay", "number", "Seconds between requests to the server.", least=0, most=86400),
             Field("change", "string", "What counts as a change there, as the setting `change`."),
+            Field("requisites", "string", "What to keep besides the pages, as the setting `requisites`."),
             Field("clear", "strings", "Rules to remove, by name: limit, depth, include and so on."),
         ),
     ),

@@ -7,6 +7,7 @@ pages           pages
 visits          visits
 versions        versions, links, archive files
 sites           sites, cycles, single values
+requisites      requisites, their versions, the pages that need them
 hints           hints, their sources, feeds
 pushes          pushes, their senders and how far each is trusted
 outbox          alerts to be sent

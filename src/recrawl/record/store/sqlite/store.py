@@ -9,11 +9,13 @@ from pathlib import Path
 from recrawl.errors import RepositoryError, StorageFailure
 from recrawl.model import Outcome
 from recrawl.record.migrations import STEPS, check, migrate
+from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
 from recrawl.record.store.checks import Checks
 from recrawl.record.store.protocol import NumberedTable, Store
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
+from recrawl.record.store.requisites import RequisiteTable
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
 from recrawl.record.store.sqlite.base import Transaction, insert
 from recrawl.record.store.sqlite.checks import SqliteChecks
@@ -24,6 +26,7 @@ from recrawl.record.store.sqlite.outbox import SqliteOutbox
 from recrawl.record.store.sqlite.pages import SqlitePages
 from recrawl.record.store.sqlite.pushes import SqlitePushes
 from recrawl.record.store.sqlite.reports import SqliteReports
+from recrawl.record.store.sqlite.requisites import SqliteRequisites
 from recrawl.record.store.sqlite.sites import SqliteCycles, SqliteMeta, SqliteSites
 from recrawl.record.store.sqlite.subscriptions import SqliteKeyProofs, SqliteSubscriptions
 from recrawl.record.store.sqlite.summaries import SqliteSummaries
@@ -45,6 +48,10 @@ _HINT = f"""{insert("hints", HintRow._fields)} ON CONFLICT DO UPDATE SET seen = 
 _SOURCE = f"""{insert("sources", SourceRow._fields)} ON CONFLICT DO UPDATE SET seen = max(seen, excluded.seen),
     signals = signals + excluded.signals, ignored = excluded.ignored, problem = excluded.problem"""
 _FEED = insert("feeds", FeedRow._fields, _REPLACE)
+_REQUISITE = insert("requisites", RequisiteRow._fields, _REPLACE)
+_REQUISITE_VERSION = insert("requisite_versions", RequisiteVersion._fields)
+_PAGE_REQUISITES = insert("page_requisites", ("page", "level", "requisites"), _REPLACE)
+_HOST = insert("requisite_hosts", HostRow._fields, _REPLACE)
 _NO_LONGER_LISTED = 2
 
 
@@ -81,6 +88,7 @@ class SqliteStore(Store):
         self.outbox: OutboxTable = SqliteOutbox(self.db)
         self.subscriptions: SubscriptionTable = SqliteSubscriptions(self.db)
         self.key_proofs: KeyProofTable = SqliteKeyProofs(self.db)
+        self.requisites: RequisiteTable = SqliteRequisites(self.db)
         self.summaries: SummaryTable = SqliteSummaries(self.db)
         self.reports: Reports = SqliteReports(self.db)
         self.listings: Listings = SqliteListings(self.db)
@@ -97,6 +105,10 @@ class SqliteStore(Store):
             run(_VERSION, batch.versions)
             run(_STATE, batch.states)
             run(_LINKS, batch.links)
+            run(_REQUISITE, batch.requisites.rows)
+            run(_REQUISITE_VERSION, (version for version, _ in batch.requisites.versions))
+            run(_PAGE_REQUISITES, batch.requisites.pages)
+            run(_HOST, batch.requisites.hosts)
             recorded = ((row.page,) for row in batch.visits if row.hints and row.outcome != Outcome.FAILED)
             run("UPDATE hints SET signals = 0 WHERE page = ? AND signals > 0", recorded)
             run(_HINT, batch.hints)

@@ -1,0 +1,178 @@
+"""Page requisites: what a browser needs besides the HTML to show a page as it looks.
+
+Stylesheets are one kind, all other files (images, fonts, scripts, icons) the other. Audio and video are not
+requisites: they are large, and a page looks the same without them. Frames are pages.
+
+The URLs are as the browser requests them, without the fragment: replay tools look them up by that form, so parameters
+are neither sorted nor removed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ada_url import join_url
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from recrawl.discover.stylesheets import StyleUrls, style_urls
+from recrawl.model import RequisiteLevel
+
+MAX_REQUISITES = 500
+"""Requisites of one page, and of one stylesheet, that are kept."""
+_MAX_LENGTH = 2000
+_STYLES = "link[rel], style"
+_FILES = (
+    "img, picture > source, svg image, svg use, input[type=image], script[src], video[poster], [background], [style]"
+)
+_ICONS = frozenset({"icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon"})
+_PRELOADED = frozenset({"image", "font", "script", "style"})
+FILE_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "img": ("src", "data-src"),
+    "image": ("href", "xlink:href"),
+    "use": ("href", "xlink:href"),
+    "input": ("src",),
+    "script": ("src",),
+    "video": ("poster",),
+}
+"""Attributes with the URL of a file, by element; `background` and `srcset` are read on any."""
+_MAX_SRCSET = 20_000
+_SRCSET_START = re.compile(r"[\s,]*(\S+)")
+_DESCRIPTOR = re.compile(r"[^,(]*(?:\([^)]*\)?[^,(]*)*+,?")
+
+
+class Requisites(NamedTuple):
+    """URLs that a page or a stylesheet needs, each once, in document order."""
+
+    styles: list[str]
+    files: list[str]
+
+
+def of_page(tree: LexborHTMLParser, url: str, level: RequisiteLevel) -> Requisites:
+    """The requisites of a parsed page at `url`.
+
+    >>> page = LexborHTMLParser("<link rel=stylesheet href=a.css><img srcset='b.png 1x, c.png 2x'>")
+    >>> of_page(page, "https://a.example/x/", RequisiteLevel.ALL).files
+    ['https://a.example/x/b.png', 'https://a.example/x/c.png']
+    """
+    found = _Found(base_of(tree, url))
+    if level >= RequisiteLevel.CSS:
+        for node in tree.css(_STYLES):
+            if node.tag == "style":
+                found.add_style(style_urls(node.text()), level)
+            else:
+                _add_link(found, node, level)
+    if level >= RequisiteLevel.ALL:
+        for node in tree.css(_FILES):
+            for written in file_urls(node):
+                found.add(written, style=False)
+            inline = node.attributes.get("style")
+            if inline:
+                found.add_style(style_urls(inline, inline=True), level)
+    return found.requisites()
+
+
+def of_stylesheet(css: str, url: str) -> Requisites:
+    """What a stylesheet at `url` imports and shows."""
+    found = _Found(url)
+    found.add_style(style_urls(css), RequisiteLevel.ALL)
+    return found.requisites()
+
+
+def base_of(tree: LexborHTMLParser, url: str) -> str:
+    """The URL to which a page's URLs are relative: its own, or that of its first `base` element."""
+    node = tree.css_first("base[href]")
+    return (absolute(node.attributes.get("href") or "", url) or url) if node is not None else url
+
+
+def absolute(written: str, base: str) -> str | None:
+    """The URL that a browser requests; None if it is not one of the web.
+
+    >>> absolute("../b.png?z=1&a=2#c", "https://a.example/x/y/")
+    'https://a.example/x/b.png?z=1&a=2'
+    >>> absolute("data:image/png;base64,AAAA", "https://a.example/") is None
+    True
+    """
+    written = written.strip()
+    if len(written) > _MAX_LENGTH or not written or written[0] == "#" or written[:5].lower() == "data:":
+        return None
+    try:
+        url: str = join_url(base, written).partition("#")[0]
+    except ValueError:
+        return None
+    host = url.partition("://")[2].partition("/")[0]
+    return url if url.startswith(("http://", "https://")) and "@" not in host and len(url) <= _MAX_LENGTH else None
+
+
+def file_urls(node: LexborNode) -> Iterator[str]:
+    """The URLs of files that an element shows, as written."""
+    values = node.attributes
+    for name in (*FILE_ATTRIBUTES.get(node.tag or "", ()), "background"):
+        written = values.get(name)
+        if written:
+            yield written
+    for _, written in srcset_urls(values.get("srcset") or ""):
+        yield written
+
+
+def srcset_urls(srcset: str) -> list[tuple[int, str]]:
+    """The URLs in a `srcset`, each with its place, as HTML specifies it.
+
+    >>> srcset_urls("a.png, b,c.png 2x, data:image/png;base64,AA 3x")
+    [(0, 'a.png'), (7, 'b,c.png'), (19, 'data:image/png;base64,AA')]
+    """
+    srcset, place, found = srcset[:_MAX_SRCSET], 0, []
+    while match := _SRCSET_START.match(srcset, place):
+        url = match[1].rstrip(",")
+        found.append((match.start(1), url))
+        place = match.end()
+        if url == match[1]:  # without a comma at its end, a descriptor follows
+            rest = _DESCRIPTOR.match(srcset, place)
+            place = rest.end() if rest else len(srcset)
+    return found
+
+
+def with_srcset_urls(srcset: str, replace: Callable[[str], str]) -> str:
+    """The `srcset` with each URL replaced."""
+    parts, end = [], 0
+    for start, written in srcset_urls(srcset):
+        parts += [srcset[end:start], replace(written)]
+        end = start + len(written)
+    return "".join(parts) + srcset[end:_MAX_SRCSET] if parts else ""
+
+
+class _Found:
+    """URLs found so far."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._styles: dict[str, None] = {}
+        self._files: dict[str, None] = {}
+
+    def add(self, written: str, *, style: bool) -> None:
+        url = absolute(written, self._base)
+        if url is not None:
+            (self._styles if style else self._files)[url] = None
+
+    def add_style(self, urls: StyleUrls, level: RequisiteLevel) -> None:
+        for written in urls.imports:
+            self.add(written, style=True)
+        for written in urls.files if level >= RequisiteLevel.ALL else ():
+            self.add(written, style=False)
+
+    def requisites(self) -> Requisites:
+        files = [url for url in self._files if url not in self._styles]
+        return Requisites(list(self._styles)[:MAX_REQUISITES], files[:MAX_REQUISITES])
+
+
+def _add_link(found: _Found, node: LexborNode, level: RequisiteLevel) -> None:
+    href = node.attributes.get("href")
+    words = set((node.attributes.get("rel") or "").lower().split())
+    if not href:
+        return
+    preloaded = (node.attributes.get("as") or "").lower() if "preload" in words else ""
+    if "stylesheet" in words or preloaded == "style":
+        found.add(href, style=True)
+    elif level >= RequisiteLevel.ALL and (words & _ICONS or preloaded in _PRELOADED or "modulepreload" in words):
+        found.add(href, style=False)

@@ -1,0 +1,65 @@
+"""Requisites, their versions and hosts in SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
+from recrawl.record.store.requisites import RequisiteTable
+from recrawl.record.store.sqlite.base import AMONG, SqliteTable, json_list
+
+
+class SqliteRequisites(SqliteTable, RequisiteTable):
+    """The tables `requisites`, `requisite_versions`, `page_requisites` and `requisite_hosts`."""
+
+    def known(self, keys: Iterable[int]) -> list[tuple[int, int, int]]:
+        sql = f"SELECT key, id, level FROM requisites WHERE key {AMONG}"
+        return self._db.execute(sql, (json_list(keys),)).fetchall()
+
+    def get_many(self, requisites: Iterable[int]) -> list[RequisiteRow]:
+        rows = self._db.execute(f"SELECT * FROM requisites WHERE id {AMONG} ORDER BY id", (json_list(requisites),))
+        return [RequisiteRow._make(row) for row in rows]
+
+    def find(self, key: int) -> RequisiteRow | None:
+        row = self._db.execute("SELECT * FROM requisites WHERE key = ?", (key,)).fetchone()
+        return None if row is None else RequisiteRow._make(row)
+
+    def waiting(self, limit: int) -> list[RequisiteRow]:
+        sql = "SELECT * FROM requisites WHERE checked IS NULL ORDER BY style DESC, id LIMIT ?"
+        rows = self._db.execute(sql, (limit,))
+        return [RequisiteRow._make(row) for row in rows]
+
+    def due(self, requisites: Iterable[int], checked_before: float, failed_before: float) -> list[int]:
+        sql = f"""SELECT id FROM requisites WHERE id {AMONG}
+                  AND checked < CASE WHEN failures > 0 THEN ? ELSE ? END"""
+        values = (json_list(requisites), failed_before, checked_before)
+        return [row[0] for row in self._db.execute(sql, values)]
+
+    def of_page(self, page: int) -> tuple[int, bytes] | None:
+        row = self._db.execute("SELECT level, requisites FROM page_requisites WHERE page = ?", (page,)).fetchone()
+        return None if row is None else (int(row[0]), bytes(row[1]))
+
+    def version(self, version: int) -> RequisiteVersion | None:
+        return self._version("SELECT * FROM requisite_versions WHERE id = ?", version)
+
+    def with_payload(self, payload: bytes) -> RequisiteVersion | None:
+        sql = "SELECT * FROM requisite_versions WHERE payload = ? AND record = id AND length > 0 ORDER BY id LIMIT 1"
+        return self._version(sql, payload)
+
+    def closest(self, requisite: int, at: float) -> RequisiteVersion | None:
+        sql = """SELECT * FROM requisite_versions WHERE requisite = ? AND length > 0
+                 ORDER BY abs(at - ?), id DESC LIMIT 1"""
+        return self._version(sql, requisite, at)
+
+    def host(self, origin: str) -> HostRow | None:
+        row = self._db.execute("SELECT * FROM requisite_hosts WHERE origin = ?", (origin,)).fetchone()
+        return None if row is None else HostRow._make(row)
+
+    def totals(self) -> tuple[int, int, int]:
+        requisites = self._value("SELECT count(*) FROM requisites")
+        versions, size = self._db.execute("SELECT count(*), ifnull(sum(size), 0) FROM requisite_versions").fetchone()
+        return int(requisites), int(versions), int(size)
+
+    def _version(self, sql: str, *values: float | bytes) -> RequisiteVersion | None:
+        row = self._db.execute(sql, values).fetchone()
+        return None if row is None else RequisiteVersion._make(row)
