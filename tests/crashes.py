@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self, get_type_hints
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
@@ -37,8 +38,11 @@ from recrawl.lab.timelapse.app import ServedRequest, TimeLapse
 from recrawl.lab.timelapse.app import ServerOptions as Manners
 from recrawl.model import State
 from recrawl.record import storage
+from recrawl.record.archive import Place
+from recrawl.record.requisite_rows import RequisiteVersion
 from recrawl.record.rows import SiteRow, VersionRow
 from recrawl.record.storage import Storage
+from recrawl.record.warc import read_body
 from recrawl.repository import reader
 from recrawl.repository.opening import held, load, options_of
 from recrawl.repository.repository import Repository
@@ -189,6 +193,7 @@ def judge(folder: Path) -> None:
         assert problems == [], problems
     with Storage(folder) as open_one:
         _judge_versions(open_one)
+        _judge_requisites(open_one)
         _judge_index(open_one)
 
 
@@ -209,6 +214,7 @@ def _judge_visits(folder: Path) -> None:
 def _judge_archive(folder: Path) -> None:
     """Every file can be read to its end, and is as long as the store says; every visit with a body has its record."""
     stored = dict(ask(folder, "SELECT name, length FROM warcs"))
+    files = {row[0] for row in ask(folder, "SELECT url FROM requisites")}
     assert {path.name: path.stat().st_size for path in (folder / "archive").iterdir()} == stored
     kinds: Counter[str] = Counter()
     """By type; a response by its status too, and robots.txt for itself."""
@@ -216,7 +222,7 @@ def _judge_archive(folder: Path) -> None:
     for name in stored:
         path = folder / "archive" / name
         with path.open("rb") as file:
-            here = Counter(_record_ids(file, kinds))
+            here = Counter(_record_ids(file, kinds, files))
         with path.open("rb") as file:
             assert sum(1 for _ in FastIterator(file)) == sum(here.values())
         ids += here
@@ -224,21 +230,24 @@ def _judge_archive(folder: Path) -> None:
     versions = ask(folder, "SELECT count(*) FROM versions")[0][0]
     same = "SELECT count(*) FROM visits v WHERE outcome = 0 AND id NOT IN (SELECT min(id) FROM visits GROUP BY version)"
     assert kinds["response 200"] == versions
-    assert kinds["request"] == sum(number for kind, number in kinds.items() if kind.startswith("response"))
+    assert kinds["request"] == sum(number for kind, number in kinds.items() if "response" in kind)
+    own = ask(folder, "SELECT count(*) FROM requisite_versions WHERE record = id")[0][0]
+    assert kinds["requisite response 200"] == own
     assert kinds["revisit"] == ask(folder, same)[0][0]
     assert kinds["warcinfo"] == len(stored)
 
 
-def _record_ids(file: BinaryIO, kinds: Counter[str]) -> Iterator[str]:
-    """The ids of a file's records; counts their kinds, and checks every digest."""
+def _record_ids(file: BinaryIO, kinds: Counter[str], files: set[str]) -> Iterator[str]:
+    """The ids of a file's records; counts their kinds, those of `files` apart, and checks every digest."""
     for record in ArchiveIterator(file, check_digests="raise"):
         record.content_stream().read()
         url = record.rec_headers.get_header("WARC-Target-URI") or ""
         if record.rec_type == "response":
             status = "robots" if url.endswith("/robots.txt") else record.http_headers.get_statuscode()
-            kinds[f"response {status}"] += 1
+            kinds[f"{'requisite ' if url in files else ''}response {status}"] += 1
         else:
-            kinds[record.rec_type] += 1
+            apart = url in files and record.rec_type == "revisit"
+            kinds[f"{'requisite ' if apart else ''}{record.rec_type}"] += 1
         yield record.rec_headers.get_header("WARC-Record-ID")
 
 
@@ -259,6 +268,23 @@ def _judge_versions(open_one: Storage) -> None:
         assert gone or payload == before.get(page)
     orphans = "SELECT id FROM versions WHERE id NOT IN (SELECT version FROM visits)"
     assert db.execute(orphans).fetchall() == []
+
+
+def _judge_requisites(open_one: Storage) -> None:
+    """Every version of a requisite can be read, and each requisite knows its newest one."""
+    db = connection(open_one.store)
+    for row in db.execute("SELECT * FROM requisite_versions ORDER BY id").fetchall():
+        version = RequisiteVersion._make(row)
+        status, _, body = read_body(open_one.archive.read(Place(version.warc, version.start, version.length)))
+        assert (status, len(body), hashlib.sha1(body).digest()) == (200, version.size, version.payload)
+    newest = dict(db.execute("SELECT requisite, max(id) FROM requisite_versions GROUP BY requisite").fetchall())
+    rows = db.execute("SELECT id, version, checked FROM requisites").fetchall()
+    assert {number: version for number, version, _ in rows if version >= 0} == newest
+    assert [number for number, version, checked in rows if version >= 0 and checked is None] == []
+    assert db.execute("SELECT url FROM requisites GROUP BY url HAVING count(*) > 1").fetchall() == []
+    known = {number for number, *_ in rows}
+    for _, packed in db.execute("SELECT page, requisites FROM page_requisites").fetchall():
+        assert set(np.frombuffer(packed, np.int32).tolist()) <= known
 
 
 def _judge_index(open_one: Storage) -> None:

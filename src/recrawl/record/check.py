@@ -40,6 +40,7 @@ class Findings:
     """What is no problem but worth knowing."""
     records: int = 0
     bytes: int = 0
+    lost_requisites: list[int] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
     """Versions whose record is not sound."""
     sound_ends: dict[int, int] = field(default_factory=dict)
@@ -139,7 +140,7 @@ def _joined(wanted: Iterator[StoredVersion], found: Iterator[Member], findings: 
 
 
 def _lost(findings: Findings, version: StoredVersion) -> None:
-    findings.lost.append(version.id)
+    (findings.lost_requisites if version.requisite else findings.lost).append(version.id)
     findings.add("archive", f"the version of {version.url} of {warc_date(version.at)} cannot be read")
 
 
@@ -147,6 +148,7 @@ def repair_archive(storage: Storage, findings: Findings) -> None:
     """Cut torn files after their last sound record, and mark the versions that are lost."""
     checks, names = storage.store.checks, storage.store.warcs.names()
     checks.mark_lost(findings.lost)
+    checks.mark_requisites_lost(findings.lost_requisites)
     for file, end in findings.sound_ends.items():
         checks.set_length(file, end)
         with (storage.archive.folder / names[file]).open("ab") as torn:

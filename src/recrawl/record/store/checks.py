@@ -16,9 +16,10 @@ class Inconsistency(NamedTuple):
 
 
 class StoredVersion(NamedTuple):
-    """A version as the archive must hold it."""
+    """A version of a page or of a requisite as the archive must hold it."""
 
     id: int
+    requisite: bool
     url: str
     at: float
     start: int
@@ -66,6 +67,9 @@ class Checks(Protocol):
 
     def mark_lost(self, versions: Iterable[int]) -> None:
         """Mark versions as lost. Their pages are downloaded in full at the next visit."""
+
+    def mark_requisites_lost(self, versions: Iterable[int]) -> None:
+        """Mark versions of page requisites as lost, and all that share their records; they are requested again."""
 
     def set_length(self, warc: int, length: int) -> None:
         """Change the valid length of a file of the archive."""

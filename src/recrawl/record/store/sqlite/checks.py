@@ -35,6 +35,12 @@ _CONTRADICTIONS: tuple[tuple[str, str, bool], ...] = (
         "SELECT count(*) FROM versions WHERE warc NOT IN (SELECT id FROM warcs)",
         False,
     ),
+    (
+        "versions of page requisites that do not exist, or in archive files that do not exist",
+        """SELECT count(*) FROM requisite_versions WHERE requisite NOT IN (SELECT id FROM requisites)
+           OR warc NOT IN (SELECT id FROM warcs)""",
+        False,
+    ),
     ("pages of sites that do not exist", "SELECT count(*) FROM pages WHERE site NOT IN (SELECT id FROM sites)", False),
     ("gaps in the numbers of pages", "SELECT ifnull(max(id) + 1 - count(*), 0) FROM pages", False),
     (
@@ -81,12 +87,17 @@ class SqliteChecks(SqliteTable, Checks):
         return int(pages), int(visits), int(versions)
 
     def versions_of(self, warc: int) -> Iterator[StoredVersion]:
-        sql = """SELECT v.id, ifnull(p.url, ''), v.at, v.start, v.length, v.payload FROM versions v
-                 LEFT JOIN pages p ON p.id = v.page WHERE v.warc = ? AND v.length > 0 ORDER BY v.start"""
-        return map(StoredVersion._make, self._db.execute(sql, (warc,)))
+        sql = """SELECT v.id, 0, ifnull(p.url, ''), v.at, v.start, v.length, v.payload FROM versions v
+                 LEFT JOIN pages p ON p.id = v.page WHERE v.warc = ? AND v.length > 0
+                 UNION ALL SELECT v.id, 1, ifnull(r.url, ''), v.at, v.start, v.length, v.payload
+                 FROM requisite_versions v LEFT JOIN requisites r ON r.id = v.requisite
+                 WHERE v.warc = ? AND v.length > 0 AND v.record = v.id ORDER BY 5"""
+        return map(StoredVersion._make, self._db.execute(sql, (warc, warc)))
 
     def lost(self) -> int:
-        return int(self._value("SELECT count(*) FROM versions WHERE length = 0"))
+        sql = """SELECT (SELECT count(*) FROM versions WHERE length = 0)
+                      + (SELECT count(*) FROM requisite_versions WHERE length = 0 AND record = id)"""
+        return int(self._value(sql))
 
     def mark_lost(self, versions: Iterable[int]) -> None:
         with Transaction(self._db):
@@ -95,6 +106,16 @@ class SqliteChecks(SqliteTable, Checks):
                 self._db.execute(
                     """UPDATE pages SET payload = x'', etag = '', modified = ''
                        WHERE version = ? AND payload NOT NULL""",
+                    (version,),
+                )
+
+    def mark_requisites_lost(self, versions: Iterable[int]) -> None:
+        with Transaction(self._db):
+            for version in versions:
+                self._db.execute("UPDATE requisite_versions SET length = 0 WHERE record = ?", (version,))
+                self._db.execute(
+                    """UPDATE requisites SET checked = NULL, etag = '', modified = ''
+                       WHERE version IN (SELECT id FROM requisite_versions WHERE record = ?)""",
                     (version,),
                 )
 
