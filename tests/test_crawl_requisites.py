@@ -11,17 +11,17 @@ from warcio.archiveiterator import ArchiveIterator
 from recrawl.model import RequisiteLevel
 from recrawl.record import warc
 from tests.crashes import judge
-from tests.world import Reply, Repo, Site, moved, page, text
+from tests.world import Page, Reply, Repo, Site, moved, page, text
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
 
-def css(words: str, **more: str) -> Reply:
-    return Reply(words.encode(), kind="text/css", **more)
+def css(words: str, etag: str = "") -> Reply:
+    return Reply(words.encode(), kind="text/css", etag=etag)
 
 
-def png(body: bytes = PNG, **more: str) -> Reply:
-    return Reply(body, kind="image/png", **more)
+def png(body: bytes = PNG) -> Reply:
+    return Reply(body, kind="image/png")
 
 
 def styled(words: str, *links: str, head: str = "<link rel=stylesheet href=/s.css>", body: str = "") -> bytes:
@@ -33,9 +33,10 @@ def records(repo: Repo, url: str) -> list[str]:
     kinds = []
     for path in sorted((repo.folder / "archive").iterdir()):
         with path.open("rb") as file:
-            for one in ArchiveIterator(file):
-                if one.rec_type in ("response", "revisit") and one.rec_headers.get_header("WARC-Target-URI") == url:
-                    kinds.append(one.rec_headers.get_header("WARC-Profile") or one.rec_type)
+            heads = [one.rec_headers for one in ArchiveIterator(file) if one.rec_type in ("response", "revisit")]
+        kinds += [
+            it.get_header("WARC-Profile") or "response" for it in heads if it.get_header("WARC-Target-URI") == url
+        ]
     return kinds
 
 
@@ -43,8 +44,9 @@ def failures(repo: Repo) -> dict[str, str]:
     return {url.rpartition("/")[2]: why for url, why in repo.sql("SELECT url, failure FROM requisites WHERE failures")}
 
 
-SITE = {
-    "/": styled("Home", "/a", "/b", body="<img src=/i.png srcset='/j.png 2x'><script src=/x.js></script>"),
+HOME = styled("Home", "/a", "/b", body="<img src=/i.png srcset='/j.png 2x'><script src=/x.js></script>")
+SITE: dict[str, Page] = {
+    "/": HOME,
     "/a": styled("A", body="<img src=/i.png>"),
     "/b": styled("B", head="<style>@import '/t.css';</style><link rel=icon href=/f.ico>"),
     "/s.css": css("@import 'u.css'; body { background: url(bg.png) }"),
@@ -98,7 +100,7 @@ def test_an_unknown_level_is_refused(tmp_path: Path, words: tuple[str, ...]) -> 
 
 def test_a_requisite_is_requested_again_after_its_interval_alone_and_conditionally(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "repo", requisite_hours=24)
-    pages = {"/": styled("Home"), "/s.css": css("p { color: red }", etag='"1"')}
+    pages: dict[str, Page] = {"/": styled("Home"), "/s.css": css("p { color: red }", etag='"1"')}
     with Site(pages) as site:
         repo.crawl(site.url("/"))
         repo.later(hours=2)
@@ -121,7 +123,7 @@ def test_a_requisite_is_requested_again_after_its_interval_alone_and_conditional
 
 def test_a_requisite_that_no_page_uses_any_more_is_left_alone(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "repo", requisite_hours=1)
-    pages = {"/": styled("Home"), "/s.css": css("p {}"), "/new.css": css("b {}")}
+    pages: dict[str, Page] = {"/": styled("Home"), "/s.css": css("p {}"), "/new.css": css("b {}")}
     with Site(pages) as site:
         repo.crawl(site.url("/"))
         site["/"] = styled("Home, sweet home", head="<link rel=stylesheet href=/new.css>")
@@ -134,18 +136,18 @@ def test_a_requisite_that_no_page_uses_any_more_is_left_alone(tmp_path: Path) ->
 
 def test_equal_bytes_are_stored_once_whatever_their_url(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "repo", requisites="all")
-    pages = {"/": page("Home") + b"<img src=/a.png><img src=/b.png>", "/a.png": png(), "/b.png": png()}
+    pages: dict[str, Page] = {"/": page("Home") + b"<img src=/a.png><img src=/b.png>", "/a.png": png(), "/b.png": png()}
     with Site(pages) as site:
         repo.crawl(site.url("/"))
         kinds = [records(repo, site.url(path)) for path in ("/a.png", "/b.png")]
-    assert sorted(kinds) == [["response"], [warc.IDENTICAL]]
+    assert sorted(kinds) == [[warc.IDENTICAL], ["response"]]
     assert repo.sql("SELECT count(DISTINCT start), count(*) FROM requisite_versions") == [(1, 2)]
     judge(repo.folder)
 
 
 def test_the_budget_limits_a_run_and_the_next_one_goes_on(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "repo", requisites="all", requisite_budget=4)
-    images = {f"/{number}.png": png(PNG + bytes([number])) for number in range(10)}
+    images: dict[str, Page] = {f"/{number}.png": png(PNG + bytes([number])) for number in range(10)}
     with Site({"/": page("Home") + "".join(f"<img src={path}>" for path in images).encode(), **images}) as site:
         repo.crawl(site.url("/"))
         assert len(site.asked()) == 1 + 4
@@ -157,7 +159,7 @@ def test_the_budget_limits_a_run_and_the_next_one_goes_on(tmp_path: Path) -> Non
 
 def test_the_byte_limit_ends_a_run_of_requisites(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "repo", requisites="all", requisite_bytes="50kB")
-    images = {f"/{number}.png": png(bytes([number]) * 20_000) for number in range(10)}
+    images: dict[str, Page] = {f"/{number}.png": png(bytes([number]) * 20_000) for number in range(10)}
     with Site({"/": page("Home") + "".join(f"<img src={path}>" for path in images).encode(), **images}) as site:
         repo.crawl(site.url("/"))
         assert len(site.asked()) == 1 + 3
@@ -184,7 +186,7 @@ def test_requisites_of_other_servers_obey_their_robots_txt_and_the_address_rules
 
 def test_redirects_are_followed_and_recorded(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "repo")
-    pages = {"/": styled("Home"), "/s.css": moved("/new.css"), "/new.css": css("@import '/loop.css';")}
+    pages: dict[str, Page] = {"/": styled("Home"), "/s.css": moved("/new.css"), "/new.css": css("@import '/loop.css';")}
     with Site({**pages, "/loop.css": moved("/loop.css")}) as site:
         repo.crawl(site.url("/"))
         assert site.asked() == ["/", "/s.css", "/new.css", "/loop.css"]
@@ -203,7 +205,7 @@ def test_a_chain_of_imports_ends(tmp_path: Path) -> None:
 def test_what_is_no_requisite_is_not_kept(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "repo", requisites="all", max_bytes=1000)
     body = "<img src=/page><img src=/film.mp4><img src=/large.png><img src=/none.png><img src='data:image/png,x'>"
-    replies = {
+    replies: dict[str, Page] = {
         "/page": page("An error"),
         "/film.mp4": Reply(bytes(99), kind="video/mp4"),
         "/large.png": png(bytes(2000)),
@@ -226,7 +228,8 @@ def test_a_stylesheet_that_is_hard_to_read_costs_only_itself(tmp_path: Path) -> 
 
 def test_stored_pages_get_their_requisites_when_the_level_rises(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "repo", requisites="none")
-    with Site({path: Reply(body, etag='"1"') if path == "/" else body for path, body in SITE.items()}) as site:
+    with Site(SITE) as site:
+        site["/"] = Reply(HOME, etag='"1"')
         repo.crawl(site.url("/"))
         assert site.asked() == ["/", "/a", "/b"]
         for level, wanted in (("css", SHEETS), ("all", FILES)):

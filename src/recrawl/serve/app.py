@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from recrawl.errors import RecrawlError
-from recrawl.serve import api, memento, metrics
+from recrawl.serve import api, memento, metrics, replay
 from recrawl.serve.access import login
 from recrawl.serve.access.security import Guard
 from recrawl.serve.alerts import feed
@@ -43,6 +43,7 @@ def build(context: Context) -> Starlette:
             *api.routes(context),
             *metrics.routes(registry),
             *memento.routes(context),
+            *replay.routes(context),
             *receivers.routes(context),
             *feed.routes(context),
             *pages,

@@ -35,13 +35,13 @@ def routes(context: Context) -> list[Route]:
 
     async def timegate(request: Request) -> Response:
         at = _accept_datetime(request)
-        url, version, _ = await run_in_threadpool(_version_at, context, _target_url(request, "/timegate/"), at)
+        url, version, _ = await run_in_threadpool(_version_at, context, target_url(request, "/timegate/"), at)
         location = _memento_url(request, version, url)
         headers = {"location": location, "vary": "accept-datetime", "link": _links(request, url)}
         return Response(status_code=302, headers=headers)
 
     async def timemap(request: Request) -> Response:
-        url, times = await run_in_threadpool(_version_times, context, _target_url(request, "/timemap/"))
+        url, times = await run_in_threadpool(_version_times, context, target_url(request, "/timemap/"))
         return Response(_link_format(request, url, times), media_type="application/link-format")
 
     async def memento(request: Request) -> Response:
@@ -50,7 +50,7 @@ def routes(context: Context) -> list[Route]:
             at = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
         except ValueError:
             raise Problem(404, f"Invalid time '{digits}': use 14 digits, as in 20260301120000.") from None
-        target = _target_url(request, f"/memento/{digits}/")
+        target = target_url(request, f"/memento/{digits}/")
         url, version, body = await run_in_threadpool(_version_at, context, target, at + _SECOND)
         charset = version.encoding if _ENCODING.fullmatch(version.encoding) else "utf-8"
         headers = {
@@ -79,7 +79,7 @@ def _accept_datetime(request: Request) -> float | None:
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() + _SECOND
 
 
-def _target_url(request: Request, prefix: str) -> str:
+def target_url(request: Request, prefix: str) -> str:
     """Return the URL after the prefix as the client sent it, with its escapes and query."""
     raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     path = raw.decode("ascii", "replace").partition("?")[0].removeprefix(prefix)

@@ -5,7 +5,7 @@ rate        limit requests per minute and client address
 token       beyond loopback: require a bearer token or an authenticated session
 origin      requests that change something must come from the service's own pages, or carry the token (CSRF)
 size        limit the length of request targets and bodies, and the time that a body takes
-headers     no script except the service's own files, no frames, no MIME sniffing
+headers     no script except the service's own files, no frames but the service's own, no MIME sniffing
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from recrawl.serve.problems import Problem, problem_response, wants_page
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; frame-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
 _HEADERS = {
     "content-security-policy": CSP,
@@ -49,8 +50,8 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_PUBLIC = ("/login", "/static/", "/healthz")
-"""Paths that need no token."""
+_PUBLIC = ("/login", "/static/", "/healthz", "/replay/")
+"""Paths that need no token; /replay/ checks a capability of its own."""
 _PUSH_PATHS = ("/indexnow", "/websub/")
 """Paths that other servers call; they check keys of their own."""
 _UPLOADS = "/api/v1/files/"
@@ -102,7 +103,8 @@ class Guard:
         session, fresh = self._session(request)
         scope["recrawl.session"] = session
         scope["recrawl.wrong_tokens"] = self._wrong_tokens
-        cookie = encode_session(session, self._context.secret) if fresh and wants_page(request) else ""
+        page = wants_page(request) and not request.url.path.startswith("/replay/")  # stored pages get no cookie
+        cookie = encode_session(session, self._context.secret) if fresh and page else ""
         guarded = _with_headers(send, cookie, secure=request.url.scheme == "https")
         try:
             self._check(request, session)

@@ -41,7 +41,7 @@ def new_session(now: float, *, authenticated: bool) -> Session:
 def encode_session(session: Session, secret: bytes) -> str:
     """Return a session as a signed cookie value."""
     text = f"{session.name}.{int(session.authenticated)}.{session.expires}"
-    return f"{text}.{_signature(secret, 'session', text)}"
+    return f"{text}.{signature(secret, 'session', text)}"
 
 
 def decode_session(cookie: str, secret: bytes, now: float) -> Session | None:
@@ -53,8 +53,8 @@ def decode_session(cookie: str, secret: bytes, now: float) -> Session | None:
     >>> decode_session(cookie, key, 1.0) == session, decode_session(cookie, b"other", 1.0)
     (True, None)
     """
-    text, _, signature = cookie.rpartition(".")
-    if not hmac.compare_digest(_signature(secret, "session", text).encode(), signature.encode("utf-8", "replace")):
+    text, _, given = cookie.rpartition(".")
+    if not hmac.compare_digest(signature(secret, "session", text).encode(), given.encode("utf-8", "replace")):
         return None
     name, authenticated, expires = text.split(".")
     return Session(name, authenticated == "1", int(expires)) if int(expires) > now else None
@@ -62,7 +62,7 @@ def decode_session(cookie: str, secret: bytes, now: float) -> Session | None:
 
 def form_token(session: Session, secret: bytes) -> str:
     """Return the CSRF token of a session."""
-    return _signature(secret, "form", session.name)
+    return signature(secret, "form", session.name)
 
 
 def constant_time_equal(one: str, other: str) -> bool:
@@ -70,7 +70,8 @@ def constant_time_equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
-def _signature(secret: bytes, purpose: str, text: str) -> str:
+def signature(secret: bytes, purpose: str, text: str) -> str:
+    """Return the signature of a text for one purpose."""
     return hmac.new(secret, f"{purpose}:{text}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 

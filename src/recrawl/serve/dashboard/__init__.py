@@ -19,7 +19,8 @@
     alerts.py       alert rules
 
 Stored content is shown as text only: templates escape everything, no stored markup is sent, and the
-Content-Security-Policy allows no script except the dashboard's own files.
+Content-Security-Policy allows no script except the dashboard's own files. Pages as they looked are in frames without
+any permission, which show /replay/ (see `serve.replay`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _VIEWS: tuple[tuple[str, View], ...] = (
     ("/sites", sites.sites),
     ("/sites/{site:int}", sites.site),
     ("/pages/{page:int}", pages.page),
+    ("/pages/{page:int}/look", pages.look),
     ("/pages/{page:int}/text", pages.text),
     ("/pages/{page:int}/source", pages.source),
     ("/pages/{page:int}/diff", pages.difference),

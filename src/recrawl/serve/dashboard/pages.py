@@ -13,6 +13,7 @@ from recrawl.repository.reports import pages as reading
 from recrawl.repository.reports.pages import StoredVersion
 from recrawl.repository.repository import Repository
 from recrawl.repository.words import count
+from recrawl.serve import replay
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.render import percent, size
@@ -23,7 +24,15 @@ from recrawl.times import span, stamp
 
 _VISITS = 30
 _BARS = 60
-_TABS = (("", "Overview"), ("/text", "Text"), ("/source", "Source"), ("/diff", "Difference"), ("/outlook", "Outlook"))
+_VIEWS = ("inline", "side", "looks")
+_TABS = (
+    ("", "Overview"),
+    ("/look", "As it looked"),
+    ("/text", "Text"),
+    ("/source", "Source"),
+    ("/diff", "Difference"),
+    ("/outlook", "Outlook"),
+)
 
 
 def page(views: Views, request: Request) -> Response:
@@ -45,6 +54,34 @@ def page(views: Views, request: Request) -> Response:
         versions=[_timeline_entry(row, k + 1 < len(versions)) for k, row in enumerate(versions)],
         cut=len(versions) == reading.MAX_VERSIONS,
         visits=visits,
+    )
+
+
+def look(views: Views, request: Request) -> Response:
+    """Show a version as it looked, with a slider over the versions."""
+    form = Form(request.query_params, ("version", "place"))
+    with views.reading() as repository:
+        found = reading.page(repository, request.path_params["page"])
+        versions = reading.versions(repository, found["id"])[::-1]
+        if not versions:
+            raise NotKnown("this page has no downloaded version")
+        place = form.number("place", least=1, most=len(versions))
+        number = _number(form, "version")
+        shown = versions[place - 1] if place else reading.version(repository, found["id"], number)
+    listed = [row.id for row in versions]
+    at = listed.index(shown.id) if shown.id in listed else -1
+    return _show(
+        views,
+        request,
+        "look.html",
+        found,
+        "/look",
+        version=shown,
+        frame=replay.address(views.context, shown.id, found["url"]),
+        place=at + 1,
+        times=[row.at for row in versions],
+        before=listed[at - 1] if at > 0 else None,
+        after=listed[at + 1] if 0 <= at < len(listed) - 1 else None,
     )
 
 
@@ -77,7 +114,13 @@ def difference(views: Views, request: Request) -> Response:
             old = reading.version(repository, found["id"], number)
         shown = reading.difference(repository, found["url"], old, new)
         versions = reading.versions(repository, found["id"])
-    side = form["view"] == "side"
+    view = form["view"] if form["view"] in _VIEWS else "inline"
+    frames = []
+    if view == "looks":
+        frames = [
+            replay.address(views.context, it.id, found["url"], mark=f"{kind}.{other.id}")
+            for it, other, kind in ((old, new, "removed"), (new, old, "added"))
+        ]
     return _show(
         views,
         request,
@@ -88,7 +131,8 @@ def difference(views: Views, request: Request) -> Response:
         new=new,
         versions=versions,
         difference=shown,
-        view="side" if side else "inline",
+        view=view,
+        frames=frames,
     )
 
 

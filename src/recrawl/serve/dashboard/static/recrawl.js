@@ -58,6 +58,16 @@
     window.addEventListener("pagehide", function () { source.close(); });
   }
 
+  function slide(form) {
+    const range = form.querySelector("input[type=range]");
+    const time = form.querySelector("output");
+    range.addEventListener("input", function () {
+      const option = range.list && range.list.options[range.value - 1];
+      if (option) time.textContent = option.label;
+    });
+    range.addEventListener("change", function () { form.requestSubmit(); });
+  }
+
   function poll(box) {
     const again = function () {
       fetch(box.dataset.job, { headers: { accept: "application/json" } })
@@ -108,4 +118,5 @@
   document.querySelectorAll("[data-running]").forEach(follow);
   document.querySelectorAll("[data-live]").forEach(showEvents);
   document.querySelectorAll("[data-job]").forEach(poll);
+  document.querySelectorAll("[data-slider]").forEach(slide);
 })();

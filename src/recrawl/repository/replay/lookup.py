@@ -1,0 +1,94 @@
+"""What the archive holds of a URL at the time of a version, ready to be shown."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from recrawl.compare.document import parse
+from recrawl.compare.encoding import decode
+from recrawl.crawl.visits.stored_text import HTML, header, sniff
+from recrawl.discover.urls import canonical, key
+from recrawl.errors import DamagedRecord, NotKnown
+from recrawl.record.archive import Place
+from recrawl.record.requisite_rows import RequisiteRow
+from recrawl.record.rows import VersionRow
+from recrawl.record.warc import read_body
+from recrawl.repository.reader import Reader
+from recrawl.repository.replay.inert import inert_page, inert_stylesheet
+from recrawl.repository.replay.marking import mark_changes
+
+_MAX_REDIRECTS = 6
+_PLAIN = "text/plain; charset=utf-8"
+
+
+class Shown(NamedTuple):
+    """A document or a file of the archive."""
+
+    content_type: str
+    body: bytes
+
+
+def show(repo: Reader, version: int, url: str, prefix: str, *, against: int | None = None, kind: str = "") -> Shown:
+    """What a URL showed at the time of a version; raises NotKnown if the archive does not have it.
+
+    `prefix` and a URL are the address of that URL in the archive. In the page of the version, the text that the
+    version `against` lacks is marked as `kind`: added or removed.
+    """
+    store = repo.storage.store
+    row = store.versions.get(version)
+    if row is None:
+        raise NotKnown(f"there is no version {version}")
+    page = store.pages.number(key(canonical(url) or url))
+    if page == row.page:
+        return _page(repo, row, url, prefix, store.versions.pick(row.page, against) if against else None, kind)
+    requisite = _requisite(repo, url)
+    if requisite is not None:
+        return _file(repo, requisite, row.at, prefix)
+    other = store.versions.in_force(page, row.at) if page is not None else None
+    if other is None:
+        raise NotKnown("the archive does not have this URL")
+    return _page(repo, other, url, prefix, None, "")
+
+
+def _page(repo: Reader, row: VersionRow, url: str, prefix: str, against: VersionRow | None, kind: str) -> Shown:
+    """A version of a page, inert; one that is not HTML as text."""
+    _, headers, body = repo.storage.body(row)
+    content_type = header(headers, "content-type")
+    mime = content_type.partition(";")[0].strip().lower() or sniff(body)
+    text = decode(body, content_type).text
+    if not mime.startswith(HTML):
+        return Shown(_PLAIN, text.encode("utf-8", "replace"))
+    tree = parse(text)
+    style = ""
+    if against is not None:
+        _, headers, body = repo.storage.body(against)
+        style = mark_changes(tree, parse(decode(body, header(headers, "content-type")).text), kind=kind)
+    place = repo.storage.store.pages.get(row.page)
+    final = place.state.archived_url if row.id == place.state.version and place.state.archived_url else url
+    inert_page(tree, final, prefix)
+    return Shown("text/html; charset=utf-8", ((tree.html or "") + style).encode("utf-8", "replace"))
+
+
+def _requisite(repo: Reader, url: str) -> RequisiteRow | None:
+    """The requisite of a URL, where its redirects lead."""
+    requisites = repo.storage.store.requisites
+    row = requisites.find(key(url))
+    for _ in range(_MAX_REDIRECTS):
+        if row is None or row.target < 0:
+            return row
+        row = next(iter(requisites.get_many([row.target])), None)
+    return None
+
+
+def _file(repo: Reader, row: RequisiteRow, at: float, prefix: str) -> Shown:
+    version = repo.storage.store.requisites.closest(row.id, at)
+    if version is None:
+        raise NotKnown("the archive does not have this file")
+    try:
+        body = read_body(repo.storage.archive.read(Place(version.warc, version.start, version.length)))[2]
+    except (OSError, ValueError, KeyError) as error:
+        raise DamagedRecord(f"the record of {row.url} is damaged: {error}") from error
+    if row.style or version.mime.lower().startswith("text/css"):
+        css = inert_stylesheet(decode(body, version.mime).text, row.url, prefix)
+        return Shown("text/css; charset=utf-8", css.encode("utf-8", "replace"))
+    return Shown(version.mime if version.mime.isascii() else "", body)
