@@ -9,7 +9,7 @@ Three barriers, each of which holds alone:
 - the Content-Security-Policy of every answer has `sandbox` without any permission: the page has an opaque origin, so it
   reads no cookie and no storage of the dashboard, runs no script, sends no form, opens no window, and moves no other
   frame. The policy lets it load images, fonts and stylesheets from /replay/CAPABILITY/ and nothing else;
-- the dashboard shows it in a frame with the attribute `sandbox`, and its own policy lets frames show this service alone.
+- the dashboard shows it in a frame with the attribute `sandbox`, and its policy lets frames show this service alone.
 
 A page of an opaque origin sends no cookies, so its images could not be authorised by the session. The capability
 authorises them: a signature over the time until which it is valid. It opens /replay/ for reading and nothing else.
