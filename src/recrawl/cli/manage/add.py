@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, say
-from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, repository
+from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, KeptRequisites, repository
 
 EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --limit 500"
 
@@ -28,13 +28,7 @@ def command(
         list[str] | None,
         typer.Option(metavar="RULE", help="Remove this rule (limit, depth, include, ...); repeatable."),
     ] = None,
-    requisites: Annotated[
-        str,
-        typer.Option(
-            metavar="LEVEL",
-            help="What to keep to show pages as they looked: none, css, all. Default: the setting.",
-        ),
-    ] = "",
+    requisites: KeptRequisites = "",
     json: AsJson = False,
 ) -> None:
     """Add sites or pages to track, or change their rules.

@@ -35,6 +35,14 @@ Change = Annotated[
         help="What counts as a change: text, content, significant, divergence:X, relevance:FILE. Default: the setting.",
     ),
 ]
+KeptRequisites = Annotated[
+    str,
+    typer.Option(
+        "--requisites",
+        metavar="LEVEL",
+        help="What to keep to show pages as they looked: none, css, all. Default: the setting.",
+    ),
+]
 PolicyText = Annotated[
     str,
     typer.Option(
