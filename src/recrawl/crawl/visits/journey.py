@@ -19,9 +19,9 @@ import numpy as np
 from recrawl.columns import Ints
 from recrawl.crawl.hints.site_resources import SiteResources
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.state.frontier import lanes_for
 from recrawl.crawl.requisites.fetching import FIRST_TICKET, RequisiteFetches
 from recrawl.crawl.requisites.registry import Registry
+from recrawl.crawl.state.frontier import lanes_for
 from recrawl.crawl.state.limits import ByteBudget
 from recrawl.crawl.state.reindex import index_pages
 from recrawl.crawl.state.site_frames import SiteFrames, stored_lines
@@ -74,8 +74,7 @@ class Journey:
         )
         self.prefetch = Prefetch(store, self.lanes, options.clock)
         self.frames = SiteFrames(store, partial(stored_lines, repository, options))
-        registry = Registry(store, options)
-        caches = (self.discovery, self.prefetch, registry)
+        caches = (self.discovery, self.prefetch, registry := Registry(store, options))
         self.recorder = Recorder(repository, options, self.servers, self.frames, caches=caches)
         self.resources = SiteResources(
             self.client, self.lanes, self.servers, self.discovery, self.recorder, options, self.tally.warnings

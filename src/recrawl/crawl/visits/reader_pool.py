@@ -67,7 +67,7 @@ class _Process:
     def ended(self) -> bool:
         return self._child.poll() is not None
 
-    def _try_send(self, message: ReaderConfig | list[Task]) -> None:
+    def _try_send(self, message: ReaderConfig | list[Task | Scan]) -> None:
         """Send a message; that the process has ended shows when its answer is collected."""
         with contextlib.suppress(OSError):
             self.connection.send(message)
