@@ -58,7 +58,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
 
 def test_a_page_that_always_changes_has_most_likely_changed(past: Past) -> None:
     told = past.repo.json("predict", past.url("/busy"))
-    assert told["probability"] > 0.8
+    assert told["probability"] > 0.6
     assert told["enough_history"] is True
     assert told["history"]["changes"] == DAYS
     assert told["history"]["compared"] == DAYS + 1
@@ -103,7 +103,7 @@ def test_a_page_visited_once_has_not_enough_history(past: Past) -> None:
     told = past.repo.json("predict", past.url("/late"))
     assert told["enough_history"] is False
     assert 0 < told["probability"] < 1
-    assert told["basis"] == "site"
+    assert told["basis"] == "shock"
     assert told["site_rate"] > 0
     shown = past.repo.run("predict", past.url("/late")).out
     assert "Not enough history" in shown
@@ -166,5 +166,5 @@ def test_why_gives_the_predicted_probability(repo: Repo) -> None:
         repo.cycle()
         told = repo.run("why", site.url()).out
     assert re.search(
-        r"because it has most likely changed, as its own history says \(policy predicted.*bility \d+%", told
+        r"because it has most likely changed, as its own history says \(policy predicted.*bility then \d+%", told
     )

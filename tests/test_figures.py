@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,21 +37,28 @@ def web() -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def lived(repo: Repo, site: Callable[..., Site]) -> tuple[Repo, Site]:
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Repo, Site]]:
     """Two sites after crawls and cycles with changes, failures, a removed page, and then a removed site."""
-    first, second = site(web()), site(web())
-    repo.crawl(first.url(), second.url())
-    for day in range(5):
-        repo.later(days=1)
-        first["/a"] = page(f"news of day {day}")
-        first["/b"] = Reply(b"down", status=503) if day == 3 else page("text of /b")
-        if day == 1:
-            del first["/lost"]
-        repo.run("crawl", code=None)
-        repo.cycle(6)
-    repo.run("rm", second.url())
-    return repo, first
+    repo = Repo.create(tmp_path_factory.mktemp("figures") / "repo")
+    with Site(web()) as first, Site(web()) as second:
+        repo.crawl(first.url(), second.url())
+        for day in range(4):
+            repo.later(days=1)
+            first["/a"] = page(f"news of day {day}")
+            first["/b"] = Reply(b"down", status=503) if day == 2 else page("text of /b")
+            if day == 1:
+                del first["/lost"]
+            repo.cycle(6)
+        repo.run("rm", second.url())
+        yield repo, first
+
+
+@pytest.fixture
+def lived(past: tuple[Repo, Site], tmp_path: Path) -> tuple[Repo, Site]:
+    """A copy of its own for a test."""
+    shutil.copytree(past[0].folder, tmp_path / "copy")
+    return replace(past[0], folder=tmp_path / "copy"), past[1]
 
 
 def metrics_of(text: str) -> dict[str, Any]:
@@ -156,3 +166,31 @@ def test_a_share_does_not_count_pages_beyond_the_limit_of_their_site(repo: Repo,
     assert len(repo.pages()) > 10
     repo.later(days=1)
     assert repo.json("cycle", "--dry-run", "--budget", 0.8)["budget"] == 4
+
+
+@pytest.mark.parametrize("policy", ["shock", "predicted", "round-robin"])
+def test_a_page_has_one_change_probability(lived: tuple[Repo, Site], policy: str) -> None:
+    """The same figure in `why`, `predict`, `rates`, the plan, the API and the Outlook, whatever the policy."""
+    repo, start = lived
+    repo.config(policy=policy)
+    repo.later(days=2)
+    url = start.url("/a")
+    chance = repo.json("predict", url)["probability"]
+    assert 0 < chance < 1
+    same = pytest.approx(chance, abs=1e-3)
+    assert repo.json("rates", url)[0]["chance_by_now"] == same
+    explained = repo.json("why", url)
+    assert explained["plan"]["probability"] == same
+    planned = {row["url"]: row["probability"] for row in repo.json("cycle", "--dry-run", "--budget", 100)["pages"]}
+    assert planned[url] == same
+    shown = f"{chance:.0%}"
+    for words in (["predict", url], ["why", url], ["rates", url]):
+        assert shown in repo.run(*words).out, words
+    with Service(repo.folder, ServiceConfig(schedule=False, clock=repo.now)) as service:
+        ask = Asker(service)
+        number = ask.get(f"/api/v1/page?url={url}").json["id"]
+        assert ask.get(f"/api/v1/pages/{number}/predict").json["probability"] == same
+        outlook = ask.get(f"/pages/{number}/outlook").text
+    assert set(re.findall(r"(\d+%) likely", outlook)) == {shown}
+    (meter,) = re.findall(r'<meter min="0" max="1" value="([\d.]+)"', outlook)
+    assert float(meter) == same

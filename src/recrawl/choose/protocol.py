@@ -20,7 +20,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.columns import Floats
-from recrawl.model import Outcomes, Picks
+from recrawl.model import Outcomes, Pages, Picks
 
 Choice = Generator[Picks, Outcomes, None]
 """One cycle of a policy: yields picks, receives outcomes."""
@@ -65,6 +65,15 @@ class Outer(Protocol):
 def names_of(policy: Policy) -> tuple[str, ...]:
     """The names under which a policy keeps its memory: its own, and that of the policy it contains."""
     return (policy.name, *names_of(policy.inner_policy())) if isinstance(policy, Outer) else (policy.name,)
+
+
+@runtime_checkable
+class ChangeEstimator(Protocol):
+    """A policy that estimates change probabilities; screens show them. Others leave that to the change rates."""
+
+    def change_probability(self, book: Book, pages: Pages) -> Floats:
+        """Return the probability that each of these downloaded pages has changed since its last visit."""
+        ...
 
 
 @runtime_checkable

@@ -244,7 +244,7 @@ class Reader:
         """How likely a page has changed since its last visit, and on what grounds."""
         from recrawl.repository.explain.prediction import predict  # lazy: few commands predict
 
-        return predict(self.storage, url, self.now())
+        return predict(self.folder, self.settings, self.options(), url, self.now())
 
     def rates(
         self,
@@ -263,7 +263,7 @@ class Reader:
         """Changes per day of one page, by every estimator."""
         from recrawl.repository.explain import rates  # lazy: loads scipy
 
-        return rates.rate(self.storage, url, estimator, self.now())
+        return rates.rate(self.folder, self.settings, self.options(), url, estimator)
 
     def anchors(self, site: str = "", *, every: str | float = "6h", per_minute: float = 0.0) -> list[SiteAnchor]:
         """The anchor of a site, or of every one: the page that links its newest pages (spec A2), and change by depth.

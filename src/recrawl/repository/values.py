@@ -317,7 +317,10 @@ class PlannedVisit:
     place: int
     url: str
     score: float
+    """What the policy ranks pages by; not a probability."""
     reason: str
+    probability: float | None = None
+    """The change probability now; None before the first download."""
 
 
 @dataclass(frozen=True, slots=True)

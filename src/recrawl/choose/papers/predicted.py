@@ -11,8 +11,8 @@ from recrawl.choose.papers.by_site.site_sampling import check_whole
 from recrawl.choose.protocol import Choice
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
-from recrawl.learn.pooled.learner import PooledLearner
-from recrawl.model import Outcomes, Picks
+from recrawl.learn.pooled.learner import PooledLearner, failure_penalty
+from recrawl.model import Outcomes, Pages, Picks
 
 if TYPE_CHECKING:
     from recrawl.learn.experts.crawl_learner import CrawlLearner
@@ -152,6 +152,10 @@ class Predicted:
         if self.pick == "coin":
             return np.argsort(np.log(np.maximum(luck, 1e-300)) / np.maximum(probability, _MIN_PROBABILITY))[::-1]
         return np.lexsort((luck, -probability))
+
+    def change_probability(self, book: Book, pages: Pages) -> Floats:
+        """Return the probability that each page has changed since its last visit, by the model."""
+        return self._learner.predict(book, pages)[0] / failure_penalty(book, pages)  # which is for the ranking only
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Store the features and results of the visits; fit what is due."""

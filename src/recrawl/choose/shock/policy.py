@@ -148,6 +148,11 @@ class Shock:
         """Return the state of a new cycle."""
         return ShockPlan(book, open_, budget, objective=self.objective, poisson=self._poisson)
 
+    def change_probability(self, book: Book, pages: Pages) -> Floats:
+        """Return the probability that each page has changed since its last visit, hints included."""
+        predicted = Mixture.of(book, poisson=self._poisson).predict(pages)
+        return np.asarray(Signals.of(book).predict(pages, predicted), np.float64)
+
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Update the models with all visits of the cycle."""
         lead = self._score(book, *compared_visits(book, seen))

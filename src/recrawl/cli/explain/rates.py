@@ -83,7 +83,9 @@ def _show(found: PageRate) -> None:
         interval = "" if rate.low is None else f", 90 % interval {rate.low:.3g} to {rate.high:.3g}"
         often = f"once in {span(DAY / rate.rate)}" if rate.rate > 0 else "never so far"
         say(f"  {rate.rate:.3g} changes per day{interval}: {often}")
-    say(f"  probability of a change by now: {found.chance_by_now:.0%}; 50 % by {_date(rate.even_chance_by)}")
+    say(f"  by its rate alone, it has changed with a probability of 50 % by {_date(rate.even_chance_by)}")
+    if found.chance_by_now is not None:
+        say(f"  change probability now: {found.chance_by_now:.0%}; 'recrawl predict' says why")
     say("  estimators, in changes per day:")
     for name, value in found.estimates.items():
         say(f"    {name:<10} {'-' if value is None else format(value, '.3g'):>8}   {ESTIMATORS[name][1]}")

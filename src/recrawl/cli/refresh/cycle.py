@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, count, say, table
+from recrawl.cli.terminal.output import AsJson, as_json, count, percent, say, table
 from recrawl.cli.terminal.run_report import print_report, watched
 from recrawl.cli.terminal.session import AllowPrivate, Budget, Bytes, Change, Delay, PolicyText, Stop, Wait, repository
 
@@ -62,6 +62,8 @@ def _print_plan(plan: dict[str, Any]) -> None:
     say()
     table(sites[:_MOST_ROWS], {"site": "site", "visits": ">visits", "pages": ">pages", "at_most": ">at most"})
     say()
-    table(pages[:_MOST_ROWS], {"place": ">no", "url": "page", "score": ">score", "reason": "reason"})
+    shown = ({**row, "probability": percent(row["probability"])} for row in pages[:_MOST_ROWS])
+    columns = {"place": ">no", "url": "page", "probability": ">change probability", "score": ">score"}
+    table(shown, {**columns, "reason": "reason"})
     if len(pages) > _MOST_ROWS:
         say(f"... and {len(pages) - _MOST_ROWS:,} more; --json lists all")

@@ -17,7 +17,7 @@ import typer
 
 from recrawl.repository.words import count
 
-__all__ = ["AsJson", "as_json", "clean", "count", "json_line", "note", "say", "table", "when"]
+__all__ = ["AsJson", "as_json", "clean", "count", "json_line", "note", "percent", "say", "table", "when"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -61,6 +61,15 @@ def when(time: datetime | None) -> str:
     ('2026-03-01 00:00:00Z', 'never')
     """
     return "never" if time is None else time.strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.261), percent(None)
+    ('26 %', '-')
+    """
+    return "-" if share is None else f"{share:.0%}".replace("%", " %")
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:

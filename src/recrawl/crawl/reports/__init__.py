@@ -3,7 +3,8 @@
 figures       pages, freshness and age of the repository and its sites
 summaries     sums by cycle and site, written when a cycle ends
 next_plan     what the next cycle would visit
-predictions   the probability that a page has changed
+change_probability  the chance that stored copies are out of date
+predictions   the visits of a page and its site, in numbers
 rates         change rates of pages, by several estimators
 relatives     pages whose changes go with those of a page
 anchors       anchors and depths of sites

@@ -86,6 +86,24 @@ class _Unchanged:
         return Outcomes(picks.pages, np.full(len(picks), Outcome.UNCHANGED, np.int8))
 
 
+def book_now(repository: Storage, options: CrawlOptions, policy: Policy, seed: int) -> Book:
+    """The book of a cycle that began now, without its limits."""
+    check_needs(policy)
+    row = _cycle_row(repository, options, policy, 1, seed)
+    return _book(repository, options, policy, row, Servers(repository.store, options, options.agent))
+
+
+def _cycle_row(repository: Storage, options: CrawlOptions, policy: Policy, visits: int, seed: int) -> CycleRow:
+    store, number = repository.store, repository.store.next_id("cycles")
+    first = store.next_id("visits"), store.next_id("pages")
+    return CycleRow(number, "cycle", policy.name, visits, seed * 1_000_003 + number, options.clock(), None, *first)
+
+
+def _book(repository: Storage, options: CrawlOptions, policy: Policy, row: CycleRow, servers: Servers) -> Book:
+    anchors = named_anchors(repository.store, options.anchors)
+    return ready_book(repository, policy, row, servers.limits(), begin=False, given=anchors)[0]
+
+
 def next_plan(
     repository: Storage,
     options: CrawlOptions,
@@ -98,13 +116,10 @@ def next_plan(
 ) -> CyclePlan:
     """The plan of a cycle that began now; `ranked` adds the rank of all pages."""
     check_needs(policy)
-    store, number = repository.store, repository.store.next_id("cycles")
-    visits = limits.within(budget_of(budget, store, options), options, seconds)
-    first = store.next_id("visits"), store.next_id("pages")
-    row = CycleRow(number, "cycle", policy.name, visits, seed * 1_000_003 + number, options.clock(), None, *first)
-    servers = Servers(store, options, options.agent)
-    anchors = named_anchors(store, options.anchors)
-    book, _ = ready_book(repository, policy, row, servers.limits(), begin=False, given=anchors)
+    visits = limits.within(budget_of(budget, repository.store, options), options, seconds)
+    row = _cycle_row(repository, options, policy, visits, seed)
+    servers = Servers(repository.store, options, options.agent)
+    book = _book(repository, options, policy, row, servers)
     weigh(book, repository, row, options.weights, begin=False)
     chooser, allowance = limits.limited(repository, policy, row, book, servers, options, seconds, begin=False)
     world = _Unchanged()

@@ -1,23 +1,13 @@
-"""The probability that a page has changed by now, and why, from the visits in the store alone. Nothing is written.
-
-The newest visits of the page's site are replayed once, as the policy `predicted` does: what was known before each
-visit, and what it found, are the training rows of a model (`learn.pooled.model`), which then predicts the page.
-"""
+"""The visits of a page and of its site, in numbers, from the store alone. Nothing is written."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Flags, Float32s, Floats, Ints
-from recrawl.crawl.state.load_book import turns
-from recrawl.learn.pooled import model as pooled
-from recrawl.learn.pooled.features import BASELINE, feature_names, features
-from recrawl.learn.pooled.ledger import Ledger
 from recrawl.record.store import Store
 
 _MAX_VISITS = 200_000
@@ -47,20 +37,6 @@ class OwnHistory:
     """80 % interval of its change rate per visit."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeEstimate:
-    """The probability that a page has changed by now."""
-
-    probability: float | None
-    """None for a page that was never downloaded."""
-    basis: str
-    """What it is based on: `model`, `history` (the page's own) or `site` (the site's mean)."""
-    rows: int
-    """Training rows of the model."""
-    site_rate: float | None
-    """The share of visits to other pages of the site that found a change."""
-
-
 def site_visits(store: Store, site: int) -> Visits:
     """The answered visits of a site's pages, oldest first."""
     return store.visits.of_site(site, _MAX_VISITS)
@@ -84,23 +60,12 @@ def own_history(visits: Visits, page: int) -> OwnHistory:
     )
 
 
-def change_estimate(store: Store, visits: Visits, page: int, now: float) -> ChangeEstimate:
-    """The probability that a page has changed by now."""
-    numbers, place = np.unique(np.append(visits["page"], page), return_inverse=True)
-    folder = _folders(store, numbers)
-    ledger = Ledger.of(np.zeros(len(numbers), np.int64), folder)
-    rows, labels, when = _folded(ledger, visits, place[:-1])
-    mine = int(place[-1])
-    others = np.arange(len(numbers)) != mine
-    compared = int(ledger.compared[others].sum())
-    rate = float(ledger.changed[others].sum() / compared) if compared else None
-    if np.isnan(ledger.last[mine]):
-        return ChangeEstimate(None, "nothing", 0, rate)
-    model = pooled.fit(rows, labels, when, feature_names(depth=False).index(BASELINE), np.random.default_rng(1))
-    mine_now = features(ledger, np.array([mine]), max(now, float(ledger.last[mine])))
-    trained = len(model.trees) > 0
-    basis = "model" if trained else "history" if ledger.compared[mine] else "site"
-    return ChangeEstimate(float(model.probability(mine_now)[0]), basis, len(labels) if trained else 0, rate)
+def site_rate(visits: Visits, page: int) -> float | None:
+    """The share of later visits to the other pages of a site that found a change; None without one."""
+    others = visits[visits["page"] != page]
+    later = np.ones(len(others), bool)
+    later[np.unique(others["page"], return_index=True)[1]] = False
+    return float(others["changed"][later].mean()) if later.any() else None
 
 
 def wilson_interval(changed: int, of: int) -> tuple[float, float]:
@@ -115,32 +80,3 @@ def wilson_interval(changed: int, of: int) -> tuple[float, float]:
     middle = (share + extra / 2) / (1 + extra)
     half = _Z * math.sqrt(share * (1 - share) / of + extra / (4 * of)) / (1 + extra)
     return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def _folders(store: Store, pages: Ints) -> Ints:
-    """A number for each page's directory."""
-    return np.unique(store.pages.folders_of(pages.tolist()), return_inverse=True)[1].reshape(-1)
-
-
-def _folded(ledger: Ledger, visits: Visits, place: Ints) -> tuple[Float32s, Flags, Floats]:
-    """Replay the visits: features before each, whether it found a change, and its time."""
-    width = len(feature_names(depth=False))
-    rows: list[Float32s] = [np.zeros((0, width), np.float32)]
-    labels: list[Flags] = [np.zeros(0, np.bool_)]
-    when: list[Floats] = [np.zeros(0)]
-    for part in _runs(visits, place):
-        pages, at, changed = place[part], visits["at"][part], visits["changed"][part]
-        known = ~np.isnan(ledger.last[pages])
-        rows.append(features(ledger, pages[known], at[known]))
-        labels.append(changed[known])
-        when.append(at[known])
-        ledger.note(pages, at, changed)
-    return np.concatenate(rows), np.concatenate(labels), np.concatenate(when)
-
-
-def _runs(visits: Visits, place: Ints) -> Iterator[Ints]:
-    """The visits in order, cycle by cycle, each page at most once per part."""
-    cuts = np.flatnonzero(np.diff(visits["cycle"])) + 1
-    for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(visits)], strict=True):
-        for rows in turns(place[begin:end]):
-            yield rows + begin

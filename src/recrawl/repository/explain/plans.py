@@ -6,6 +6,7 @@ import numpy as np
 
 from recrawl.choose import Policy
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.reports.change_probability import change_probabilities
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
 from recrawl.learn.value import objectives
 from recrawl.record.storage import Storage
@@ -31,14 +32,17 @@ def plan(
     chosen = policy_of(policy or values["policy"])
     found = next_plan(storage, options, chosen, amount, values["seed"], seconds=seconds)
     rows = storage.store.pages.get_many(found.pages.tolist())
-    visits = zip(found.pages.tolist(), found.score.tolist(), found.reasons, strict=True)
+    chances = change_probabilities(storage.store, chosen, found.book, found.pages)
+    known = [None if np.isnan(chance) else float(chance) for chance in chances]
+    visits = zip(found.pages.tolist(), found.score.tolist(), found.reasons, known, strict=True)
     return Plan(
         policy=found.cycle.policy,
         budget=found.cycle.budget,
         sure=found.sure,
         sites=tuple(_by_site(storage, found)),
         pages=tuple(
-            PlannedVisit(place, rows[page][0], score, reason) for place, (page, score, reason) in enumerate(visits, 1)
+            PlannedVisit(place, rows[page][0], score, reason, probability)
+            for place, (page, score, reason, probability) in enumerate(visits, 1)
         ),
     )
 

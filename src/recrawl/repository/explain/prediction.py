@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from recrawl.crawl.options import CrawlOptions
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
+from recrawl.repository.turns import policy_of
 from recrawl.repository.values import Row, at
 from recrawl.repository.words import count
+from recrawl.settings import Settings
 from recrawl.times import iso, moment, span, stamp
 
 _VISITED = ("live", "missing", "gone")
@@ -26,13 +30,13 @@ class Prediction:
     state: str
     time: datetime
     probability: float | None
-    """That it has changed since its last visit; None before its first download."""
+    """The change probability now: that it has changed since its last visit; None before its first download."""
     enough_history: bool
     """Whether the page has enough visits of its own."""
     basis: str
-    """model, history (of the page) or site (the mean of the site)."""
+    """What estimates it: the name of the active policy, or `change rate` for a policy that estimates none."""
     model_visits: int
-    """Visits that the model was trained on."""
+    """Visits of the site that were answered, and that the estimate learned from."""
     site_rate: float | None
     """The share of visits to other pages of the site that found a change."""
     history: Row
@@ -58,28 +62,30 @@ class Prediction:
         return "\n".join(self.sentences())
 
 
-def predict(storage: Storage, url: str, now: float) -> Prediction:
+def predict(folder: Path, values: Settings, options: CrawlOptions, url: str, now: float) -> Prediction:
     """The prediction for the page with this URL."""
-    return _prediction(storage, page_of(storage, url), now)
+    with Storage(folder) as storage:  # a connection of its own: the book needs temporary tables
+        page = page_of(storage, url)
+        return _prediction(storage, values, options, page, now)
 
 
-def _prediction(storage: Storage, page: Row, now: float) -> Prediction:
-    from recrawl.crawl.reports import predictions  # lazy: loads sklearn; a wrong URL must be refused at once
+def _prediction(storage: Storage, values: Settings, options: CrawlOptions, page: Row, now: float) -> Prediction:
+    from recrawl.crawl.reports import change_probability as change  # lazy: loads the policies
+    from recrawl.crawl.reports import predictions  # lazy: a wrong URL must be refused at once
 
-    store = storage.store
-    visits = predictions.site_visits(store, page["site"])
+    visits = predictions.site_visits(storage.store, page["site"])
     own = predictions.own_history(visits, page["id"])
-    estimate = predictions.change_estimate(store, visits, page["id"], now)
+    policy = policy_of(values["policy"])
     times = ("first", "last", "last_change")
     return Prediction(
         url=page["url"],
         state=page["state"],
         time=at(now),
-        probability=estimate.probability,
+        probability=change.change_probability(storage, options, policy, values["seed"], page["id"]),
         enough_history=own.compared >= predictions.MIN_COMPARISONS,
-        basis=estimate.basis,
-        model_visits=estimate.rows,
-        site_rate=estimate.site_rate,
+        basis=change.estimated_by(policy),
+        model_visits=len(visits),
+        site_rate=predictions.site_rate(visits, page["id"]),
         history={**asdict(own), **{name: iso(getattr(own, name)) for name in times}},
         seconds_since_visit=None if own.last is None else now - own.last,
         relatives=_relatives(storage, visits, page),
@@ -149,9 +155,12 @@ def verdict(forecast: Row) -> list[str]:
     sentence = f"{probability:.0%} likely to have changed since its last visit, {since} ago"
     if not forecast["enough_history"]:
         return [f"Not enough history; best guess: {sentence}.{usual}"]
-    if forecast["basis"] == "model":
-        return [f"{sentence}; estimated by a model of the site, trained on {count(forecast['model_visits'], 'visit')}."]
-    return [f"{sentence}; estimated from its own history, as the site has too few visits for a model."]
+    return [f"{sentence}; estimated by {estimator(forecast['basis'])}."]
+
+
+def estimator(basis: str) -> str:
+    """What estimated a change probability, in words."""
+    return "the change rates of the page and its site" if basis == "change rate" else f"the policy {basis}"
 
 
 def history(forecast: Row) -> list[str]:

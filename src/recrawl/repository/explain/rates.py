@@ -6,20 +6,24 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from recrawl.columns import DAY, Ints
+from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports import rates as estimates
+from recrawl.crawl.reports.change_probability import change_probability
 from recrawl.discover.urls import directory, origin
 from recrawl.errors import UnknownName, UsageError
 from recrawl.learn.rates.comparison import ESTIMATORS, estimate
-from recrawl.learn.rates.posteriors import nested
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of, page_of
+from recrawl.repository.turns import policy_of
 from recrawl.repository.values import Row, at, iso
+from recrawl.settings import Settings
 
 __all__ = ["ESTIMATORS", "By", "PageRate", "Rate", "check_estimator", "rate", "rates"]
 
@@ -49,7 +53,7 @@ class Rate:
     together: float | None = None
     """Changes per day of all its pages."""
     even_chance_by: datetime | None = None
-    """When a page has changed with a probability of 50 %."""
+    """When a page has changed with a probability of 50 %, by its rate alone."""
 
     def as_dict(self) -> Row:
         """As `recrawl rates --json` prints it."""
@@ -66,8 +70,8 @@ class PageRate:
 
     rate: Rate
     last_visit: datetime
-    chance_by_now: float
-    """Probability that the page has changed since its last visit."""
+    chance_by_now: float | None
+    """The change probability now, as `predict` and `why` give it."""
     dated_changes: int
     """Changes that the server's Last-Modified dated."""
     estimates: dict[str, float | None]
@@ -104,20 +108,25 @@ def rates(storage: Storage, names: Iterable[str], by: By, estimator: str, limit:
     ]
 
 
-def rate(storage: Storage, url: str, estimator: str, now: float) -> PageRate:
-    """The rate of one page by every estimator."""
+def rate(folder: Path, values: Settings, options: CrawlOptions, url: str, estimator: str) -> PageRate:
+    """The rate of one page by every estimator, and its change probability now."""
     check_estimator(estimator)
-    page = page_of(storage, url)
-    seen = estimates.with_headers(estimates.watched(storage.store, [page["site"]]), storage, page["id"], page["site"])
-    row = seen.row(page["id"])
-    if row < 0:
-        raise UsageError(f"{page['url']} was never downloaded; 'recrawl why' explains it")
+    with Storage(folder) as storage:  # a connection of its own: the book needs temporary tables
+        page = page_of(storage, url)
+        seen = estimates.with_headers(
+            estimates.watched(storage.store, [page["site"]]), storage, page["id"], page["site"]
+        )
+        row = seen.row(page["id"])
+        if row < 0:
+            raise UsageError(f"{page['url']} was never downloaded; 'recrawl why' explains it")
+        policy = policy_of(values["policy"])
+        probability = change_probability(storage, options, policy, values["seed"], page["id"])
     table = estimates.rates_of(seen, estimator, None, _CONFIDENCE)
     last_visit = float(seen.last_visit[row])
     return PageRate(
         rate=_rate(page["url"], table, row, "page", last_visit),
         last_visit=at(last_visit),
-        chance_by_now=float(nested(seen.gaps, seen.levels).probability(max(0.0, now - last_visit) / DAY)[row]),
+        chance_by_now=probability,
         dated_changes=int((seen.gaps.changed & ~np.isnan(seen.gaps.quiet) & (seen.gaps.page == row)).sum()),
         estimates={name: _number(estimate(name, seen.gaps, seen.levels)[row]) for name in ESTIMATORS},
     )

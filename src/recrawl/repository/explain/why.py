@@ -11,14 +11,14 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.choose import make_policy
 from recrawl.choose.budget.allowance import Allowance
-from recrawl.choose.papers.change_frequency import page_rates
 from recrawl.choose.papers.predicted import LIKELY
-from recrawl.columns import DAY
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.reports.change_probability import change_probabilities, estimated_by
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
 from recrawl.crawl.state.load_book import retry_time
 from recrawl.errors import NotKnown, UsageError
 from recrawl.record.storage import Storage
+from recrawl.repository.explain.prediction import estimator
 from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of
 from recrawl.repository.seed_rules import seed_url
@@ -79,8 +79,10 @@ def reasons(
     try:
         policy, budget, seed = make_policy(values["policy"]), values["budget"], values["seed"]
         plan = next_plan(repository, options or options_of(values), policy, budget, seed, ranked=True)
-        numbers = _numbers(plan, page["id"], values["policy"])
-        sentences += _habits(plan.book, page["id"])
+        chance = float(change_probabilities(store, policy, plan.book, np.array([page["id"]]))[0])
+        probability = None if math.isnan(chance) else chance
+        numbers = {**_numbers(plan, page["id"], values["policy"]), "probability": probability}
+        sentences += _habits(plan.book, page["id"], probability, estimated_by(policy))
         sentences.append(_next_cycle(repository, plan, numbers, page, period_of(values), now))
     except UsageError as error:  # the past can be explained even if the settings are invalid
         sentences.append(f"Cannot plan the next cycle: {error}.")
@@ -97,7 +99,7 @@ def _last_visit(visits: list[dict[str, Any]]) -> list[str]:
     what = visit["failure"] or visit["outcome"]
     detail = f" ({visit['detail']})" if visit["detail"] else ""
     likely = visit["score"] is not None and (visit["reason"] or "").startswith(LIKELY)
-    score = f", probability {visit['score']:.0%}" if likely else _scored(visit["score"])
+    score = f", change probability then {visit['score']:.0%}" if likely else _scored(visit["score"])
     because = (
         f"because {visit['reason']} (policy {visit['policy']}{score})"
         if visit["reason"]
@@ -167,15 +169,13 @@ def _numbers(plan: CyclePlan, page: int, policy: str) -> dict[str, Any]:
     }
 
 
-def _habits(book: Book, page: int) -> list[str]:
-    """Its change rate, from its own history."""
+def _habits(book: Book, page: int, probability: float | None, basis: str) -> list[str]:
+    """What its visits found, and its change probability now."""
     compared, changed = int(book.visits[page]) - 1, int(book.changes[page]) - 1
-    if compared < 1:
+    seen = f"It had changed at {max(0, changed):,} of {compared:,} visits after the first; it" if compared > 0 else "It"
+    if probability is None:
         return []
-    rate = float(page_rates(book)[page])
-    probability = -math.expm1(-rate * max(0.0, book.now - float(book.last_visit[page])) / DAY)
-    seen = f"It had changed at {max(0, changed):,} of {compared:,} visits after the first"
-    return [f"{seen}; by that rate it is {probability:.0%} likely to have changed since its last visit."]
+    return [f"{seen} is {probability:.0%} likely to have changed since its last visit, by {estimator(basis)}."]
 
 
 def _next_cycle(
