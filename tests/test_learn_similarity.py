@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from recrawl.learn.experts.correlation import (
     normalized,
     top_correlated,
 )
+from recrawl.learn.experts.dtw import dtw_distance, dtw_similarity
 from recrawl.learn.experts.online_learner import IncrementalRelations
 from recrawl.learn.experts.selection import (
     NO_EXPERT,
@@ -29,11 +31,9 @@ from recrawl.learn.experts.selection import (
     by_content,
     by_graph,
     by_time,
-    dtw_distance,
-    dtw_similarity,
     pairs_sharing_words,
 )
-from recrawl.learn.experts.word_dynamics import WordDynamics, word_dynamics
+from recrawl.learn.experts.word_dynamics import OMEGAS, WordDynamics, word_dynamics
 
 Array = NDArray[Any]
 VALUES = st.integers(0, 5).map(float)
@@ -312,3 +312,39 @@ def test_content_is_the_cosine() -> None:
 
 def test_empty_pages_have_no_experts_by_content() -> None:
     assert by_content(sparse.csr_array((4, 9), dtype=np.float32), 3).page.shape == (4, 0)
+
+
+# -- word weights and lags --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("omega", OMEGAS)
+def test_word_weights_are_those_of_their_definitions(omega: str) -> None:
+    """Against loops over the series of each page."""
+    days = planted(Planted(groups=3, size=3, days=30)).days
+    found = word_dynamics(days.bags, days.text, words=6, omega=omega)
+    plain = word_dynamics(days.bags, days.text, words=6)
+    np.testing.assert_array_equal(found.series, plain.series)
+    for page in range(len(days)):
+        rows = np.flatnonzero(found.page == page)
+        series = found.series[rows]
+        changes = [sum(a != b for a, b in pairwise(line)) for line in series.tolist()]
+        moves = [sum(abs(a - b) for a, b in pairwise(line)) for line in series.tolist()]
+        counted = {"changes": changes, "moves": moves, "even": [1] * len(rows)}
+        right = np.array(counted[omega]) / sum(counted[omega]) if omega in counted else plain.weight[rows]
+        np.testing.assert_allclose(found.weight[rows], right, rtol=1e-5)
+        assert len(rows) <= 6
+
+
+def test_lags_begin_where_they_are_told_to() -> None:
+    """R has lags from 1: pages that change together on one day are no experts of each other for that."""
+    rng = np.random.default_rng(4)
+    counts = rng.integers(0, 9, 200)
+    texts = np.stack((counts, counts, np.roll(counts, 3))).astype(np.float32)
+    dynamics = WordDynamics(3, np.arange(3, dtype=np.int32), np.zeros(3, np.int32), np.ones(3, np.float32), texts)
+    assert by_time(dynamics, 1, lags=7).page[0].tolist() == [1]
+    later = by_time(dynamics, 2, lags=7, first_lag=1)
+    assert later.page[2].tolist()[0] in (0, 1)
+    assert later.lag[2, 0] == 3
+    assert later.weight[2, 0] > 0.9
+    assert later.weight[0].max() < 0.5
+    assert (later.lag >= 1).all()

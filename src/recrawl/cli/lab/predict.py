@@ -12,6 +12,7 @@ import typer
 from recrawl.cli.lab.options import cache_folder
 from recrawl.cli.terminal.output import AsJson, as_json, say, table
 from recrawl.cli.terminal.progress import detailed
+from recrawl.errors import UsageError
 
 _COLUMNS = {
     "of": "of",
@@ -42,6 +43,16 @@ Archives = Annotated[
 ]
 Window = Annotated[int, typer.Option(min=1, help="Days that the features cover (l in Radinsky and Bennett 2013).")]
 Interval = Annotated[int, typer.Option(min=1, help="Days ahead to predict (sigma in Radinsky and Bennett 2013).")]
+Lags = Annotated[
+    str, typer.Option(help="Days by which a related page may lead, for xcorr: first-last, such as 1-20, or the last.")
+]
+Omega = Annotated[
+    str,
+    typer.Option(
+        help="Weight of a word for xcorr and dtw: last (tf-idf in the last snapshot), changes (days on which its count "
+        "changed), moves (sum of these changes) or even."
+    ),
+]
 Alpha = Annotated[
     float,
     typer.Option(
@@ -60,6 +71,9 @@ def predict_command(
     window: Window = 1,
     interval: Interval = 1,
     observe: Annotated[float, typer.Option(help="Share of pages observed each day.")] = 1.0,
+    lags: Lags = "0-7",
+    words: Annotated[int, typer.Option(min=1, help="Words per page that xcorr and dtw compare.")] = 24,
+    omega: Omega = "last",
     alpha: Alpha = 0.0,
     pages: Annotated[int | None, typer.Option(min=1, help="Use a random sample of this many pages.")] = None,
     days: Annotated[int, typer.Option(min=1, help="Predict the last N days of the archive.")] = 30,
@@ -71,22 +85,31 @@ def predict_command(
     """Predict for every page and day whether it changes, from the days before, and measure the accuracy."""
     from recrawl.lab.predict import methods  # lazy: loads scikit-learn
 
+    threads = workers or os.cpu_count() or 1
     setting = methods.PredictionSetting(
-        method, experts, k, train, window, interval, seed=seed, workers=workers or os.cpu_count() or 1
+        method, experts, k, train, window, interval, seed, threads, _lags(lags), words, omega
     )
     from recrawl.lab.predict.archive_days import check_label  # lazy: loads scipy
 
     check_label(label)
     cache = None if no_cache else cache_folder() / "facts"
     found = _run(archives, setting, label, observe, alpha, pages, days, cache)
-    if json:
-        as_json(found)
-        return
+    as_json(found) if json else _show(found)
+
+
+def _show(found: dict[str, Any]) -> None:
     table([{"of": "all pages", **found}, {"of": "change rate 0.1 to 0.9", **found["middling"]}], _COLUMNS)
     say(
         f"{found['method']}, {found['days']} days, {found['seconds']:.1f} s; too little history for "
         f"{found['not_enough_history']:,} predictions; {found['by_frequency']:,} from the page's change rate alone"
     )
+
+
+def _lags(text: str) -> tuple[int, int]:
+    first, dash, last = text.rpartition("-")
+    if not (last.isdecimal() and (not dash or first.isdecimal())):
+        raise UsageError(f"invalid lags '{text}': use the first and the last, such as 1-20, or the last, such as 7")
+    return int(first or 0), int(last)
 
 
 def _run(
@@ -121,4 +144,5 @@ def _run(
 
         summary = evaluation.evaluate(days, setting, over, observe=observe, progress=on_predicted).summary()
     how = {"method": setting.method, "experts": setting.experts, "k": setting.k, "train": setting.train}
+    how |= {"lags": list(setting.lags), "words": setting.words, "omega": setting.omega}
     return {**how, "label": label, "observe": observe, **summary, "seconds": round(time.monotonic() - begun, 3)}

@@ -25,7 +25,7 @@ from recrawl.learn.experts.features import FeatureWindow, Observations, OwnFeatu
 from recrawl.learn.experts.panels import Machines, Panel, day_classifier, own_problems
 from recrawl.learn.experts.selection import Experts, by_content, by_graph, by_time
 from recrawl.learn.experts.svm import fit_platt_curve
-from recrawl.learn.experts.word_dynamics import WordDynamics, word_dynamics
+from recrawl.learn.experts.word_dynamics import OMEGAS, WordDynamics, word_dynamics
 
 METHODS = ("frequency", "1d", "2d", "3d", "union", "bagging", "boosting", "online-2d", "online-3d", "pooled")
 """Names of all methods."""
@@ -53,6 +53,12 @@ class PredictionSetting:
     interval: int = 1
     seed: int = 1
     workers: int = 1
+    lags: tuple[int, int] = (0, 7)
+    """First and last lag of the cross-correlation, in days; R has 1 to N."""
+    words: int = 24
+    """Words per page whose dynamics are compared."""
+    omega: str = "last"
+    """The weight of a word (see `word_dynamics.OMEGAS`)."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -62,6 +68,12 @@ class PredictionSetting:
             raise UsageError(f"unknown way to choose experts '{self.experts}'; use one of {', '.join(EXPERTS)}")
         if min(self.k, self.train, self.window, self.interval) < 1:
             raise UsageError("k, train, window and interval must be 1 or more")
+        if not 0 <= self.lags[0] <= self.lags[1]:
+            raise UsageError(f"invalid lags {self.lags[0]}-{self.lags[1]}: use the first and the last, such as 1-20")
+        if self.words < 1:
+            raise UsageError(f"invalid number of words {self.words}; use 1 or more")
+        if self.omega not in OMEGAS:
+            raise UsageError(f"unknown word weight '{self.omega}'; use one of {', '.join(OMEGAS)}")
 
     @property
     def feature_window(self) -> FeatureWindow:
@@ -117,11 +129,13 @@ def predict(
     scored_days = range(test_days.start - 1, test_days.stop)  # one day more, to calibrate on
     pages = np.arange(len(days)) if targets is None else targets
     related = setting.method not in _SINGLE_PAGE
-    words = words_before(days, scored_days.start) if related and setting.experts in ("xcorr", "dtw") else None
+    timed = related and setting.experts in ("xcorr", "dtw")
+    words = words_before(days, scored_days.start, setting) if timed else None
     experts = chosen_experts(days, setting, scored_days.start, words) if related else None
     if setting.method.startswith("online"):
         window = setting.feature_window
-        decision, score = online.scores(days, scored_days, setting.train, window, experts, words, pages)
+        updated = words if setting.omega == "last" and setting.lags == (0, 7) else None
+        decision, score = online.scores(days, scored_days, setting.train, window, experts, updated, pages)
     else:
         decision, score = margins_by_day(days, setting, scored_days, experts, pages, progress)
     return _as_predictions(days, setting, scored_days, decision, score)
@@ -167,13 +181,15 @@ def chosen_experts(days: Days, setting: PredictionSetting, before: int, words: W
         return by_graph(days.links_on(last), setting.k)
     if setting.experts == "content":
         return by_content(days.counts(last), setting.k)
-    return by_time(words or words_before(days, before), setting.k, setting.experts, seed=setting.seed)
+    dynamics = words or words_before(days, before, setting)
+    first, last_lag = setting.lags
+    return by_time(dynamics, setting.k, setting.experts, last_lag, setting.seed, first_lag=first)
 
 
-def words_before(days: Days, before: int) -> WordDynamics:
+def words_before(days: Days, before: int, setting: PredictionSetting | None = None) -> WordDynamics:
     """The word dynamics of pages up to a day."""
-    known = days.between(0, before)
-    return word_dynamics(known.bags, known.text)
+    known, setting = days.between(0, before), setting or PredictionSetting()
+    return word_dynamics(known.bags, known.text, setting.words, setting.omega)
 
 
 def margins_by_day(

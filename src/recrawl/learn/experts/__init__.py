@@ -7,6 +7,7 @@ predict the page's changes. `lab.predict.methods` runs these steps on recorded h
     word_dynamics    a time series of counts for each page and word
     correlation      lagged cross-correlation of many series, in batches or kept up to date day by day
     selection        which pages are experts of a page: by links, content, correlation or time warping (spec L4)
+    dtw              dynamic time warping of many pairs of series at once
     panels           R's methods on observations: single machines, votes, union, ensembles
     svm              a solver for thousands of small support vector machines at once (spec L3), Platt calibration (L7)
     classifiers      training sets, single machines, weighted votes, relational union, bagging, boosting

@@ -11,14 +11,6 @@ they are the only pairs with a distance, and the result is exact. Where too many
 are summed with random signs into a few channels, so that the product of two pages' channels equals the distance in
 expectation. The channels are shortened to frame means, and one matrix product per lag gives all pairs. The exact
 distance is then computed for the candidates only.
-
-Dynamic time warping (R fig. 5) is computed for many pairs of series at once:
-
-    dtw(i, j) = |a[i] - b[j]| + min(dtw(i-1, j), dtw(i, j-1), dtw(i-1, j-1))
-
-A pair's table has to be filled cell by cell, but each cell can be filled for all pairs together, so the number of
-Python steps is the number of cells whatever the number of pairs. Libraries for DTW handle single pairs or all pairs of
-a set; here the pairs are a list of candidates.
 """
 
 from __future__ import annotations
@@ -33,6 +25,7 @@ from scipy import sparse
 from recrawl.book import LinkGraph
 from recrawl.columns import Float32s, Floats, Int32s, Ints
 from recrawl.learn.experts.correlation import frame_means, lagged_correlations, normalized, top_correlated
+from recrawl.learn.experts.dtw import dtw_similarity
 from recrawl.learn.experts.word_dynamics import WordDynamics
 
 NO_EXPERT = -1
@@ -131,14 +124,20 @@ def _row_batches(count: int) -> Iterator[slice]:
 
 
 def by_time(
-    dynamics: WordDynamics, k: int, how: str = "xcorr", lags: int = 7, seed: int = 0, candidates: int | None = None
+    dynamics: WordDynamics,
+    k: int,
+    how: str = "xcorr",
+    lags: int = 7,
+    seed: int = 0,
+    candidates: int | None = None,
+    first_lag: int = 0,
 ) -> Experts:
-    """The k pages with the most similar word dynamics; `how` is xcorr or dtw."""
+    """The k pages with the most similar word dynamics; `how` is xcorr (at lags `first_lag` to `lags`) or dtw."""
     pages = dynamics.pages
     scaled = normalized(dynamics.series)
     wanted = candidates or max(_CANDIDATES * k, _MIN_CANDIDATES)
     pairs = pairs_sharing_words(dynamics, wanted) or _candidates(dynamics, scaled, wanted, lags, seed)
-    compared = [_similarities(dynamics, scaled, a, b, how, lags) for a, b in _batches(*pairs)]
+    compared = [_similarities(dynamics, scaled, a, b, how, (first_lag, lags)) for a, b in _batches(*pairs)]
     if not compared:
         return _no_experts(how, pages)
     a, b, similarity, lag = (np.concatenate(column) for column in zip(*compared, strict=True))
@@ -197,7 +196,7 @@ def _similarities(
     a: Ints,
     b: Ints,
     how: str,
-    lags: int,
+    lags: tuple[int, int],
 ) -> tuple[Ints, Ints, Floats, Ints]:
     """R's distance of pairs of pages, and the lag with the highest weighted correlation."""
     pair, mine, theirs = shared_words(dynamics, a, b)
@@ -209,10 +208,10 @@ def _similarities(
         framed = frame_means(scaled * np.float32(np.sqrt(days)), _FRAMES)
         similarity = _dtw_in_batches(framed, mine, theirs)
         return a, b, _sums(pair, weight * similarity, len(a)), np.zeros(len(a), np.int64)
-    by_lag = lagged_correlations(scaled, scaled, mine, theirs, lags)
+    by_lag = lagged_correlations(scaled, scaled, mine, theirs, lags[1])[:, lags[0] :]
     similarity = by_lag.max(axis=1, initial=-1.0)
-    summed = np.stack([_sums(pair, weight * by_lag[:, lag], len(a)) for lag in range(lags + 1)], axis=1)
-    return a, b, _sums(pair, weight * similarity, len(a)), summed.argmax(axis=1)
+    summed = np.stack([_sums(pair, weight * column, len(a)) for column in by_lag.T], axis=1)
+    return a, b, _sums(pair, weight * similarity, len(a)), summed.argmax(axis=1) + lags[0]
 
 
 def shared_words(dynamics: WordDynamics, a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
@@ -263,34 +262,3 @@ def top_experts(
 def _no_experts(kind: str, pages: int, width: int = 0) -> Experts:
     shape = (pages, width)
     return Experts(kind, np.full(shape, NO_EXPERT, np.int32), np.zeros(shape, np.float32), np.zeros(shape, np.int32))
-
-
-def dtw_distance(a: Float32s, b: Float32s, band: int | None = None) -> Float32s:
-    """The DTW distance of each pair of rows; `band` limits how many days the two may shift (None: no limit).
-
-    >>> dtw_distance(np.array([[0, 1, 0, 0]], np.float32), np.array([[0, 0, 1, 0]], np.float32)).tolist()
-    [0.0]
-    >>> dtw_distance(np.array([[0, 1, 0, 0]], np.float32), np.array([[0, 0, 1, 0]], np.float32), band=0).tolist()
-    [2.0]
-    """
-    pairs, days = a.shape
-    if not days:
-        return np.zeros(pairs, np.float32)
-    band = days if band is None else band
-    left, right = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T)
-    infinite = np.full(pairs, np.inf, np.float32)
-    above = [infinite] * (days + 1)
-    above[0] = np.zeros(pairs, np.float32)
-    for i in range(days):
-        here = [infinite] * (days + 1)
-        for j in range(max(0, i - band), min(days, i + band + 1)):
-            before = np.minimum(np.minimum(above[j + 1], here[j]), above[j])
-            here[j + 1] = np.abs(left[i] - right[j]) + before
-        above = here
-    return above[days]
-
-
-def dtw_similarity(a: Float32s, b: Float32s, band: int | None = None) -> Float32s:
-    """From 0 to 1, where 1 means equal after warping; expects series of mean 0 and variance 1."""
-    similarity: Float32s = 1.0 / (1.0 + dtw_distance(a, b, band) / max(a.shape[1], 1))
-    return similarity.astype(np.float32)

@@ -1,8 +1,9 @@
 """Word dynamics Dyn(w, d): one series of counts for each page and word (R §6.3, spec L4).
 
 A page's series are those of its most characteristic words by tf·idf, mainly of the last snapshot, among the words whose
-count varies (a constant series correlates with nothing). `weight` is R's ω: tf·idf in the last snapshot as a share of
-the page's sum. The idf factor of a series is left out, since a constant factor cancels in a correlation.
+count varies (a constant series correlates with nothing). `weight` is R's ω as a share of the page's sum: by default
+tf·idf in the last snapshot, else how often or how far the word's count changed, or the same for all words (`OMEGAS`).
+The idf factor of a series is left out, since a constant factor cancels in a correlation.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from recrawl.columns import Float32s, Floats, Int32s, Ints
 _BATCH = 2_000
 """Pages processed at a time: the words of all their versions are in memory together."""
 _MIN_VARIANCE = 1e-6
+OMEGAS = ("last", "changes", "moves", "even")
+"""Word weights ω: tf·idf in the last snapshot (R's choice); the number of days on which the count changed; the sum of
+these changes; all equal. R names the second and third as alternatives."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +70,11 @@ def idf(document_count: NDArray[Any], pages: int) -> Floats:
     return rarity
 
 
-def word_dynamics(bags: sparse.csr_array, text: Int32s, words: int = 24) -> WordDynamics:
-    """The series of pages. `text` is page by day: a row of `bags` (text by word), or -1 where not observed."""
+def word_dynamics(bags: sparse.csr_array, text: Int32s, words: int = 24, omega: str = "last") -> WordDynamics:
+    """The series of pages, at most `words` each.
+
+    `text` is page by day: a row of `bags` (text by word), or -1 where not observed.
+    """
     text = carry_forward(text)
     pages = len(text)
     last = text[:, -1] if text.shape[1] else np.full(pages, -1, np.int32)
@@ -76,9 +83,8 @@ def word_dynamics(bags: sparse.csr_array, text: Int32s, words: int = 24) -> Word
         np.bincount(_cells(bags, rows)[1], minlength=bags.shape[1]) if len(rows) else np.zeros(bags.shape[1])
     )
     rarity = idf(document_count, len(rows))
-    parts = [_series_of(bags, text[start : start + _BATCH], rarity, words, start) for start in range(0, pages, _BATCH)]
-    if not parts:
-        parts = [_series_of(bags, text, rarity, words, 0)]
+    starts = range(0, max(pages, 1), _BATCH)
+    parts = [_series_of(bags, text[start : start + _BATCH], rarity, words, omega, start) for start in starts]
     return WordDynamics(pages, *(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -93,7 +99,7 @@ def _cells(bags: sparse.csr_array, rows: Int32s) -> tuple[Ints, Int32s, Float32s
 
 
 def _series_of(
-    bags: sparse.csr_array, text: Int32s, rarity: Floats, words: int, before: int
+    bags: sparse.csr_array, text: Int32s, rarity: Floats, words: int, omega: str, before: int
 ) -> tuple[Int32s, Int32s, Float32s, Float32s]:
     """The series of consecutive pages: pages, words, weights, counts by day."""
     texts, width = np.int64(bags.shape[0]), np.int64(bags.shape[1])
@@ -118,10 +124,19 @@ def _series_of(
     kept = (varies & (rank < words))[pair]
     by_version[row[kept], rank[pair[kept]]] = count[kept]
     series = by_version[on_day[page[chosen]], rank[chosen][:, None]]
-    weight = rarity[word[chosen]] * last_count[chosen]
+    weight = _weights(omega, rarity[word[chosen]] * last_count[chosen], series)
     sums = np.bincount(page[chosen], weight, len(text))[page[chosen]]
     share = np.divide(weight, sums, out=np.zeros(len(weight)), where=sums > 0)
     return page[chosen] + np.int32(before), word[chosen], share.astype(np.float32), series
+
+
+def _weights(omega: str, last: Floats, series: Float32s) -> Floats:
+    """One per series: its word's weight ω."""
+    if omega == "last":
+        return last
+    steps = np.abs(np.diff(series, axis=1))
+    by_kind = {"changes": (steps > 0).sum(axis=1), "moves": steps.sum(axis=1), "even": np.ones(len(series))}
+    return np.asarray(by_kind[omega], np.float64)
 
 
 def _last_counts(pair: Ints, row: Ints, count: Float32s, on_day: Ints, pairs: int, versions: int) -> Floats:
