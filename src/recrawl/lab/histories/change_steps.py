@@ -6,6 +6,7 @@ the results are cached beside the facts.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from recrawl.compare import text
 from recrawl.compare.divergence import divergence
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
+from recrawl.compare.levels import ChangeLevel, parse_level
 from recrawl.compare.significance import significant_many
 from recrawl.compare.terms import Vocabulary, counts
 from recrawl.errors import Unreadable, UsageError
@@ -30,24 +32,18 @@ _MAX_TEXT = 200_000
 """Longer texts are cut to this length."""
 
 
-def min_divergence(change: str) -> float | None:
-    """Return the divergence that counts as a change, None for `content` and `significant`.
+def step_level(change: str) -> ChangeLevel:
+    """Return the level of change of the steps between versions; every step counts for `text` and `raw`.
 
-    >>> min_divergence("divergence:0.1"), min_divergence("significant"), min_divergence("content")
-    (0.1, None, None)
+    >>> step_level("divergence:0.1").least, step_level("content").kind
+    (0.1, 'content')
     """
-    kind, _, number = change.partition(":")
-    if change in ("content", "significant"):
-        return None
-    try:
-        share = float(number)
-    except ValueError:
-        share = float("nan")
-    if kind != "divergence" or not 0 < share <= 1:
-        raise UsageError(
-            f"invalid change '{change}'; use text, raw, content, significant or divergence:X with X from 0 to 1"
-        )
-    return share
+    if change != "text" and not change.startswith("relevance:"):  # the lab knows no queries
+        with contextlib.suppress(UsageError):
+            return parse_level(change)
+    raise UsageError(
+        f"invalid change '{change}'; use text, raw, content, significant or divergence:X with X from 0 to 1"
+    )
 
 
 def steps_of(
@@ -81,9 +77,9 @@ def steps_of(
 
 def _steps_of_file(file: Path, digest: Ints, change: str) -> Flags:
     """Mark the rows of one file."""
-    if change == "content":
+    level = step_level(change)
+    if level.kind == "content":
         return content_steps(file, digest)
-    limit = min_divergence(change)
     table = pq.read_table(file, columns=["url", "time", "html"])
     url = table["url"].combine_chunks().dictionary_encode().indices.to_numpy()
     time = table["time"].to_numpy()
@@ -102,13 +98,13 @@ def _steps_of_file(file: Path, digest: Ints, change: str) -> Flags:
         part = slice(start, start + _BATCH_ROWS)
         old = [_text(html[int(row)].as_py()) for row in before[part]]
         new = [_text(html[int(row)].as_py()) for row in after[part]]
-        steps[after[part]] = _differ(old, new, limit)
+        steps[after[part]] = _differ(old, new, level)
     return steps
 
 
-def _differ(old: list[str], new: list[str], limit: float | None) -> Flags:
-    if limit is not None:
-        return np.array([divergence(a, b) >= limit for a, b in zip(old, new, strict=True)], bool)
+def _differ(old: list[str], new: list[str], level: ChangeLevel) -> Flags:
+    if level.kind == "divergence":
+        return np.array([divergence(a, b) >= level.least for a, b in zip(old, new, strict=True)], bool)
     known = Vocabulary()
     return significant_many(counts(old, known), counts(new, known), np.ones(len(old), bool))
 

@@ -23,7 +23,7 @@ from recrawl.lab.formats.capture_listings import read as read_listing
 from recrawl.lab.formats.page_facts import Facts, facts_of
 from recrawl.lab.formats.source_kinds import kind_of
 from recrawl.lab.formats.word_counts import word_counts_of
-from recrawl.lab.histories.change_steps import min_divergence, steps_of
+from recrawl.lab.histories.change_steps import step_level, steps_of
 from recrawl.lab.histories.history import ABSENT, History, LinkLists, VersionWords, assemble
 from recrawl.learn.structure.clusters import PER_CLUSTER, cluster
 from recrawl.learn.structure.page_features import PageFacts, page_facts
@@ -67,7 +67,7 @@ def open_history(
             f"convert {' and '.join(sorted(kinds - {'parquet'}))} to a Parquet archive first: recrawl import --out"
         )
     if change not in ("text", "raw"):
-        min_divergence(change)  # refuse an invalid definition before the long work
+        step_level(change)  # refuse an invalid definition before the long work
     files = [file for path in paths for file in files_of(path)]
     facts = facts_of(files, cache, progress, workers=workers)
     steps = None if change in ("text", "raw") else steps_of(files, facts, change, cache, progress, workers=workers)

@@ -19,7 +19,7 @@ from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats.archive import files_of
 from recrawl.lab.formats.page_facts import Facts, facts_of
 from recrawl.lab.formats.word_counts import texts_of, word_counts_of
-from recrawl.lab.histories.change_steps import min_divergence, steps_of
+from recrawl.lab.histories.change_steps import step_level, steps_of
 from recrawl.lab.histories.opening import SortedRows, history_of, sorted_rows
 from recrawl.lab.predict.days import UNSEEN, Days, observed
 from recrawl.record.index import Document, Index
@@ -83,7 +83,7 @@ def check_label(label: str) -> None:
             raise UsageError(f"no file '{name}'; relevance:FILE needs a file with one query per line")
     elif label not in ("text", "significant", "new-link"):
         try:
-            min_divergence(label)
+            step_level(label)
         except UsageError as error:
             labels = "text, divergence:X, significant, new-link or relevance:FILE"
             raise UsageError(f"invalid label '{label}'; use {labels}") from error
