@@ -29,7 +29,7 @@ from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
-from recrawl.crawl.visits.stored_text import HTML, StoredText, header, plain, sniff
+from recrawl.crawl.visits.stored_text import HTML, StoredText, media_type, plain
 from recrawl.discover import requisites
 from recrawl.discover.links import LinkReader, PageLinks
 from recrawl.discover.page_headers import header_links
@@ -64,8 +64,7 @@ class PageReader:
     def parse(self, task: Task) -> Reading:
         """Text and links of a page; raises `Unreadable` if the page is not safe to parse."""
         self.tree = None
-        content_type = header(task.headers, "content-type")
-        mime = content_type.partition(";")[0].strip().lower() or sniff(task.body)
+        content_type, mime = media_type(task.body, task.headers)
         noise = self._config.noises[task.noise]
         robots, refreshes = header_links(task.headers)
         if not mime.startswith(HTML):

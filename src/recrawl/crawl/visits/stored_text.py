@@ -20,8 +20,7 @@ class StoredText:
     """The text of a stored page, as used for its digest, and its lines."""
 
     def __init__(self, body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> None:
-        content_type = header(headers, "content-type")
-        mime = content_type.partition(";")[0].strip().lower() or sniff(body)
+        content_type, mime = media_type(body, headers)
         self._tree: LexborHTMLParser | None = None
         if mime.startswith(HTML):
             self._tree = parse(decode(body, content_type).text)
@@ -47,8 +46,7 @@ def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -
 
 def read_page(body: bytes, headers: tuple[tuple[str, str], ...]) -> tuple[str, int]:
     """The unfiltered text of a stored page, and its number of images."""
-    content_type = header(headers, "content-type")
-    mime = content_type.partition(";")[0].strip().lower() or sniff(body)
+    content_type, mime = media_type(body, headers)
     if not mime.startswith(HTML):
         return plain(body, content_type, mime, NO_NOISE)[0], 0
     tree = parse(decode(body, content_type).text)
@@ -57,8 +55,7 @@ def read_page(body: bytes, headers: tuple[tuple[str, str], ...]) -> tuple[str, i
 
 def read_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> list[str]:
     """The lines of a stored page, for display."""
-    content_type = header(headers, "content-type")
-    mime = content_type.partition(";")[0].strip().lower() or sniff(body)
+    content_type, mime = media_type(body, headers)
     if not mime.startswith(HTML):
         return decode(body, content_type).text.splitlines() if mime.startswith(_TEXTUAL) else ["(not text)"]
     return text.lines(parse(decode(body, content_type).text), noise)
@@ -75,6 +72,12 @@ def plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str,
 def header(headers: tuple[tuple[str, str], ...], name: str) -> str:
     """The value of the last header with this lower-case name; empty if there is none."""
     return next((value for key, value in reversed(headers) if key.lower() == name), "")
+
+
+def media_type(body: bytes, headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """The content type of a page as it was sent, and its MIME type, which is guessed if nothing was sent."""
+    content_type = header(headers, "content-type")
+    return content_type, content_type.partition(";")[0].strip().lower() or sniff(body)
 
 
 def sniff(body: bytes) -> str:
