@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from recrawl.compare.content.judge import ContentChange
-from recrawl.compare.diff import diff, with_frame
-from recrawl.compare.divergence import divergence
-from recrawl.crawl.reports.frames import judge_versions
-from recrawl.crawl.visits.stored_text import read_lines, read_text
+from recrawl.crawl.reports.frames import VersionDifference, compare_versions
+from recrawl.crawl.visits.stored_text import read_lines
 from recrawl.discover.urls import origin
 from recrawl.errors import NotKnown
 from recrawl.model import State
@@ -140,15 +136,10 @@ class Version:
             "title": self.title,
         }
 
-    def compared_text(self) -> str:
-        """The words that are compared with another version's."""
-        _, headers, body = self._content()
-        return read_text(body, headers, self._repository.noise_filter(origin(self.url)))
-
-    def judged(self, before: Version) -> tuple[ContentChange, Callable[[str], bool]]:
-        """The change of content from another version, and a function that tells whether a changed line is frame."""
+    def compared_with(self, before: Version) -> VersionDifference:
+        """What changed since another version."""
         noise = self._repository.noise_filter(origin(self.url))
-        return judge_versions(self._repository.storage, before._row, self._row, noise)
+        return compare_versions(self._repository.storage, before._row, self._row, noise)
 
     def _content(self) -> tuple[int, Headers, bytes]:
         return self._repository.storage.body(self._row)
@@ -224,9 +215,7 @@ class Page:
         """What changed between two versions; the last change by default."""
         after = self.version(new)
         before = self.version(max(1, after.number - 1) if old is None else old)
-        verdict, is_frame = after.judged(before)
-        hunks = with_frame(diff(before.lines, after.lines), is_frame)
-        share = divergence(before.compared_text(), after.compared_text())
+        verdict, hunks, share = after.compared_with(before)
         return Difference(before, after, share, tuple(hunks), verdict.content, verdict.share, verdict.significance)
 
     def why(self) -> Explanation:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from recrawl.compare.content.census import CensusEvidence
 from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import NOTHING, ContentChange, content_words, judge
 from recrawl.compare.content.lines import Line
+from recrawl.compare.diff import Hunk, diff, with_frame
+from recrawl.compare.divergence import divergence
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.state.site_frames import SiteFrame
 from recrawl.crawl.visits.stored_text import StoredText, read_lines
@@ -67,18 +69,33 @@ def content_first(texts: Sequence[str], frame: SiteFrame) -> str:
     return " ".join([*own, *others])
 
 
-def judge_versions(
-    repository: Storage, old: VersionRow, new: VersionRow, noise: Noise
-) -> tuple[ContentChange, Callable[[str], bool]]:
-    """Judge the change from one stored version to another; the function tells whether a changed line is frame."""
-    texts = [StoredText(body, headers, noise).lines(noise) for _, headers, body in map(repository.body, (old, new))]
-    before, after = texts
+class VersionDifference(NamedTuple):
+    """What changed between two stored versions of a page."""
+
+    verdict: ContentChange
+    hunks: list[Hunk]
+    """Changed lines with context; those of the frame are marked."""
+    divergence: float
+    """The share of words that differ."""
+
+
+def compare_versions(repository: Storage, old: VersionRow, new: VersionRow, noise: Noise) -> VersionDifference:
+    """Compare two stored versions of a page; raises `DamagedRecord` or `Unreadable` if one cannot be read."""
+    before, after = (StoredText(body, headers, noise) for _, headers, body in map(repository.body, (old, new)))
+    hunks = diff(before.shown_lines(noise), after.shown_lines(noise))
+    verdict, framed = _judge(repository, new.page, before.lines(noise), after.lines(noise))
+    hunks = with_frame(hunks, lambda text: Line.of(text).key in framed)
+    return VersionDifference(verdict, hunks, divergence(before.text, after.text))
+
+
+def _judge(
+    repository: Storage, page: int, before: list[Line] | None, after: list[Line] | None
+) -> tuple[ContentChange, set[int]]:
+    """The verdict on a change, and the keys of its lines that are frame; pages that are not HTML have no frame."""
     if before is None or after is None:
-        return NOTHING, lambda _: False
-    frame = frame_of(repository, repository.store.pages.get(new.page).site)
+        return NOTHING, set()
+    frame = frame_of(repository, repository.store.pages.get(page).site)
     changes = changed_lines(before, after)
-    verdict = judge(
-        changes, content_words(before, after), CensusEvidence(frame.census, counts_new=new.page in frame.members)
-    )
-    framed = {change.key for change, score in zip(changes, verdict.scores, strict=True) if score <= 0}
-    return verdict, lambda text: Line.of(text).key in framed
+    known = CensusEvidence(frame.census, counts_new=page in frame.members)
+    verdict = judge(changes, content_words(before, after), known)
+    return verdict, {change.key for change, score in zip(changes, verdict.scores, strict=True) if score <= 0}

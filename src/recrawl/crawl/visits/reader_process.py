@@ -206,11 +206,11 @@ def scan(task: Scan) -> Reading:
     with contextlib.suppress(OSError, ValueError, Unreadable):
         if task.stored is not None:
             _, headers, body = warc.read_body(_stored_records(*task.stored))
-        content_type = header(headers, "content-type")
+        content_type, mime = media_type(body, headers)
         if task.stored is None:
             found = requisites.of_stylesheet(decode(body, content_type).text, task.url)
             styles, files = "\n".join(found.styles), "\n".join(found.files)
-        elif (content_type.partition(";")[0].strip().lower() or sniff(body)).startswith(HTML):
+        elif mime.startswith(HTML):
             styles, files = _needed(parse(decode(body, content_type).text), task)
     return Reading(task.ticket, styles=styles, files=files)
 

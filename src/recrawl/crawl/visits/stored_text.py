@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.compare import text
@@ -20,6 +22,7 @@ class StoredText:
     """The text of a stored page, as used for its digest, and its lines."""
 
     def __init__(self, body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> None:
+        self._read_lines = partial(read_lines, body, headers)
         content_type, mime = media_type(body, headers)
         self._tree: LexborHTMLParser | None = None
         if mime.startswith(HTML):
@@ -37,6 +40,10 @@ class StoredText:
         """The content in chunks for retrieval, once."""
         tree, self._tree = self._tree, None
         return page_chunks(tree, noise, words) if tree is not None else list(cut([self.text], set(), words))
+
+    def shown_lines(self, noise: Noise) -> list[str]:
+        """The lines for display."""
+        return self._read_lines(noise)
 
 
 def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> str:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from recrawl.compare.diff import DiffRow, Hunk, diff, unified, with_frame
-from recrawl.compare.divergence import divergence
+from recrawl.compare.diff import DiffRow, Hunk, unified
 from recrawl.compare.encoding import decode
-from recrawl.crawl.reports.frames import judge_versions
-from recrawl.crawl.visits.stored_text import header, read_lines, read_text
+from recrawl.crawl.reports.frames import compare_versions
+from recrawl.crawl.visits.stored_text import header, read_lines
 from recrawl.discover.urls import origin
 from recrawl.errors import DamagedRecord, NotKnown, RepositoryError, Unreadable
 from recrawl.record.rows import VersionRow
@@ -145,13 +144,10 @@ def difference(repo: Reader, url: str, old: StoredVersion, new: StoredVersion) -
     """Return the difference between two versions of this page."""
     noise = repo.noise_filter(origin(url))
     try:
-        bodies = [repo.storage.body(which)[1:] for which in (old, new)]
-        before, after = (read_lines(body, headers, noise) for headers, body in bodies)
-        texts = [read_text(body, headers, noise) for headers, body in bodies]
-        _, is_frame = judge_versions(repo.storage, old, new, noise)
+        found = compare_versions(repo.storage, old, new, noise)
     except (DamagedRecord, Unreadable) as error:
         return ShownDifference([], None, f"These versions cannot be compared: {error}.")
-    return ShownDifference(with_frame(diff(before, after), is_frame), divergence(texts[0], texts[1]))
+    return ShownDifference(found.hunks, found.divergence)
 
 
 def side_by_side(hunk: Hunk) -> list[Pair]:
