@@ -24,12 +24,13 @@ from pathlib import Path
 import pytest
 
 from recrawl.choose import POLICIES
-from recrawl.cli import VERBS, failure_reference, reference
+from recrawl.cli import VERBS, reference
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import PARAMETERS, SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, TimeLapseServer, app
 from recrawl.model import Failure, Outcome, State
 from recrawl.record.migrations import migrate
+from recrawl.repository.failures import FAILURES
 from recrawl.settings import SETTINGS, load
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,7 +88,7 @@ def test_every_setting_policy_parameter_and_failure_word_is_in_the_reference() -
     assert [name for name in POLICIES if f"## {name}\n" not in rows["policies.md"]] == []
     assert [row.name for row in PARAMETERS if f"| `{row.name}` |" not in rows["synth.md"]] == []
     assert [word for word in Failure if f"| `{word.value}` | " not in rows["failures.md"]] == []
-    assert [word for word in Failure if len(failure_reference.FAILURES[word].split()) < 4] == []
+    assert [word for word in Failure if len(FAILURES[word].split()) < 4] == []
 
 
 def test_settings_named_by_hand_exist() -> None:

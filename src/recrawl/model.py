@@ -119,6 +119,12 @@ HOLDING = frozenset({Failure.HELD_OFF, Failure.ROBOTS_UNREACHABLE, *UNREACHABLE.
 NOT_TRIED = HOLDING | {Failure.ROBOTS}
 """Failures without a request; they do not count as failures of the page."""
 
+SKIPPED = frozenset({Failure.CONTENT_TYPE, Failure.ROBOTS, Failure.LIMIT, Failure.MOVED, Failure.REDIRECT_AWAY})
+"""Failures by our own rules: the page was skipped, and nothing is wrong with it or its server."""
+
+NOT_FAILED = SKIPPED | {Failure.MISSING}
+"""Failures that reports do not count as failed: skipped pages, and pages that may be gone."""
+
 ORDERS = ("breadth", "depth", "path", "importance")
 """Orders in which a crawl visits the pages that it finds."""
 PUSHES = ("indexnow", "websub")

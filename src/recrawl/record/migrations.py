@@ -253,6 +253,16 @@ CREATE TABLE requisite_hosts (
 ) WITHOUT ROWID;
 """
 
+_SKIPPED = """
+ALTER TABLE cycle_summaries ADD COLUMN skipped INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE cycle_summaries ADD COLUMN missing INTEGER NOT NULL DEFAULT 0;
+UPDATE cycle_summaries SET
+    skipped = (SELECT ifnull(sum(value), 0) FROM json_each(ifnull(failures, '{}'))
+               WHERE key IN ('content-type', 'robots-disallowed', 'site-limit', 'moved', 'redirect-away')),
+    missing = (SELECT ifnull(sum(value), 0) FROM json_each(ifnull(failures, '{}')) WHERE key = 'not-found');
+UPDATE cycle_summaries SET failed = failed - skipped - missing;
+"""
+
 STEPS: tuple[tuple[str, str], ...] = (
     ("0001-first", FIRST),
     ("0002-summaries", _SUMMARIES),
@@ -264,6 +274,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0008-redirects", _REDIRECTS),
     ("0009-frame-only", _FRAME_ONLY),
     ("0010-requisites", _REQUISITES),
+    ("0011-skipped", _SKIPPED),
 )
 
 

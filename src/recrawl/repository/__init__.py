@@ -18,6 +18,7 @@ running.py     what runs now, and how far it is
 status.py      totals and sites
 exchange.py    import
 checking.py    database, archive and index verified against each other, and repaired
+failures.py    failures of visits in words
 outgoing.py    POST requests to webhooks and hubs, under the address rules
 export/        files for other programs: Parquet, WARC, WACZ, CDXJ, URL lists
 explain/       what was learned of pages and sites, and why pages are visited

@@ -434,4 +434,6 @@ def _report(progress: Callable[[Progress], None] | None, title: str, total: int 
     if progress is not None:
         kind: Literal["crawl", "cycle"] = "crawl" if title == "crawling" else "cycle"
         outcomes = tally.outcomes.copy()
-        progress(Progress(kind, tally.visits, total, tally.waiting, outcomes, tally.found, tally.received))
+        progress(
+            Progress(kind, tally.visits, total, tally.waiting, outcomes, tally.found, tally.received, tally.failures)
+        )

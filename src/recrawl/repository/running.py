@@ -139,7 +139,7 @@ class _Writer:
             began=self._began,
             at=system_clock(),
             total=total or None,
-            outcomes=counts(tally.outcomes),
+            outcomes=counts(tally.outcomes, tally.failures),
             received=tally.received,
             found=tally.found,
             rate=rate,

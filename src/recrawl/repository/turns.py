@@ -249,4 +249,4 @@ def summary_of(summary: Summary) -> dict[str, Any]:
 
 def tally_of(tally: RunCounts) -> dict[str, int]:
     """Visits, and visits by outcome."""
-    return counts(tally.outcomes)
+    return counts(tally.outcomes, tally.failures)

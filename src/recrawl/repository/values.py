@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from recrawl.model import Outcome
+from recrawl.model import SKIPPED, Failure, Outcome
 from recrawl.record.rows import SiteRow
 
 Row = dict[str, Any]
@@ -246,6 +246,7 @@ class Progress:
     """Pages discovered."""
     received: int = 0
     """Bytes over the wire."""
+    failures: Counter[str] = field(default_factory=Counter, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +282,17 @@ class Report:
         return sum(self.outcomes.values())
 
     @property
+    def fruitless(self) -> bool:
+        """Whether visits failed and none was answered."""
+        answered = self.visits - self.outcomes[Outcome.FAILED] + self.failures[Failure.MISSING]
+        return self.failed > 0 and not answered
+
+    @property
+    def failed(self) -> int:
+        """Failed visits, without pages that our rules skip and pages that may be gone."""
+        return counts(self.outcomes, self.failures)["failed"]
+
+    @property
     def changed(self) -> int:
         """Updates found: pages created, changed and removed."""
         return sum(self.outcomes[outcome] for outcome in (Outcome.NEW, Outcome.CHANGED, Outcome.GONE))
@@ -294,7 +306,7 @@ class Report:
             "budget": self.budget,
             "resumed": self.resumed,
             "finished": self.finished,
-            **counts(self.outcomes),
+            **counts(self.outcomes, self.failures),
             "failures": dict(self.failures),
             "found": self.found,
             "received": self.received,
@@ -305,9 +317,17 @@ class Report:
         }
 
 
-def counts(outcomes: Counter[Outcome]) -> dict[str, int]:
-    """Visits, and visits by outcome."""
-    return {"visits": sum(outcomes.values()), **{outcome.name.lower(): outcomes[outcome] for outcome in Outcome}}
+def counts(outcomes: Counter[Outcome], failures: Counter[str]) -> dict[str, int]:
+    """Visits, and visits by outcome; failed ones without pages that our rules skip and pages that may be gone.
+
+    >>> both = counts(Counter({Outcome.FAILED: 3}), Counter({"content-type": 1, "not-found": 1, "timeout": 1}))
+    >>> both["visits"], both["failed"], both["skipped"], both["missing"]
+    (3, 1, 1, 1)
+    """
+    skipped, missing = sum(failures[word] for word in SKIPPED), failures[Failure.MISSING]
+    by_name = {outcome.name.lower(): outcomes[outcome] for outcome in Outcome}
+    failed = by_name["failed"] - skipped - missing
+    return {"visits": sum(outcomes.values()), **by_name, "failed": failed, "skipped": skipped, "missing": missing}
 
 
 @dataclass(frozen=True, slots=True)

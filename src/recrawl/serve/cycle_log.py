@@ -17,7 +17,7 @@ from recrawl.repository.words import count
 from recrawl.serve.context import Context
 from recrawl.times import iso, span, stamp
 
-_WORDS = ("new", "changed", "gone", "unchanged", "failed")
+_WORDS = ("new", "changed", "gone", "unchanged", "missing", "skipped", "failed")
 
 
 def plan(context: Context) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def describe_cycle(row: dict[str, Any]) -> str:
     >>> describe_cycle(row)
     'cycle 7 finished in 34 s: 3 visits: 1 changed, 2 unchanged; 1.5 MB received'
     """
-    outcomes = ", ".join(f"{row[word]:,} {word}" for word in _WORDS if row[word])
+    outcomes = ", ".join(f"{row[word]:,} {word}" for word in _WORDS if row.get(word))
     visits = count(row["visits"], "visit") + (f": {outcomes}" if outcomes else "")
     took = span(max(0.0, row["finished"] - row["started"]))
     return f"{row['kind']} {row['cycle']} finished in {took}: {visits}; {row['received'] / 1e6:,.1f} MB received"

@@ -44,7 +44,8 @@ class RepositoryCollector(Collector):
         yield _one("recrawl_archive_bytes", "Size of the WARC archive in bytes.", now["archive_bytes"])
         yield _one("recrawl_alerts_waiting", "Alerts waiting to be sent.", now["waiting"])
         yield _one("recrawl_listeners", "Open event streams.", len(self._context.events))
-        found = {outcome.name.lower(): totals[outcome.name.lower()] for outcome in Outcome}
+        names = (*(outcome.name.lower() for outcome in Outcome), "skipped", "missing")
+        found = {name: totals[name] for name in names}
         yield _counted("recrawl_visits", "Visits by outcome, over finished cycles.", "outcome", found)
         yield _counted(
             "recrawl_failures", "Failed visits by cause, over the last 100 cycles.", "failure", now["failures"]

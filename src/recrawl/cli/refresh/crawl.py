@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json
-from recrawl.cli.terminal.run_report import print_report, watched
+from recrawl.cli.terminal.output import AsJson
+from recrawl.cli.terminal.run_report import end_run, watched
 from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, Stop, Wait, repository
 
 EXAMPLE = "Example: recrawl crawl --for 10m"
@@ -43,7 +43,4 @@ def command(
             progress=watcher.report,
             stop=Stop(),
         )
-    if json:
-        as_json(report.as_dict())
-    else:
-        print_report(report)
+    end_run(report, json=json)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, percent, say, table
-from recrawl.cli.terminal.run_report import print_report, watched
+from recrawl.cli.terminal.run_report import end_run, watched
 from recrawl.cli.terminal.session import AllowPrivate, Budget, Bytes, Change, Delay, PolicyText, Stop, Wait, repository
 
 EXAMPLE = "Example: recrawl cycle --budget 500 --policy 'round-robin(order=shuffled)'"
@@ -46,10 +46,7 @@ def command(
             return
         with watched(quiet=json) as watcher:
             report = repo.cycle(**options, wait=wait, progress=watcher.report, stop=Stop())
-    if json:
-        as_json(report.as_dict())
-    else:
-        print_report(report)
+    end_run(report, json=json)
 
 
 def _print_plan(plan: dict[str, Any]) -> None:

@@ -96,7 +96,7 @@ def _play(stage: _Stage, count: int, budget: float, policy: str, stop: Stop) -> 
         share = freshness(stage)
         days.append({"at": iso(clock.now()), "freshness": share, **report.as_dict()})
         visits = f"{report.visits:,} visits: " if day else ""
-        outcomes = describe_outcomes(report.outcomes)
+        outcomes = describe_outcomes(report.outcomes, report.failures)
         _say(stage, f"{stamp(clock.now())}  {report.kind}: {visits}{outcomes}; fresh: {share:.1%}")
         if day < count:
             _sleep_until(stage, stage.archive.start + (2 + day) * DAY, stop)

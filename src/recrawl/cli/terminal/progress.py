@@ -76,7 +76,7 @@ def _of(done: float, total: float | None) -> str:
 class RunBar:
     """A progress bar for crawls and cycles: call it with each progress report; `close` removes it."""
 
-    def __init__(self, describe: Callable[[Counter[Outcome]], str]) -> None:
+    def __init__(self, describe: Callable[[Counter[Outcome], Counter[str]], str]) -> None:
         self._describe = describe
         self._bar: Progress | None = None
         self._kind = ""
@@ -95,7 +95,8 @@ class RunBar:
         total = progress.total if progress.total is not None else progress.visits + progress.waiting
         assert self._bar is not None
         task = self._bar.task_ids[0]
-        self._bar.update(task, completed=progress.visits, total=total, detail=self._describe(progress.outcomes))
+        detail = self._describe(progress.outcomes, progress.failures)
+        self._bar.update(task, completed=progress.visits, total=total, detail=detail)
 
     def _start(self, progress: RunProgress) -> None:
         columns = (

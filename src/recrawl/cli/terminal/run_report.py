@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from recrawl.cli.terminal.output import count, note, say
-from recrawl.model import Outcome
-from recrawl.repository.values import Progress, Report
+import typer
+
+from recrawl.cli.terminal.output import as_json, count, note, say
+from recrawl.model import NOT_FAILED, SKIPPED, Outcome
+from recrawl.repository.failures import in_words
+from recrawl.repository.values import Progress, Report, counts
 from recrawl.times import span
 
 _MOST_WARNINGS = 10
@@ -39,18 +42,31 @@ def watched(*, quiet: bool) -> Iterator[ProgressTarget]:
         bar.close()
 
 
-def describe_outcomes(outcomes: Counter[Outcome]) -> str:
+def describe_outcomes(outcomes: Counter[Outcome], failures: Counter[str]) -> str:
     """Visits by outcome, as in '3 new, 1 changed'."""
-    words = ("new", "changed", "gone", "unchanged", "failed")
-    parts = [(outcomes[Outcome[word.upper()]], word) for word in words]
-    return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "nothing"
+    numbers = counts(outcomes, failures)
+    words = ("new", "changed", "gone", "unchanged", "missing", "skipped", "failed")
+    return ", ".join(f"{numbers[word]:,} {word}" for word in words if numbers[word]) or "nothing"
+
+
+def end_run(report: Report, *, json: bool) -> None:
+    """Print the summary of a crawl or cycle; exit with 1 if no page answered, and name the cause."""
+    if json:
+        as_json(report.as_dict())
+    else:
+        print_report(report)
+    if report.fruitless:
+        causes = [(word, number) for word, number in report.failures.most_common() if word not in NOT_FAILED]
+        note(f"recrawl: no page could be downloaded; {in_words(causes[0][0])}")
+        raise typer.Exit(1)
 
 
 def print_report(report: Report) -> None:
     """Print the summary of a crawl or cycle."""
     resumed = " (resumed)" if report.resumed else ""
     end = "" if report.finished else "; stopped early, the next one resumes it"
-    visits = f"{count(report.visits, 'visit')} in {span(report.seconds)}: {describe_outcomes(report.outcomes)}"
+    outcomes = describe_outcomes(report.outcomes, report.failures)
+    visits = f"{count(report.visits, 'visit')} in {span(report.seconds)}: {outcomes}"
     say(f"{report.kind} {report.cycle}{resumed}: {visits}{end}")
     if report.found:
         say(f"  {count(report.found, 'page')} found, {report.received / 1e6:.1f} MB received")
@@ -59,6 +75,7 @@ def print_report(report: Report) -> None:
     for text in report.notes:
         note(text)
     for failure, number in report.failures.most_common(_MOST_FAILURES):
-        say(f"  {number:,} x {failure}")
+        kind = "skipped" if failure in SKIPPED else "missing" if failure in NOT_FAILED else "failed"
+        say(f"  {number:,} {kind}, {in_words(failure)}")
     for warning in report.warnings[:_MOST_WARNINGS]:
         note(f"warning: {warning}")

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from recrawl.columns import Floats
 from recrawl.crawl.reports.figures import measure, renew, stored, write
 from recrawl.learn.rates.staleness import fit_rates, spread
-from recrawl.model import Outcome
+from recrawl.model import SKIPPED, Failure, Outcome
 from recrawl.record.rows import CycleRow
 from recrawl.record.store import Columns, Store
 
@@ -77,17 +78,21 @@ def _expected(visits: Columns, pages: Columns, sites: int) -> tuple[Floats, floa
 def _cycle_row(store: Store, cycle: CycleRow, visits: Columns, expected: Floats, wider: float) -> dict[str, Any]:
     outcomes = np.bincount(visits["outcome"], minlength=len(Outcome))
     probability = expected[~np.isnan(expected)]
+    failures = Counter(store.visits.failures_of_cycle(cycle))
     return {
         "cycle": cycle.id,
         "visits": len(visits["page"]),
         **{outcome.name.lower(): int(outcomes[outcome]) for outcome in Outcome},
+        "failed": int(visits["failed"].sum()),
+        "skipped": sum(failures[word] for word in SKIPPED),
+        "missing": failures[Failure.MISSING],
         "frame_only": store.visits.frame_only(cycle),
         "not_modified": int((visits["status"] == 304).sum()),
         "received": int(visits["received"].sum()),
         "seconds": float(visits["seconds"].sum()),
         "expected": float(probability.sum()),
         "expected_sd": float(np.sqrt(wider * (probability * (1.0 - probability)).sum())),
-        "failures": json.dumps(store.visits.failures_of_cycle(cycle)),
+        "failures": json.dumps(failures),
     }
 
 
@@ -99,7 +104,7 @@ def _site_cycles(
     sums = {
         "visits": np.ones(len(site)),
         "updates": updates,
-        "failed": visits["outcome"] == Outcome.FAILED,
+        "failed": visits["failed"],
         "not_modified": visits["status"] == 304,
         "received": visits["received"],
         "seconds": visits["seconds"],

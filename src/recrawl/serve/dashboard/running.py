@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from recrawl.repository.running import Running
 from recrawl.serve.dashboard.views import Views
 
-_OUTCOMES = ("changed", "new", "gone", "unchanged", "failed")
+_OUTCOMES = ("changed", "new", "gone", "unchanged", "missing", "skipped", "failed")
 
 
 def running(views: Views, request: Request) -> Response:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.model import Outcome, State
+from recrawl.model import SKIPPED, Failure, Outcome, State
 from recrawl.record.rows import Columns, Row
 
 AMONG = "IN (SELECT value FROM json_each(?))"
@@ -32,6 +32,10 @@ def enum_list(*members: IntEnum) -> str:
     return f"({', '.join(str(int(member)) for member in members)})"
 
 
+SKIPPED_VISIT = f"v.failure IN ({', '.join(repr(str(word)) for word in sorted(SKIPPED))})"
+MISSING_VISIT = f"v.failure = '{Failure.MISSING}'"
+FAILED_VISIT = f"(v.outcome = {Outcome.FAILED:d} AND NOT ({SKIPPED_VISIT} OR {MISSING_VISIT}))"
+"""Conditions on visits that are no outcomes of their own in the store: failed ones, skipped ones, missing pages."""
 UPDATES = enum_list(Outcome.CHANGED, Outcome.NEW, Outcome.GONE)
 OWN_VERSION = "EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at)"
 """Whether the visit `v` recorded a version."""

@@ -7,7 +7,17 @@ from typing import Any
 from recrawl.model import Outcome, State
 from recrawl.record.rows import Row
 from recrawl.record.store.reports import Reports, StreamPlace, UpdateFilter
-from recrawl.record.store.sqlite.base import FRAME_ONLY, OUTCOME_NAMES, STATE_NAMES, UPDATES, SqliteTable, enum_list
+from recrawl.record.store.sqlite.base import (
+    FAILED_VISIT,
+    FRAME_ONLY,
+    MISSING_VISIT,
+    OUTCOME_NAMES,
+    SKIPPED_VISIT,
+    STATE_NAMES,
+    UPDATES,
+    SqliteTable,
+    enum_list,
+)
 
 _STATE_NUMBERS = {name: number for number, name in STATE_NAMES.items()}
 _PAGE = """SELECT p.id, p.url, p.site, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit,
@@ -18,7 +28,11 @@ _UPDATE = """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.o
              LEFT JOIN versions r ON r.id = v.version LEFT JOIN versions w ON w.id = p.version"""
 _OUTCOME_COUNTS = ", ".join(
     f"ifnull(sum(v.outcome = {outcome:d}), 0) AS {outcome.name.lower()}"
-    for outcome in (Outcome.CHANGED, Outcome.NEW, Outcome.GONE, Outcome.UNCHANGED, Outcome.FAILED)
+    for outcome in (Outcome.CHANGED, Outcome.NEW, Outcome.GONE, Outcome.UNCHANGED)
+)
+_FAILURE_COUNTS = ", ".join(
+    f"ifnull(sum({condition}), 0) AS {name}"
+    for name, condition in (("failed", FAILED_VISIT), ("skipped", SKIPPED_VISIT), ("missing", MISSING_VISIT))
 )
 
 
@@ -32,7 +46,8 @@ class SqliteReports(SqliteTable, Reports):
     def cycles(self, limit: int) -> list[Row]:
         return self._rows(
             f"""SELECT c.id AS cycle, c.kind, c.policy, c.budget, c.started, c.finished, c.first_visit, c.limits,
-                       count(v.id) AS visits, {_OUTCOME_COUNTS}, ifnull(sum({FRAME_ONLY}), 0) AS frame_only,
+                       count(v.id) AS visits, {_OUTCOME_COUNTS}, {_FAILURE_COUNTS},
+                       ifnull(sum({FRAME_ONLY}), 0) AS frame_only,
                        ifnull(sum(v.received), 0) AS received
                 FROM (SELECT * FROM cycles ORDER BY id DESC LIMIT ?) c
                 LEFT JOIN visits v ON v.cycle = c.id AND v.id >= c.first_visit
@@ -51,7 +66,7 @@ class SqliteReports(SqliteTable, Reports):
     def spent_by_site(self, cycle: int, first_visit: int, limit: int) -> list[Row]:
         return self._rows(
             f"""SELECT s.origin AS site, count(*) AS visits, sum(v.outcome IN {UPDATES}) AS updates,
-                       sum(v.outcome = {Outcome.FAILED:d}) AS failed, sum(v.status = 304) AS not_modified,
+                       ifnull(sum({FAILED_VISIT}), 0) AS failed, sum(v.status = 304) AS not_modified,
                        sum(v.received) AS received
                 FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
                 WHERE v.id >= ? AND v.cycle = ? GROUP BY s.id ORDER BY visits DESC, s.id LIMIT ?""",

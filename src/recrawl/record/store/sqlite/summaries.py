@@ -11,9 +11,14 @@ from recrawl.record.store.reports import SummaryTable
 from recrawl.record.store.sqlite.base import SqliteTable, Transaction, insert
 
 _CYCLE = """SELECT c.id, c.kind, c.policy, c.budget, c.started, c.finished, s.visits, s.unchanged, s.changed, s.new,
-                   s.gone, s.failed, s.frame_only, s.not_modified, s.received, s.seconds, s.expected, s.expected_sd,
+                   s.gone, s.failed, s.skipped, s.missing,
+                   s.frame_only, s.not_modified, s.received, s.seconds, s.expected, s.expected_sd,
                    s.failures, s.pages, s.freshness, s.freshness_sd, s.age, s.ages
             FROM cycles c LEFT JOIN cycle_summaries s ON s.cycle = c.id"""
+
+
+COUNTED = (*(outcome.name.lower() for outcome in Outcome), "skipped", "missing")
+"""Columns that add up to the visits of a cycle."""
 
 
 class SqliteSummaries(SqliteTable, SummaryTable):
@@ -77,7 +82,7 @@ class SqliteSummaries(SqliteTable, SummaryTable):
         return self._rows(sql)[0]
 
     def visit_totals(self) -> Row:
-        names = ("received", "not_modified", "frame_only", "seconds", *(outcome.name.lower() for outcome in Outcome))
+        names = ("received", "not_modified", "frame_only", "seconds", *COUNTED)
         sums = ", ".join(f"ifnull(sum({name}), 0) AS {name}" for name in names)
         return self._rows(f"SELECT {sums} FROM cycle_summaries")[0]
 

@@ -12,6 +12,7 @@ from recrawl.model import HOLDING, NOT_TRIED, Failure, Outcome, Unvisited
 from recrawl.record.rows import Columns, CycleRow, Row
 from recrawl.record.store.sqlite.base import (
     AMONG,
+    FAILED_VISIT,
     FRAME_ONLY,
     OWN_VERSION,
     UPDATES,
@@ -80,7 +81,7 @@ class SqliteVisits(SqliteTable, VisitTable):
 
     def with_previous(self, cycle: CycleRow) -> Columns:
         return self._columns(
-            f"""SELECT v.page, v.at, v.outcome, v.status, v.received, v.seconds,
+            f"""SELECT v.page, v.at, v.outcome, v.status, v.received, v.seconds, ifnull({FAILED_VISIT}, 0),
                        ifnull((SELECT w.at FROM visits w WHERE w.page = v.page AND w.id < v.id
                                AND w.outcome != {Outcome.FAILED:d} ORDER BY w.id DESC LIMIT 1), -9e999)
                 FROM visits v WHERE v.id >= ? AND v.id < ? AND v.cycle = ? ORDER BY v.id""",
@@ -91,6 +92,7 @@ class SqliteVisits(SqliteTable, VisitTable):
                 "status": "i4",
                 "received": "i8",
                 "seconds": "f8",
+                "failed": "i1",
                 "before": "f8",
             },
             (cycle.first_visit, self._bound(cycle), cycle.id),
