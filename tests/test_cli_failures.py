@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+import recrawl
 from tests.world import Reply, Repo, Site, page
 
 Start = Callable[..., Site]
@@ -72,3 +73,24 @@ def test_one_answer_is_enough(repo: Repo, site: Start) -> None:
     web = site({"/": page("Start", "/a"), "/a": Reply(b"", status=500)})
     repo.add(web.url())
     assert "1 failed, http-5xx: The server answered with a 5xx status." in repo.run("crawl").out
+
+
+def test_status_names_settings_with_which_a_cycle_would_fail(repo: Repo, site: Start) -> None:
+    repo.crawl(site({"/": page("x")}).url())
+    assert repo.json("status")["problems"] == []
+    file = repo.folder / "recrawl.toml"
+    file.write_text(file.read_text().replace("[settings]", '[settings]\npolicy = "nonsense"'))
+    refused = repo.run("cycle", code=2).err.removeprefix("recrawl: ").strip()
+    assert f"a cycle would fail: {refused}" in repo.run("status").err
+
+
+def test_a_run_keeps_to_the_clock(repo: Repo, site: Start) -> None:
+    repo.crawl(site({"/": page("x")}).url())
+    now = [1000.0]
+    with recrawl.open(repo.folder, timer=lambda: now[0]) as opened:
+        begun = []
+        for _ in opened.run(every="1h", count=3, sleep=lambda seconds: now.__setitem__(0, now[0] + max(seconds, 60))):
+            begun.append(now[0])
+            now[0] += 100  # what a cycle takes
+    assert begun[0] == 1000.0
+    assert [time // 60 * 60 for time in begun[1:]] == [3600.0, 7200.0]

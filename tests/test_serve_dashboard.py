@@ -342,7 +342,7 @@ def test_changes_are_filtered_and_mistakes_named(watched: Watched) -> None:
     page = watched.go("/changes")
     page.get_by_label("Since").fill("yesterday-ish")
     page.get_by_role("button", name="Filter").click()
-    expect(page.locator("#e-since")).to_contain_text("is no time")
+    expect(page.locator("#e-since")).to_contain_text("invalid time")
     expect(page.get_by_label("Since")).to_have_value("yesterday-ish")
     watched.check(refused=True)
     page.get_by_label("Since").fill("")

@@ -298,3 +298,17 @@ def test_filters_are_read_as_they_were_written(file: Path) -> None:
 def test_several_values_are_written_at_once(file: Path) -> None:
     write_values(file, {"delay": 2.5, "retries": 7})
     assert (load(file)["delay"], load(file)["retries"]) == (2.5, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("every", "0"), ("every", "0s"), ("every", "soon"), ("every", "0.1s"), ("contact", "me"), ("contact", "http://")],
+)
+def test_a_value_without_meaning_is_refused_when_it_is_set(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match="use"):
+        parse_value(name, value)
+
+
+@pytest.mark.parametrize("value", ["", "me@example.org", "mailto:me@example.org", "https://example.org/about"])
+def test_a_contact_is_a_url_or_an_address(value: str) -> None:
+    assert parse_value("contact", value) == value

@@ -21,6 +21,7 @@ from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.errors import UnknownName, UsageError
 from recrawl.learn.value.importance import COSTS, kind_of
 from recrawl.model import ORDERS, RequisiteLevel
+from recrawl.times import duration
 
 
 class Setting(NamedTuple):
@@ -102,6 +103,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("seed", 1, "Random seed; the same seed gives the same choices.", most=2**31),
 )
 
+_CONTACT = re.compile(r"https?://(?:\S+\.\S+|localhost\S*)|(?:mailto:)?[^@\s]+@[^@\s]+\.[^@\s]+", re.IGNORECASE)
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
@@ -259,8 +261,12 @@ def _check_meaning(name: str, value: Any) -> None:
         requisite_level(value)
     if name == "change" and not value.startswith("relevance:"):
         parse_level(value)
+    if name == "every" and duration(value) < 1:
+        raise UsageError(f"invalid value '{value}' of the setting 'every'; use 1s or more, such as 30m, 6h or 1d")
     if name == "contact" and not value.isprintable():
         raise UsageError("the setting 'contact' is sent in a header; remove line breaks and control characters")
+    if name == "contact" and value and not _CONTACT.search(value):
+        raise UsageError(f"invalid value '{value}' of the setting 'contact'; use a URL or an e-mail address")
 
 
 def requisite_level(name: str) -> RequisiteLevel:

@@ -9,6 +9,11 @@ from datetime import UTC, datetime
 from recrawl.errors import UsageError
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+_DAY = 86400.0
+_SPOKEN_UNITS = {
+    "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": _DAY, "week": 7 * _DAY, "month": 30 * _DAY, "year": 365 * _DAY
+}  # fmt: skip
+_AGO = re.compile(rf"(\d+|an?|last|past) ({'|'.join(_SPOKEN_UNITS)})s?(?: ago)?")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE)
 
 
@@ -20,22 +25,36 @@ def duration(text: str) -> float:
     """
     parts = _DURATION.findall(text)
     if not parts or _DURATION.sub("", text).strip():
-        raise UsageError(f"'{text}' is no duration: write 30s, 10m, 6h, 2d or 1w")
+        raise UsageError(f"invalid duration '{text}'; use 30s, 10m, 6h, 2d or 1w")
     return sum(float(number) * _UNITS[unit.lower()] for number, unit in parts)
 
 
 def moment(text: str, now: float) -> float:
-    """A point in time: an ISO date or time (UTC unless it says otherwise), or how long ago.
+    """A point in time: an ISO date or time (UTC unless it says otherwise), how long ago, or a word.
 
     >>> moment("1970-01-02", 0.0), moment("1h", 7200.0), moment("1970-01-01T00:00:10+00:00", 0.0)
     (86400.0, 3600.0, 10.0)
+    >>> noon = 10.5 * 86400
+    >>> [moment(text, noon) / 86400 for text in ("today", "yesterday", "last week", "2 days ago", "an hour ago")]
+    [10.0, 9.0, 3.5, 8.5, 10.458333333333334]
     """
+    words = " ".join(text.lower().split())
+    midnight = now // _DAY * _DAY
+    spoken = {"now": now, "today": midnight, "yesterday": midnight - _DAY}
+    if words in spoken:
+        return spoken[words]
+    ago = _AGO.fullmatch(words)
+    if ago:
+        number = 1.0 if ago[1] in ("a", "an", "last", "past") else float(ago[1])
+        return now - number * _SPOKEN_UNITS[ago[2]]
     if _DURATION.match(text.strip()) and not _DURATION.sub("", text).strip():
         return now - duration(text)
     try:
         when = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise UsageError(f"'{text}' is no time: write 2026-03-01, 2026-03-01T12:00 or 2d (ago)") from error
+        raise UsageError(
+            f"invalid time '{text}'; use 2026-03-01, 2026-03-01T12:00, 2d (ago), today, yesterday or 'last week'"
+        ) from error
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 

@@ -119,7 +119,7 @@ class Reader:
 
     def status(self) -> Status:
         """Totals, the age of the pages, the last cycles and what they spent."""
-        return status.status(self.storage, self.now())
+        return status.status(self.storage, self.settings, self.now())
 
     def sites(self) -> list[Site]:
         """The sites with their counts, and those that were added and not crawled yet."""

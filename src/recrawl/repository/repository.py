@@ -250,7 +250,9 @@ class Repository(Reader):
         stop: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[Report]:
-        """Refresh continuously: a crawl and a cycle at every multiple of the period; yields the report of each cycle.
+        """Refresh continuously: a crawl and a cycle now and at every multiple of the period on the clock.
+
+        Yields the report of each cycle. With 6h, they begin at 00:00, 06:00, 12:00 and 18:00 UTC.
 
         A period that is missed is not made up for. `sync` says when in the period pages are visited: start,
         most-at-start or even. `count` ends the run after that many cycles; 0 is never. Waits for the lock.
@@ -270,7 +272,7 @@ class Repository(Reader):
             change=change,
         )
         turns.check_turn(self.storage, self.settings, budget)
-        due, done = self._timer(), 0
+        done = 0
         while not stop():
             report = self.turn(turn, progress=progress, stop=stop)
             if report is None:
@@ -279,7 +281,7 @@ class Repository(Reader):
             done += 1
             if count and done >= count:
                 return
-            due = turns.next_due(due, self._timer(), period)
+            due = turns.next_due(0.0, self._timer(), period)
             if not stop():
                 self._notify(f"next cycle at {stamp(due)}")
             while not stop() and self._timer() < due:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from recrawl.choose import make_policy
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.crawl.reports.figures import current
 from recrawl.crawl.reports.hint_trust import trust
 from recrawl.crawl.visits.shared_text import brakes
 from recrawl.discover.urls import origin
-from recrawl.errors import DamagedIndex
+from recrawl.errors import DamagedIndex, UsageError
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
+from recrawl.repository.opening import options_of
 from recrawl.repository.values import Row, Site, Status, utc
 from recrawl.repository.words import shared_text
 from recrawl.settings import Settings
 from recrawl.times import stamp
 
 
-def status(storage: Storage, now: float) -> Status:
+def status(storage: Storage, settings: Settings, now: float) -> Status:
     """Totals, freshness and age of the pages, the last cycles and what they spent."""
     store = storage.store
     braked, cycles = brakes(store), store.reports.cycles(5)
@@ -35,8 +37,18 @@ def status(storage: Storage, now: float) -> Status:
             for brake in braked
         ],
         cycles=[{**row, "started": utc(row["started"]), "finished": utc(row["finished"])} for row in cycles],
-        problems=(problem,) if problem else (),
+        problems=tuple(filter(None, (problem, _settings_problem(settings)))),
     )
+
+
+def _settings_problem(settings: Settings) -> str:
+    """What a cycle would refuse in the settings; empty if nothing."""
+    try:
+        options_of(settings)
+        make_policy(settings["policy"])
+    except UsageError as error:
+        return f"a cycle would fail: {error}"
+    return ""
 
 
 def _searchable(storage: Storage) -> tuple[int, str]:

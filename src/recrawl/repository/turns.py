@@ -213,7 +213,7 @@ def period_of(values: Settings, every: str | float = "") -> float:
 
 
 def next_due(last: float, now: float, period: float) -> float:
-    """The next multiple of the period after now, counted from the last due time.
+    """The next multiple of the period after now, counted from a due time; from 0, those of the clock in UTC.
 
     >>> next_due(0.0, 5.0, 10.0), next_due(0.0, 25.0, 10.0)
     (10.0, 30.0)

@@ -55,7 +55,7 @@ def command(
 ) -> None:
     """Generate a small web, serve it on this machine, crawl it and refresh it.
 
-    A day of its clock takes 2.5 seconds. The demo takes about half a minute and ends by itself.
+    A day of its clock takes 2.5 seconds; the demo ends by itself after the days of --cycles.
     """
     stop = Stop()
     make_policy(policy)  # refuse an invalid policy before the work begins

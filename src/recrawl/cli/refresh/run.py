@@ -28,10 +28,10 @@ def command(
     change: Change = "",
     json: AsJson = False,
 ) -> None:
-    """Refresh continuously: at every multiple of the period, crawl new pages, then run a cycle.
+    """Refresh continuously: now, and at every multiple of the period, crawl new pages, then run a cycle.
 
-    Missed periods (a cycle took longer, or the machine slept) are skipped. Ctrl-C ends the run cleanly; the next run
-    resumes an unfinished cycle.
+    The clock decides: with --every 6h, cycles begin at 00:00, 06:00, 12:00 and 18:00 UTC. Missed periods (a cycle took
+    longer, or the machine slept) are skipped. Ctrl-C ends the run cleanly; the next run resumes an unfinished cycle.
     """
     with repository(ctx) as repo, watched(quiet=json) as watcher:
         for report in repo.run(
