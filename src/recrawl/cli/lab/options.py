@@ -45,7 +45,8 @@ HintsFrom = Annotated[
     typer.Option(
         "--hints",
         metavar="SOURCE",
-        help=f"Hints from the sites: sitemap:HOW, with HOW one of {', '.join(SITEMAP_KINDS)}.",
+        help="Hints of the sites: a folder of files that say what sitemaps and feeds said, or a simulated sitemap: "
+        f"sitemap:HOW, with HOW one of {', '.join(SITEMAP_KINDS)}.",
     ),
 ]
 Weights = Annotated[

@@ -3,7 +3,9 @@
 - `replay`: the setup of a replay, and the replay itself
 - `timeline`: the state of every page on the web and in the repository as time passes
 - `metrics`: freshness, age, change ratio and the other measures of a replay
+- `hint_sources`: sources of hints, simulated or recorded; `signal_counts`: the signals of their readings
 - `simulated_hints`: sitemaps over the pages of a history, correct or not
+- `recorded_hints`: what real sitemaps and feeds said
 - `new_links`: new links that changes bring
 - `clairvoyant`: the most that any policy can find, as a policy and as a bound (spec M11)
 - `trials`: which replays to run; `runner`: many replays in parallel, with a cache of their results

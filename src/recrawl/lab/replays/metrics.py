@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.columns import DAY, Floats, Ints
-from recrawl.lab.histories.history import History
+from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.timeline import Timeline
 from recrawl.model import Outcomes, Pages
 
@@ -37,6 +37,10 @@ class Record:
     """One per sample: mean days that pages have been out of date."""
     delay: float
     """Mean days from a change to the visit that finds it, and so makes it searchable (spec M6)."""
+    new_pages: int
+    """Pages born during the replay."""
+    discovery: float
+    """Mean days from the birth of such a page to its first visit, its removal, or the end of the replay."""
     site_visits: Ints
     """One per site; so are the next two."""
     site_found: Ints
@@ -75,6 +79,8 @@ class Record:
             "weighted_freshness": _mean(self.freshness_by_weight) if len(self.freshness_by_weight) else None,
             "age_days": _mean(self.age),
             "delay_days": None if np.isnan(self.delay) else self.delay,
+            "new_pages": self.new_pages,
+            "discovery_days": None if np.isnan(self.discovery) else self.discovery,
             "failed": int(self.failed.sum()),
             "bytes": int(self.bytes.sum()),
             "work": self.work,
@@ -95,6 +101,8 @@ class Meter:
         self._weights = history.weight if weighted else None
         self._by_weight: list[float] = []
         self._delay = self._delayed = 0.0
+        self._first_visit = np.full(len(history), np.inf)
+        self._end = 0.0
         self._site = history.site.astype(np.int64)  # bincount's type
         sites = len(history.sites)
         self._site_visits = np.zeros(sites, np.int64)
@@ -110,6 +118,7 @@ class Meter:
         hits = pages[found]
         weight = float(self._weight[hits].sum()) if self._weight is not None else 0.0
         self._now += (len(pages), len(hits), weight, len(pages) - len(answered), float(size.sum()))
+        self._first_visit[answered] = np.minimum(self._first_visit[answered], timeline.now)
         late = np.isfinite(delay)  # the other pages were up to date
         self._delay += float(delay[late].sum())
         self._delayed += float(np.count_nonzero(late))
@@ -126,6 +135,7 @@ class Meter:
 
     def sample(self, timeline: Timeline) -> None:
         """Sample freshness and age now."""
+        self._end = timeline.now
         # The most frequent operation over all pages: `compress` takes a fifth of the time of an index.
         stale = timeline.since.compress(np.isfinite(timeline.since))
         there = int(np.count_nonzero(timeline.there))
@@ -135,10 +145,22 @@ class Meter:
             total, stale_weight = self._weights[timeline.there].sum(), self._weights[np.isfinite(timeline.since)].sum()
             self._by_weight.append(1 - float(stale_weight / total) if total > 0 else np.nan)
 
+    def _discovery(self) -> Floats:
+        """Return, for every page born during the replay, the days from its birth to its first visit."""
+        history = self._history
+        birth = history.time[history.first[:-1]]
+        removal = np.full(len(history), self._end)
+        gone = np.flatnonzero(history.version == ABSENT)[::-1]  # backwards, so that the first removal is kept
+        removal[history.page_of[gone]] = np.minimum(history.time[gone], self._end)
+        born = (birth > 0) & (birth < self._end)
+        days: Floats = (np.minimum(self._first_visit, removal) - birth)[born] / DAY
+        return days
+
     def record(self) -> Record:
         """Return the measurements."""
         visits, found, weight, failed, size = zip(*self._rows, strict=True)
         samples = np.array(self._samples).reshape(-1, 2)
+        discovery = self._discovery()
         return Record(
             visits=np.array(visits, np.int64),
             found=np.array(found, np.int64),
@@ -149,6 +171,8 @@ class Meter:
             freshness_by_weight=np.array(self._by_weight),
             age=samples[:, 1],
             delay=self._delay / self._delayed / DAY if self._delayed else float("nan"),
+            new_pages=len(discovery),
+            discovery=float(discovery.mean()) if len(discovery) else float("nan"),
             site_visits=self._site_visits,
             site_found=self._site_found,
             site_bytes=self._site_bytes,

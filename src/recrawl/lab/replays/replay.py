@@ -22,9 +22,9 @@ from recrawl.choose.protocol import Policy, needs_of, work_of
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import ABSENT, History
+from recrawl.lab.replays.hint_sources import check_hints, hint_source
 from recrawl.lab.replays.metrics import Meter, Record
 from recrawl.lab.replays.new_links import NewLinks
-from recrawl.lab.replays.simulated_hints import SimulatedSitemap, parse_source
 from recrawl.lab.replays.timeline import Timeline
 from recrawl.learn.value.importance import COSTS, costs, normalise
 from recrawl.loop import Recorded, run_cycle
@@ -53,7 +53,8 @@ class Setup:
     discover: str = "births"
     """How pages born later become known: `births`, or `links` from visited pages."""
     hints: str = ""
-    """A simulated sitemap such as `sitemap:honest` (see `simulated_hints`); none if empty."""
+    """A simulated sitemap such as `sitemap:honest` (see `simulated_hints`), or a folder of hint files, which say what
+    sitemaps and feeds said (see `recorded_hints`); none if empty."""
     weighted: bool = False
     """Whether policies get the page weights; the weighted measures use them in any case."""
     cost: str = "visit"
@@ -80,7 +81,7 @@ class Setup:
         if self.discover not in ("births", "links"):
             raise UsageError(f"invalid discover '{self.discover}'; use births or links")
         if self.hints:
-            parse_source(self.hints)
+            check_hints(self.hints)
 
     def offsets(self, made: int, count: int) -> Floats:
         """Return when the next `count` visits take place, in seconds after the cycle's start; `made` came before."""
@@ -144,7 +145,7 @@ class Web:
         self._made = 0
         self._seen: list[tuple[Pages, NDArray[np.int8], Floats]] = []
         self._link_lists = np.zeros(0, np.int32)
-        self._sitemap = SimulatedSitemap(history, setup.hints, setup.seed) if setup.hints else None
+        self._hints = hint_source(history, setup.hints, setup.seed) if setup.hints else None
         self._new_links: NewLinks | None = None
         self._wordy = False
         self._linked = np.ones(len(history), bool)
@@ -177,6 +178,10 @@ class Web:
         self._start = book.now = k * self._setup.cycle
         self._made = 0
         self._advance(self._start)
+        if self._hints and ("hints" in needs or self._setup.discover == "links"):
+            hints = self._hints.read(book.now, book.last_visit)
+            self._linked[self._hints.listed()] = True
+            book.hints = hints if "hints" in needs else None
         np.logical_and(self.timeline.there, self._linked, out=book.known)
         if self._setup.cost == "bytes":
             book.cost = costs(book.size)
@@ -185,8 +190,6 @@ class Web:
         if "links" in needs:
             self._show_links(book)
         self._wordy = "words" in needs
-        if self._sitemap and "hints" in needs:
-            book.hints = self._sitemap.read(book.now, book.last_visit)
 
     def visit(self, picks: Picks) -> Outcomes:
         """Visit pages, each at its time within the cycle."""

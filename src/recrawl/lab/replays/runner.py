@@ -29,6 +29,7 @@ from recrawl.choose.custom import is_custom, source_of
 from recrawl.columns import DAY
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.clairvoyant import upper_bound
+from recrawl.lab.replays.hint_sources import hints_key
 from recrawl.lab.replays.replay import check, replay
 from recrawl.lab.replays.trials import Trial, is_clairvoyant, made, name_of, policy_for
 
@@ -214,7 +215,8 @@ def _cache_path(cache: Path | None, history: str, trial: Trial) -> Path | None:
     policy = trial.policy
     if cache is None or not (isinstance(policy, str) or POLICIES.get(policy.name) is type(policy)):
         return None
-    inputs = json.dumps([history, name_of(policy), asdict(trial.setup)], sort_keys=True).encode() + _source_digest()
+    setup = asdict(trial.setup) | {"hints": hints_key(trial.setup.hints)}
+    inputs = json.dumps([history, name_of(policy), setup], sort_keys=True).encode() + _source_digest()
     own = source_of(policy) if isinstance(policy, str) and is_custom(policy) else b""
     return cache / f"{hashlib.blake2b(inputs + own, digest_size=16).hexdigest()}.json"
 

@@ -22,7 +22,8 @@ from recrawl.book import Hints
 from recrawl.columns import DAY, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
-from recrawl.learn.hints.claims import plausible, signals_change
+from recrawl.lab.replays.signal_counts import SignalCounts
+from recrawl.learn.hints.claims import plausible
 
 SITEMAP_KINDS = ("honest", "late:DAYS", "noisy:P,R", "lying", "random", "future", "silent", "never")
 
@@ -61,21 +62,17 @@ class SimulatedSitemap:
         self._pages = len(history)
         self._page, self._published, self._date = _entries(history, self._kind, numbers, self._rng)
         self._next = 0
-        self._read = -np.inf
         self._value = np.full(self._pages, np.nan if self._kind == "never" else 0.0)
-        self._signals = np.zeros(self._pages, np.int16)
-        self._claimed = np.full(self._pages, -np.inf)
+        self._counts = SignalCounts(("lastmod",), np.zeros(self._pages), first=self._value[0])
 
     def read(self, now: float, last_visit: Floats) -> Hints:
         """Read the sitemap and return the hints of the book."""
-        self._signals[last_visit >= self._read] = 0
-        before, value = self._value, self._at(now)
-        signalled = signals_change(value, before, last_visit, now)
-        self._signals[signalled] = np.minimum(self._signals[signalled], 30_000) + 1
-        self._claimed[signalled] = value[signalled]
-        self._read, self._value = now, value
-        until = np.where(plausible(value, now), now, -np.inf)
-        return Hints(("lastmod",), self._signals[None].copy(), self._claimed[None].copy(), until[None])
+        self._value = self._at(now)
+        return self._counts.read(self._value[None], plausible(self._value, now)[None], now, last_visit)
+
+    def listed(self) -> Ints:
+        """Return the pages that the sitemap makes known: none, it is about dates only."""
+        return np.zeros(0, np.int64)
 
     def _at(self, now: float) -> Floats:
         """Return the dates in the sitemap."""
