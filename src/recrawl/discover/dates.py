@@ -12,6 +12,9 @@ _W3C = re.compile(
     r"\s*(?:Z|UTC|GMT|([+-])(\d\d):?(\d\d)?)?)?)?)?"
 )
 
+_NO_DATE = re.compile(r"\b0{2,3}\d{1,2}\b(?=\s+\d+:)")
+"""The year 0001, which site generators write for pages without a date; the parser would make it 2001."""
+
 
 def parse_date(text: str) -> float | None:
     """Seconds since 1970 UTC of a W3C date of any precision or an RFC 822 date; None if invalid.
@@ -20,8 +23,8 @@ def parse_date(text: str) -> float | None:
 
     >>> parse_date("1970-01-01T01:00+01:00"), parse_date("1971"), parse_date("yesterday")
     (0.0, 31536000.0, None)
-    >>> parse_date("Thu, 01 Jan 1970 00:01:00 GMT")
-    60.0
+    >>> parse_date("Thu, 01 Jan 1970 00:01:00 GMT"), parse_date("Mon, 01 Jan 0001 00:00:00 +0000")
+    (60.0, None)
     """
     text = text.strip()
     return _timestamp(text) if 4 <= len(text) <= 64 else None
@@ -40,6 +43,8 @@ def _timestamp(text: str) -> float | None:
                 return None
             zone = timezone(-offset if found[7] == "-" else offset)
             parsed = datetime(year, month, day, hour, minute, second, tzinfo=zone)
+        elif _NO_DATE.search(text):
+            return None
         else:
             parsed = parsedate_to_datetime(text)
         timestamp = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from recrawl.learn.hints.claims import plausible, signals_change
+from recrawl.learn.hints.claims import MAX_AHEAD, plausible, signals_change
 from recrawl.record.rows import HintRow, SourceRow
 from recrawl.record.store import Store
 
@@ -49,6 +49,13 @@ def claims(
         site, kind, seen if whole else 0.0, int(signalled.sum()), ignored, _problem(date, valid, seen, bad)
     )
     return rows, source
+
+
+def add_claim(dates: dict[int, float], page: int, date: float, now: float) -> None:
+    """Add a date that a source names for a page; of several, the newest that is not in the future counts."""
+    before = dates.get(page)
+    if before is None or (date > before and date <= now + MAX_AHEAD) or before > now + MAX_AHEAD:
+        dates[page] = date
 
 
 def promises(store: Store, kind: str, periods: Mapping[int, float], seen: float) -> list[HintRow]:

@@ -7,6 +7,7 @@ a date only makes its page known.
 
 from __future__ import annotations
 
+from recrawl.crawl.hints.claims import add_claim
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.recorder import Recorder
@@ -76,6 +77,7 @@ class Feeds:
         if feed.kind != "urls":
             return
         dates: dict[int, float] = {}
+        now = self._options.clock()
         for entry in feed.entries:
             link = canonical(entry.url, rules=self._options.rules)
             if link is None:
@@ -83,9 +85,9 @@ class Feeds:
             batch = self._recorder.batch
             page, _ = self._discovery.add(link, parent=-1, depth=1, at=answer.at, batch=batch)
             if page >= 0 and entry.lastmod is not None:
-                dates[page] = max(entry.lastmod, dates.get(page, 0.0))  # the newest of several items of a page
+                add_claim(dates, page, entry.lastmod, now)
         self._recorder.commit()  # claims refer to rows of the store
-        source = self._recorder.claim(server.id, "feed", dates, self._options.clock(), bad=feed.bad_dates)
+        source = self._recorder.claim(server.id, "feed", dates, now, bad=feed.bad_dates)
         if source.problem:
             self._warnings.append(f"{server.origin}: in its feed, {source.problem}")
 

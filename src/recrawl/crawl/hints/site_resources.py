@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from urllib.parse import urljoin
 
+from recrawl.crawl.hints.claims import add_claim
 from recrawl.crawl.hints.feeds import FEED_BYTES, Feeds
 from recrawl.crawl.hints.resource_requests import Fetch, Listing
 from recrawl.crawl.options import CrawlOptions
@@ -198,7 +199,7 @@ class SiteResources:
             if page >= 0:
                 listing.pages.add(page)
                 if entry.lastmod is not None:
-                    listing.dates[page] = entry.lastmod
+                    add_claim(listing.dates, page, entry.lastmod, self._options.clock())
                 if entry.changefreq:
                     listing.periods[page] = PERIODS[entry.changefreq]
         listing.bad_dates += sitemap.bad_dates

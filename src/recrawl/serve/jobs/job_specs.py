@@ -14,6 +14,7 @@ from typing import Any
 from recrawl.choose import make_policy
 from recrawl.errors import UsageError
 from recrawl.lab.replays.clairvoyant import Clairvoyant
+from recrawl.lab.replays.hint_sources import is_simulated
 from recrawl.serve.jobs.queue import JobSpec, JobStep
 from recrawl.serve.jobs.uploads import Uploads
 
@@ -53,6 +54,10 @@ def job_spec(command: Command, given: Mapping[str, Any], folder: Path, uploads: 
     for name in policies if isinstance(policies, list) else filter(None, [policies]):
         if name != Clairvoyant.name:
             make_policy(name, imports=False)  # raises UsageError for an invalid policy
+    if request.get("hints") and not is_simulated(str(request["hints"])):
+        raise UsageError(
+            f"invalid hints '{request['hints']}'; over HTTP use a simulated sitemap such as sitemap:honest"
+        )
     special = {command.reads, command.writes, command.follows, *command.files}
     options = [part for name, value in request.items() if name not in special for part in _option(name, value, uploads)]
     options += [f"--{name}={uploads.find(file)}" for name in command.files for file in request.get(name, ())]
