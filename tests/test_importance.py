@@ -26,11 +26,11 @@ from recrawl.lab.histories.weights import with_importance
 from recrawl.lab.replays.replay import Setup, Web, check, replay
 from recrawl.lab.synth import SyntheticWorld as Made
 from recrawl.lab.synth import write
-from recrawl.learn.value.importance import MAX_RATIO, costs, kind_of, match_weights, normalise
+from recrawl.learn.value.importance import MAX_RATIO, costs, kind_of, match_weights, normalise, priority_weights
 from recrawl.loop import drive, note
 from recrawl.record.storage import Storage
 from tests.complaints import complaint
-from tests.world import Repo, Site, connection, page
+from tests.world import Reply, Repo, Site, connection, page
 
 DAY = 86400.0
 anything = st.floats(allow_nan=True, allow_infinity=True)
@@ -275,6 +275,34 @@ def test_a_cycle_that_is_resumed_goes_by_what_it_began_with(live: tuple[Repo, Si
             book = _book(repository)
             weigh(book, repository, last._replace(id=last.id + 1), Weights("file:weights.csv", "bytes"), begin=False)
             assert not np.array_equal(book.weight, columns[0][0])
+
+
+def test_priorities_of_sitemaps_are_weights_relative_to_their_site(tmp_path: Path) -> None:
+    paths = ["/a", "/b", "/c"]
+    with Site({"/": page("front", *paths), **{path: page(path) for path in paths}}) as site:
+        listed = {"/a": "1.0", "/b": "0.1", "/c": "7"}  # 7 is no priority
+        entries = "".join(f"<url><loc>{site.url(p)}</loc><priority>{n}</priority></url>" for p, n in listed.items())
+        site["/sitemap.xml"] = Reply(f"<urlset>{entries}</urlset>".encode(), kind="application/xml")
+        repo = Repo.create(tmp_path / "repo", importance="sitemap")
+        repo.crawl(site.url("/"))
+        assert repo.cycle(2)["visits"] == 2
+        with Storage(repo.folder) as repository:
+            book, last = _book(repository), repository.store.cycles.newest(1)[0]
+            weigh(book, repository, last._replace(id=last.id + 1), Weights("sitemap"), begin=False)
+            names = [url.rpartition("/")[2] for (url,) in repo.sql("SELECT url FROM pages ORDER BY id")]
+    weight = dict(zip(names, (book.weight * (1.0 + 0.1 + 0.5 + 0.5) / 4).round(3).tolist(), strict=True))
+    assert weight == {"": 0.5, "a": 1.0, "b": 0.1, "c": 0.5}
+
+
+def test_a_site_of_highest_priority_gains_nothing() -> None:
+    weight = priority_weights(np.array([1.0, 1.0, 1.0, 0.2, 0.4, np.nan]), np.array([0, 0, 0, 1, 1, 1]))
+    assert weight[:3].tolist() == [1.0, 1.0, 1.0]
+    assert weight[3:].mean() == pytest.approx(1.0)
+
+
+def test_archives_have_no_priorities() -> None:
+    with pytest.raises(UsageError, match="no sitemap priorities"):
+        with_importance(History.__new__(History), "sitemap")
 
 
 def _book(repository: Storage) -> Book:

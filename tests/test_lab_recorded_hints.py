@@ -57,7 +57,8 @@ def history(pages: str = "abc", births: dict[str, float] | None = None) -> Histo
 def signals(source: RecordedHints, day: float, last: float = 0.0) -> list[list[int]]:
     """The signals of sitemaps and of feeds on a day, for pages last visited on another."""
     pages = source._sites.shape[0]
-    return source.read(day * DAY, np.full(pages, last * DAY)).signals.tolist()
+    counted: list[list[int]] = source.read(day * DAY, np.full(pages, last * DAY)).signals.tolist()
+    return counted
 
 
 def test_new_dates_signal_once_and_visits_clear_them(tmp_path: Path) -> None:

@@ -58,10 +58,10 @@ def add_claim(dates: dict[int, float], page: int, date: float, now: float) -> No
         dates[page] = date
 
 
-def promises(store: Store, kind: str, periods: Mapping[int, float], seen: float) -> list[HintRow]:
-    """Rows for pages whose promised interval of change, in seconds, is new."""
-    known = store.hints.values(kind, periods)
-    return [HintRow(page, kind, seen, value, 0) for page, value in periods.items() if known.get(page) != value]
+def promises(store: Store, kind: str, values: Mapping[int, float], seen: float) -> list[HintRow]:
+    """Rows for pages whose promised interval of change, in seconds, or priority is new."""
+    known = store.hints.values(kind, values)
+    return [HintRow(page, kind, seen, value, 0) for page, value in values.items() if known.get(page) != value]
 
 
 def _problem(date: np.ndarray, valid: np.ndarray, seen: float, bad: int) -> str:

@@ -29,6 +29,7 @@ class Listing:
     pages: set[int] = field(default_factory=set)
     dates: dict[int, float] = field(default_factory=dict)
     periods: dict[int, float] = field(default_factory=dict)
+    priorities: dict[int, float] = field(default_factory=dict)
     bad_dates: int = 0
     left: int = 0
     complete: bool = True

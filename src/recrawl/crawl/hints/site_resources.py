@@ -202,6 +202,8 @@ class SiteResources:
                     add_claim(listing.dates, page, entry.lastmod, self._options.clock())
                 if entry.changefreq:
                     listing.periods[page] = PERIODS[entry.changefreq]
+                if entry.priority is not None:
+                    listing.priorities[page] = entry.priority
         listing.bad_dates += sitemap.bad_dates
 
     def _record_listing(self, server: Server, listing: Listing) -> None:
@@ -224,6 +226,7 @@ class SiteResources:
             if source.problem:
                 self._warnings.append(f"{server.origin}: in its sitemap, {source.problem}")
         self._recorder.promise("changefreq", listing.periods, now)
+        self._recorder.promise("priority", listing.priorities, now)
         self._recorder.commit()
 
     # -- requests and answers ------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
 from recrawl.discover.weight_files import read_weights
 from recrawl.errors import UsageError
-from recrawl.learn.value.importance import costs, kind_of, match_weights, normalise
+from recrawl.learn.value.importance import costs, kind_of, match_weights, normalise, priority_weights
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
@@ -84,6 +84,11 @@ def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats
 
         found = learn.pagerank(links_of(repository.store, len(book)), start=ranks)
         return normalise(found * len(found))[0], found, ""
+    if kind == "sitemap":
+        priority = np.full(len(book), np.nan)
+        for page, value in repository.store.hints.values("priority", range(len(book))).items():
+            priority[page] = value
+        return normalise(priority_weights(priority, book.site))[0], none, ""
     keys_in_file, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=kind == "clicks")
     keys, page = repository.store.pages.keys()
     pages = np.zeros(len(book), np.int64)

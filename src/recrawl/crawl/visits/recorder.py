@@ -86,10 +86,10 @@ class Recorder:
         self.batch.sources.append(source)
         return source
 
-    def promise(self, kind: str, periods: Mapping[int, float], seen: float) -> None:
-        """Add the intervals, in seconds, at which pages promise to change."""
-        if periods:
-            self.batch.hints += promises(self._repository.store, kind, periods, seen)
+    def promise(self, kind: str, values: Mapping[int, float], seen: float) -> None:
+        """Add what sitemaps say of pages: the interval, in seconds, at which they change, or their priority."""
+        if values:
+            self.batch.hints += promises(self._repository.store, kind, values, seen)
 
     def feeds(self, site: int) -> list[FeedRow]:
         """The known feeds of a site."""

@@ -13,7 +13,7 @@ from recrawl.learn.value.importance import kind_of, match_weights, normalise
 
 
 def check_importance(importance: str) -> str:
-    """The kind of an importance: even, pagerank, file or clicks; raises `UsageError` for an invalid one."""
+    """The kind of an importance: even, pagerank, sitemap, file or clicks; raises `UsageError` for an invalid one."""
     return kind_of(importance)[0]
 
 
@@ -27,6 +27,8 @@ def with_importance(history: History, importance: str) -> tuple[History, str]:
         if kind == "pagerank" and history.weight is None:
             raise UsageError("this archive has no links, so it has no PageRank; use --importance file:PATH")
         return history, ""
+    if kind == "sitemap":
+        raise UsageError("archives have no sitemap priorities; use --importance pagerank, file:PATH or clicks:PATH")
     rules = UrlRules()
     keys_given, weight, lost = read_weights(Path(path), rules, clicks=kind == "clicks")
     pages = keys([canonical(url, rules=rules) or url for url in history.urls])

@@ -1,8 +1,8 @@
 """Page weights and visit costs, normalised so that no input can harm a policy.
 
-Importance is `even` (all weights equal), `pagerank` (by the links between pages), `file:PATH` (given weights) or
-`clicks:PATH` (number of requests per page, plus one). Weights are finite, not negative, at most 1,000 times the median,
-and 1 on average; invalid ones are replaced, and `IgnoredWeights` counts them.
+Importance is `even` (all weights equal), `pagerank` (by the links between pages), `sitemap` (by the priorities in
+sitemaps), `file:PATH` (given weights) or `clicks:PATH` (number of requests per page, plus one). Weights are finite, not
+negative, at most 1,000 times the median, and 1 on average; invalid ones are replaced, and `IgnoredWeights` counts them.
 
 Cost is `visit` (all visits equal) or `bytes` (expected transfer); costs are above 0 and 1 on average.
 """
@@ -14,11 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Floats, Ints
+from recrawl.columns import Floats, Int32s, Ints
 from recrawl.errors import UsageError
 
-KINDS = ("even", "pagerank", "file:PATH", "clicks:PATH")
+KINDS = ("even", "pagerank", "sitemap", "file:PATH", "clicks:PATH")
 COSTS = ("visit", "bytes")
+DEFAULT_PRIORITY = 0.5
+"""The priority of a page without one, by the sitemap protocol."""
+MIN_PRIORITY = 0.05
+"""A priority of 0 does not make a page worthless."""
 MAX_RATIO = 1000.0
 """The highest weight or cost, in multiples of the median."""
 _MIN_WEIGHT = 1e-100
@@ -60,9 +64,23 @@ def kind_of(text: str) -> tuple[str, str]:
     (('pagerank', ''), ('clicks', 'log.csv'))
     """
     kind, colon, path = text.strip().partition(":")
-    if (kind in ("even", "pagerank") and not colon) or (kind in ("file", "clicks") and path.strip()):
+    if (kind in ("even", "pagerank", "sitemap") and not colon) or (kind in ("file", "clicks") and path.strip()):
         return kind, path.strip()
     raise UsageError(f"importance must be {', '.join(KINDS[:-1])} or {KINDS[-1]}, not '{text}'")
+
+
+def priority_weights(priority: Floats, site: Int32s) -> Floats:
+    """Return weights by the sites' own priorities (0 to 1; nan for none), 1 on average within each site.
+
+    A priority compares the pages of one site: a site that claims the highest for all its pages gains nothing.
+
+    >>> priority_weights(np.array([1.0, 1.0, 0.9, np.nan, 0.1]), np.array([0, 0, 1, 1, 1])).round(2).tolist()
+    [1.0, 1.0, 1.8, 1.0, 0.2]
+    """
+    raw = np.where(np.isnan(priority), DEFAULT_PRIORITY, np.maximum(priority, MIN_PRIORITY))
+    mean = np.bincount(site, raw) / np.maximum(np.bincount(site), 1)
+    weight: Floats = raw / mean[site]
+    return weight
 
 
 def match_weights(pages: Ints, keys: Ints, weight: Floats, *, add: bool, missing: float) -> tuple[Floats, int]:
