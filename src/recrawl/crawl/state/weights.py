@@ -86,8 +86,8 @@ def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats
         return normalise(found * len(found))[0], found, ""
     if kind == "sitemap":
         priority = np.full(len(book), np.nan)
-        for page, value in repository.store.hints.values("priority", range(len(book))).items():
-            priority[page] = value
+        for number, value in repository.store.hints.values("priority", range(len(book))).items():
+            priority[number] = value
         return normalise(priority_weights(priority, book.site))[0], none, ""
     keys_in_file, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=kind == "clicks")
     keys, page = repository.store.pages.keys()
