@@ -4,6 +4,7 @@ text             the text differs (spec C1)
 content          the page's own text differs, not only the frame of its site (`compare.content`)
 significant      the word counts differ by the chi-squared test (spec C2)
 divergence:X     at least the share X of the words differs (spec C7)
+words:N          at least N words differ (Ali and Williams 2003 use about 20)
 relevance:FILE   it begins or ceases to match one of the queries in FILE (spec C4)
 """
 
@@ -16,7 +17,7 @@ from pathlib import Path
 from recrawl.errors import UsageError
 
 _WORD = re.compile(r"\w+")
-NAMES = "text, content, significant, divergence:X (X from 0 to 1) or relevance:FILE (one query per line)"
+NAMES = "text, content, significant, divergence:X (X from 0 to 1), words:N or relevance:FILE (one query per line)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class ChangeLevel:
 
     kind: str = "content"
     least: float = 0.0
-    """For `divergence`: the smallest share of words."""
+    """For `divergence`: the smallest share of words; for `words`: the smallest number of them."""
     queries: tuple[tuple[str, ...], ...] = ()
     """For `relevance`: the words of each query."""
 
@@ -37,6 +38,8 @@ class ChangeLevel:
             return differs.significant is not False
         if self.kind == "divergence":
             return differs.divergence is None or differs.divergence >= self.least
+        if self.kind == "words":
+            return differs.words is None or differs.words >= self.least
         return self.kind == "text" or differs.relevance is not False
 
     def matching(self, text: str) -> frozenset[int]:
@@ -53,13 +56,15 @@ class Differences:
     significant: bool | None = None
     divergence: float | None = None
     relevance: bool | None = None
+    words: int | None = None
+    """Words that only one of the texts has, counted as often as they occur."""
 
 
 def parse_level(text: str) -> ChangeLevel:
     """The level of a setting or option; raises `UsageError` for an invalid one.
 
-    >>> parse_level("divergence:0.1").least
-    0.1
+    >>> parse_level("divergence:0.1").least, parse_level("words:20").least
+    (0.1, 20.0)
     """
     kind, _, rest = text.partition(":")
     if text in ("text", "content", "significant"):
@@ -71,6 +76,8 @@ def parse_level(text: str) -> ChangeLevel:
             least = -1.0
         if 0 < least <= 1:
             return ChangeLevel(kind, least)
+    if kind == "words" and rest.isdecimal() and int(rest) > 0:
+        return ChangeLevel(kind, float(rest))
     if kind == "relevance" and rest:
         return ChangeLevel(kind, queries=_queries(Path(rest)))
     raise UsageError(f"invalid change '{text}'; use {NAMES}")

@@ -67,6 +67,8 @@ class Reading(NamedTuple):
     digest: bytes = b""
     changed: bool = True
     divergence: float | None = None
+    words_apart: int | None = None
+    """Words that only this version or only the stored one has."""
     significant: bool | None = None
     relevance: bool | None = None
     """Whether it begins or ceases to match a query; None without queries."""

@@ -24,7 +24,7 @@ from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import content_words
 from recrawl.compare.content.lines import Line
 from recrawl.compare.content.lines import lines as content_lines
-from recrawl.compare.divergence import divergence
+from recrawl.compare.divergence import distance
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
@@ -164,8 +164,10 @@ class TaskReader:
         if digest.of_text(old.text) == reading.digest:
             return reading._replace(changed=False)
         level = self._config.levels[task.level]
+        apart, total = distance(old.text, reading.text)
         reading = reading._replace(
-            divergence=divergence(old.text, reading.text),
+            divergence=apart / total if apart else 0.0,
+            words_apart=apart,
             significant=_significant(old.text, reading.text),
             relevance=level.matching(old.text) != level.matching(reading.text) if level.queries else None,
         )

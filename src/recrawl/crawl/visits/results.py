@@ -87,7 +87,7 @@ def counts_as_change(level: ChangeLevel, reading: Reading, change: ContentChange
     """Whether a new version of a page counts as a change of the page."""
     content = None if change is None else change.content
     return reading.changed and level.counts(
-        Differences(content, reading.significant, reading.divergence, reading.relevance)
+        Differences(content, reading.significant, reading.divergence, reading.relevance, reading.words_apart)
     )
 
 
