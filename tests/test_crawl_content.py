@@ -101,6 +101,10 @@ def test_divergence_and_relevance_drive_a_cycle(crawled: tuple[Repo, Site], tmp_
         "Welcome to the herbarium", hazel="All about the hazel", kale="Entirely other words here now"
     )
     assert _next_day(repo, server, slightly, "--change", "divergence:0.5")["changed"] == 1
+    few = _site_pages("Welcome to the herbarium", hazel="All about the hazel", kale="Entirely other words here today")
+    assert _next_day(repo, server, few, "--change", "words:3")["changed"] == 0
+    many = _site_pages("Welcome to the herbarium", hazel="All about the hazel", kale="Nothing is as it was before")
+    assert _next_day(repo, server, many, "--change", "words:3")["changed"] == 1
 
 
 def test_a_counter_on_a_page_of_its_own_is_learned(repo: Repo, site: Callable[..., Site]):

@@ -361,6 +361,9 @@ STEPS = [
         ("text", [0, 0, 1, 2, 3]),
         ("divergence:0.1", [0, 0, 0, 1, 2]),
         ("divergence:0.5", [0, 0, 0, 1, 1]),
+        ("words:1", [0, 0, 1, 2, 3]),
+        ("words:20", [0, 0, 0, 1, 2]),
+        ("words:25", [0, 0, 0, 1, 1]),
         ("significant", [0, 0, 0, 1, 2]),
     ],
 )
@@ -370,7 +373,7 @@ def test_definitions_of_change(opened: Callable[..., History], change: str, want
     assert history.change == change
 
 
-@pytest.mark.parametrize("change", ["text", "raw", "significant", "divergence:0.9"])
+@pytest.mark.parametrize("change", ["text", "raw", "significant", "divergence:0.9", "words:99"])
 def test_removals_and_returns_count_under_every_definition(opened: Callable[..., History], change: str) -> None:
     history = opened([(A, 1, b"one"), (A, 2, None), (A, 3, b"one"), (B, 1, b"b")], change)
     assert [version == ABSENT for version in history.version[:3].tolist()] == [False, True, False]
@@ -378,11 +381,24 @@ def test_removals_and_returns_count_under_every_definition(opened: Callable[...,
 
 @pytest.mark.parametrize(
     "change",
-    ["", "texts", "divergence", "divergence:", "divergence:0", "divergence:2", "divergence:nan", "significant:1"],
+    [
+        "",
+        "texts",
+        "divergence",
+        "divergence:",
+        "divergence:0",
+        "divergence:2",
+        "divergence:nan",
+        "significant:1",
+        "words",
+        "words:0",
+        "words:-1",
+        "words:2.5",
+    ],
 )
 def test_an_invalid_definition_of_change_is_refused(tmp_path: Path, counted: list[Path], change: str) -> None:
     file = written(tmp_path / "w.parquet", ROWS)
-    with pytest.raises(UsageError, match=r"invalid change .*; use text, raw, content, significant or divergence:X"):
+    with pytest.raises(UsageError, match=r"invalid change .*; use text, raw, content, significant, divergence:X"):
         open_history([file], change)
     assert counted == [], "it is refused before the long work"
 

@@ -118,7 +118,7 @@ def test_a_change_of_relevance_is_a_label(tmp_path: Path) -> None:
         read_days([archive(tmp_path, PAGES)], f"relevance:{queries}")
 
 
-@pytest.mark.parametrize("label", ["divergence:0.3", "significant"])
+@pytest.mark.parametrize("label", ["divergence:0.3", "words:20", "significant"])
 def test_steps_are_labels(tmp_path: Path, label: str) -> None:
     many = "common words that stand there often " * 60
     states: dict[int, str | None] = {0: many, 1: many + " more", 2: "quite another text of its own " * 9, 3: ""}

@@ -103,7 +103,7 @@ class Repository(Reader):
 
         `depth` is the most links from the URL (0 is that page alone), `limit` the most pages, `include` and `exclude`
         are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests,
-        `change` says what counts as a change there: text, content, significant, divergence:X or relevance:FILE,
+        `change` is what counts as a change there: text, content, significant, divergence:X, words:N, relevance:FILE,
         `requisites` what is kept besides the pages: none, css or all.
         A URL that was added before keeps the rules that are not named; `clear` names rules to remove. A page never
         loosens the rules of its site.

@@ -21,7 +21,9 @@ Policies = Annotated[
 ]
 Change = Annotated[
     str,
-    typer.Option(help="What counts as a change: text, raw, content, significant, or divergence:0.1 (share of words)."),
+    typer.Option(
+        help="What counts as a change: text, raw, content, significant, divergence:0.1 (share of words) or words:20."
+    ),
 ]
 Cycles = Annotated[int | None, typer.Option(min=1, help="Number of cycles. Default: to the end of the archives.")]
 Skip = Annotated[

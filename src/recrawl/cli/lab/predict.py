@@ -30,7 +30,8 @@ _METHODS = (
     "or pooled (one model for all pages)"
 )
 _LABELS = (
-    "What counts as a change: text, divergence:0.1, significant, new-link, or relevance:FILE with one query per line."
+    "What counts as a change: text, divergence:0.1, words:20 (Ali and Williams 2003), significant, new-link, or "
+    "relevance:FILE with one query per line."
 )
 
 

@@ -32,7 +32,7 @@ Change = Annotated[
     typer.Option(
         "--change",
         metavar="LEVEL",
-        help="What counts as a change: text, content, significant, divergence:X, relevance:FILE. Default: the setting.",
+        help="A change is: text, content, significant, divergence:X, words:N, relevance:FILE. Default: the setting.",
     ),
 ]
 KeptRequisites = Annotated[

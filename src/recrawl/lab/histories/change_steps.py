@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from recrawl.columns import Flags, Ints
 from recrawl.compare import text
-from recrawl.compare.divergence import divergence
+from recrawl.compare.divergence import distance, divergence
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.compare.levels import ChangeLevel, parse_level
@@ -42,7 +42,7 @@ def step_level(change: str) -> ChangeLevel:
         with contextlib.suppress(UsageError):
             return parse_level(change)
     raise UsageError(
-        f"invalid change '{change}'; use text, raw, content, significant or divergence:X with X from 0 to 1"
+        f"invalid change '{change}'; use text, raw, content, significant, divergence:X (X from 0 to 1) or words:N"
     )
 
 
@@ -105,6 +105,8 @@ def _steps_of_file(file: Path, digest: Ints, change: str) -> Flags:
 def _differ(old: list[str], new: list[str], level: ChangeLevel) -> Flags:
     if level.kind == "divergence":
         return np.array([divergence(a, b) >= level.least for a, b in zip(old, new, strict=True)], bool)
+    if level.kind == "words":
+        return np.array([distance(a, b)[0] >= level.least for a, b in zip(old, new, strict=True)], bool)
     known = Vocabulary()
     return significant_many(counts(old, known), counts(new, known), np.ones(len(old), bool))
 

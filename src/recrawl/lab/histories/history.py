@@ -82,7 +82,7 @@ class History:
     size: Ints
     """Per row: bytes."""
     change: str
-    """What counts as change: raw, text, significant or divergence:X."""
+    """What counts as change: raw, text, content, significant, divergence:X or words:N."""
     carries: frozenset[str]
     begins: Floats
     """Per site: the time of its first row, in seconds since 1970, UTC."""
@@ -112,7 +112,7 @@ class History:
         paths
             One path or several.
         change
-            What counts as change: `text`, `raw`, `significant`, or `divergence:X` (share of words).
+            What counts as change: `text`, `raw`, `content`, `significant`, `divergence:X` (share) or `words:N`.
         cache
             Folder in which the facts read from an archive are kept; the next read of the same archive is fast.
         clusters

@@ -38,9 +38,9 @@ def read_days(
     """The days of archives: Parquet files, or folders of them.
 
     Pages are observed at `times`; else at the times in NAME.times beside NAME.parquet; else once a day from the first
-    row to the last. Labels: `text` (spec C1), `significant` (C2), `divergence:X` (C7), `new-link` (C3),
+    row to the last. Labels: `text` (spec C1), `significant` (C2), `divergence:X` (C7), `words:N`, `new-link` (C3),
     `relevance:FILE` with one query per line (C4). Where several versions lie between two observations, any step between
-    them counts for `significant` and `divergence`.
+    them counts for `significant`, `divergence` and `words`.
     """
     check_label(label)
     files = [file for path in paths for file in files_of(path)]
@@ -85,7 +85,7 @@ def check_label(label: str) -> None:
         try:
             step_level(label)
         except UsageError as error:
-            labels = "text, divergence:X, significant, new-link or relevance:FILE"
+            labels = "text, divergence:X, words:N, significant, new-link or relevance:FILE"
             raise UsageError(f"invalid label '{label}'; use {labels}") from error
 
 
