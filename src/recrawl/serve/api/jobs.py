@@ -106,12 +106,7 @@ _REPLAY = (
     Field("bytes", "string", "Byte budget per cycle, as 200MB; 0: no limit.", default="0"),
     Field("cycles", "integer", "Number of cycles; omitted: the length of the archives.", least=1, most=10**6),
     Field("skip", "string", "Skip the start of each site's history, as 365d.", default="0d"),
-    Field(
-        "change",
-        "string",
-        "What counts as a change: text, raw, significant, divergence:0.1 or words:20.",
-        default="text",
-    ),
+    Field("change", "string", "A change is: text, raw, significant, divergence:0.1, words:20.", default="text"),
     Field("discover", "string", "How new pages are discovered.", default="births", choices=("births", "links")),
     Field("at_start", "number", "Share of a cycle's visits made at its start.", default=1.0, least=0, most=1),
     Field("failures", "number", "Share of visits that fail.", default=0.0, least=0, most=1),
@@ -203,7 +198,7 @@ _COMMANDS: tuple[tuple[Command, str, tuple[Field, ...]], ...] = (
             Field(
                 "label",
                 "string",
-                "Label: text, significant, new-link, divergence:0.1, words:20, relevance:FILE.",
+                "Label: text, significant, new-link, divergence:X, words:N, relevance:FILE.",
                 default="text",
             ),
             Field("window", "integer", "Days covered by the features.", default=1, least=1, most=1000),
