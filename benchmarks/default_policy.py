@@ -4,6 +4,7 @@
     python -m benchmarks.default_policy alone ARCHIVE... [--budget 0.03] [--seeds 5]
     python -m benchmarks.default_policy collections ARCHIVE... [--seeds 2]   of fourteen sites that are mostly quiet
     python -m benchmarks.default_policy parts ARCHIVE...                     what each ingredient brings
+    python -m benchmarks.default_policy noise ARCHIVE... [--only POLICY]     how many of the finds of text are content
     python -m benchmarks.default_policy poisson                              pages that change on their own, no shocks
     python -m benchmarks.default_policy speed                                10,000 pages, 365 cycles
 
@@ -28,6 +29,7 @@ from recrawl.lab.histories.history import History, assemble, without_start
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.learn.shocks import change_model, model
+from recrawl.model import Picks
 
 DAY = 86400.0
 BUDGETS = (0.0025, 0.01, 0.04)
@@ -69,7 +71,7 @@ def told(**row) -> None:
 
 
 def together(history, asked) -> None:
-    for budget in BUDGETS:
+    for budget in asked.budgets:
         for policy in asked.only or (*SHOCKS, *OTHERS):
             for seed in range(1, (asked.seeds if policy == "shock" else min(asked.seeds, 2)) + 1):
                 told(policy=policy, **measured(history, policy, budget, seed, asked.cycles))
@@ -112,7 +114,7 @@ def parts(history, asked) -> None:
     weight = model.SHOCK_WEIGHT
 
     def line(name, policy) -> None:
-        for budget in BUDGETS[1:]:
+        for budget in BUDGETS:
             told(without=name, **measured(history, policy, budget, 1, asked.cycles))
 
     line("nothing", Shock())
@@ -121,6 +123,7 @@ def parts(history, asked) -> None:
     line("curiosity", Shock(curiosity=0.0))
     line("visits that sites are owed", Shock(probe=0.0))
     line("the Poisson model", Shock(experts="none"))
+    line("the change prior", Shock(prior=False))
     change_model.predict_by_network = belief
     line("the network", Shock())
     model.SHOCK_WEIGHT = 1e9  # a prior that nothing can move: every group is always as usual
@@ -128,6 +131,56 @@ def parts(history, asked) -> None:
     model.SHOCK_WEIGHT, change_model.predict_by_network = weight, fitted
     shock.SAMPLE = 10**9
     line("probes of unsure groups", Shock())
+
+
+class Visited:
+    """A policy that also writes down the pages it visits, cycle by cycle."""
+
+    source = "benchmark"
+
+    def __init__(self, policy) -> None:
+        self.policy, self.name, self.needs, self.plan = policy, policy.name, policy.needs, []
+
+    def cycle(self, book, budget, rng):
+        choice, pages, seen = self.policy.cycle(book, budget, rng), [], None
+        self.plan.append(pages)
+        try:
+            while True:
+                picks = choice.send(seen)
+                pages.append(picks.pages)
+                seen = yield picks
+        except StopIteration:
+            return
+
+    def learn(self, book, seen, at) -> None:
+        if hasattr(self.policy, "learn"):
+            self.policy.learn(book, seen, at)
+
+
+class Again:
+    """Visits the pages of a plan again, in another history of the same pages."""
+
+    name, source, needs = "again", "benchmark", frozenset()
+
+    def __init__(self, plan) -> None:
+        self.plan = iter(plan)
+
+    def cycle(self, book, _budget, _rng):
+        pages = np.concatenate([np.zeros(0, np.int64), *next(self.plan)])
+        pages = pages[book.known[pages]]
+        yield Picks(pages, np.ones(len(pages)), "it was visited before")
+
+
+def noise(asked) -> None:
+    """The finds of policies that look for changes of the text, how many are content, and what they find of it."""
+    text, content = (open_history(asked.archives, change, asked.cache) for change in ("text", "content"))
+    for budget, policy in itertools.product(asked.budgets, asked.only or ("shock", *OTHERS)):
+        setup = Setup(budget=clairvoyant(text, budget, asked.cycles)[0], cycle=DAY, cycles=asked.cycles, samples=1)
+        visited = Visited(make_policy(policy))
+        finds = int(replay(text, visited, setup).found.sum())
+        of_content = int(replay(content, Again(visited.plan), setup).found.sum())
+        direct = int(replay(content, make_policy(policy), setup).found.sum())
+        told(policy=policy, budget=budget, finds=finds, content=of_content, looking_for_content=direct)
 
 
 def poisson(asked) -> None:
@@ -168,7 +221,7 @@ def speed(_asked) -> None:
 
 def main():
     ask = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    ask.add_argument("what", choices=("together", "alone", "collections", "parts", "poisson", "speed"))
+    ask.add_argument("what", choices=("together", "alone", "collections", "parts", "noise", "poisson", "speed"))
     ask.add_argument("archives", nargs="*", type=Path)
     ask.add_argument("--cycles", type=int, default=365)
     ask.add_argument("--skip", type=float, default=0.0, help="days that are left out at the beginning")
@@ -176,11 +229,12 @@ def main():
     ask.add_argument("--seeds", type=int, default=5)
     ask.add_argument("--sites", type=int, default=1000)
     ask.add_argument("--budget", type=float, default=0.03)
+    ask.add_argument("--budgets", type=float, nargs="+", default=list(BUDGETS), help="of `together` and `noise`")
     ask.add_argument("--only", action="append", metavar="POLICY", help="measure this policy; repeatable")
     ask.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "recrawl" / "facts")
     asked = ask.parse_args()
-    if asked.what in {"poisson", "speed"}:
-        {"poisson": poisson, "speed": speed}[asked.what](asked)
+    if asked.what in {"poisson", "speed", "noise"}:
+        {"poisson": poisson, "speed": speed, "noise": noise}[asked.what](asked)
         return
     history = open_history(asked.archives, asked.change, asked.cache, clusters=asked.what == "parts")
     history = without_start(history, asked.skip * DAY) if asked.skip else history

@@ -3,9 +3,9 @@
 Lab and live crawl use the same book. Live, it is loaded from the store at the start of a cycle, and the visits of the
 cycle are noted at its end; so a policy sees one state throughout, and a crashed cycle can start again from it.
 
-Six parts are present only if the policy `needs` them: the tree of directories, the links between pages, clusters of
-similar pages, URL templates, hints of servers, and the words that visits have read. `memory` holds the policy's own
-state between cycles.
+Seven parts are present only if the policy `needs` them: the tree of directories, the links between pages, clusters of
+similar pages, URL templates, hints of servers, change priors, and the words that visits have read. `memory` holds the
+policy's own state between cycles.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Flags, Floats, Int32s, Ints
+from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
 from recrawl.model import Outcome, Outcomes, Pages
 
 
@@ -143,6 +143,9 @@ class Book:
     form: Ints | None = None
     """The number of the page's URL template (see `recrawl.learn.shocks.url_templates`)."""
     hints: Hints | None = None
+    prior: Float32s | None = None
+    """The logarithm of each page's expected rate of content changes relative to an average page, from its first
+    download; NaN for pages without one, and where other changes count, too."""
     words: PageWords | None = None
     """Only while a policy learns: the words of the pages that the visits have read."""
     memory: dict[str, NDArray[Any]] = field(default_factory=dict)

@@ -44,7 +44,7 @@ class Policy(Chooser, Protocol):
 
     @property
     def needs(self) -> frozenset[str]:
-        """The parts of the book it needs beyond the columns: folders, links, clusters, forms, hints, words."""
+        """The parts of the book it needs beyond the columns: folders, links, clusters, forms, hints, words, prior."""
         ...
 
 

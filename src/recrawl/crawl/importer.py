@@ -128,6 +128,7 @@ class Importer:
                 same_noise=True,
                 level=server.level,
                 counted=self._frames.wants(server.id, visit.page, visit.url),
+                prior=visit.state.prior is None,
             )
         )
 

@@ -263,6 +263,8 @@ UPDATE cycle_summaries SET
 UPDATE cycle_summaries SET failed = failed - skipped - missing;
 """
 
+_PRIOR = "ALTER TABLE pages ADD COLUMN prior REAL"
+
 STEPS: tuple[tuple[str, str], ...] = (
     ("0001-first", FIRST),
     ("0002-summaries", _SUMMARIES),
@@ -275,6 +277,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0009-frame-only", _FRAME_ONLY),
     ("0010-requisites", _REQUISITES),
     ("0011-skipped", _SKIPPED),
+    ("0012-prior", _PRIOR),
 )
 
 

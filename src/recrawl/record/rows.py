@@ -62,12 +62,16 @@ class PageState(NamedTuple):
     """Its own history: lines that tick, and lines that come and go (see `compare.content.own_history`)."""
     archived_url: str
     """The URL of the stored version's record, if redirects led there; empty if it is the page's own."""
+    prior: float | None
+    """How often it is likely to change, from its first download (see `compare.change_prior`); None if not computed."""
     id: int
 
 
 def unvisited(page: int) -> PageState:
     """The state of a page that was found but never visited."""
-    return PageState(0, 0, 0, 0, 0, 0, 0, -1, 0.0, -1, None, None, None, 0.0, None, None, None, "", "", None, "", page)
+    return PageState(
+        *(0, 0, 0, 0, 0, 0, 0, -1, 0.0, -1, None, None, None, 0.0, None, None, None, "", "", None, "", None), page
+    )
 
 
 class PageRow(NamedTuple):

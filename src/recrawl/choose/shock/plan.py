@@ -45,12 +45,19 @@ class ShockPlan:
     """The pages that a cycle may still visit, and their change probabilities, updated after every batch."""
 
     def __init__(
-        self, book: Book, open_: Flags, budget: int, *, objective: Objective = "changes", poisson: bool = True
+        self,
+        book: Book,
+        open_: Flags,
+        budget: int,
+        *,
+        objective: Objective = "changes",
+        poisson: bool = True,
+        prior: bool = True,
     ) -> None:
         self.open = open_
         """One per page: whether it may still be visited."""
         self.left = int(np.count_nonzero(open_))
-        self.mixture = Mixture.of(book, poisson=poisson)
+        self.mixture = Mixture.of(book, poisson=poisson, prior=prior)
         self.change_model = self.mixture.change_model
         self.probability = np.zeros(len(book), np.float32)
         """One per page: that it has changed since its last visit."""

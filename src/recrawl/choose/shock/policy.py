@@ -56,6 +56,9 @@ class Shock:
     patience
         The number of rounds (the time in which the budget could visit all pages) after which a page is visited in any
         case; such pages get at most a tenth of the budget. 0 means never.
+    prior
+        Whether pages of a group differ by what their first download tells of them (URL, years and numbers in the text)
+        and by their age, where changes of content count.
 
     Example
     -------
@@ -71,7 +74,7 @@ class Shock:
 
     name: ClassVar[str] = "shock"
     source: ClassVar[str] = "recrawl's own: shocks common to groups of pages, hints, and a fitted network"
-    needs: ClassVar[frozenset[str]] = frozenset({"forms", "hints"})
+    needs: ClassVar[frozenset[str]] = frozenset({"forms", "hints", "prior"})
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class Shock:
         probe: float = 0.04,
         patience: float = 20.0,
         experts: str = "alone",
+        prior: bool = True,
     ) -> None:
         if objective not in OBJECTIVES:
             raise UsageError(f"shock's objective must be one of {', '.join(OBJECTIVES)}, not '{objective}'")
@@ -104,6 +108,7 @@ class Shock:
         self.probe = probe
         self.patience = patience
         self.experts = experts
+        self.prior = prior
         self._poisson = experts == "alone"
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
@@ -146,7 +151,7 @@ class Shock:
 
     def plan(self, book: Book, open_: Flags, budget: int) -> ShockPlan:
         """Return the state of a new cycle."""
-        return ShockPlan(book, open_, budget, objective=self.objective, poisson=self._poisson)
+        return ShockPlan(book, open_, budget, objective=self.objective, poisson=self._poisson, prior=self.prior)
 
     def change_probability(self, book: Book, pages: Pages) -> Floats:
         """Return the probability that each page has changed since its last visit, hints included."""
@@ -156,7 +161,7 @@ class Shock:
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Update the models with all visits of the cycle."""
         lead = self._score(book, *compared_visits(book, seen))
-        Mixture.of(book, poisson=self._poisson).learn(seen, at, lead)
+        Mixture.of(book, poisson=self._poisson, prior=self.prior).learn(seen, at, lead)
         visited = last_visits(book)
         np.maximum.at(visited, book.site[seen.pages], at)
         book.memory["shock.visited"] = visited
@@ -169,7 +174,8 @@ class Shock:
         """
         if not self._poisson and book.hints is None:
             return np.zeros((0, book.sites))
-        mixture, signals = Mixture.of(book, poisson=self._poisson), Signals.of(book)
+        mixture = Mixture.of(book, poisson=self._poisson, prior=self.prior)
+        signals = Signals.of(book)
         parts = np.array_split(np.arange(len(pages)), min(MAX_PARTS, 1 + len(pages) // MIN_PART))
         for number, part in enumerate(parts, 1):
             observe_signals(mixture, signals, pages[part], changed[part])

@@ -1,8 +1,8 @@
 """What a policy can need beyond the columns of the book: directories, links, clusters, hints. Loaded only if needed.
 
 URLs never change, so directories can be recomputed at any time. Links do: the store has those of each page's newest
-version. A running cycle overwrites some of what it began with, so its initial links and hints are kept in files until
-it is finished, for a resumed cycle. Clusters have a file of their own (see `clusters`).
+version. A running cycle overwrites some of what it began with, so its initial links, hints and priors are kept in
+files until it is finished, for a resumed cycle. Clusters have a file of their own (see `clusters`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from recrawl.book import Book, LinkGraph
 from recrawl.choose import Policy
+from recrawl.columns import Float32s
 from recrawl.crawl.hints.hint_codec import hints_file, hints_for
 from recrawl.crawl.reports.anchors import links_of
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
@@ -25,7 +26,7 @@ from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
-_LIVE = frozenset({"folders", "links", "clusters", "forms", "hints", "arrivals", "words"})
+_LIVE = frozenset({"folders", "links", "clusters", "forms", "hints", "arrivals", "words", "prior"})
 """What a repository provides."""
 
 
@@ -51,6 +52,8 @@ def equip(book: Book, repository: Storage, cycle: CycleRow, needs: frozenset[str
 
         book.clusters = clusters.clusters_for(book, repository, cycle, begin=begin)
 
+    if "prior" in needs:
+        book.prior = _priors(book, repository, cycle, begin=begin)
     if "hints" in needs:
         book.hints = hints_for(book, repository, cycle, begin=begin)
 
@@ -59,6 +62,7 @@ def put_away(repository: Storage) -> None:
     """Delete the files of a finished cycle."""
     hints_file(repository).unlink(missing_ok=True)
     _links_file(repository).unlink(missing_ok=True)
+    _priors_file(repository).unlink(missing_ok=True)
 
 
 def add_folders(book: Book, store: Store) -> None:
@@ -93,6 +97,23 @@ def _links(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> 
     if begin:
         write_arrays(path, {"cycle": np.array(cycle.id), "start": links.start, "target": links.target})
     return links
+
+
+def _priors(book: Book, repository: Storage, cycle: CycleRow, *, begin: bool) -> Float32s:
+    """Return the change priors as of the cycle's start: pages without one get theirs when they are next downloaded."""
+    path = _priors_file(repository)
+    kept = read_arrays(path)
+    saved = kept is not None and int(kept["cycle"]) == cycle.id
+    now: Float32s = kept["prior"] if kept is not None and saved else repository.store.pages.priors()
+    if begin and not saved:
+        write_arrays(path, {"cycle": np.array(cycle.id), "prior": now})
+    prior = np.full(len(book), np.nan, np.float32)  # pages found since then are not yet known
+    prior[: len(now)] = now[: len(book)]
+    return prior
+
+
+def _priors_file(repository: Storage) -> Path:
+    return repository.folder / "models" / "priors-of-cycle.npz"
 
 
 def _links_file(repository: Storage) -> Path:

@@ -49,7 +49,7 @@ from recrawl.version import __version__
 
 _MEMORY_PREFIX = "kept "
 """Prefix of the policy's own arrays in the file."""
-_WHOLE = ("now", "folders", "links", "clusters", "form", "hints", "words", "memory")
+_WHOLE = ("now", "folders", "links", "clusters", "form", "hints", "words", "prior", "memory")
 _PER_PAGE = tuple(item.name for item in fields(Book) if item.name not in _WHOLE)
 
 
@@ -214,6 +214,8 @@ def _first_pages(book: Book, pages: int, now: float) -> Book:
         view.clusters = Clusters(book.clusters.of[:pages], book.clusters.nearest)
     if book.form is not None:
         view.form = book.form[:pages]
+    if book.prior is not None:
+        view.prior = book.prior[:pages]
     view.hints = None  # each recorded visit carries its own
     return view
 

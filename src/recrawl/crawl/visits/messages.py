@@ -38,6 +38,8 @@ class Task(NamedTuple):
     """Whether the lines of the page are counted in the census of its site."""
     answered_url: str = ""
     """The URL that redirects led to; empty if it is `url`."""
+    prior: bool = False
+    """Whether the page has no change prior yet."""
     requisites: int = 0
     """Which requisites of the page are looked for, as a `RequisiteLevel`."""
 
@@ -94,6 +96,8 @@ class Reading(NamedTuple):
     """URLs of the stylesheets that it needs, one per line."""
     files: str = ""
     """URLs of the other files that it needs, one per line."""
+    prior: float | None = None
+    """The page's change prior (see `compare.change_prior`), if the task asks for it."""
     record: bytes = b""
     """The WARC records of the visit."""
 

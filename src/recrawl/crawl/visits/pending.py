@@ -97,6 +97,7 @@ def task_of(
         counted=counted,
         answered_url=visit.request_url if visit.redirects else "",
         requisites=server.requisites,
+        prior=visit.state.prior is None,
     )
 
 

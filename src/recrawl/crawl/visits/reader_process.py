@@ -20,6 +20,7 @@ from pathlib import Path
 from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.compare import digest, text
+from recrawl.compare.change_prior import change_prior
 from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import content_words
 from recrawl.compare.content.lines import Line
@@ -136,6 +137,8 @@ class TaskReader:
             reading = self._pages.parse(task)
         except Unreadable as error:
             return Reading(task.ticket, failure=Failure.TOO_DEEP.value, detail=str(error))
+        if task.prior and self._config.levels[task.level].kind != "text":
+            reading = reading._replace(prior=change_prior(task.url, reading.text, task.at))
         if task.digest is not None:
             reading = self._compare(task, reading)
         if task.counted and reading.changed and not reading.lines:

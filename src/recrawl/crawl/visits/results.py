@@ -123,6 +123,7 @@ def read(
         noise=noise,
         counters=counters_after(before.counters, reading),
         archived_url=visit.request_url if visit.redirects else "",
+        prior=before.prior if reading.prior is None else reading.prior,
     )
     return Done(_visit_row(visit, number, cycle, outcome, answer, answer.at, version), state, version=row)
 

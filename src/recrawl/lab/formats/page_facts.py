@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from recrawl.columns import Int32s, Ints
+from recrawl.columns import Float32s, Int32s, Ints
 from recrawl.compare import digest, text
+from recrawl.compare.change_prior import change_prior
 from recrawl.compare.document import parse
 from recrawl.compare.encoding import decode
 from recrawl.compare.terms import hashed
@@ -31,7 +32,7 @@ from recrawl.errors import BadArchive, Unreadable
 from recrawl.lab.formats.archive import SCHEMA, checked, files_of
 from recrawl.lab.formats.cached_columns import file_name, from_cache, pool_of, to_cache
 
-_CACHE_FORMAT = "facts 4"
+_CACHE_FORMAT = "facts 5"
 """Part of every name in the cache; change it when the facts change."""
 _BATCH = 256
 
@@ -61,12 +62,14 @@ class Facts:
     """Start of each row's words in `word`; only a page's first version in the file has any."""
     word: Int32s
     word_count: Int32s
+    prior: Float32s
+    """Per row: the change prior of the page; 0 but for the page's first version in the file."""
 
     def __len__(self) -> int:
         return len(self.time)
 
 
-_Row = tuple[str, int, int, int, int, int, int, int, int]
+_Row = tuple[str, int, int, int, int, int, int, int, int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,8 @@ def _read_group(file: Path, group: int) -> Facts:
         bags.append(reader.bag() if new else _NO_WORDS)
         last_url = url if new else last_url
         place = lists.setdefault(read.links, len(lists))
-        columns.append((url, at, raw, read.text, len(body or b""), read.words, read.images, read.shape, place))
+        prior = reader.prior(at) if new else 0.0
+        columns.append((url, at, raw, read.text, len(body or b""), read.words, read.images, read.shape, place, prior))
     return _columns(columns, lists, bags)
 
 
@@ -182,6 +186,10 @@ class FactReader:
         """Return the hashed words of the version read last, and their counts."""
         bag = hashed([self._text])
         return bag.indices.astype(np.int32), bag.data.astype(np.int32)
+
+    def prior(self, at: float) -> float:
+        """Return the change prior of the version read last, downloaded at this time."""
+        return change_prior(self._url, self._text, at)
 
     def _parse(self, url: str, body: bytes, raw: int) -> Read:
         try:
@@ -229,7 +237,7 @@ def _columns(
     lists: dict[tuple[int, ...], int],
     bags: list[tuple[Int32s, Int32s]],
 ) -> Facts:
-    url, time, raw, text_, size, count, images, shape, place = zip(*rows, strict=True) if rows else ((),) * 9
+    url, time, raw, text_, size, count, images, shape, place, prior = zip(*rows, strict=True) if rows else ((),) * 10
     lengths = np.array([len(links) for links in lists], np.int64)
     return Facts(
         url=np.array(url, np.str_),
@@ -246,6 +254,7 @@ def _columns(
         word_start=np.concatenate(([0], np.cumsum([len(found) for found, _ in bags]))).astype(np.int64),
         word=np.concatenate([_NO_WORDS[0], *(found for found, _ in bags)]),
         word_count=np.concatenate([_NO_WORDS[1], *(counts for _, counts in bags)]),
+        prior=np.array(prior, np.float32),
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from recrawl.book import Clusters, Directories, LinkGraph, PageWords
-from recrawl.columns import DAY, Flags, Floats, Int32s, Ints
+from recrawl.columns import DAY, Flags, Float32s, Floats, Int32s, Ints
 from recrawl.errors import BadArchive, UsageError
 from recrawl.learn.shocks.url_templates import url_templates
 from recrawl.learn.structure.directories import places
@@ -91,6 +91,8 @@ class History:
     words: VersionWords | None = None
     weight: Floats | None = None
     """Per page: its weight (importance), if known."""
+    prior: Float32s | None = None
+    """Per page: its change prior (see `compare.change_prior`) from its first version, if known."""
     facts: dict[str, Floats] = field(default_factory=dict)
     """Further columns over pages, by name, for experiments."""
 
@@ -232,6 +234,7 @@ def select_rows(history: History, kept: Flags) -> History:
         clusters=Clusters(history.clusters.of[pages], history.clusters.nearest) if history.clusters else None,
         words=VersionWords(history.words.of_row[kept], history.words.bags) if history.words else None,
         weight=None if history.weight is None else history.weight[pages],
+        prior=None if history.prior is None else history.prior[pages],
         facts={name: column[pages] for name, column in history.facts.items()},
     )
 

@@ -103,7 +103,9 @@ def history_of(
         size=column("size"),
         links=_links(files, rows),
     )
-    history = replace(history, weight=_weights(history))
+    first = rows.place[history.first[:-1]]
+    prior = np.concatenate([facts.prior for facts in files])[first]
+    history = replace(history, weight=_weights(history), prior=prior)
     return replace(history, clusters=_clusters(history, files, rows)) if clusters else history
 
 

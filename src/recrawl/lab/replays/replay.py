@@ -116,8 +116,8 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
 
 def check(history: History, policy: Policy, setup: Setup) -> None:
     """Raise a UsageError if the history lacks something that the policy or the setup needs."""
-    # The setup provides the hints, not the history.
-    needed = (needs_of(policy) - {"hints"}) | ({"links"} if setup.discover == "links" else set())
+    # The setup provides the hints, not the history; without change priors all pages have the same.
+    needed = (needs_of(policy) - {"hints", "prior"}) | ({"links"} if setup.discover == "links" else set())
     lacking = sorted(needed - history.carries)
     if lacking:
         raise UsageError(
@@ -169,6 +169,7 @@ class Web:
         book.size[there] = history.size[timeline.held_row[there]]
         book.clusters = history.clusters
         book.form = history.form
+        book.prior = None if history.change in ("text", "raw") else history.prior
         if self._setup.weighted and history.weight is not None:
             book.weight = normalise(history.weight)[0]
         return book

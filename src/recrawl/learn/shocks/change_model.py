@@ -54,9 +54,9 @@ class ChangeModel:
     """Features of groups, computed on first use."""
 
     @classmethod
-    def of(cls, book: Book) -> ChangeModel:
+    def of(cls, book: Book, *, prior: bool = True) -> ChangeModel:
         """Load the state from the book's memory and extend it to now."""
-        shocks = Shocks.of(book, "shock", book.form)
+        shocks = Shocks.of(book, "shock", book.form, prior=prior)
         folders, sites = Groups.by(book, _MEMORY[1], book.folder), Groups.by(book, _MEMORY[2], None)
         tally = GroupTally.of(book, _MEMORY, (shocks.groups, folders, sites), shocks.step, len(shocks.bins))
         return cls(book, shocks, tally, book.kept("shock.lately", FIRST_SHARE, np.float32))

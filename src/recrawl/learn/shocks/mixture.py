@@ -110,12 +110,12 @@ class Mixture:
         self._weight = likelihood / likelihood.sum(axis=0)
 
     @classmethod
-    def of(cls, book: Book, *, poisson: bool = True) -> Mixture:
+    def of(cls, book: Book, *, poisson: bool = True, prior: bool = True) -> Mixture:
         """Load the state from the book's memory."""
         lead = np.zeros((int(poisson), book.sites))
         kept = book.memory.get("shock.lead", lead[:, :0])
         lead[:, : kept.shape[1]] = kept
-        return cls(book, ChangeModel.of(book), PoissonRate(book) if poisson else None, lead)
+        return cls(book, ChangeModel.of(book, prior=prior), PoissonRate(book) if poisson else None, lead)
 
     def shared(self, pages: Pages) -> Flags:
         """Return which pages change with their groups rather than independently, by the models' weights."""

@@ -2,7 +2,8 @@
 
 Page i of group g changes at the rate λ_i · m_g(t): its own rate, times the activity of its group, which is low most of
 the time and very high now and then (a rebuild, a new edition). Time is divided into bins at cycles. Both factors have
-nested Gamma priors: all sites → site → group → page for rates, 1 → site → group for shocks.
+nested Gamma priors: all sites → site → group → page for rates, 1 → site → group for shocks. Pages of a group differ in
+their prior rates by what is known of them from their first download (`page_prior`).
 
 A visit shows whether the page has changed since its previous visit. A change is distributed over the bins in between in
 proportion to their expected activity (one step of expectation maximisation), which updates the group's bins and the
@@ -25,6 +26,7 @@ from recrawl.book import Book
 from recrawl.columns import DAY, Flags, Float32s, Floats, Ints, unique
 from recrawl.learn.chunks import AnyFloats, AnyPages, group_sums
 from recrawl.learn.shocks.group_tallies import Groups
+from recrawl.learn.shocks.page_prior import PagePrior
 from recrawl.learn.shocks.time_bins import Bins, BinStep
 
 FIRST_RATE = 0.02
@@ -58,6 +60,7 @@ class Shocks:
     """Group by bin: changes attributed to the bin."""
     expected: Float32s
     """Group by bin: changes expected of the pages observed in it at usual activity."""
+    prior: PagePrior
     group_rate: Floats = field(init=False)
     """One per group: changes per day and page."""
     site_rate: Floats = field(init=False)
@@ -79,7 +82,7 @@ class Shocks:
             self._update_shocks(np.arange(start, min(start + _SITES_AT_ONCE, sites)))
 
     @classmethod
-    def of(cls, book: Book, name: str, label: Ints | None) -> Shocks:
+    def of(cls, book: Book, name: str, label: Ints | None, *, prior: bool = True) -> Shocks:
         """Load the state under a name from the book's memory and add a bin up to now; equal labels make a group."""
         groups = Groups.by(book, name, label)
         before = Bins(book.memory.get(f"{name}.times", np.array([_first_visit(book) / DAY])))
@@ -97,6 +100,7 @@ class Shocks:
             watched=watched,
             events=step(book.memory.get(f"{name}.events"), len(groups)),
             expected=step(book.memory.get(f"{name}.expected"), len(groups)),
+            prior=PagePrior.of(book, used=prior),
         )
 
     def keep(self, book: Book) -> None:
@@ -119,7 +123,7 @@ class Shocks:
     def rate(self, pages: AnyPages) -> tuple[Floats, Floats]:
         """Return the parameters a and b of the pages' Gamma distributed rates, in changes per day."""
         a = self.changes[pages] + np.float64(PAGE_WEIGHT)
-        b = self.watched[pages] + PAGE_WEIGHT / self.group_rate[self.groups.of[pages]]
+        b = self.watched[pages] + PAGE_WEIGHT / (self.group_rate[self.groups.of[pages]] * self.prior.factor(pages))
         return a, b
 
     def latest(self, groups: AnyPages) -> Floats:
@@ -140,7 +144,10 @@ class Shocks:
         return np.asarray(shock.mean(axis=1))
 
     def exposure(self, pages: AnyPages, place: Floats) -> Floats:
-        """Return the activity of the pages' groups since a position in time, in days of usual activity."""
+        """Return the activity of pages since a position in time, by group and age, in days of usual activity."""
+        return self._group_exposure(pages, place) * self.prior.age_factor(pages)
+
+    def _group_exposure(self, pages: AnyPages, place: Floats) -> Floats:
         group = self.groups.of[pages]
         low = place.astype(np.int64)
         before = self._since[group, low]
@@ -157,11 +164,13 @@ class Shocks:
             return np.zeros(0, np.int64)
         a, b = self.rate(pages)
         rate = a / b
-        exposure = np.maximum(self.exposure(pages, place), 1e-9)
+        young = self.prior.age_factor(pages)
+        exposure = np.maximum(self._group_exposure(pages, place) * young, 1e-9)
         # The expected number of changes, given that there was at least one.
         per_day = np.where(changed, rate / -np.expm1(-np.maximum(rate * exposure, 1e-12)), 0.0)
         self.watched[pages] += exposure
         self.changes[pages] += per_day * exposure
+        rate, per_day = rate * young, per_day * young  # per day of the group's usual activity
         touched = unique(self.groups.of[pages])
         row = np.searchsorted(touched, self.groups.of[pages])
         for start in range(0, len(touched), _GROUPS_AT_ONCE):
@@ -190,7 +199,7 @@ class Shocks:
     def _update_rates(self) -> None:
         """Compute the rates of sites and groups; the rate of the level above is the prior mean."""
         site = self.groups.site
-        columns = (self.changes, self.watched)
+        columns = (self.changes, self.watched * self.prior.factor(slice(None)))
         changes, watched = (group_sums(self.groups.of, column, len(self.groups)) for column in columns)
         sites = len(self._first) - 1
         self.site_rate = (np.bincount(site, changes, sites) + 1) / (np.bincount(site, watched, sites) + 1 / FIRST_RATE)

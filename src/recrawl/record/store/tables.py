@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Flags, Ints
+from recrawl.columns import Flags, Float32s, Ints
 from recrawl.record.rows import Columns, CycleRow, PageRow, Row, ScopeRow, StoredPage, VersionRow
 
 
@@ -74,6 +74,9 @@ class PageTable(Protocol):
 
     def book_columns(self) -> Columns:
         """The columns of the book, in the order of page numbers; a missing time is -inf."""
+
+    def priors(self) -> Float32s:
+        """The change priors of pages (see `compare.change_prior`), NaN where there is none; by page number."""
 
     def summary_columns(self) -> Columns:
         """The columns that summaries need, in the order of page numbers; a missing time is -inf."""

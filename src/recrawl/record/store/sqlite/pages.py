@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import DAY, Flags, Ints
+from recrawl.columns import DAY, Flags, Float32s, Ints
 from recrawl.model import Outcome, State
 from recrawl.record.rows import Columns, CycleRow, PageRow, PageState, Row, ScopeRow
 from recrawl.record.store.sqlite.base import (
@@ -146,6 +146,11 @@ class SqlitePages(SqliteTable, PageTable):
 
     def book_columns(self) -> Columns:
         return self._all_pages(_BOOK)
+
+    def priors(self) -> Float32s:
+        prior = self._columns("SELECT ifnull(prior, 9e999) FROM pages ORDER BY id", {"prior": "f4"})["prior"]
+        prior[np.isinf(prior)] = np.nan
+        return prior
 
     def summary_columns(self) -> Columns:
         return self._all_pages(_SUMMARY)

@@ -1,0 +1,139 @@
+"""How often a page is likely to change, by its first download: its URL, and the years and numbers in its text.
+
+A page that was downloaded once has no history. Its place in the site tells something: front and listing pages change
+often, pages in deep or dated directories rarely, and a page that names the current year is maintained. `change_prior`
+returns the logarithm of the expected rate of content changes relative to that of an average page: 0 is neutral. It is a
+weighted sum of about fifty features; the weights (`change_prior.json`) were fitted on many sites and are the same for
+all. `python -m benchmarks.prior ARCHIVE...` fits them again and measures them on sites that were held out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from math import log1p
+from typing import NamedTuple
+
+FURTHEST = 3.0
+"""Features are limited to this many standard deviations from their mean."""
+LARGEST = 3.0
+"""The prior is limited to this, a factor of 20 either way."""
+_MAX_TEXT = 50_000
+"""Characters of the text that are read; the rest of a longer page tells little more."""
+_YEARS = frozenset(map(str, range(1980, 2050)))
+_TOPICS = {
+    "news": "news headline headlines latest recent press",
+    "posts": "blog post posts article articles journal weblog entry entries",
+    "events": "event events calendar schedule agenda meeting meetings meetup upcoming program programme conference "
+    "workshop workshops talk talks",
+    "changes": "changelog changes release releases history log update updates roadmap status todo now version versions",
+    "lists": "index list archive archives all sitemap content contents toc overview directory catalog catalogue links "
+    "resources",
+    "tags": "tag tags category categories topic topics author authors label labels keyword keywords search",
+    "people": "people team member members staff about contact committers contributor contributors community sponsors "
+    "partners job jobs",
+    "work": "publication publications paper papers research project projects software slides course courses teaching "
+    "class lecture lectures syllabus",
+    "manual": "doc docs documentation manual guide tutorial tutorials reference faq howto help spec specs standard api",
+    "downloads": "download downloads mirror mirrors install get packages ports security errata bugs issues advisory "
+    "advisories cve",
+    "legal": "legal license privacy terms copyright impressum imprint thanks policy policies",
+    "former": "old archived legacy deprecated attic obsolete draft test demo example examples sample templates",
+}
+_TOPIC_OF = {word: topic for topic, words in _TOPICS.items() for word in words.split()}
+_WORD = re.compile(r"[a-z]+")
+_EXTENSION = re.compile(r"\.(?:x?html?|php|aspx?|jsp)$")
+_DATE = re.compile(r"(?:^|/)((?:19|20)\d\d)(?:[/_-](\d\d?))?(?:[/_-]\d\d?)?(?=[/_.-]|$)")
+_PAGED = re.compile(r"page[/-]?\d|/p/?\d")
+_NUMBER = re.compile(r"\d+")
+_INDEX = frozenset(("", "index", "home", "default"))
+
+FEATURES = (
+    *("depth", "index", "root", "folder_index", "top", "query", "length", "hyphens", "digits", "name_digits"),
+    *("numbered", "paged", "dated", "dated_by_month", "date_age", "date_recent"),
+    *(f"name_{topic}" for topic in _TOPICS),
+    *(f"folder_{topic}" for topic in _TOPICS),
+    *("characters", "numbers", "number_share", "years", "different_years", "newest_year", "this_year", "next_year"),
+    "last_year",
+)
+"""The features, in the order of the weights."""
+
+
+class Weights(NamedTuple):
+    """The fitted weights, one per feature."""
+
+    mean: Sequence[float]
+    spread: Sequence[float]
+    weight: Sequence[float]
+    constant: float
+
+
+def change_prior(url: str, text: str, at: float) -> float:
+    """Return the prior of a page with this text, downloaded at a time in seconds since 1970.
+
+    >>> front = change_prior("https://a.example/", "News of 2024: 12 new pages", 1.72e9)
+    >>> front > change_prior("https://a.example/docs/v1/2009/page-17.html", "Chapter 17", 1.72e9)
+    True
+    """
+    mean, spread, weight, constant = _weights()
+    total = constant
+    for value, middle, width, factor in zip(features(url, text, at), mean, spread, weight, strict=True):
+        total += factor * min(max((value - middle) / width, -FURTHEST), FURTHEST)
+    return min(max(total, -LARGEST), LARGEST)
+
+
+def features(url: str, text: str, at: float) -> list[float]:
+    """Return the values of `FEATURES`."""
+    year = datetime.fromtimestamp(min(max(at, 0.0), 4e9), UTC).year
+    return _of_url(url, at, year) + _of_text(text[:_MAX_TEXT], year)
+
+
+def _of_url(url: str, at: float, year: int) -> list[float]:
+    path, _, query = url.lower().partition("://")[2].partition("/")[2].partition("?")
+    *folders, last = path.split("/")
+    name, depth = _EXTENSION.sub("", last), len(folders)
+    index = name in _INDEX
+    dated = _DATE.search(path)
+    age = -1.0
+    if dated:
+        passed = year - int(dated[1]) + (at / 86400 / 365.25 % 1) - (int(dated[2] or 6) - 0.5) / 12
+        age = min(max(passed, -1.0), 15.0)
+    in_name, in_folders = _topics(name), _topics("/".join(folders))
+    return [
+        *(depth, index, index and depth == 0, index and depth == 1, depth == 0, bool(query)),
+        *(log1p(len(name)), log1p(name.count("-") + name.count("_")), _digits(path), _digits(name)),
+        *(name.isdigit(), bool(_PAGED.search(path)), dated is not None, dated is not None and dated[2] is not None),
+        *(age, dated is not None and age < 0.6),
+        *(topic in in_name for topic in _TOPICS),
+        *(topic in in_folders for topic in _TOPICS),
+    ]
+
+
+def _of_text(text: str, year: int) -> list[float]:
+    numbers = _NUMBER.findall(text)
+    years = [number for number in numbers if number in _YEARS]
+    different = set(years)
+    newest = max((int(one) for one in different if int(one) <= year + 1), default=year - 30)
+    return [
+        *(log1p(len(text)), log1p(len(numbers)), len(numbers) / (text.count(" ") + 1)),
+        *(log1p(len(years)), len(different), min(year - newest, 30)),
+        *(log1p(years.count(str(one))) for one in (year, year + 1, year - 1)),
+    ]
+
+
+def _topics(path: str) -> set[str | None]:
+    return {_TOPIC_OF.get(word) for word in _WORD.findall(path)}
+
+
+def _digits(text: str) -> float:
+    return sum(map(len, _NUMBER.findall(text))) / max(len(text), 1)
+
+
+@cache
+def _weights() -> Weights:
+    kept = json.loads(files("recrawl.compare").joinpath("change_prior.json").read_text(encoding="utf-8"))
+    return Weights(kept["mean"], kept["spread"], kept["weight"], float(kept["constant"]))
