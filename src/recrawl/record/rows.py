@@ -69,9 +69,7 @@ class PageState(NamedTuple):
 
 def unvisited(page: int) -> PageState:
     """The state of a page that was found but never visited."""
-    return PageState(
-        *(0, 0, 0, 0, 0, 0, 0, -1, 0.0, -1, None, None, None, 0.0, None, None, None, "", "", None, "", None), page
-    )
+    return PageState(*(0,) * 7, -1, 0.0, -1, *(None,) * 3, 0.0, *(None,) * 3, "", "", None, "", None, page)
 
 
 class PageRow(NamedTuple):
