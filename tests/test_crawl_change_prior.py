@@ -40,7 +40,10 @@ def test_a_crawl_computes_the_prior_of_each_page_once(tmp_path: Path) -> None:
         assert repo.outcomes(site.url("/")) == ["new", "changed"]
     ((at,),) = repo.sql("SELECT at FROM versions WHERE page = 0 ORDER BY id LIMIT 1")
     assert first[site.url("/")] == pytest.approx(change_prior(site.url("/"), "Welcome c.html", at), abs=0.2)
-    assert first[site.url("/")] > first[site.url("/a/b/c.html")]
+    front, chapter = first[site.url("/")], first[site.url("/a/b/c.html")]
+    assert front is not None
+    assert chapter is not None
+    assert front > chapter
     assert priors(repo) == first
 
 
@@ -77,7 +80,7 @@ def test_a_resumed_cycle_has_the_priors_that_it_began_with(tmp_path: Path) -> No
             book = load_book(storage.store, row, {})
             equip(book, storage, row, frozenset({"prior"}), begin=begin)
             assert book.prior is not None
-            return np.nan_to_num(book.prior, nan=-9).tolist()
+            return [float(prior) for prior in np.nan_to_num(book.prior, nan=-9)]
 
     assert prior_of(7, begin=True) == [0.5, -9]
     set_priors(repo, "UPDATE pages SET prior = 1.5")

@@ -144,8 +144,6 @@ CREATE TABLE subscriptions (
 ) WITHOUT ROWID;
 """
 
-_LIMITS = "ALTER TABLE cycles ADD COLUMN limits TEXT"
-
 _PUSHED = """
 ALTER TABLE subscriptions ADD COLUMN callback TEXT NOT NULL DEFAULT '';
 ALTER TABLE subscriptions ADD COLUMN due REAL NOT NULL DEFAULT 0;
@@ -263,21 +261,19 @@ UPDATE cycle_summaries SET
 UPDATE cycle_summaries SET failed = failed - skipped - missing;
 """
 
-_PRIOR = "ALTER TABLE pages ADD COLUMN prior REAL"
-
 STEPS: tuple[tuple[str, str], ...] = (
     ("0001-first", FIRST),
     ("0002-summaries", _SUMMARIES),
     ("0003-hints", _HINTS),
     ("0004-alerts", _ALERTS),
-    ("0005-limits", _LIMITS),
+    ("0005-limits", "ALTER TABLE cycles ADD COLUMN limits TEXT"),
     ("0006-pushed", _PUSHED),
     ("0007-content", _CONTENT),
     ("0008-redirects", _REDIRECTS),
     ("0009-frame-only", _FRAME_ONLY),
     ("0010-requisites", _REQUISITES),
     ("0011-skipped", _SKIPPED),
-    ("0012-prior", _PRIOR),
+    ("0012-prior", "ALTER TABLE pages ADD COLUMN prior REAL"),
 )
 
 
