@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from itertools import combinations
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from recrawl.book import Book, Clusters, Directories, LinkGraph
 from recrawl.choose import make_policy
 from recrawl.choose.papers import sampling
-from recrawl.choose.papers.sampling import by_popularity, in_one_cycle, rates, recent_rates
+from recrawl.choose.papers.sampling import Sampling, by_popularity, in_one_cycle, rates, recent_rates
 from recrawl.errors import UsageError
 from recrawl.learn.structure.pagerank import pagerank
 from recrawl.loop import drive, note
@@ -219,6 +220,25 @@ def test_learning_counts_each_pages_own_visits(cycles: list[list[Outcome | None]
         counted = np.array(visits[1:], bool)
         i = np.arange(1, len(counted) + 1)
         assert lately[page] == pytest.approx(rate(counted, i / max(1, i.sum())))
+
+
+@given(st.lists(st.lists(st.sampled_from([None, 0, 1, 4]), min_size=3, max_size=3), min_size=1, max_size=12))
+def test_with_all_cycles_the_rates_are_equations_6_and_8_as_printed(cycles: list[list[int | None]]) -> None:
+    """A cycle in which the page was not visited, or its visit failed, counts as one without a change."""
+    for phi in ("ha", "wha"):
+        policy, book = Sampling(phi=phi, n="cycles"), Book.blank(4)
+        book.note(Outcomes(np.arange(4), np.full(4, Outcome.NEW, np.int8)), 0.0)
+        for when, cycle in enumerate(cycles, 1):
+            seen = {0: 0} | {page + 1: what for page, what in enumerate(cycle) if what is not None}
+            outcomes = Outcomes(np.array(list(seen)), np.array(list(seen.values()), np.int8))
+            note(policy, book, outcomes, np.full(len(seen), float(when)))
+        n = len(cycles)
+        for page in range(3):
+            changed = [i for i, cycle in enumerate(cycles, 1) if cycle[page] == 1]
+            rate = len(changed) / n if phi == "ha" else sum(i / (n * (n + 1) / 2) for i in changed)
+            values = policy._phi(book)
+            assert values is not None
+            assert values[page + 1] == pytest.approx(1 - math.exp(-rate))
 
 
 @pytest.mark.parametrize("phi", ["ha", "wha"])

@@ -41,6 +41,8 @@ VARIANTS = (
     "sampling(d=-2, phi=1)",
     "sampling(d=8, phi=ha, batch=1)",
     "sampling(neighbours=links, d=2, phi=wha)",
+    "sampling(phi=ha, n=cycles)",
+    "sampling(phi=wha, n=cycles)",
     "sampling(neighbours=links, d=-1, phi=0.5)",
     "sampling(neighbours=clusters, d=0)",
     "sampling(neighbours=clusters, d=3, phi=pra)",

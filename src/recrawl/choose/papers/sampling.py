@@ -2,7 +2,8 @@
 
 The probability φ that a sampled page leads to its neighbours (T's download probability, T §5, spec S5) comes from the
 page's change rate λ: the share of its counted visits that found a change. The first download is not counted, since it
-has nothing to compare with; failed visits are not counted either.
+has nothing to compare with; failed visits are not counted either. T divides by the number of all cycles instead,
+visited or not (`n=cycles`), so a page that is seldom drawn has a low λ however often it changed when it was.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ ADAPTIVE = ("status", "ha", "wha", "pra")
 _NEEDS = {"directory": "folders", "links": "links", "clusters": "clusters"}
 _MIN_BATCHES = 50
 """A batch of samples is at most the remaining budget divided by this."""
-_WEIGHTED, _RANKS, _LINKS = "sampling.weighted", "sampling.ranks", "sampling.links"
+_WEIGHTED, _RANKS, _LINKS, _CYCLES = "sampling.weighted", "sampling.ranks", "sampling.links", "sampling.cycles"
+_N = ("visits", "cycles")
 
 
 class Sampling:
@@ -59,6 +61,9 @@ class Sampling:
         the first that found a change. `wha`: the same with higher weights for later visits, i / (1 + ... + n) for the
         i-th of n. `pra`: from 1/11 to 11/11 by the page's PageRank on a scale of 0 to 10. A page with no visit after
         the first has λ = 0, so in the first cycles `ha` and `wha` are close to `random`, as T found (fig. 9).
+    n
+        What n of `ha` and `wha` counts: the page's own `visits` after the first, or all `cycles` so far, as T prints
+        it: a cycle without a visit to the page counts as one without a change.
     batch
         The maximum number of samples that are visited before their neighbours.
 
@@ -79,8 +84,16 @@ class Sampling:
     needs: frozenset[str] = frozenset()
 
     def __init__(
-        self, *, neighbours: Neighbours = "directory", d: int = 1, phi: str = "status", batch: int = 50
+        self,
+        *,
+        neighbours: Neighbours = "directory",
+        d: int = 1,
+        phi: str = "status",
+        n: str = "visits",
+        batch: int = 50,
     ) -> None:
+        if n not in _N:
+            raise UsageError(f"sampling's n must be visits or cycles, not '{n}'")
         if neighbours not in _NEEDS:
             raise UsageError(f"sampling's neighbours must be directory, links or clusters, not '{neighbours}'")
         if not (-MAX_DISTANCE <= d <= MAX_DISTANCE and d == int(d)):
@@ -90,6 +103,7 @@ class Sampling:
         self.neighbours = neighbours
         self.d = int(d)
         self.phi = phi
+        self.n = n
         self.batch = int(batch)
         self._fixed = None if phi in ADAPTIVE else _probability(phi)
         self.needs = frozenset({_NEEDS[neighbours], *(["links"] if phi == "pra" else [])})
@@ -119,11 +133,14 @@ class Sampling:
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:  # noqa: ARG002
         """Store what φ needs beyond the book: the weighted history, or the ranks and a checksum of the links."""
+        number: NDArray[np.integer] = book.visits  # of visits before this one: its number among those after the first
+        if self.phi in ("ha", "wha") and self.n == "cycles" and (book.visits[seen.pages] > 0).any():
+            book.memory[_CYCLES] = book.memory.get(_CYCLES, np.zeros(1, np.int64)) + 1
+            number = np.where(book.visits > 0, book.memory[_CYCLES][0], 0)
         if self.phi == "wha":
             weighted = book.kept(_WEIGHTED, 0.0)
-            # The number of visits before this one is this visit's number among those after the first.
             found = seen.pages[seen.changed]
-            weighted[found] += book.visits[found]
+            weighted[found] += number[found]
             book.memory[_WEIGHTED] = weighted
         if self.phi == "pra":
             book.memory[_RANKS], book.memory[_LINKS] = self._ranks(book)
@@ -144,6 +161,8 @@ class Sampling:
         if self.phi == "pra":
             return by_popularity(log_scale(self._ranks(book)[0]))
         compared = np.maximum(book.visits - 1.0, 0.0)
+        if self.n == "cycles":
+            compared = np.full(len(book), float(book.memory.get(_CYCLES, np.zeros(1))[0]))
         if self.phi == "ha":
             return in_one_cycle(rates(np.maximum(book.changes - 1.0, 0.0), compared))
         return in_one_cycle(recent_rates(book.kept(_WEIGHTED, 0.0), compared))

@@ -172,8 +172,8 @@ def _random_member(group: NDArray[np.integer], pages: Ints, rng: np.random.Gener
     return chosen
 
 
-def clusters_of(layout: SiteLayout, links: LinkGraph, rng: np.random.Generator) -> Clusters:
-    """Clusters by the features that T names, from words that a page shares with its section and its site."""
+def clusters_of(layout: SiteLayout, links: LinkGraph, rng: np.random.Generator, kind: Ints | None = None) -> Clusters:
+    """Clusters by the features that T names, from words that a page shares with its site and its section or kind."""
     from scipy import sparse  # lazy: only clustering needs scipy and scikit-learn
 
     from recrawl.learn.structure import clusters  # lazy: loads slowly
@@ -183,7 +183,7 @@ def clusters_of(layout: SiteLayout, links: LinkGraph, rng: np.random.Generator) 
     word_ids = np.column_stack([
         rng.integers(0, _WORDS, (len(layout), 8)),
         _group_words(layout.site, 8, rng),
-        _group_words(section + len(layout.hosts), 8, rng),
+        _group_words(section + len(layout.hosts) if kind is None else kind, 8 if kind is None else 40, rng),
     ])  # fmt: skip
     page = np.repeat(np.arange(len(layout)), word_ids.shape[1])
     ones = np.ones(word_ids.size, np.float32)
@@ -195,10 +195,10 @@ def clusters_of(layout: SiteLayout, links: LinkGraph, rng: np.random.Generator) 
     facts = features.PageFacts(
         words=words,
         url_words=url_words,
-        word_count=layout.size // 10,
+        word_count=layout.size // 10 if kind is None else (layout.size // 10) * 2 ** (kind % 4),
         in_links=np.bincount(links.target, minlength=len(layout)),
         out_links=np.diff(links.start),
-        images=rng.poisson(4.0, len(layout)),
+        images=rng.poisson(4.0 if kind is None else 2.0 ** (kind % 6), len(layout)),
         tld=np.unique(domains, return_inverse=True)[1].astype(np.int64)[layout.site],
         depth=layout.folders.level[layout.folder].astype(np.int64) + 1,
         size=layout.size,

@@ -69,6 +69,7 @@ STATEMENTS = {
     "slow-start": ("§6.2, fig. 9", "From cycle 2 to 5, HA and WHA are similar to or slightly worse than RNS."),
     "wha-over-ha": ("§6.2, fig. 9", "Between the two history-adaptive strategies, WHA performed better than HA."),
     "wha-passes": ("§6.2, fig. 9", "WHA outperformed DB in download cycle 16."),
+    "long-run": ("§7", "For long-term performance, the weighted-history-adaptive strategy will outperform the others."),
     "ha-passes": ("§6.2, fig. 9", "HA outperformed DB in cycle 18."),
 }
 """By short name: the place, and the statement, shortened but close to T's words."""

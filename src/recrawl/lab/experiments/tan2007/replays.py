@@ -19,7 +19,7 @@ from recrawl.choose import make_policy
 from recrawl.columns import WEEK
 from recrawl.lab.experiments.result import ExperimentOptions, Row
 from recrawl.lab.experiments.tan2007.published import PAGES
-from recrawl.lab.experiments.tan2007.world import SITES_ALIKE, TWorld
+from recrawl.lab.experiments.tan2007.world import SITES_ALIKE, TEXT_TELLS, TWorld
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.replay import Setup
 from recrawl.lab.replays.runner import run_all
@@ -29,6 +29,7 @@ from recrawl.learn.structure.pagerank import log_scale, pagerank
 OBSERVED_WEEKS = 48
 """Weeks that all cycle lengths divide: 24 cycles of two, 12 of four, 6 of eight."""
 ARCHIVES = "archives"
+NEIGHBOURS = {"DB": "directory", "LB": "links", "CB": "clusters"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,20 @@ class ReplaySetting:
     """R for T's world; other worlds get the same share of their pages."""
     columns: Mapping[str, Any]
     """Further columns of its row, such as d."""
+    cycles: int = 0
+    """Number of cycles; 0 for those of T's 48 weeks."""
+
+
+def sampling(kind: str, d: int, phi: str = "status", batch: int = 1, n: str = "") -> str:
+    """The text of a sampling policy, with one sample at a time as in T's algorithm.
+
+    In batches, the neighbourhoods of many seeds use up the budget at distance 0, so a larger d makes no difference.
+
+    >>> sampling("LB", 3)
+    'sampling(neighbours=links, d=3, phi=status, batch=1)'
+    """
+    given = f", n={n}" if n else ""
+    return f"sampling(neighbours={NEIGHBOURS[kind]}, d={d}, phi={phi}{given}, batch={batch})"
 
 
 def run_settings(
@@ -51,10 +66,12 @@ def run_settings(
     clusters: bool = False,
     control: bool = True,
     sites_alike: bool = False,
+    generated_too: bool = True,
 ) -> list[Row]:
     """Run every setting on every world that has the data its policy needs."""
     rows: list[Row] = []
     worlds = list(_worlds(options, clusters=clusters, control=control, sites_alike=sites_alike))
+    worlds = [world for world in worlds if generated_too or world[0] == ARCHIVES]
     total = sum(len(seeds) for _, seeds, _ in worlds) * len(settings)
     done = 0
 
@@ -90,6 +107,9 @@ def _worlds(
         yield world.label, seeds, functools.partial(_generated_with_seed, world)
     if sites_alike:
         world = TWorld(pages=pages, clusters=clusters, process=SITES_ALIKE)
+        yield world.label, seeds, functools.partial(_generated_with_seed, world)
+    if clusters:
+        world = TWorld(pages=pages, clusters=True, process=TEXT_TELLS)
         yield world.label, seeds, functools.partial(_generated_with_seed, world)
     if options.archives:
         yield ARCHIVES, seeds, lambda _: archive_history(options)
@@ -135,7 +155,11 @@ def with_pagerank_weights(history: History) -> History:
 def _setup(setting: ReplaySetting, history: History, seed: int) -> Setup:
     budget = max(1, round(setting.resources / PAGES * len(history)))
     return Setup(
-        budget=budget, cycle=setting.weeks * WEEK, cycles=OBSERVED_WEEKS // setting.weeks, seed=seed, samples=1
+        budget=budget,
+        cycle=setting.weeks * WEEK,
+        cycles=setting.cycles or OBSERVED_WEEKS // setting.weeks,
+        seed=seed,
+        samples=1,
     )
 
 
@@ -168,7 +192,14 @@ def _spread(values: Sequence[float | None]) -> tuple[float, float, float] | None
     return (fmean(known), min(known), max(known)) if known else None
 
 
-def describe_worlds(options: ExperimentOptions, *, control: bool = True) -> list[str]:
+def budget_text(rows: Sequence[Row], weeks: int, resources: int = 25_000) -> str:
+    """Cycle length and R, as T has them and as the run had them."""
+    ran = {(row["budget"], row["pages"]): row["world"] for row in rows if row["resources"] == resources}
+    shown = "; ".join(f"{budget:,} of {pages:,} ({world})" for (budget, pages), world in ran.items())
+    return f"{weeks}-week cycles, R = {resources:,} of {PAGES:,} pages in T; here {shown}"
+
+
+def describe_worlds(options: ExperimentOptions, *, control: bool = True, clusters: bool = False) -> list[str]:
     """One sentence per world, for the report."""
     pages = page_count(options.scale)
     sentences = [
@@ -176,6 +207,8 @@ def describe_worlds(options: ExperimentOptions, *, control: bool = True) -> list
     ]
     if control:
         sentences.append("*made, pages independent*: the same numbers of changes, assigned to random pages and days")
+    if clusters:
+        sentences.append("*made, text tells*: change follows a page's kind, which its words show, not its directory")
     if options.archives:
         history = archive_history(options)
         sentences.append(
