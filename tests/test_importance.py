@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ from recrawl.lab.histories.history import History
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.histories.weights import with_importance
 from recrawl.lab.replays.replay import Setup, Web, check, replay
+from recrawl.lab.replays.small_worlds import batches
 from recrawl.lab.synth import SyntheticWorld as Made
 from recrawl.lab.synth import write
 from recrawl.learn.value.importance import MAX_RATIO, costs, kind_of, match_weights, normalise, priority_weights
@@ -108,6 +110,41 @@ def test_what_is_no_importance_is_refused(text: str) -> None:
 )
 def test_lines_of_a_file(line: str, clicks: bool, told: tuple[str, float] | None) -> None:
     assert parse_line(line, UrlRules(), clicks=clicks) == told
+
+
+ACCESS_LOG = """\
+1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] "GET /a HTTP/1.1" 200 2326
+1.2.3.4 - kim [10/Oct/2026:13:55:37 +0000] "GET /a?utm_source=x HTTP/1.1" 304 - "-" "Mozilla/5.0"
+1.2.3.4 - - [10/Oct/2026:13:55:38 +0000] "GET /b HTTP/1.1" 404 12 "-" "Mozilla/5.0"
+1.2.3.4 - - [10/Oct/2026:13:55:39 +0000] "POST /b HTTP/1.1" 200 12 "-" "Mozilla/5.0"
+1.2.3.4 - - [10/Oct/2026:13:55:40 +0000] "GET /b HTTP/1.1" 200 12 "-" "Googlebot/2.1"
+b.example:443 1.2.3.4 - - [10/Oct/2026:13:55:41 +0000] "GET /c HTTP/2.0" 200 12 "-" "Mozilla/5.0"
+1.2.3.4 - - [10/Oct/2026:13:55:42 +0000] "GET http://c.example/d HTTP/1.1" 200 12
+this is no line of a log
+"""
+
+
+def test_requests_of_users_in_an_access_log_are_clicks(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    path.write_text(ACCESS_LOG)
+    found, weight, lost = read_weights(path, UrlRules(), clicks=True, base="https://a.example/")
+    seen = ["https://a.example/a", "https://a.example/a", "https://b.example/c", "http://c.example/d"]
+    assert found.tolist() == keys(seen).tolist()
+    assert weight.tolist() == [1, 1, 1, 1]
+    assert lost == 1
+    found, _, lost = read_weights(path, UrlRules(), clicks=True)
+    assert found.tolist() == keys(["https://b.example/c", "http://c.example/d"]).tolist()
+    assert lost == 2, "a path without its site, and the line that is none; the first may be a heading"
+
+
+def test_pages_are_drawn_by_the_weight_of_their_accesses() -> None:
+    """Of 4 pages with weights 6, 3, 1 and 0, each is drawn first in proportion; the last one only when none is left."""
+    book = Book.blank(4)
+    book.weight = np.array([6.0, 3.0, 1.0, 0.0])
+    policy = make_policy("round-robin(order=accesses)")
+    first = np.bincount([batches(policy, book, budget=4, seed=seed)[0][0] for seed in range(4000)], minlength=4)
+    assert scipy.stats.chisquare(first[:3], np.array([2400, 1200, 400])).pvalue > 0.001
+    assert first[3] == 0
 
 
 def test_a_file_is_read_with_its_heading_and_its_faults(tmp_path: Path) -> None:

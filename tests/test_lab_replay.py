@@ -622,6 +622,20 @@ def test_measures_by_hand() -> None:
     assert told["age_days"] == pytest.approx(1.25 / 6)
     assert told["success_rate"] == pytest.approx(3 / 5)  # M5
     assert told["delay_days"] == pytest.approx((0.5 + 0.5 + 1.25) / 3)  # M6
+    assert told["delay_days_of_all"] == pytest.approx((0.5 + 0.5 + 1.25 + 1.75) / 4)  # b, gone for 1.75 days, too
+    assert told["needless"] == 2
+    assert told["embarrassment"] is None
+    # M7: in 3 cycles a changed twice, b once, d never; c does not count. a was visited at 1 and 2 days and found
+    # changed both times, b never visited again: it has the mean rate of the others; d was visited once, unchanged.
+    rate_a, rate_d = -math.log(0.5 / 2.5), max(-math.log(1.5 / 1.5), 0.5 / 1)
+    rate_b = (rate_a + rate_d + page_rate_of_c()) / 3
+    real = [(2 / 3 + 1 / 3) / 2, 0.0]
+    estimated = [(2 - math.exp(-rate_a) - math.exp(-rate_b)) / 2, 1 - math.exp(-rate_d)]
+    wrong = [abs(a - b) for a, b in zip(real, estimated, strict=True)]
+    assert told["rate_accuracy"] == pytest.approx(100 - 100 * sum(wrong) / 2)
+    assert [(row["visits"], row["found"], row["bytes"]) for row in told["load"]] == [(4, 3, 150), (1, 0, 7)]
+    assert told["load"][0]["visits_per_hour"] == told["busiest_visits_per_hour"] == pytest.approx(4 / 72)
+    assert told["load"][0]["bytes_per_hour"] == told["busiest_bytes_per_hour"] == pytest.approx(150 / 72)
     assert record.site_visits.tolist() == [4, 1]  # M9
     assert record.site_found.tolist() == [3, 0]
     assert record.site_bytes.tolist() == [20 + 30 + 50 + 50, 7]
@@ -629,6 +643,21 @@ def test_measures_by_hand() -> None:
     assert told["bytes"] == 157
     bound, there = upper_bound(history, *setup.moments(4))
     assert (bound, there) == (4, 4)  # M10 and M11: recall and share are 3/4
+
+
+def page_rate_of_c() -> float:
+    """Page c, found at 0.75 days, first downloaded at 2 days, unchanged at 3: at least half a change in 2.25 days."""
+    return max(-math.log(1.5 / 1.5), 0.5 / 2.25)
+
+
+def test_embarrassment_is_the_share_of_requests_that_get_an_outdated_copy() -> None:
+    """Page a (weight 3 of 4) is out of date from 0.5 days on and visited at 1 day; page b never changes."""
+    a, b = Page(0, (Row(0, 1), Row(0.5 * DAY, 2))), Page(0, (Row(0, 1),))
+    history = history_of([a, b], weight=np.array([3.0, 1.0]))
+    setup = Setup(budget=1, cycle=DAY, cycles=2, samples=2, weighted=True)
+    told = replay(history, Scripted([0], [1]), setup).summary()
+    assert told["embarrassment"] == pytest.approx((0 + 3 / 4 + 0 + 0) / 4)
+    assert told["weighted_freshness"] == pytest.approx(1 - told["embarrassment"])
 
 
 def test_a_change_at_the_time_of_the_visit_has_no_delay() -> None:

@@ -213,7 +213,7 @@ def test_names_and_needs() -> None:
 
 
 def result(seed: int, **figures: Any) -> dict[str, Any]:
-    plain = dict.fromkeys(module._AVERAGED, 1.0) | {"change_ratio_by_cycle": [0.0, None]}
+    plain = dict.fromkeys(module._AVERAGED, 1.0) | {"change_ratio_by_cycle": [0.0, None], "load": []}
     place = {"policy": "random", "budget": 4, "cycle_days": 1.0, "cycles": 2, "change": "text", "pages": 9, "sites": 1}
     return {**place, **plain, "seed": seed, **figures}
 
@@ -233,6 +233,12 @@ def test_means_and_spread_over_seeds() -> None:
     assert one["seeds"] == [1, 2, 3]
     assert one["pages"] == 9
     assert "seed" not in one
+
+
+def test_the_load_of_a_site_is_its_mean_over_the_seeds() -> None:
+    loads = [[{"site": "a", "visits": 4, "bytes": 10}, {"site": "b", "visits": 6, "bytes": 2}], []]
+    (one,) = over_seeds(result(seed, load=load) for seed, load in enumerate(loads, 1))
+    assert one["load"] == [{"site": "b", "visits": 3, "bytes": 1}, {"site": "a", "visits": 2, "bytes": 5}]
 
 
 def test_only_results_that_differ_in_seed_are_merged() -> None:
@@ -313,7 +319,7 @@ def test_run_as_a_table(lab: Lab, archive: Path) -> None:
     (line,) = result.out.splitlines()
     cells = line.split("\t")
     assert cells[:4] == ["round-robin", "3", "1", "21"]
-    assert len(cells) == 11
+    assert len(cells) == 14
 
 
 def test_the_second_run_is_read_from_the_cache(lab: Lab, archive: Path, cache: Path) -> None:

@@ -32,6 +32,7 @@ from recrawl.testing import check_policy
 VARIANTS = (
     "round-robin(order=shuffled)",
     "round-robin(order=random)",
+    "round-robin(order=accesses)",
     "fixed-interval(days=0)",
     "explore(order=breadth)",
     "explore(order=depth)",

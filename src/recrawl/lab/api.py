@@ -66,11 +66,24 @@ class ReplayResult:
     """Updates found per visit over the whole replay."""
     freshness: float | None
     weighted_freshness: float | None
+    embarrassment: float | None
+    """Share of the users' requests, by page weight, that would get an outdated copy; None without `importance`."""
     age_days: float | None
     delay_days: float | None
-    """Mean days from a change to the visit that finds it (spec M6)."""
+    """Mean days from a change to the visit that finds it (spec M6); only changes that were found count."""
+    delay_days_of_all: float | None
+    """The same over all changes; those not found by the end count up to then."""
+    needless: int
+    """Visits that found nothing new (Q fig. 1.3); failures do not count."""
+    rate_accuracy: float | None
+    """Accuracy of the estimated change rates of sites: 100 - |real - estimated|, in percentage points (spec M7)."""
     failed: int
     bytes: int
+    busiest_visits_per_hour: float
+    """Visits per hour to the site with most visits, over the whole replay (spec M9)."""
+    busiest_bytes_per_hour: float
+    load: list[dict[str, Any]]
+    """By site, the busiest first: visits, found, bytes, visits_per_hour, bytes_per_hour."""
     recall: float | None
     """Share of all updates that were found."""
     share_of_clairvoyant: float | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.model import Outcomes, Picks
 
-Order = Literal["fixed", "shuffled", "random"]
+Order = Literal["fixed", "shuffled", "random", "accesses"]
+_ORDERS: tuple[Order, ...] = get_args(Order)
 _MEMORY = "round-robin.pass"
 """Memory key of each page's last pass, counted from 1; only `shuffled` uses it."""
 
@@ -26,7 +27,8 @@ class RoundRobin:
     order
         `fixed`: longest wait first, so every pass has the order of the first pass, which is by page number.
         `shuffled`: a new random order in each pass; a new page joins the current pass. `random`: no passes, each visit
-        is drawn from all pages; some pages wait long, some are visited twice in short time.
+        is drawn from all pages; some pages wait long, some are visited twice in short time. `accesses`: the same, with
+        a probability in proportion to the page's weight, such as its requests in an access log (`importance=clicks:`).
 
     Example
     -------
@@ -42,8 +44,8 @@ class RoundRobin:
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, *, order: Order = "fixed") -> None:
-        if order not in ("fixed", "shuffled", "random"):
-            raise UsageError(f"round-robin's order must be fixed, shuffled or random, not '{order}'")
+        if order not in _ORDERS:
+            raise UsageError(f"round-robin's order must be {', '.join(_ORDERS)}, not '{order}'")
         self.order = order
         if order == "shuffled":
             # Only this order keeps a memory. Without the attribute a policy is no `Learner`, which spares the other
@@ -59,6 +61,12 @@ class RoundRobin:
         if self.order == "random":
             chosen = rng.permutation(len(pages))[:budget]
             yield Picks(pages[chosen], book.now - since[chosen], "it was drawn at random from all pages")
+            return
+        if self.order == "accesses":
+            # The smallest of exponential times with the weights as rates are a draw without replacement.
+            drawn = rng.exponential(size=len(pages)) / np.maximum(book.weight[pages], 1e-12)
+            chosen = np.argsort(drawn, kind="stable")[:budget]
+            yield Picks(pages[chosen], book.weight[pages[chosen]], "it was drawn by how often users request it")
             return
         if self.order == "shuffled":
             done, present = _passes(book)

@@ -32,6 +32,9 @@ COLUMNS = {
     "share_of_clairvoyant": ">of clairvoyant",
     "freshness": ">freshness",
     "age_days": ">age, days",
+    "needless": ">needless",
+    "rate_accuracy": ">rate accuracy",
+    "busiest_visits_per_hour": ">visits/h, busiest site",
     "seconds": ">seconds",
 }
 WEIGHTED = {"change_ratio": "weighted_change_ratio", "freshness": "weighted_freshness"}

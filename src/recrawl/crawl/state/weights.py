@@ -16,7 +16,7 @@ from recrawl.columns import Floats
 from recrawl.crawl.reports.anchors import links_of
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
-from recrawl.discover.weight_files import read_weights
+from recrawl.discover.weight_files import read_weights, split_base
 from recrawl.errors import UsageError
 from recrawl.learn.value.importance import costs, kind_of, match_weights, normalise, priority_weights
 from recrawl.record.rows import CycleRow
@@ -48,6 +48,7 @@ EVEN = Weights()
 def check_weights(repository: Storage, weights: Weights) -> None:
     """Raise if the weight file is missing; call before a cycle begins."""
     kind, path = kind_of(weights.importance)
+    path, _ = split_base(path)
     if path and not _file(repository, path).is_file():
         raise UsageError(
             f"the file of page weights {path} does not exist; correct the setting 'importance' ({kind}:FILE)"
@@ -89,7 +90,9 @@ def _importance(book: Book, repository: Storage, weights: Weights, ranks: Floats
         for number, value in repository.store.hints.values("priority", range(len(book))).items():
             priority[number] = value
         return normalise(priority_weights(priority, book.site))[0], none, ""
-    keys_in_file, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=kind == "clicks")
+    path, base = split_base(path)
+    clicks = kind == "clicks"
+    keys_in_file, weight, lost = read_weights(_file(repository, path), weights.rules, clicks=clicks, base=base)
     keys, page = repository.store.pages.keys()
     pages = np.zeros(len(book), np.int64)
     inside = page < len(book)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recrawl.discover.urls import UrlRules, canonical, keys
-from recrawl.discover.weight_files import read_weights
+from recrawl.discover.weight_files import read_weights, split_base
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import History
 from recrawl.learn.value.importance import kind_of, match_weights, normalise
@@ -30,7 +30,8 @@ def with_importance(history: History, importance: str) -> tuple[History, str]:
     if kind == "sitemap":
         raise UsageError("archives have no sitemap priorities; use --importance pagerank, file:PATH or clicks:PATH")
     rules = UrlRules()
-    keys_given, weight, lost = read_weights(Path(path), rules, clicks=kind == "clicks")
+    path, base = split_base(path)
+    keys_given, weight, lost = read_weights(Path(path), rules, clicks=kind == "clicks", base=base)
     pages = keys([canonical(url, rules=rules) or url for url in history.urls])
     raw, unknown = match_weights(pages, keys_given, weight, add=kind == "clicks", missing=1.0)
     limited, ignored = normalise(raw)

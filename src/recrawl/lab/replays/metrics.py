@@ -41,14 +41,22 @@ class Record:
     """Pages born during the replay."""
     discovery: float
     """Mean days from the birth of such a page to its first visit, its removal, or the end of the replay."""
+    delay_of_all: float
+    """The same with the changes that were not found by the end, which count up to then; so it is a lower bound."""
     site_visits: Ints
     """One per site; so are the next two."""
     site_found: Ints
     site_bytes: Ints
+    sites: list[str]
+    """Their names."""
+    hours: float
+    """Length of the replay in hours."""
     weighted: bool
     """Whether the history has page weights."""
     work: dict[str, int] = field(default_factory=dict)
     """What the policy reports of its computing."""
+    rate_accuracy: float = float("nan")
+    """Accuracy of the estimated change rates in percentage points (spec M7, see `rate_accuracy`)."""
 
     @property
     def change_ratios(self) -> Floats:
@@ -65,9 +73,26 @@ class Record:
         """The same with each page counted by its weight, whose mean is 1 (spec M2, T eq. 10)."""
         return _mean(_ratio(self.weight, self.visits)) if self.weighted else None
 
+    @property
+    def load(self) -> list[dict[str, Any]]:
+        """The load on every site with visits, the busiest first (spec M9)."""
+        order = np.argsort(-self.site_visits, kind="stable")
+        return [
+            {
+                "site": self.sites[site],
+                "visits": int(self.site_visits[site]),
+                "found": int(self.site_found[site]),
+                "bytes": int(self.site_bytes[site]),
+                "visits_per_hour": float(self.site_visits[site] / self.hours),
+                "bytes_per_hour": float(self.site_bytes[site] / self.hours),
+            }
+            for site in order[: np.count_nonzero(self.site_visits)].tolist()
+        ]
+
     def summary(self) -> dict[str, Any]:
         """Return the figures of the replay as a dictionary."""
-        visits, found = int(self.visits.sum()), int(self.found.sum())
+        visits, found, failed = int(self.visits.sum()), int(self.found.sum()), int(self.failed.sum())
+        by_weight = _mean(self.freshness_by_weight) if len(self.freshness_by_weight) else None
         return {
             "visits": visits,
             "found": found,
@@ -76,14 +101,21 @@ class Record:
             "weighted_change_ratio": self.weighted_change_ratio,
             "success_rate": found / visits if visits else None,
             "freshness": _mean(self.freshness),
-            "weighted_freshness": _mean(self.freshness_by_weight) if len(self.freshness_by_weight) else None,
+            "weighted_freshness": by_weight,
+            "embarrassment": None if by_weight is None else 1 - by_weight,
             "age_days": _mean(self.age),
             "delay_days": None if np.isnan(self.delay) else self.delay,
             "new_pages": self.new_pages,
             "discovery_days": None if np.isnan(self.discovery) else self.discovery,
-            "failed": int(self.failed.sum()),
+            "delay_days_of_all": None if np.isnan(self.delay_of_all) else self.delay_of_all,
+            "needless": visits - found - failed,
+            "rate_accuracy": self.rate_accuracy,
+            "failed": failed,
             "bytes": int(self.bytes.sum()),
             "work": self.work,
+            "busiest_visits_per_hour": float(self.site_visits.max(initial=0) / self.hours),
+            "busiest_bytes_per_hour": float(self.site_bytes.max(initial=0) / self.hours),
+            "load": self.load,
         }
 
 
@@ -156,8 +188,11 @@ class Meter:
         days: Floats = (np.minimum(self._first_visit, removal) - birth)[born] / DAY
         return days
 
-    def record(self) -> Record:
-        """Return the measurements."""
+    def record(self, timeline: Timeline, hours: float) -> Record:
+        """Return the measurements; the timeline is at the end of the replay, which took this many hours."""
+        since = timeline.since[np.isfinite(timeline.since)]
+        delay_of_all = (self._delay + float((timeline.now - since).sum())) / DAY
+        changes = self._delayed + len(since)
         visits, found, weight, failed, size = zip(*self._rows, strict=True)
         samples = np.array(self._samples).reshape(-1, 2)
         discovery = self._discovery()
@@ -173,6 +208,9 @@ class Meter:
             delay=self._delay / self._delayed / DAY if self._delayed else float("nan"),
             new_pages=len(discovery),
             discovery=float(discovery.mean()) if len(discovery) else float("nan"),
+            delay_of_all=delay_of_all / changes if changes else float("nan"),
+            sites=list(self._history.sites),
+            hours=hours,
             site_visits=self._site_visits,
             site_found=self._site_found,
             site_bytes=self._site_bytes,

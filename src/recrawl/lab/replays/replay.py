@@ -19,12 +19,13 @@ from recrawl.book import Book
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.choose.budget.budgeted import Budgeted
 from recrawl.choose.protocol import Policy, needs_of, work_of
-from recrawl.columns import Floats, Ints
+from recrawl.columns import HOUR, Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.hint_sources import check_hints, hint_source
 from recrawl.lab.replays.metrics import Meter, Record
 from recrawl.lab.replays.new_links import NewLinks
+from recrawl.lab.replays.rate_accuracy import rate_accuracy
 from recrawl.lab.replays.timeline import Timeline
 from recrawl.learn.value.importance import COSTS, costs, normalise
 from recrawl.loop import Recorded, run_cycle
@@ -111,7 +112,9 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
         run_cycle(policy, chooser, web, book, setup.budget, setup.seed * 1_000_003 + k, partial(web.recorded, book))
         progress(k)
     web.finish()
-    return replace(web.meter.record(), work=work_of(policy, book))
+    record = web.meter.record(web.timeline, setup.cycles * setup.cycle / HOUR)
+    accuracy = rate_accuracy(history, book, setup.cycle, setup.cycles)
+    return replace(record, rate_accuracy=accuracy, work=work_of(policy, book))
 
 
 def check(history: History, policy: Policy, setup: Setup) -> None:

@@ -45,7 +45,13 @@ _AVERAGED = (
     "freshness",
     "weighted_freshness",
     "age_days",
+    "embarrassment",
     "delay_days",
+    "delay_days_of_all",
+    "needless",
+    "rate_accuracy",
+    "busiest_visits_per_hour",
+    "busiest_bytes_per_hour",
     "share_of_clairvoyant",
     "failed",
     "bytes",
@@ -167,8 +173,22 @@ def _merged(group: list[dict[str, Any]]) -> dict[str, Any]:
         whole[key] = fmean(values) if values else None
         spread[key] = stdev(values) if len(values) > 1 else None
     by_cycle = zip(*(result["change_ratio_by_cycle"] for result in group), strict=True)
+    whole["load"] = _mean_load(group)
     whole["change_ratio_by_cycle"] = [None if None in ratios else fmean(ratios) for ratios in by_cycle]
     return {**whole, "seeds": [result["seed"] for result in group], "spread": spread}
+
+
+def _mean_load(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The load by site, as means over the seeds; a seed without visits to a site counts as 0."""
+    sites: dict[str, list[dict[str, Any]]] = {}
+    for result in group:
+        for row in result["load"]:
+            sites.setdefault(row["site"], []).append(row)
+    rows = [
+        {"site": site, **{key: sum(row[key] for row in part) / len(group) for key in part[0] if key != "site"}}
+        for site, part in sites.items()
+    ]
+    return sorted(rows, key=lambda row: -row["visits"])
 
 
 def _number(value: Any) -> Any:
