@@ -84,7 +84,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "importance",
         "even",
-        "Page weights: even, pagerank, sitemap (priorities), file:PATH (URL,weight) or clicks:PATH (URLs or access log).",
+        "Page weights: even, pagerank, sitemap (priorities), file:PATH (URL,weight) or clicks:PATH (URLs or a log).",
     ),
     Setting("cost", "visit", "Cost of a visit: visit (all equal), or bytes (by size, less where a 304 is likely)."),
     Setting("indexnow_keys", [], "Keys for IndexNow notifications to `serve`; without one, none are accepted."),
