@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from math import sqrt
 
 import numpy as np
@@ -120,14 +121,27 @@ def wilson(changes: float, n: float) -> tuple[float, float]:
 def longest_steady(pages: list[list[bool]]) -> int:
     """The definition, over lists of comparisons, the newest first."""
     best, intervals = STEPS[0], list[tuple[float, float]]()
-    pages = [page for page in pages if page]
+    worth = independent(pages)
     for versions in STEPS:
         last = [flag for page in pages for flag in page[:versions]]
-        intervals.append(wilson(sum(last) / max(1, len(pages)), len(last) / max(1, len(pages))))
+        intervals.append(wilson(sum(last) * worth, len(last) * worth))
         if max(low for low, _ in intervals) > min(high for _, high in intervals):
             break
         best = versions
     return best
+
+
+def independent(pages: list[list[bool]]) -> float:
+    """How many independent comparisons one is worth: expected over observed variance of the rate by age."""
+    by_age = [[page[age] for page in pages if len(page) > age] for age in range(max(map(len, pages), default=0))]
+    if not by_age:
+        return 1.0
+    rate = [sum(flags) / len(flags) for flags in by_age]
+    jumps = [(new - old) ** 2 / 2 for new, old in itertools.pairwise(rate)]
+    total, mean = sum(map(len, by_age)), sum(map(sum, by_age)) / sum(map(len, by_age))
+    size = total / len(by_age)
+    observed = sum(jumps) / max(1, len(jumps))
+    return min(1.0, max(1 / size, mean * (1 - mean) / size / max(observed, 1e-12)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.lists(st.booleans(), max_size=60)), min_size=1, max_size=12))
@@ -153,12 +167,12 @@ def test_a_site_that_has_begun_to_change_is_rated_by_its_last_visits_only() -> N
             note(policy, own, Outcomes(np.arange(80), changed), np.full(80, visit * DAY))
     history = History(books[0].memory["frequency-greedy.flags"], books[0].memory["frequency-greedy.compared"])
     versions = steady_versions(history, book.site)
-    assert set(versions[:40].tolist()) == {10}
+    assert set(versions[:40].tolist()) == {5}
     assert set(versions[40:].tolist()) == {60}
     rng = np.random.default_rng(1)
     adapting = past_rates(books[0], Deck(books[0], "site", rng), versions)
     fixed = past_rates(books[1], Deck(books[1], "site", rng), 45)
-    assert adapting.tolist() == pytest.approx([5 / 10, 15 / 45])
+    assert adapting.tolist() == pytest.approx([1.0, 15 / 45])
     assert fixed.tolist() == pytest.approx([5 / 45, 15 / 45])
 
 

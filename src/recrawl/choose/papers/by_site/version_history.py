@@ -91,26 +91,45 @@ def store_comparisons(book: Book, policy: str, versions: str, seen: Outcomes) ->
 def steady_versions(history: History, group: NDArray[np.integer]) -> Ints:
     """Return V of every page: the largest of `STEPS` over which its group's change rate is steady.
 
-    The pages of a group often change together, so all of them count as one mean page, which makes the intervals wide.
-
     >>> steady_versions(History(np.full(4, 0b0101010101), np.full(4, 10)), np.zeros(4, int)).tolist()
     [60, 60, 60, 60]
     >>> lately = History(np.full(4, 0b11111), np.full(4, 40))  # only the last 5 of 40 comparisons found a change
     >>> steady_versions(lately, np.zeros(4, int)).tolist()
-    [10, 10, 10, 10]
+    [5, 5, 5, 5]
     """
     _, number = np.unique(group, return_inverse=True)
-    pages = np.maximum(np.bincount(number, weights=history.compared > 0), 1.0)
-    low, high = np.zeros(len(pages)), np.ones(len(pages))
-    steady, chosen = np.ones(len(pages), bool), np.full(len(pages), STEPS[0])
+    groups = int(number.max(initial=-1)) + 1
+    share = _independent_share(history, number, groups)
+    low, high = np.zeros(groups), np.ones(groups)
+    steady, chosen = np.ones(groups, bool), np.full(groups, STEPS[0])
     for versions in STEPS:
-        changes = np.bincount(number, weights=_ones(history.flags, versions), minlength=len(pages)) / pages
-        counted = np.bincount(number, weights=np.minimum(history.compared, versions), minlength=len(pages)) / pages
+        changes = np.bincount(number, weights=_ones(history.flags, versions), minlength=groups) * share
+        counted = np.bincount(number, weights=np.minimum(history.compared, versions), minlength=groups) * share
         lower, upper = interval(changes, counted, _CONFIDENCE)
         low, high = np.maximum(low, lower), np.minimum(high, upper)
         steady &= low <= high
         chosen = np.where(steady, versions, chosen)
     return chosen[number]
+
+
+def _independent_share(history: History, number: Ints, groups: int) -> Floats:
+    """Return, per group, how many independent comparisons one comparison is worth, at most 1.
+
+    Pages that change together tell less than as many independent ones: the group's rate differs from visit to visit by
+    more than chance. The variance is that of successive differences, which a single shift of the rate hardly raises.
+    """
+    ages = np.arange(int(history.compared.max(initial=0)))
+    counted = np.array([np.bincount(number, history.compared > age, groups) for age in ages]).reshape(-1, groups)
+    changed = np.array([np.bincount(number, history.flags >> age & 1, groups) for age in ages]).reshape(-1, groups)
+    rate = changed / np.maximum(counted, 1)
+    pairs = (counted[1:] > 0).sum(axis=0)
+    jumps = np.where(counted[1:] > 0, np.diff(rate, axis=0) ** 2, 0.0).sum(axis=0) / 2 / np.maximum(pairs, 1)
+    total = np.maximum(counted.sum(axis=0), 1)
+    mean = changed.sum(axis=0) / total
+    pages = total / np.maximum((counted > 0).sum(axis=0), 1)
+    expected = mean * (1 - mean) / pages
+    share: Floats = np.clip(expected / np.maximum(jumps, 1e-12), 1 / np.maximum(pages, 1), 1.0)
+    return share
 
 
 def _ones(flags: Ints, versions: int | Ints) -> Ints:
