@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recrawl.lab.experiments.alqaaideh2009 import published as q
 from recrawl.lab.experiments.alqaaideh2009.measures import (
@@ -17,6 +19,10 @@ from recrawl.lab.experiments.alqaaideh2009.measures import (
     table_4_1,
     tables_4,
 )
+from recrawl.lab.experiments.alqaaideh2009.meta_updates import compare_crawlers, follow, in_turn, tag_days
+from recrawl.lab.experiments.alqaaideh2009.variation import accuracy_by_versions
+
+days_of_pages = st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=12)
 
 
 def test_the_example_gives_the_printed_numbers() -> None:
@@ -86,3 +92,49 @@ def test_one_cycle_changes_pages_at_their_sites_rates() -> None:
     assert len(history) == 10_000
     changed = np.diff(history.first) == 2
     assert changed[history.site >= 90].mean() > 0.9 > 0.1 > changed[history.site < 10].mean()
+
+
+# -- figures 1.3 and 4.1 -----------------------------------------------------------------------------------------
+
+
+@given(days_of_pages, st.lists(st.integers(1, 5), min_size=3, max_size=3))
+def test_a_needless_crawl_is_a_visit_that_finds_nothing_new(changed: list[list[bool]], days: list[int]) -> None:
+    """Against a page at a time: it is visited every `days` days, and finds what changed since the last visit."""
+    visits = found = 0
+    fresh = np.ones((len(changed), 3))
+    for page, every in enumerate(days):
+        since = 0
+        for day in range(1, len(changed) + 1):
+            news = any(changed[past][page] for past in range(since, day))
+            if day - since >= every:
+                visits, found, since = visits + 1, found + news, day
+            else:
+                fresh[day - 1, page] = not news
+    got = follow(np.array(changed), np.array(days))
+    assert (got["visits"], got["found"], got["needless"]) == (visits, found, visits - found)
+    assert got["freshness"] == pytest.approx(fresh.mean())
+
+
+def test_in_turn_spends_the_visits_evenly() -> None:
+    changed = np.zeros((4, 5), bool)
+    changed[0, :] = True
+    got = in_turn(changed, 10)
+    assert (got["visits"], got["found"]) == (10, 5)
+    assert got["freshness"] == pytest.approx((2 / 5 + 1 + 1 + 1) / 4)
+
+
+def test_a_tag_saves_needless_crawls_and_no_finds_when_it_is_exact() -> None:
+    """Pages that change every day or never: tags of 1 and 90 days find everything, with no needless crawl."""
+    changed = np.tile(np.arange(10) < 3, (21, 1))
+    figures = compare_crawlers(changed, tag_days(changed.mean(axis=0)))
+    assert figures["meta-updates"] == {"visits": 63, "found": 63, "needless": 0, "freshness": 1.0}
+    assert figures["ordinary"] == {"visits": 210, "found": 63, "needless": 147, "freshness": 1.0}
+
+
+def test_the_rate_of_the_last_week_by_versions() -> None:
+    """Two sites of which one begins to change daily in the last week: 5 versions show it, 20 show 7 of 20."""
+    site = np.repeat([0, 1], 30)
+    changed = np.zeros((21, 60), bool)
+    changed[-7:, :30] = True
+    accuracy = accuracy_by_versions(site, changed, runs=2)
+    assert accuracy == {"V = 5": 100.0, "V = 20": pytest.approx(100 - 50 * 13 / 20), "auto": 100.0}
