@@ -36,7 +36,7 @@ def claim(name: str, world: str, judgement: Judgement, *, given: bool = False) -
     if world == TWorld(process=SITES_ALIKE).label and why.startswith(_SITES_DIFFER):
         why = "assumed: samples without a change cost visits"  # this world is the test of the other reason
     elif world != TWorld().label and why.startswith(_SITES_DIFFER):
-        why = f"not tested here; on the generated world: {why}"  # a test on one world proves nothing for another
+        why = f"assumed here; on the generated world: {why}"  # a test on one world proves nothing for another
     return Claim.of(place, says, world, holds, measured, why, given=given)
 
 
