@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from recrawl.lab.experiments.radinsky2013 import crawling, published
 from recrawl.lab.experiments.radinsky2013.crawls import Losses, Plan, carried_forward, frozen_crawl, online_crawl
 from recrawl.lab.predict.frozen import FrozenMachines
 from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, margins_by_day
@@ -82,3 +83,17 @@ def test_between_visits_versions_are_carried_forward_and_labels_are_not() -> Non
     assert (held.text[:, 25] == DAYS.text[:, 20]).all()
     assert np.array_equal(held.labelled, known.labelled)
     assert held.labelled.sum() == 2 * len(DAYS)
+
+
+@pytest.mark.parametrize("key", published.STATEMENTS)
+@pytest.mark.parametrize("made", [True, False])
+def test_every_statement_has_a_reason_for_not_holding(key: str, made: bool) -> None:
+    assert published.why(key, made=made)
+
+
+def test_what_is_said_of_a_crawl_comes_from_its_losses() -> None:
+    good, bad = Losses(10, 10, 4.0, 5.0), Losses(10, 10, 6.0, 5.0)
+    assert "predicted the visits better" in crawling._why({"2d": good, "3d": good}, 1.0, False)
+    assert crawling._why({"2d": good, "3d": bad}, 1.0, False).startswith("tested: 3d predicted the visits no better")
+    assert "0.600" in crawling._why({"2d": good, "3d": bad}, 1.0, False)
+    assert "30%" in crawling._why({"2d": good, "3d": bad}, 0.3, None)

@@ -51,6 +51,12 @@ _WHY = {
     "peak": _BY_RELATION,
     "under 30": "assumed: pages drift, so the newest days are the most informative",
     "alike": "assumed: DTW can stretch series, cross-correlation cannot",
+    "graph": "assumed: linked pages belong to one section, which changes together; not all have any",
+    "constant": "assumed: more days of the same pages teach rules that fewer days cannot show",
+    "single": "assumed: one day's features add too little to the page's rate",
+    "multiple": "assumed: votes are weighted by the relation, not by success",
+    "best": "assumed: one machine over all features can learn which expert matters; a vote weighted by relation cannot",
+    "not enough": "assumed: the union learns which related page is informative",
 }
 _WHY_MADE = {
     "temporal": _LEADERS,

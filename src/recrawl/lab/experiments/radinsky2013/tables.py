@@ -25,6 +25,7 @@ from recrawl.lab.experiments.radinsky2013.settings import (
     test_day_count,
 )
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result
+from recrawl.lab.predict.methods import chosen_experts
 
 _TABLE = {
     "world": "world",
@@ -134,8 +135,11 @@ def _claims_of_table_2(world: PredictionWorld, test_days: range) -> list[Claim]:
 def table_3(options: ExperimentOptions) -> Result:
     """Ways to choose experts."""
 
+    linked: list[str] = []
+
     def measure(world: PredictionWorld) -> tuple[list[Row], list[Claim]]:
         test_days = world.last_days(test_day_count(options))
+        linked.append(f"{world.title} {_linked_share(world, test_days):.0%}")
         rows = [
             measured_row(world, setting_of(world, MULTIPLE, kind), test_days, kind, published_value)
             for kind, published_value in r.TABLE_3.items()
@@ -145,17 +149,24 @@ def table_3(options: ExperimentOptions) -> Result:
     picture = Picture(
         "grouped", "world", "accuracy", "Table 3: accuracy by choice of experts", "", "accuracy, %", colour="method"
     )
+    measured = measure_worlds(options, measure)
     return replace(
-        measure_worlds(options, measure),
+        measured,
         published=[{"method": key, "accuracy": value} for key, value in r.TABLE_3.items()],
         pictures=[picture],
         notes=[
             _OTHER_DATA,
-            "R's graph has 22 million pages. Here only links between the pages of an archive count.",
-            "Daily archives have almost none, so there a page has no expert by graph but itself.",
+            "R's graph has 22 million pages. Here only links between the pages of a world count.",
+            f"Judged pages with a linked page (the others have no expert by graph but themselves): {'; '.join(linked)}.",
         ],
         table=_TABLE,
     )
+
+
+def _linked_share(world: PredictionWorld, test_days: range) -> float:
+    """The share of judged pages that have an expert by graph."""
+    experts = chosen_experts(world.days, setting_of(world, MULTIPLE, "graph"), test_days.start)
+    return float((experts.page[world.judged] >= 0).any(axis=1).mean()) if experts.page.shape[1] else 0.0
 
 
 def _claims_of_table_3(world: PredictionWorld, test_days: range, rows: list[Row]) -> list[Claim]:
