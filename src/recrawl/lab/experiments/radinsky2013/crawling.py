@@ -72,7 +72,7 @@ def fig_8(options: ExperimentOptions) -> Result:
 def _note(options: ExperimentOptions) -> str:
     pages = max(5, round(_PAGES * options.scale))
     return (
-        f"At most {pages} pages that flip often, {options.seeds} seed{'s' if options.seeds > 1 else ''}. Methods "
+        f"At most {pages} pages that flip often and exist on all days; seeds: {options.seeds}. Methods "
         f"trained once crawl for {CRAWLED} days after the observed days, in which pages are visited at random; "
         "freshness is the mean over these days. Policies that learn online crawl from the first day on; their "
         "freshness is taken over the same days. All draw pages in proportion to the probability of change, as R does. "
@@ -83,8 +83,9 @@ def _note(options: ExperimentOptions) -> str:
 
 
 def _part(world: PredictionWorld, options: ExperimentOptions) -> Days:
-    """A sample of the pages that flip often."""
-    pages = np.flatnonzero(often_flipping(world.days))
+    """A sample of the pages that flip often and exist on all days, so that all crawls have the same pages to visit."""
+    total = max(map(max, OBSERVED.values())) + CRAWLED
+    pages = np.flatnonzero(often_flipping(world.days) & world.days.seen[:, :total].all(axis=1))
     max_pages = max(5, round(_PAGES * options.scale))
     selected = pages[np.unique(np.linspace(0, len(pages) - 1, min(max_pages, len(pages))).astype(np.int64))]
     return world.days.take(selected)

@@ -157,7 +157,7 @@ def table_3(options: ExperimentOptions) -> Result:
         notes=[
             _OTHER_DATA,
             "R's graph has 22 million pages. Here only links between the pages of a world count.",
-            f"Judged pages with a linked page (the others have no expert by graph but themselves): {'; '.join(linked)}.",
+            f"Judged pages with a linked page (others have no expert by graph but themselves): {'; '.join(linked)}.",
         ],
         table=_TABLE,
     )
