@@ -9,6 +9,7 @@ import pytest
 
 from recrawl.lab.experiments.radinsky2013 import crawling, published
 from recrawl.lab.experiments.radinsky2013.crawls import Losses, Plan, carried_forward, frozen_crawl, online_crawl
+from recrawl.lab.predict.days_as_history import as_history
 from recrawl.lab.predict.frozen import FrozenMachines
 from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, margins_by_day
 from recrawl.lab.predict.planted_world import Planted, planted
@@ -97,3 +98,14 @@ def test_what_is_said_of_a_crawl_comes_from_its_losses() -> None:
     assert crawling._why({"2d": good, "3d": bad}, 1.0, False).startswith("tested: 3d predicted the visits no better")
     assert "0.600" in crawling._why({"2d": good, "3d": bad}, 1.0, False)
     assert "30%" in crawling._why({"2d": good, "3d": bad}, 0.3, None)
+
+
+def test_days_become_a_history_whatever_their_versions_are() -> None:
+    """Versions of archives are digests, which may be negative or beyond 32 bits."""
+    digests = np.random.default_rng(1).integers(-(2**62), 2**62, int(DAYS.version.max()) + 1)
+    plain, hashed = as_history(DAYS), as_history(replace(DAYS, version=digests[DAYS.version]))
+    assert hashed.time.tolist() == plain.time.tolist()
+    assert len(plain.time) == len(DAYS) + int(DAYS.changed.sum())
+    for page in range(len(DAYS)):
+        rows = slice(int(plain.first[page]), int(plain.first[page + 1]))
+        assert (plain.time[rows] / 86400).tolist() == [0.0, *np.flatnonzero(DAYS.changed[page]).tolist()]

@@ -18,7 +18,8 @@ def as_history(days: Days) -> History:
     Day 0 is the start of the history: the repository holds the pages that were observed on it.
     """
     text = carry_forward(days.text)
-    version = carry_forward(np.where(days.seen, days.version, -1).astype(np.int32))
+    numbers = np.unique(days.version, return_inverse=True)[1].reshape(days.version.shape)  # versions may be digests
+    version = carry_forward(np.where(days.seen, numbers, -1).astype(np.int32))
     known = text >= 0
     before = np.concatenate((np.full((len(days), 1), -1), version[:, :-1]), axis=1)
     text_before = np.concatenate((np.full((len(days), 1), -1), text[:, :-1]), axis=1)
