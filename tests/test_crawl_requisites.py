@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from warcio.archiveiterator import ArchiveIterator
 from recrawl.model import RequisiteLevel
 from recrawl.record import warc
 from tests.crashes import judge
-from tests.world import Page, Reply, Repo, Site, moved, page, text
+from tests.world import Asked, Page, Reply, Repo, Site, moved, page, text
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
@@ -239,4 +240,28 @@ def test_stored_pages_get_their_requisites_when_the_level_rises(tmp_path: Path) 
             repo.cycle()
             assert wanted <= set(site.asked()), level
     assert RequisiteLevel(repo.sql("SELECT min(level) FROM page_requisites")[0][0]) is RequisiteLevel.ALL
+    judge(repo.folder)
+
+
+def test_a_killed_crawl_goes_on_with_its_requisites(tmp_path: Path) -> None:
+    repo = Repo.create(tmp_path / "repo", requisites="all", requisite_budget=99)
+    reached, go = threading.Event(), threading.Event()
+    images: dict[str, Page] = {f"/{number}.png": png(PNG + bytes([number])) for number in range(6)}
+
+    def slow(_: Asked) -> Reply:
+        reached.set()
+        return Reply(b"late", kind="image/png", until=go)
+
+    body = "".join(f"<img src={path}>" for path in ("/0.png", "/slow.png", *images))
+    with Site({"/": styled("Home", body=body), "/s.css": css("p {}"), **images, "/slow.png": slow}) as site:
+        repo.add(site.url("/"))
+        process = repo.start("crawl")
+        assert reached.wait(120)
+        process.kill()
+        repo.wait(process)
+        go.set()
+        repo.crawl()
+        wanted = {"/", "/s.css", "/slow.png", *images}
+        assert set(site.asked()) == wanted
+        assert {path: records(repo, site.url(path)) for path in wanted} == {key: ["response"] for key in wanted}
     judge(repo.folder)
