@@ -73,6 +73,9 @@ SETTINGS: tuple[Setting, ...] = (
         "css",
         "What to keep to show pages as they looked: none, css (stylesheets) or all (images, fonts, scripts too).",
     ),
+    Setting("render", "never", "Render pages that need JavaScript, with the extra `browser`: never, auto or always."),
+    Setting("render_seconds", 60.0, "Longest time to render a page, in seconds.", least=1, most=3600),
+    Setting("render_requests", 60, "Most requests of a page that is rendered.", most=10_000),
     Setting("requisite_budget", 1000, "Most requests for page requisites per crawl or cycle."),
     Setting("requisite_bytes", "100MB", "Most bytes received for page requisites per crawl or cycle; 0 is no limit."),
     Setting("requisite_hours", 168.0, "Hours after which a page requisite that is still used is requested again."),
@@ -125,6 +128,8 @@ class Seed:
     """What counts as a change on this site; the setting `change` if empty."""
     requisites: str = ""
     """Which page requisites are kept on this site; the setting `requisites` if empty."""
+    render: str = ""
+    """Whether its pages are rendered; the setting `render` if empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +264,8 @@ def _check_meaning(name: str, value: Any) -> None:
         size(value)
     if name == "requisites":
         requisite_level(value)
+    if name == "render":
+        check_render(value)
     if name == "change" and not value.startswith("relevance:"):
         parse_level(value)
     if name == "every" and duration(value) < 1:
@@ -275,6 +282,13 @@ def requisite_level(name: str) -> RequisiteLevel:
     if name not in levels:
         raise UsageError(f"invalid value '{name}' of 'requisites'; use {', '.join(levels)}")
     return levels[name]
+
+
+def check_render(value: str) -> str:
+    """The value of a rule or setting `render`, if it is one."""
+    if value not in ("never", "auto", "always"):
+        raise UsageError(f"invalid value '{value}' of 'render'; use never, auto or always")
+    return value
 
 
 def size(text: str) -> float:
@@ -383,7 +397,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "significant": (bool,),
     "significance": (int, float),
     "hold": (bool,),
-    **dict.fromkeys(("change", "requisites", "name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
+    **dict.fromkeys(("change", "requisites", "render"), (str,)),
+    **dict.fromkeys(("name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
 }
 """Types of the entries of [[seed]], [[filter]], [[alert]] and [[share]]; all others are lists of strings."""
 

@@ -28,6 +28,7 @@ class SiteOptions:
     limit: int | None = None
     change: ChangeLevel | None = None
     requisites: RequisiteLevel | None = None
+    render: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,11 @@ class CrawlOptions:
     """Seconds after which a feed is read again; 0 reads none."""
     requisites: RequisiteLevel = RequisiteLevel.CSS
     """Which requisites are kept, for sites without a level of their own."""
+    render: str = "never"
+    """Whether pages are rendered by a browser, for sites that do not say: never, auto or always."""
+    render_seconds: float = 60.0
+    render_requests: int = 60
+    """Most requests of one page that is rendered."""
     requisite_budget: int = 1000
     """Most requests for requisites in a run."""
     requisite_bytes: float = 1e8
@@ -120,6 +126,11 @@ class CrawlOptions:
     def level(self, origin: str) -> ChangeLevel:
         """What counts as a change on a server."""
         return self.of_site(origin).change or self.change
+
+    @property
+    def renders(self) -> bool:
+        """Whether pages of any site may be rendered."""
+        return any(render not in ("", "never") for render in (self.render, *(it.render for it in self.sites.values())))
 
     def requisite_level(self, origin: str) -> RequisiteLevel:
         """Which requisites of the pages of a server are kept."""

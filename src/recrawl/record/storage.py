@@ -27,7 +27,7 @@ from recrawl.record.lock import Lock
 from recrawl.record.requisite_rows import RequisiteVersion
 from recrawl.record.rows import Batch, VersionRow
 from recrawl.record.store import Store, open_store
-from recrawl.record.warc import Headers, WarcInfo, read_body, warc_date
+from recrawl.record.warc import Headers, WarcInfo, read_body, read_shown, warc_date
 
 SETTINGS = "recrawl.toml"
 
@@ -167,16 +167,20 @@ class Storage:
         self.index_problem, self._index_partial = str(error), True
         self.drop_index()
 
-    def body(self, version: VersionRow) -> tuple[int, Headers, bytes]:
-        """Status, headers and body of a version; `DamagedRecord` if its record is not what was written."""
+    def body(self, version: VersionRow, *, plain: bool = False) -> tuple[int, Headers, bytes]:
+        """Status, headers and body of a version; `DamagedRecord` if its record is not what was written.
+
+        The body of a rendered page is what it showed after its scripts had run; `plain` gives the one that was sent.
+        """
         place = Place(version.warc, version.start, version.length)
         try:
-            status, headers, body = read_body(self.archive.read(place))
+            blob = self.archive.read(place)
+            status, headers, body = read_body(blob)
         except (OSError, ValueError, KeyError) as error:
             raise DamagedRecord(self._lost(version, str(error))) from error
         if hashlib.sha1(body, usedforsecurity=False).digest() != version.payload:
             raise DamagedRecord(self._lost(version, "its checksum is wrong"))
-        return status, headers, body
+        return (status, headers, body) if plain else read_shown(blob)
 
     def _lost(self, version: VersionRow, problem: str) -> str:
         """What is wrong with the record of a version, in a sentence."""

@@ -1,5 +1,7 @@
 """Visits as WARC records: built as bytes, one gzip member each, ready to be appended to a file.
 
+A page that a browser has rendered has a `conversion` too: the page after its scripts have run.
+
 A changed page gives a `response` and its `request`, and so does every redirect, 404, 410 and robots.txt. An unchanged
 page gives a `revisit` (ISO 28500:2017 §6.7) that names the response it repeats by URL, date, digest and record id, so
 that any replay tool finds the body:
@@ -33,6 +35,8 @@ from isal import igzip_lib
 IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 
+RENDERED = "text/html; charset=utf-8"
+"""The media type of pages after their scripts have run."""
 _LEVEL = 1  # igzip's level 1 compresses HTML as well as zlib's 6, at a fifth of the cost
 _SMALL = 2000  # bytes; below this, level 0 costs a fifth of level 1 and is hardly larger
 _RENAMED = {"content-encoding", "transfer-encoding", "content-length"}
@@ -86,6 +90,15 @@ def response(
     return target + asked
 
 
+def conversion(url: str, at: float, rendered: bytes) -> bytes:
+    """The page of a response after its scripts have run, as HTML in UTF-8."""
+    fields = (
+        f"WARC-Target-URI: {url}\r\nWARC-Refers-To: <urn:uuid:{record_id(url, at, 'response')}>\r\n"
+        f"Content-Type: {RENDERED}\r\n"
+    )
+    return _record("conversion", record_id(url, at, "conversion"), warc_date(at), fields, rendered)
+
+
 class Original(NamedTuple):
     """The response that a revisit repeats."""
 
@@ -131,6 +144,15 @@ def read_body(blob: bytes) -> tuple[int, Headers, bytes]:
         headers = tuple((str(k), str(v)) for k, v in record.http_headers.astuples())
         return status, headers, record.reader.read()
     raise ValueError("no response record in these bytes")
+
+
+def read_shown(blob: bytes) -> tuple[int, Headers, bytes]:
+    """As `read_body`, but the page after its scripts have run, if these bytes have it."""
+    status, headers, body = read_body(blob)
+    for record in ArchiveIterator(io.BytesIO(blob), record_types=WarcRecordType.conversion):
+        kept = tuple((name, value) for name, value in headers if name.lower() != "content-type")
+        return status, (*kept, ("Content-Type", RENDERED)), record.reader.read()
+    return status, headers, body
 
 
 def record_id(url: str, at: float, kind: str) -> str:

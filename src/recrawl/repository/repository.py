@@ -97,6 +97,7 @@ class Repository(Reader):
         delay: float | None = None,
         change: str = "",
         requisites: str = "",
+        render: str = "",
         clear: Iterable[str] = (),
     ) -> list[Addition]:
         """Add sites or pages to track, or change their rules; one that is gone is visited again.
@@ -104,7 +105,8 @@ class Repository(Reader):
         `depth` is the most links from the URL (0 is that page alone), `limit` the most pages, `include` and `exclude`
         are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests,
         `change` is what counts as a change there: text, content, significant, divergence:X, words:N, relevance:FILE,
-        `requisites` what is kept besides the pages: none, css or all.
+        `requisites` what is kept besides the pages: none, css or all, `render` whether a browser renders them: never,
+        auto or always.
         A URL that was added before keeps the rules that are not named; `clear` names rules to remove. A page never
         loosens the rules of its site.
         """
@@ -119,6 +121,7 @@ class Repository(Reader):
             "delay": delay,
             "change": change or None,
             "requisites": requisites or None,
+            "render": render or None,
         }
         named = {name: value for name, value in given.items() if value is not None}
         return add_seeds(self.folder, self.settings, urls, named, clear)

@@ -20,7 +20,7 @@ from recrawl.crawl.options import SiteOptions
 from recrawl.discover.scope import Scope, site
 from recrawl.discover.urls import UrlRules, canonical
 from recrawl.errors import UsageError
-from recrawl.settings import Seed, requisite_level
+from recrawl.settings import Seed, check_render, requisite_level
 
 
 def seed_url(text: str, rules: UrlRules | None = None) -> str:
@@ -102,6 +102,7 @@ def _joined(placed: list[_Placed], default_delay: float) -> SiteOptions:
     limits = [seed.limit for seed in top if seed.limit is not None]
     delays = [default_delay if seed.delay is None else seed.delay for seed in top]
     delays += [seed.delay for seed in below if seed.delay is not None]
+    renders = [seed.render for seed in (*below, *top) if seed.render]
     looks = [seed.requisites for seed in (*below, *top) if seed.requisites]
     levels = [seed.change for seed in (*below, *top) if seed.change]
     return SiteOptions(
@@ -110,4 +111,5 @@ def _joined(placed: list[_Placed], default_delay: float) -> SiteOptions:
         limit=sum(limits) if limits else None,
         change=parse_level(levels[-1]) if levels else None,
         requisites=requisite_level(looks[-1]) if looks else None,
+        render=check_render(renders[-1]) if renders else "",
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, say
-from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, KeptRequisites, repository
+from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, KeptRequisites, Render, repository
 
 EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --limit 500"
 
@@ -29,6 +29,7 @@ def command(
         typer.Option(metavar="RULE", help="Remove this rule (limit, depth, include, ...); repeatable."),
     ] = None,
     requisites: KeptRequisites = "",
+    render: Render = "",
     json: AsJson = False,
 ) -> None:
     """Add sites or pages to track, or change their rules.
@@ -48,6 +49,7 @@ def command(
             change=change,
             clear=clear or (),
             requisites=requisites,
+            render=render,
         )
     if json:
         as_json([addition.as_dict() for addition in added])

@@ -43,6 +43,14 @@ KeptRequisites = Annotated[
         help="What to keep to show pages as they looked: none, css, all. Default: the setting.",
     ),
 ]
+Render = Annotated[
+    str,
+    typer.Option(
+        "--render",
+        metavar="WHEN",
+        help="Render pages that need JavaScript: never, auto, always. Default: the setting.",
+    ),
+]
 PolicyText = Annotated[
     str,
     typer.Option(

@@ -7,25 +7,21 @@ which finds what they need; these are requisites of the same run.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
 from recrawl.compare.digest import of_payload
-from recrawl.crawl.hints.site_resources import SiteResources
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.requisites.registry import Registry, lines
-from recrawl.crawl.tally import RunCounts
+from recrawl.crawl.requisites.registry import Registry, lines, validators_of
+from recrawl.crawl.requisites.run import Run
 from recrawl.crawl.visits.messages import Reading, Scan
 from recrawl.crawl.visits.pending import PendingVisit
-from recrawl.crawl.visits.reader_pool import Readers
-from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import ARCHIVED, REDIRECTS
-from recrawl.crawl.visits.servers import Server, Servers
+from recrawl.crawl.visits.servers import Server
 from recrawl.discover.requisites import absolute
 from recrawl.discover.urls import origin
-from recrawl.fetch.http import Client
-from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.transfer import Request
-from recrawl.model import Answer, Failure, RequisiteLevel, Validators
+from recrawl.model import Answer, Failure, RequisiteLevel
 from recrawl.record import warc
 from recrawl.record.requisite_rows import RequisiteRow, RequisiteVersion
 from recrawl.record.store import Store
@@ -50,18 +46,6 @@ class _Body(NamedTuple):
     request: bytes
 
 
-class Run(Protocol):
-    """What pages and requisites of a run share."""
-
-    servers: Servers
-    lanes: Lanes
-    client: Client
-    readers: Readers
-    recorder: Recorder
-    resources: SiteResources
-    tally: RunCounts
-
-
 class RequisiteFetches:
     """The requisites of one run."""
 
@@ -77,6 +61,10 @@ class RequisiteFetches:
         """All that were queued in this run: each is requested once."""
         self._identity: set[int] = set()
         """Tickets whose body is requested without compression, after one that could not be decoded."""
+        self.on_settled: Callable[[RequisiteRow, Answer | None], None] = lambda _row, _answer: None
+        """Called with each answer; rendering waits for it."""
+        self._demanded: set[int] = set()
+        """Tickets that the page needs which is being rendered: outside the budget of the run, and of any media type."""
         self._bodies: dict[int, _Body] = {}
         self._unscanned: dict[int, RequisiteLevel] = {}
         self._next_version = store.next_id("requisite_versions")
@@ -120,22 +108,34 @@ class RequisiteFetches:
             self._rows[FIRST_TICKET - row.id] = row
             self._lanes.push(server.id, FIRST_TICKET - row.id)
 
+    def demand(self, row: RequisiteRow) -> None:
+        """Request a requisite next, for the page that is being rendered."""
+        ticket = FIRST_TICKET - row.id
+        self._demanded.add(ticket)
+        if ticket not in self._rows and ticket not in self._bodies:
+            self._queued.add(row.id)
+            server = self._servers.of_requisite(origin(row.url))
+            self._resources.prepare(server)
+            self._rows[ticket] = row
+            self._lanes.push_front(server.id, ticket)
+
     def start(self, server: Server, ticket: int, now: float) -> None:
         """The requisite's turn has come: request it, unless it may not be requested or the budget is spent."""
         row = self._rows[ticket]
         refusal = server.refuses(row.url, new=False)
-        if refusal is not None or self._left <= 0:
+        spent = self._left <= 0 and ticket not in self._demanded
+        if refusal is not None or spent:
             self._lanes.skip(server.id, now)
             del self._rows[ticket]
             if refusal is not None:
                 self._failed(row, refusal.value, self._options.clock())
             return
-        self._left -= 1
+        self._left -= ticket not in self._demanded
         self._client.start(
             ticket,
             Request(
                 row.url,
-                validators=_validators(row),
+                validators=validators_of(row),
                 allow_private=server.options.allow_private or self._options.allow_private,
                 identity=ticket in self._identity,
                 accepts=_small,
@@ -154,7 +154,7 @@ class RequisiteFetches:
             self._lanes.push_front(server.id, ticket)
             return server
         del self._rows[ticket]
-        request = self._client.request_head(row.url, _validators(row), identity=ticket in self._identity)
+        request = self._client.request_head(row.url, validators_of(row), identity=ticket in self._identity)
         if answer.failure is not None:
             self._failed(row, answer.failure.value, answer.at)
         elif answer.status == 304 and row.version >= 0:
@@ -173,7 +173,7 @@ class RequisiteFetches:
     # -- answers -----------------------------------------------------------------------------------------------
 
     def _body(self, ticket: int, body: _Body) -> None:
-        if body.answer.header("content-type").strip().lower().startswith(_PAGES):
+        if ticket not in self._demanded and body.answer.header("content-type").strip().lower().startswith(_PAGES):
             self._failed(body.row, Failure.CONTENT_TYPE.value, body.answer.at)
             return
         stored = self._store.requisites.version(body.row.version)
@@ -248,7 +248,9 @@ class RequisiteFetches:
         target = absolute(answer.header("location"), row.url)
         batch, style = self._recorder.batch, bool(row.style)
         urls = [target] if target and target != row.url else []
-        found = self._registry.register(urls if style else [], [] if style else urls, row.depth + 1, _level(row), batch)
+        found = self._registry.register(
+            urls if style else [], [] if style else urls, row.depth + 1, RequisiteLevel(row.level), batch
+        )
         if not found:
             self._failed(row, Failure.REDIRECT_BAD.value, answer.at)
             return
@@ -260,15 +262,19 @@ class RequisiteFetches:
         if answer.status == 200:
             fresh = fresh._replace(etag=answer.header("etag"), modified=answer.header("last-modified"))
         self._registry.update(fresh, self._recorder.batch)
+        self.on_settled(fresh, answer)
 
     def _failed(self, row: RequisiteRow, failure: str, at: float) -> None:
         fresh = row._replace(checked=at, failures=row.failures + 1, failure=failure)
         self._registry.update(fresh, self._recorder.batch)
+        self.on_settled(fresh, None)
 
     def _follow(self, row: RequisiteRow, styles: list[str], files: list[str]) -> None:
         """Queue what a stylesheet needs."""
         if styles or files:
-            self._queue(self._registry.register(styles, files, row.depth + 1, _level(row), self._recorder.batch))
+            self._queue(
+                self._registry.register(styles, files, row.depth + 1, RequisiteLevel(row.level), self._recorder.batch)
+            )
 
     def _queue(self, numbers: list[int]) -> None:
         rows = self._registry.rows([number for number in numbers if number not in self._queued])
@@ -276,14 +282,6 @@ class RequisiteFetches:
         for row in rows:
             if row.checked is None or row.id in due:
                 self._push(row)
-
-
-def _validators(row: RequisiteRow) -> Validators | None:
-    return (Validators(row.etag, row.modified) or None) if row.version >= 0 else None
-
-
-def _level(row: RequisiteRow) -> RequisiteLevel:
-    return RequisiteLevel(row.level)
 
 
 def _small(content_type: str) -> bool:

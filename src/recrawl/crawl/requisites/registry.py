@@ -10,7 +10,7 @@ from recrawl.columns import DAY
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import Reading
 from recrawl.discover.urls import key
-from recrawl.model import RequisiteLevel
+from recrawl.model import RequisiteLevel, Validators
 from recrawl.record.requisite_rows import RequisiteRow
 from recrawl.record.rows import Batch
 from recrawl.record.store import Store
@@ -112,3 +112,8 @@ class Registry:
 def lines(text: str) -> list[str]:
     """The URLs in a text with one per line."""
     return text.split("\n") if text else []
+
+
+def validators_of(row: RequisiteRow) -> Validators | None:
+    """The validators of the newest version, for a conditional request."""
+    return (Validators(row.etag, row.modified) or None) if row.version >= 0 else None

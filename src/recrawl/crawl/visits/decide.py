@@ -60,6 +60,8 @@ class Decider:
     def validators(self, server: Server, visit: PendingVisit) -> Validators | None:
         """The validators to send, so that the server may answer 304; None requests the whole page."""
         state = visit.state
+        if server.renders:
+            return None  # scripts may show something else although the page is the same
         if state.payload is None or visit.redirects or visit.hides or not (state.etag or state.modified):
             return None
         if state.noise != self._fingerprints[server.noise]:
@@ -80,7 +82,7 @@ class Decider:
         if status == 304 and visit.validators and visit.hides:
             return Retry(visit.request_url)  # without validators: its version is recorded anew, not searchable
         if status == 304 and visit.validators:
-            return self._unchanged(server, visit, answer)
+            return self.unchanged(server, visit, answer)
         if status == 200:
             return self._body(server, visit, answer)
         if redirect is not None:
@@ -115,11 +117,12 @@ class Decider:
     def _body(self, server: Server, visit: PendingVisit, answer: Answer) -> Submit | Done:
         payload = of_payload(answer.body)
         same_noise = visit.state.noise == self._fingerprints[server.noise]
-        if visit.state.payload == payload and same_noise and not visit.hides:
-            return self._unchanged(server, visit, answer)
+        if visit.state.payload == payload and same_noise and not visit.hides and not server.renders:
+            return self.unchanged(server, visit, answer)
         return Submit(payload, same_noise)
 
-    def _unchanged(self, server: Server, visit: PendingVisit, answer: Answer) -> Done:
+    def unchanged(self, server: Server, visit: PendingVisit, answer: Answer) -> Done:
+        """The result of a visit that found the page as it was."""
         _learn_trust(server, visit, answer, text_changed=False)
         done = results.unchanged(visit, self._numbers.visit(), self._cycle, answer)
         _count_state(server, visit, State.LIVE)

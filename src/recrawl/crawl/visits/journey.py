@@ -19,6 +19,7 @@ import numpy as np
 from recrawl.columns import Ints
 from recrawl.crawl.hints.site_resources import SiteResources
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.render.stage import RenderStage
 from recrawl.crawl.requisites.fetching import FIRST_TICKET, RequisiteFetches
 from recrawl.crawl.requisites.registry import Registry
 from recrawl.crawl.state.frontier import lanes_for
@@ -51,20 +52,16 @@ class Journey:
     """The way of all pages of one run, and everything they pass."""
 
     def __init__(self, repository: Storage, options: CrawlOptions, cycle: CycleRow) -> None:
-        self._options = options
-        self._repository = repository
-        store = repository.store
+        self._options, self._repository, store = options, repository, repository.store
         recall_aliases(store, options.scopes)
-        self.tally, self.bytes = RunCounts(), ByteBudget()
-        self.servers = Servers(store, options, options.agent)
+        self.tally, self.bytes, self.servers = RunCounts(), ByteBudget(), Servers(store, options, options.agent)
         self.lanes, rank = lanes_for(store, options, cycle)
         self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
         self.readers = readers_of(options)
         self._found: list[tuple[int, int]] = []
+        where = (store, self.servers, options.scopes)
         self.discovery = Discovery(
-            store,
-            self.servers,
-            options.scopes,
+            *where,
             cycle=cycle.id,
             now=cycle.started,
             rules=options.rules,
@@ -80,6 +77,7 @@ class Journey:
             self.client, self.lanes, self.servers, self.discovery, self.recorder, options, self.tally.warnings
         )
         self.requisites = RequisiteFetches(self, store, registry, options)
+        self.render = RenderStage(self, repository, registry, options)
         self.linked_again, self.shared_texts = LinkedAgain(store), SharedTexts(store)
         self._redirects = Redirects(self.discovery, options, store)
         self._decider = Decider(options, self.recorder.numbers, cycle.id)
@@ -157,16 +155,17 @@ class Journey:
             visit.hides = self.recorder.hides(visit.state.version, answer)
             if answer.status in ARCHIVED:
                 self.recorder.archive(answer, self.client.request_head(visit.request_url, visit.validators))
-            redirect = None
-            if answer.status in REDIRECTS and answer.failure is None:
-                redirect = self._redirects.resolve(server, visit, answer, self.recorder.batch)
+            moved = answer.status in REDIRECTS and answer.failure is None
+            redirect = self._redirects.resolve(server, visit, answer, self.recorder.batch) if moved else None
             match self._decider.answered(server, visit, answer, redirect):
                 case Submit() as submit:
                     visit.answer, visit.payload = answer, submit.payload
                     head = self.client.request_head(visit.request_url, visit.validators, identity=visit.identity)
                     stored = self.recorder.location(visit.state.version) if visit.state.version >= 0 else None
                     counted = self.frames.wants(server.id, visit.page, visit.url)
-                    self.readers.submit(task_of(visit, answer, server, head, stored, submit.same_noise, counted))
+                    task = task_of(visit, answer, server, head, stored, submit.same_noise, counted)
+                    if not self.render.takes(server, task):
+                        self.readers.submit(task)
                 case Retry(url, identity):
                     refused = url == visit.request_url and not identity
                     visit.answer = answer
@@ -176,7 +175,6 @@ class Journey:
                     if done.visit.outcome == Outcome.UNCHANGED and visit.state.digest:
                         self._is_shared(visit, visit.state.digest, "")
                         self.requisites.page_unchanged(visit, server)
-                    self.recorder.add(done)
                     self._finish(visit, done)
         self.enqueue_found()
         self.check_server(server, now)
@@ -203,6 +201,10 @@ class Journey:
         assert visit.answer is not None
         if self._is_shared(visit, reading.digest, reading.title):
             self._fail(visit, visit.answer, Failure.SHARED_TEXT, f"'{reading.title}', as on other pages of the site")
+            return
+        self.render.learn(server, reading)
+        if not reading.changed and visit.payload == visit.state.payload:
+            self._finish(visit, self._decider.unchanged(server, visit, visit.answer))
             return
         update_server(server, visit, reading)
         links, new = np.zeros(0, np.int32), 0
@@ -239,12 +241,12 @@ class Journey:
         return bool(pages)
 
     def _fail(self, visit: PendingVisit, answer: Answer | None, failure: Failure, detail: str) -> None:
-        done = self._decider.failed(visit, answer, failure, detail, self._options.clock())
-        self.recorder.add(done)
-        self._finish(visit, done)
+        self._finish(visit, self._decider.failed(visit, answer, failure, detail, self._options.clock()))
 
     def _finish(self, visit: PendingVisit, done: Done) -> None:
-        """The visit is in the batch: count it, and keep its outcome for the policy."""
+        """The visit is over: record it, unless its version was, count it, and keep its outcome for the policy."""
+        if done.version is None:
+            self.recorder.add(done)
         self.servers[visit.server].pending_new -= visit.requested and visit.state.version < 0
         self.tally.outcomes[Outcome(done.visit.outcome)] += 1
         if done.visit.failure:
@@ -279,9 +281,7 @@ class Journey:
         """A page of a server that gets no more requests. If it was refused before, this counts as its failure: so the
         next run requests the others first."""
         if visit.retries:
-            done = self._decider.refused(visit)
-            self.recorder.add(done)
-            self._finish(visit, done)
+            self._finish(visit, self._decider.refused(visit))
         else:
             self._skip(visit, Failure.HELD_OFF)
 

@@ -145,6 +145,7 @@ class LiveWeb:
         try:
             self._recorder.close()
             self.journey.shared_texts.save()
+            self.journey.render.close()
         finally:
             self._readers.close()
             self._client.close()
@@ -164,6 +165,8 @@ class LiveWeb:
             for ticket, answer in self._client.wait(self._wait_seconds()):
                 journey.answered(ticket, answer)
             now = options.timer()
+            for task in journey.render.work(now):
+                self._readers.submit(task)
             self._readers.pump(now)
             self._watch_readers()
             journey.parsed(self._readers.collect(now))
@@ -175,7 +178,7 @@ class LiveWeb:
         self._recorder.commit()
 
     def _busy(self) -> bool:
-        return bool(len(self._lanes) or self._client.busy or self._readers.pending)
+        return bool(len(self._lanes) or self._client.busy or self._readers.pending or self.journey.render.pending)
 
     def _start_requests(self) -> None:
         """Start every request whose turn has come."""
@@ -184,7 +187,8 @@ class LiveWeb:
             for server in chain(journey.servers, journey.servers.hosts):
                 journey.drop_queue(server, None)
         while self._client.room and self._readers.pending_bytes < _MAX_UNPARSED:
-            if self._release is not None and self._release(journey.started) > now:
+            spread = self._release is not None and not journey.render.pending  # its requests cannot wait
+            if spread and self._release is not None and self._release(journey.started) > now:
                 return
             turn = self._lanes.pop(now)
             if turn is None:
@@ -200,9 +204,8 @@ class LiveWeb:
             if self._release is not None:
                 wait = max(wait, self._release(self.journey.started) - now)
             times.append(wait)
-        deadline = self._readers.deadline(now)
-        if deadline is not None:
-            times.append(deadline)
+        deadlines = (self._readers.deadline(now), self.journey.render.deadline(now))
+        times += [deadline for deadline in deadlines if deadline is not None]
         return max(0.0, min(times))
 
     def _finish_parsing(self) -> None:
@@ -216,7 +219,8 @@ class LiveWeb:
 
     def _watch_readers(self) -> None:
         """Let the client's wait end when a reader process has something to collect."""
-        current = {connection.fileno() for connection in self._readers.connections}
+        connections = (*self._readers.connections, *self.journey.render.connections)
+        current = {connection.fileno() for connection in connections}
         for fd in self._watched - current:
             self._client.unwatch(fd)
         for fd in current - self._watched:

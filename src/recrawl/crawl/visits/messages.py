@@ -42,6 +42,8 @@ class Task(NamedTuple):
     """Whether the page has no change prior yet."""
     requisites: int = 0
     """Which requisites of the page are looked for, as a `RequisiteLevel`."""
+    rendered: str = ""
+    """The page after its scripts have run; empty if it was not rendered."""
 
 
 class Scan(NamedTuple):
@@ -92,6 +94,8 @@ class Reading(NamedTuple):
     """URLs of its feeds, one per line."""
     updates: float = 0.0
     """The interval of change, in days, that it claims; 0 for none."""
+    render_differs: bool | None = None
+    """Whether rendering has changed the text; None if the page was not rendered."""
     styles: str = ""
     """URLs of the stylesheets that it needs, one per line."""
     files: str = ""

@@ -71,10 +71,11 @@ class PageReader:
         if not mime.startswith(HTML):
             return self._parse_other(task, content_type, mime)
         decoded = decode(task.body, content_type)
-        tree = self.tree = parse(decoded.text)
+        tree = self.tree = parse(task.rendered or decoded.text)
         links = self._links.read(tree, task.url, refreshes)
         styles, files = _needed(tree, task)  # before the text: noise filters remove elements
         title, words = text.title(tree), text.visible(tree, noise)
+        differs = text.visible(parse(decoded.text), noise) != words if task.rendered else None
         return Reading(
             task.ticket,
             mime=mime,
@@ -88,6 +89,7 @@ class PageReader:
             searchable=links.index and robots.index,
             feeds="\n".join(links.feeds[:_MAX_FEEDS]),
             updates=links.updates,
+            render_differs=differs,
             styles=styles,
             files=files,
         )
@@ -153,6 +155,8 @@ class TaskReader:
             task.payload,
             task.request,
         )
+        if task.rendered:
+            record += warc.conversion(task.answered_url or task.url, task.at, task.rendered.encode("utf-8", "replace"))
         return reading._replace(record=record, text=reading.text if self._config.want_text else "")
 
     def _compare(self, task: Task, reading: Reading) -> Reading:
@@ -192,7 +196,7 @@ class TaskReader:
     def _stored_text(self, task: Task) -> StoredText:
         assert task.before is not None
         blob = task.before if isinstance(task.before, bytes) else _stored_records(*task.before)
-        _, headers, body = warc.read_body(blob)
+        _, headers, body = warc.read_shown(blob)
         return StoredText(body, headers, self._config.noises[task.noise])
 
 
@@ -210,7 +214,7 @@ def scan(task: Scan) -> Reading:
     styles, files, headers, body = "", "", task.headers, task.body
     with contextlib.suppress(OSError, ValueError, Unreadable):
         if task.stored is not None:
-            _, headers, body = warc.read_body(_stored_records(*task.stored))
+            _, headers, body = warc.read_shown(_stored_records(*task.stored))
         content_type, mime = media_type(body, headers)
         if task.stored is None:
             found = requisites.of_stylesheet(decode(body, content_type).text, task.url)
@@ -238,7 +242,7 @@ def _significant(old: str, new: str) -> bool:
     return bool(significant(old, new))
 
 
-def _end_with_parent(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """Have Linux kill this process when its parent ends: a process that parses does not see its pipe close."""
     with contextlib.suppress(OSError, AttributeError):  # other systems: the deadline ends it
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -248,7 +252,7 @@ def _end_with_parent(parent: int) -> None:
 
 def main() -> None:
     """Read the tasks from the parent's connection until it closes."""
-    _end_with_parent(int(sys.argv[2]))
+    end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the parent decides when to stop
     gc.set_threshold(50_000, 20, 20)  # pages create many objects but no reference cycles
     with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError):

@@ -18,6 +18,8 @@ from recrawl.record.requisite_rows import HostRow
 from recrawl.record.rows import SiteRow
 from recrawl.record.store import Store
 
+_RENDERED_ENOUGH = 5
+"""Pages without a difference after which `render = auto` stops on a site."""
 _FIRST_HOST = 1 << 30
 """Number of the first server that is asked for requisites alone; those of sites are below."""
 _SPARE = 1000
@@ -48,8 +50,18 @@ class Server:
     """First visits under way; they count towards the site's limit."""
     missing: int = 0
     dirty: bool = False
+    render: str = "never"
+    rendered: int = 0
+    """Pages whose rendered text was compared with the plain one."""
+    render_differed: int = 0
     requisites: RequisiteLevel = RequisiteLevel.NONE
     """Which requisites of its pages are kept."""
+
+    @property
+    def renders(self) -> bool:
+        """Whether its pages are rendered by a browser; `auto` ends where the first ones showed no difference."""
+        learned = self.rendered >= _RENDERED_ENOUGH and not self.render_differed
+        return self.render == "always" or (self.render == "auto" and not learned)
 
     def refuses_more(self) -> str | None:
         """Why no more URLs are accepted: twice the site's page limit leaves enough for pages that fail."""
@@ -201,6 +213,7 @@ class Servers:
             sitemap_at=row.sitemap_at,
             held_until=row.held_until,
             requisites=self._options.requisite_level(row.origin),
+            render=self._options.of_site(row.origin).render or self._options.render,
         )
 
 

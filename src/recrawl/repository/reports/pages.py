@@ -132,7 +132,7 @@ def text_of(repo: Reader, url: str, which: StoredVersion) -> Text:
 def source_of(repo: Reader, which: StoredVersion) -> tuple[Text, list[tuple[str, str]]]:
     """Return the decoded body of a version, and its headers."""
     try:
-        _, headers, body = repo.storage.body(which)
+        _, headers, body = repo.storage.body(which, plain=True)
     except DamagedRecord as error:
         return Text([], cut=False, problem=f"This version is unreadable: {error}."), []
     if b"\0" in body[:512]:

@@ -205,6 +205,7 @@ OPERATIONS = (
             Field("delay", "number", "Seconds between requests to the server.", least=0, most=86400),
             Field("change", "string", "What counts as a change there, as the setting `change`."),
             Field("requisites", "string", "What to keep besides the pages, as the setting `requisites`."),
+            Field("render", "string", "Whether a browser renders its pages, as the setting `render`."),
             Field("clear", "strings", "Rules to remove, by name: limit, depth, include and so on."),
         ),
     ),

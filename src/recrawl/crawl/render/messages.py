@@ -1,0 +1,55 @@
+"""What the crawler sends to the render process, and what it gets back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class RenderConfig(NamedTuple):
+    """The configuration of the render process."""
+
+    chromium: str
+    agent: str
+    seconds: float
+    """Longest time for a page."""
+    requests: int
+    """Most requests of a page."""
+    max_bytes: int
+    """Longest rendered page."""
+
+
+class RenderTask(NamedTuple):
+    """A page to be rendered."""
+
+    ticket: int
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+class Wanted(NamedTuple):
+    """A request of the page that is being rendered."""
+
+    request: int
+    url: str
+
+
+class Supplied(NamedTuple):
+    """The answer to a request of the page; status 0 if there is none."""
+
+    request: int
+    status: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+
+
+class Rendered(NamedTuple):
+    """A page after its scripts have run."""
+
+    ticket: int
+    html: str = ""
+    problem: str = ""
+    """Why it could not be rendered; then `html` is empty and the plain page counts."""
+    requests: int = 0
+    refused: int = 0
+    """Requests beyond the limit, and those that are never made: other methods than GET, frames, navigations."""
