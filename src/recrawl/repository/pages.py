@@ -83,17 +83,17 @@ class Version:
     @property
     def status(self) -> int:
         """The HTTP status."""
-        return self._content()[0]
+        return self._content(plain=True)[0]
 
     @property
     def headers(self) -> Headers:
         """The response headers, in order."""
-        return self._content()[1]
+        return self._content(plain=True)[1]
 
     @property
     def body(self) -> bytes:
         """The body as it was received, decompressed."""
-        return self._content()[2]
+        return self._content(plain=True)[2]
 
     @property
     def html(self) -> str:
@@ -141,8 +141,8 @@ class Version:
         noise = self._repository.noise_filter(origin(self.url))
         return compare_versions(self._repository.storage, before._row, self._row, noise)
 
-    def _content(self) -> tuple[int, Headers, bytes]:
-        return self._repository.storage.body(self._row)
+    def _content(self, *, plain: bool = False) -> tuple[int, Headers, bytes]:
+        return self._repository.storage.body(self._row, plain=plain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """The render process: Chromium through Playwright, one page at a time.
 
 Chromium cannot reach the network: on Linux the process is in a network namespace without one; names do not resolve, the
-proxy does not exist, WebRTC is removed, and every request is intercepted and handed to the crawler. Frames, navigations away from the page, downloads, windows, web sockets, service workers and
-requests other than GET are refused; dialogs are dismissed. A page that does not come to rest is read when its time is
-up.
+proxy does not exist, WebRTC is removed, and every request is intercepted and handed to the crawler. Frames, navigations
+away from the page, downloads, windows, web sockets, service workers and requests other than GET are refused; dialogs
+are dismissed. A page that does not come to rest is read when its time is up.
 """
 
 from __future__ import annotations
