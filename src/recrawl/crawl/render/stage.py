@@ -20,7 +20,7 @@ from recrawl.crawl.requisites.registry import Registry
 from recrawl.crawl.visits.messages import Reading, Task
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.servers import Server, Servers
-from recrawl.crawl.visits.stored_text import HTML, header, sniff
+from recrawl.crawl.visits.stored_text import HTML, media_type
 from recrawl.record.storage import Storage
 
 _META = "rendering"
@@ -52,8 +52,7 @@ class RenderStage:
 
     def takes(self, server: Server, task: Task) -> bool:
         """Take a page that is to be rendered; False if it is not."""
-        mime = header(task.headers, "content-type").partition(";")[0].strip().lower() or sniff(task.body)
-        if not server.renders or not mime.startswith(HTML):
+        if not server.renders or not media_type(task.body, task.headers)[1].startswith(HTML):
             return False
         if self._renderer is None:
             options = self._options
