@@ -59,9 +59,8 @@ class Journey:
         self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
         self.readers = readers_of(options)
         self._found: list[tuple[int, int]] = []
-        where = (store, self.servers, options.scopes)
         self.discovery = Discovery(
-            *where,
+            *(store, self.servers, options.scopes),
             cycle=cycle.id,
             now=cycle.started,
             rules=options.rules,
@@ -132,10 +131,8 @@ class Journey:
         visit.requested = True
         visit.validators = self._decider.validators(server, visit)
         private = server.options.allow_private or self._options.allow_private
-        self.client.start(
-            item,
-            Request(visit.request_url, visit.validators, private, identity=visit.identity, accepts=self._accepts),
-        )
+        url, validators = visit.request_url, visit.validators
+        self.client.start(item, Request(url, validators, private, identity=visit.identity, accepts=self._accepts))
 
     def answered(self, ticket: int, answer: Answer) -> None:
         """A request has ended: decide what its answer means, and act on it."""
@@ -203,7 +200,10 @@ class Journey:
             self._fail(visit, visit.answer, Failure.SHARED_TEXT, f"'{reading.title}', as on other pages of the site")
             return
         self.render.learn(server, reading)
-        if not reading.changed and visit.payload == visit.state.payload:
+        same = not reading.changed and visit.payload == visit.state.payload and not visit.hides
+        if (
+            same and reading.render_differs is not None
+        ):  # only rendered pages are read although their bytes are the same
             self._finish(visit, self._decider.unchanged(server, visit, visit.answer))
             return
         update_server(server, visit, reading)
