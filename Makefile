@@ -9,7 +9,7 @@ LOCK   := requirements/dev.lock
 
 UNIVERSAL := --universal --python-version 3.11 --no-header --no-annotate
 
-.PHONY: help demo quick test check format bench docs lock pictures browser clean
+.PHONY: help demo quick test check format bench docs lock pictures browser clean man
 
 help:
 	@echo "make demo      crawl and refresh a generated web on this machine (at most two minutes)"
@@ -70,6 +70,10 @@ bench: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m recrawl.cli.reference docs/reference
 	$(BIN)/python -m tests.misbehaving docs/reference/failures.md
+
+# Man pages, from the help of the commands.
+man: $(STAMP)
+	$(BIN)/python -m recrawl.cli.manual man/man1
 
 # The newest versions that pyproject.toml allows, for every supported version of Python.
 lock: $(STAMP)

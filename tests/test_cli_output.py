@@ -90,7 +90,7 @@ def test_tabs_and_line_breaks_stay_in_their_cell(tmp_path: Path) -> None:
     with Site({"/": page("a\tb\nc", title="one\ttwo\nthree\r\u2028four")}) as site:
         repo.crawl(site.url())
         for words in (["pages"], ["changes"], ["log", site.url()], ["search", "a"]):
-            rows = repo.run(*words).out.splitlines()
+            rows = repo.run(*words, "--no-header").out.splitlines()
             assert len(rows) == 1, rows
             counts = {"pages": 7, "changes": 7, "log": 6, "search": 4}
             assert len(rows[0].split("\t")) == counts[words[0]]
@@ -101,7 +101,7 @@ def test_numbers_in_pipes_are_numbers(tmp_path: Path) -> None:
     repo = Repo.create(tmp_path / "repo")
     with Site({"/": page("word " * 1000)}) as site:
         repo.crawl(site.url())
-        size = repo.run("log", site.url()).out.split("\t")[4]
+        size = repo.run("log", site.url(), "--no-header").out.split("\t")[4]
         assert int(size) > 5000
 
 
@@ -153,7 +153,7 @@ def test_moment_reads_iso(when: object) -> None:
     assert iso(moment(f"{when}", 0.0)) == iso(moment(f"{when}Z", 0.0))
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "99999999999", "12:00"])
+@pytest.mark.parametrize("text", ["", "2026-13-01", "99999999999", "12:00"])
 def test_invalid_moments(text: str) -> None:
     with pytest.raises(UsageError, match="2026-03-01"):
         moment(text, 0.0)

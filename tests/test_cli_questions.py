@@ -276,7 +276,7 @@ def test_show_at_a_time_between(past: Past) -> None:
 
 def test_show_takes_the_times_that_log_shows(past: Past) -> None:
     """A time copied from the log names that version, although it is rounded to the second."""
-    rows = past.repo.run("log", past.url("/a")).out.splitlines()
+    rows = past.repo.run("log", past.url("/a"), "--no-header").out.splitlines()
     for row, words in zip(rows, ["third", "second", "first"], strict=True):
         assert f"alpha {words}" in past.repo.run("show", past.url("/a"), "--at", row.split("\t")[1]).out
 

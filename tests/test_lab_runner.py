@@ -287,7 +287,7 @@ def lab(cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixtu
 
     def run(*words: object) -> Result:
         capfd.readouterr()
-        code = cli.invoke(["lab", *map(str, words)])
+        code = cli.invoke(["lab", *map(str, words), "--no-header"])
         said = capfd.readouterr()
         return Result(code, said.out, said.err)
 

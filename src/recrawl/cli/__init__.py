@@ -10,20 +10,24 @@ explain/     explain and estimate: why, predict, rates, anchor, noise, policies
 lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
 terminal/    what commands share: options, output, tables, progress, opening a repository
 reference.py, api_reference.py, failure_reference.py, markdown.py  the generated pages of docs/reference
+manual.py    man pages
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from recrawl.cli.terminal import output
+from recrawl.cli.terminal.completions import COMPLETE_VARIABLE, words_to_complete
 from recrawl.errors import RecrawlError, UnknownName
 from recrawl.version import __version__
 
@@ -55,12 +59,13 @@ VERBS: dict[str, str] = {
     "chunks": "Print changed chunks of pages for retrieval corpora.",
     "check": "Verify database, archive and index.",
     "demo": "Crawl and refresh a small generated web.",
+    "completion": "Print a script for shell completion.",
     "lab": "Replay policies, repeat experiments, generate and serve webs.",
 }
 """Command to help text, in the order in which users need them."""
 
 _FOLDERS = {
-    "manage": ("init", "add", "rm", "config", "import", "export", "chunks", "check"),
+    "manage": ("init", "add", "rm", "config", "import", "export", "chunks", "check", "completion"),
     "refresh": ("crawl", "cycle", "run", "serve", "demo"),
     "read": ("status", "sites", "pages", "changes", "log", "show", "diff", "search"),
     "explain": ("why", "predict", "rates", "anchor", "noise", "policies"),
@@ -71,6 +76,10 @@ MODULES = {"lab": "recrawl.cli.lab"} | {
     verb: f"recrawl.cli.{folder}.{_RENAMED.get(verb, verb)}" for folder, verbs in _FOLDERS.items() for verb in verbs
 }
 """Command to its module."""
+_NO_HEADER = "--no-header"
+"""Accepted anywhere on the command line: tables in a pipe begin with their first row."""
+_UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""What typer raises for wrong usage; it has no public name of its own."""
 _GROUPS = {"lab"}
 _TAKE_MINUS = {"diff", "search", "config"}
 """Commands whose arguments may begin with a minus: versions counted from the newest, excluded search terms."""
@@ -85,16 +94,28 @@ def invoke(arguments: Sequence[str]) -> int:
     """Run a command line. Returns the exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
     # The matrices are small: on a busy machine, BLAS threads wait for each other longer than the work takes.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    missing = False
+    as_json = "--json" in arguments
+    missing, asked = False, words_to_complete()
     try:
-        verb = _verb(arguments)
+        if asked is not None:
+            from typer.completion import completion_init  # type: ignore[attr-defined] # lazy: only a shell asks
+
+            completion_init()
+            verb = _verb(asked)
+            app_of(verb if verb in VERBS else "")(args=[], prog_name="recrawl", complete_var=COMPLETE_VARIABLE)
+        verb, given = _verb(arguments), _without_header(arguments)
         if verb and verb not in VERBS:
             raise UnknownName("command", verb, VERBS)
-        missing = not verb and not {"--help", "--version"} & set(arguments)
-        _app(verb)(args=["--help"] if missing else list(arguments), prog_name="recrawl")
+        missing = not verb and not {"--help", "--version"} & set(given)
+        ended = app_of(verb)(args=["--help"] if missing else given, prog_name="recrawl", standalone_mode=not as_json)
+        if isinstance(ended, int) and ended:
+            return ended
     except RecrawlError as error:
-        typer.echo(f"recrawl: {error}", err=True)
+        _complain(error, str(error), error.exit_code, as_json=as_json)
         return error.exit_code
+    except _UsageProblem as error:  # raised only with --json; typer prints it otherwise
+        _complain(error, error.format_message(), error.exit_code, as_json=True)
+        return int(error.exit_code)
     except SystemExit as leave:  # typer exits this way
         return (leave.code if isinstance(leave.code, int) else 0) or _flushed() or 2 * missing
     except KeyboardInterrupt:
@@ -108,6 +129,22 @@ def invoke(arguments: Sequence[str]) -> int:
         typer.echo(f"recrawl: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
         return 1
     return _flushed()
+
+
+def _without_header(arguments: Sequence[str]) -> list[str]:
+    """Obey --no-header wherever it stands before a `--`, and take it out."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept = [word for word in arguments[:end] if word != _NO_HEADER]
+    output.show_header(len(kept) == end)
+    return [*kept, *arguments[end:]]
+
+
+def _complain(error: Exception, message: str, code: int, *, as_json: bool) -> None:
+    """Print an error to standard error: a line of text, or with --json a line of JSON."""
+    if as_json:
+        typer.echo(json.dumps({"error": message, "kind": type(error).__name__, "exit_code": code}), err=True)
+    else:
+        typer.echo(f"recrawl: {message}", err=True)
 
 
 def _flushed() -> int:
@@ -138,7 +175,8 @@ def _verb(arguments: Sequence[str]) -> str:
     return ""
 
 
-def _app(verb: str) -> typer.Typer:
+def app_of(verb: str) -> typer.Typer:
+    """The program with one command, or with a stub of each for the help if `verb` is empty."""
     app = typer.Typer(
         name="recrawl",
         help="Keep a local copy of web pages up to date with a limited number of downloads.",
@@ -183,9 +221,12 @@ def _options(
             "-C", metavar="DIR", help="Use the repository in DIR instead of the one in or above the current folder."
         ),
     ] = None,
+    header: Annotated[
+        bool, typer.Option(_NO_HEADER, help="Print tables in a pipe without their heading; allowed anywhere.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    del version
+    del version, header
     ctx.obj = folder

@@ -41,9 +41,12 @@ def commands() -> str:
         "# Commands\n",
         "`recrawl -C DIR COMMAND` uses the repository in DIR; without `-C`, the one in or above the current folder.",
         "Every command has `--help`; `--json` prints JSON. Exit codes: 0 success, 1 failure, 2 wrong usage,",
-        "130 interrupted.\n",
+        "130 interrupted. Errors go to standard error; with `--json` they are one line of JSON: `error`, `kind` and",
+        "`exit_code`.\n",
+        "In a pipe, tables are tab-separated and begin with a line of headings; `--no-header` leaves it out.\n",
         "Write durations as `30s`, `10m`, `6h`, `2d`, `1w`, or combined: `1h30m`. Write times as `2026-03-01`,",
-        "`2026-03-01T12:00` (UTC unless the time names a zone), or as a duration, which means that long ago.\n",
+        "`2026-03-01T12:00` (UTC unless the time names a zone), as a duration, which means that long ago,",
+        "or in words: `today`, `yesterday`, `last week`, `3 days ago`.\n",
         table(("command", "does"), [(f"[`{verb}`](#recrawl-{verb})", text) for verb, text in VERBS.items()]),
     ]
     for verb in VERBS:

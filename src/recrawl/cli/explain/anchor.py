@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import AsJson, as_json, count, say, table
 from recrawl.cli.terminal.session import repository
 from recrawl.errors import UsageError
@@ -17,7 +18,12 @@ EXAMPLE = "Example: recrawl anchor https://example.org --every 6h"
 def command(
     ctx: typer.Context,
     site: Annotated[
-        str, typer.Argument(metavar="[SITE]", help="A site, or any page of it. Default: a summary of all sites.")
+        str,
+        typer.Argument(
+            metavar="[SITE]",
+            autocompletion=completions.sites,
+            help="A site, or any page of it. Default: a summary of all sites.",
+        ),
     ] = "",
     every: Annotated[
         str, typer.Option(metavar="TIME", help="Interval between visits to the pages near the anchor.")

@@ -22,7 +22,7 @@ def command(
     ] = "",
     json: AsJson = False,
 ) -> None:
-    """Suggest filters for noise (dates, counters, ads) on pages that change at every visit (spec C8).
+    """Suggest filters for noise (dates, counters, ads) on pages that change at every visit.
 
     Add a filter to recrawl.toml, for one site or (without site) for all. `selectors` and `patterns` remove noise before
     pages are compared; `frame` and `content` overrule what was learned: elements that never or always count as content.

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import AsJson, as_json, say, table
 from recrawl.cli.terminal.session import repository
 from recrawl.errors import UnknownName
@@ -16,7 +17,9 @@ EXAMPLE = "Example: recrawl config delay 2.5"
 
 def command(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="A setting. Default: list all of them.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(autocompletion=completions.settings, help="A setting. Default: list all of them.")
+    ] = None,
     value: Annotated[str | None, typer.Argument(help="Its new value; write lists as a,b,c.")] = None,
     json: AsJson = False,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import AsJson, as_json, table, when
 from recrawl.cli.terminal.session import repository
 from recrawl.repository.values import Change
@@ -16,7 +17,7 @@ EXAMPLE = "Example: recrawl changes --since 2d"
 def command(
     ctx: typer.Context,
     since: Annotated[str, typer.Option(help="Only changes since then: 2026-03-01, or 2d for the last two days.")] = "",
-    site: Annotated[str, typer.Option(help="Only this site.")] = "",
+    site: Annotated[str, typer.Option(autocompletion=completions.sites, help="Only this site.")] = "",
     limit: Annotated[int, typer.Option(min=-1, max=2**62, help="List at most this many changes; -1 for all.")] = -1,
     json: AsJson = False,
 ) -> None:

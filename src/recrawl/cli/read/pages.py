@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import AsJson, as_json, table, when
 from recrawl.cli.terminal.session import repository
 
@@ -14,8 +15,10 @@ EXAMPLE = "Example: recrawl pages --state live --limit 20"
 
 def command(
     ctx: typer.Context,
-    site: Annotated[str, typer.Option(help="Only pages of this site.")] = "",
-    state: Annotated[str, typer.Option(help="Only pages in this state: found, live, missing, gone ...")] = "",
+    site: Annotated[str, typer.Option(autocompletion=completions.sites, help="Only pages of this site.")] = "",
+    state: Annotated[
+        str, typer.Option(autocompletion=completions.states, help="Only pages in this state: found, live, gone ...")
+    ] = "",
     limit: Annotated[int, typer.Option(min=-1, max=2**62, help="List at most this many pages; -1 for all.")] = -1,
     json: AsJson = False,
 ) -> None:

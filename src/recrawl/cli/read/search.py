@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import AsJson, as_json, clean, note, say, when
 from recrawl.cli.terminal.session import repository
 
@@ -18,7 +19,7 @@ EXAMPLE = "Example: recrawl search 'title:election +recount -poll'"
 def command(
     ctx: typer.Context,
     query: Annotated[list[str], typer.Argument(metavar="QUERY...", help='Words, "phrases", +must, -not, title:word.')],
-    site: Annotated[str, typer.Option(help="Only this site.")] = "",
+    site: Annotated[str, typer.Option(autocompletion=completions.sites, help="Only this site.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="List at most this many pages.")] = 10,
     json: AsJson = False,
 ) -> None:

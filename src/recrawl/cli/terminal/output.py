@@ -1,4 +1,4 @@
-"""Standard output: tables on a terminal, tab-separated values in a pipe, JSON with `--json`.
+"""Standard output: tables on a terminal, tab-separated values with a heading in a pipe, JSON with `--json`.
 
 Text from the web is untrusted: control characters could rewrite the terminal, and Rich reads square brackets as
 markup. Everything goes through `clean` and is printed as plain text.
@@ -72,10 +72,20 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.0%}".replace("%", " %")
 
 
+_HEADER = [True]
+
+
+def show_header(shown: bool) -> None:
+    """Whether tables in a pipe begin with a line of headings."""
+    _HEADER[0] = shown
+
+
 def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
     """Print rows; `columns` maps key to heading, and a heading that starts with '>' is aligned right."""
     if not sys.stdout.isatty():
-        for row in rows:
+        for number, row in enumerate(rows):
+            if _HEADER[0] and not number:
+                typer.echo("\t".join(heading.lstrip(">") for heading in columns.values()))
             cells = (_plain(row.get(key)) for key in columns)
             typer.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in cells))
         return

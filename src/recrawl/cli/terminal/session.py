@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import note
 from recrawl.repository.repository import Repository
 
@@ -56,6 +57,7 @@ PolicyText = Annotated[
     typer.Option(
         "--policy",
         metavar="P",
+        autocompletion=completions.policies,
         help="Policy that chooses the pages: a name from 'recrawl policies', or module:Class(args).",
     ),
 ]
