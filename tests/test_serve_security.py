@@ -72,6 +72,12 @@ def test_without_the_token_nothing_is_told(guarded: Service) -> None:
     assert Asker(guarded, Authorization=f"bearer {TOKEN}").get("/api/v1/status").status != 401
 
 
+@pytest.mark.parametrize("path", ["/pages/{}", "/pages/{}/diff", "/sites/{}", "/api/v1/pages/{}"])
+def test_a_number_of_thousands_of_digits_is_no_page(guarded: Service, path: str) -> None:
+    found = Asker(guarded, Authorization=f"Bearer {TOKEN}").get(path.format("9" * 5000))
+    assert found.status in (400, 404)
+
+
 def test_people_are_led_to_the_form_and_back(guarded: Service) -> None:
     asked = Asker(guarded, **HTML)
     sent_away = asked.get("/pages/7")

@@ -25,23 +25,32 @@ any permission, which show /replay/ (see `serve.replay`).
 
 from __future__ import annotations
 
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from recrawl.serve.dashboard import alerts, filters, lab, lists, overview, pages, running, settings, sites
 from recrawl.serve.dashboard.views import STATIC, Action, View, Views, theme
 
+
+class _IdConvertor(IntegerConvertor):
+    """Ids in paths; Python converts no number of thousands of digits."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_url_convertor("id", _IdConvertor())
 _VIEWS: tuple[tuple[str, View], ...] = (
     ("/", overview.overview),
     ("/running", running.running),
     ("/sites", sites.sites),
-    ("/sites/{site:int}", sites.site),
-    ("/pages/{page:int}", pages.page),
-    ("/pages/{page:int}/look", pages.look),
-    ("/pages/{page:int}/text", pages.text),
-    ("/pages/{page:int}/source", pages.source),
-    ("/pages/{page:int}/diff", pages.difference),
-    ("/pages/{page:int}/outlook", pages.outlook),
+    ("/sites/{site:id}", sites.site),
+    ("/pages/{page:id}", pages.page),
+    ("/pages/{page:id}/look", pages.look),
+    ("/pages/{page:id}/text", pages.text),
+    ("/pages/{page:id}/source", pages.source),
+    ("/pages/{page:id}/diff", pages.difference),
+    ("/pages/{page:id}/outlook", pages.outlook),
     ("/changes", lists.changes),
     ("/changes.atom", lists.feed),
     ("/search", lists.search_page),
