@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import os
+import random
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -508,10 +509,24 @@ def test_warc_cut_off(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(whole[:-500])
     rows, taken = warc_rows(tmp_path / name)
     assert [row[0] for row in rows] == ["0", "1"]
-    assert sum(taken.remarks.values()) == 1
+    assert taken.remarks["records left out: cut off"] == 1
     (tmp_path / name).write_bytes(whole + b"rubbish at the end\r\n" * 5)
     rows, taken = warc_rows(tmp_path / name)
     assert len(rows) == 3
+
+
+@pytest.mark.parametrize("left", [1, 12, 60])
+def test_warc_cut_off_within_the_header_of_a_record(tmp_path: Path, left: int) -> None:
+    warc = Warc(tmp_path / "a.warc.gz")
+    for number in range(2):
+        warc.add(f"{number}", START, random.Random(number).randbytes(3000))
+    whole = warc.close().read_bytes()
+    assert warc_rows(tmp_path / "a.warc.gz")[1].remarks == {}
+    last = whole.rindex(b"\x1f\x8b\x08")
+    (tmp_path / "a.warc.gz").write_bytes(whole[: last + left])
+    rows, taken = warc_rows(tmp_path / "a.warc.gz")
+    assert [row[0] for row in rows] == ["0"]
+    assert taken.remarks == {"files whose end is missing": 1}
 
 
 def test_warc_packed_as_one(tmp_path: Path) -> None:

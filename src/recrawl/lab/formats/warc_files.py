@@ -14,6 +14,7 @@ import hashlib
 import os
 import tempfile
 import zipfile
+import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -35,6 +36,7 @@ GONE = (404, 410)
 _KINDS = WarcRecordType.response | WarcRecordType.revisit
 _REMOVED = -1
 _MICRO = 1_000_000
+_CHUNK = 1 << 16
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
@@ -115,16 +117,37 @@ def _records(file: Path, taken: Taken) -> Iterator[WarcRecord]:
 
 
 def _read(stream: IO[bytes], name: str, taken: Taken) -> Iterator[WarcRecord]:
-    begun = False
+    last = -1
     try:
         for record in ArchiveIterator(stream, parse_http=False):
-            begun = True
+            last = record.stream_pos
             if record.record_type & _KINDS:
                 yield record
     except OSError as error:  # fastwarc's error for invalid data
-        if not begun:
+        if last < 0:
             raise BadArchive(f"{name} is not a WARC file: {error}") from error
         taken.remark("files read only up to a damaged place")
+    else:
+        if last >= 0 and stream.seekable() and _is_cut(stream, last):
+            taken.remark("files whose end is missing")
+
+
+def _is_cut(stream: IO[bytes], start: int) -> bool:
+    """Whether the last gzip member is incomplete; fastwarc says nothing about one without a complete WARC header."""
+    stream.seek(start)
+    member = None
+    while chunk := stream.read(_CHUNK):
+        while chunk:
+            if member is None and not chunk.startswith(b"\x1f"):
+                return False
+            member = member or zlib.decompressobj(wbits=31)
+            try:
+                member.decompress(chunk)
+            except zlib.error:
+                return True
+            chunk = member.unused_data
+            member = None if member.eof else member
+    return member is not None
 
 
 class _Captures:
