@@ -6,12 +6,13 @@ import http.client
 import re
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from recrawl.errors import UsageError
 from recrawl.serve.access.security import RateLimiter
-from recrawl.serve.access.sessions import decode_session, encode_session, new_session
+from recrawl.serve.access.sessions import LoggedOut, decode_session, encode_session, new_session
 from recrawl.serve.context import ServiceLimits
 from recrawl.serve.service import Service, ServiceConfig
 from tests.serving import TOKEN, Asker
@@ -76,6 +77,15 @@ def test_without_the_token_nothing_is_told(guarded: Service) -> None:
 def test_a_number_of_thousands_of_digits_is_no_page(guarded: Service, path: str) -> None:
     found = Asker(guarded, Authorization=f"Bearer {TOKEN}").get(path.format("9" * 5000))
     assert found.status in (400, 404)
+
+
+@pytest.mark.parametrize("damage", ["", "[1, 2]", "null", "3", '{"a": "b"}', "\0"])
+def test_a_damaged_list_of_ended_sessions_keeps_nobody_from_serving(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "serve.ended").write_text(damage, encoding="utf-8")
+    ended, session = LoggedOut(tmp_path), new_session(0.0, authenticated=True)
+    assert session not in ended
+    ended.add(session, 1.0)
+    assert session in LoggedOut(tmp_path)
 
 
 def test_people_are_led_to_the_form_and_back(guarded: Service) -> None:

@@ -88,8 +88,9 @@ class LoggedOut:
         self._path = folder / "serve.ended"
         self._lock = threading.Lock()
         self._expires: dict[str, int] = {}
-        with contextlib.suppress(OSError, ValueError):
-            self._expires = dict(json.loads(self._path.read_text(encoding="utf-8")))
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            kept = dict(json.loads(self._path.read_text(encoding="utf-8")))
+            self._expires = {name: expires for name, expires in kept.items() if isinstance(expires, int)}
 
     def add(self, session: Session, now: float) -> None:
         """End a session."""
