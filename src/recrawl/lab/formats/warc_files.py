@@ -10,6 +10,7 @@ Until the versions are sorted, the bodies wait in an unnamed temporary file, com
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import os
 import tempfile
@@ -128,26 +129,20 @@ def _read(stream: IO[bytes], name: str, taken: Taken) -> Iterator[WarcRecord]:
             raise BadArchive(f"{name} is not a WARC file: {error}") from error
         taken.remark("files read only up to a damaged place")
     else:
-        if last >= 0 and stream.seekable() and _is_cut(stream, last):
+        if last >= 0 and name.endswith(".gz") and _is_cut(stream, last):
             taken.remark("files whose end is missing")
 
 
 def _is_cut(stream: IO[bytes], start: int) -> bool:
     """Whether the last gzip member is incomplete; fastwarc says nothing about one without a complete WARC header."""
     stream.seek(start)
-    member = None
-    while chunk := stream.read(_CHUNK):
-        while chunk:
-            if member is None and not chunk.startswith(b"\x1f"):
-                return False
-            member = member or zlib.decompressobj(wbits=31)
-            try:
-                member.decompress(chunk)
-            except zlib.error:
-                return True
-            chunk = member.unused_data
-            member = None if member.eof else member
-    return member is not None
+    try:
+        with gzip.GzipFile(fileobj=stream) as members:
+            while members.read(_CHUNK):
+                pass
+    except (EOFError, OSError, zlib.error):
+        return True
+    return False
 
 
 class _Captures:
