@@ -11,12 +11,14 @@ import pytest
 from benchmarks.content import evaluate, significance_table, verdict_row, wilson
 from benchmarks.content_fit import cross_validated, fit_changes, fit_lines, folds, is_content, significance
 from benchmarks.content_labels import PageLines, Sample, collect, crude_differs
+from benchmarks.content_live import LiveCrawl
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.compare.content.changed_lines import LineChange
 from recrawl.compare.content.judge import CHANGE_WEIGHTS, FEATURES, LINE_WEIGHTS
 from recrawl.errors import UsageError
+from recrawl.lab.formats.archive import Archive
 from recrawl.lab.labels import judge_pairs, read_pairs
 
 
@@ -145,3 +147,23 @@ def test_labels_of_an_archive_are_evaluated(tmp_path: Path):
     labels.write_text(lines[0] + "\n1\tnews\tx\tb.parquet\thttps://a.example/\t1\t2\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"no archive b\.parquet"):
         collect([tmp_path], labels)
+
+
+def test_a_live_crawl_judges_by_the_pages_that_it_has_visited(tmp_path: Path):
+    day, pages = 86400, 30
+    rows = []
+    for page in range(pages):
+        for at, menu in ((0, "Old menu of the site"), (50 * day, "New menu of the site")):
+            text = f"The story of the {'x' * (page + 1)}" + (" goes on" if page == 0 and at else "")
+            rows.append((f"https://a.example/{page}.html", at, f"<p>{menu}<p>{text}".encode()))
+    urls, times, bodies = (list(column) for column in zip(*rows, strict=True))
+    pq.write_table(pa.table({"url": urls, "time": times, "html": bodies}), tmp_path / "a.parquet")
+    archive = Archive.open([tmp_path / "a.parquet"])
+    daily = LiveCrawl(archive, 1)
+    for number, news in (("0", True), ("1", False)):
+        found = archive.find(f"https://a.example/{number}.html")
+        assert found is not None
+        changes, features = daily.features(found, int(archive.first[found]), int(archive.first[found]) + 1)
+        verdicts = dict(zip([change.words for change in changes], features @ LINE_WEIGHTS > 0, strict=True))
+        assert verdicts.get(7, False) == news, "the story is content"
+        assert not verdicts[5], "the menu stood on the other pages at their last visits"
