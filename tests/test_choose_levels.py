@@ -188,3 +188,9 @@ def test_versions_are_checked() -> None:
     for text in ("0", "61", "some", "-1"):
         with pytest.raises(UsageError, match="auto or a whole number from 1 to 60"):
             make_policy(f"frequency-greedy(versions={text})")
+
+
+def test_without_pages_or_comparisons_there_is_nothing_to_adapt_to() -> None:
+    none = np.zeros(0, np.int64)
+    assert steady_versions(History(none, none), none).tolist() == []
+    assert steady_versions(History(np.zeros(2, np.int64), np.zeros(2, np.int64)), np.zeros(2, int)).tolist() == [60, 60]

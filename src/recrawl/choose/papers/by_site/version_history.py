@@ -119,8 +119,10 @@ def _independent_share(history: History, number: Ints, groups: int) -> Floats:
     more than chance. The variance is that of successive differences, which a single shift of the rate hardly raises.
     """
     ages = np.arange(int(history.compared.max(initial=0)))
-    counted = np.array([np.bincount(number, history.compared > age, groups) for age in ages]).reshape(-1, groups)
-    changed = np.array([np.bincount(number, history.flags >> age & 1, groups) for age in ages]).reshape(-1, groups)
+    counted = np.array([np.bincount(number, history.compared > age, groups) for age in ages]).reshape(len(ages), groups)
+    changed = np.array([np.bincount(number, history.flags >> age & 1, groups) for age in ages]).reshape(
+        len(ages), groups
+    )
     rate = changed / np.maximum(counted, 1)
     pairs = (counted[1:] > 0).sum(axis=0)
     jumps = np.where(counted[1:] > 0, np.diff(rate, axis=0) ** 2, 0.0).sum(axis=0) / 2 / np.maximum(pairs, 1)
