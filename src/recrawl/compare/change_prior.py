@@ -24,7 +24,8 @@ LARGEST = 3.0
 """The prior is limited to this, a factor of 20 either way."""
 _MAX_TEXT = 50_000
 """Characters of the text that are read; the rest of a longer page tells little more."""
-_YEARS = frozenset(map(str, range(1980, 2050)))
+_YEARS = frozenset(str(year).encode() for year in range(1980, 2050))
+_ONLY_DIGITS = bytes(code if chr(code) in "0123456789" else ord(" ") for code in range(256))
 _TOPICS = {
     "news": "news headline headlines latest recent press",
     "posts": "blog post posts article articles journal weblog entry entries",
@@ -114,14 +115,15 @@ def _of_url(url: str, at: float, year: int) -> list[float]:
 
 
 def _of_text(text: str, year: int) -> list[float]:
-    numbers = _NUMBER.findall(text)
+    coded = text.encode("utf-8", "replace")
+    numbers = coded.translate(_ONLY_DIGITS).split()  # faster than a regular expression
     years = [number for number in numbers if number in _YEARS]
     different = set(years)
     newest = max((int(one) for one in different if int(one) <= year + 1), default=year - 30)
     return [
-        *(log1p(len(text)), log1p(len(numbers)), len(numbers) / (text.count(" ") + 1)),
+        *(log1p(len(text)), log1p(len(numbers)), len(numbers) / (coded.count(b" ") + 1)),
         *(log1p(len(years)), len(different), min(year - newest, 30)),
-        *(log1p(years.count(str(one))) for one in (year, year + 1, year - 1)),
+        *(log1p(years.count(b"%d" % one)) for one in (year, year + 1, year - 1)),
     ]
 
 
