@@ -19,6 +19,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from recrawl.crawl.tally import RunCounts
+from recrawl.model import Outcome
+from recrawl.repository.running import shown
 from recrawl.serve.jobs import filter_preview
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Filter, load
@@ -57,18 +60,29 @@ PAGES = (
     "/lab",
     "/settings",
     "/settings/policy",
+    "/settings/policy?policy=nutch",
+    "/settings/politeness",
+    "/settings/discovery",
+    "/settings/changes",
     "/settings/limits",
+    "/settings/other",
     "/settings/noise",
     "/settings/alerts",
+    "/api/docs",
 )
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "has_touch": True},
+    "dark phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark", "has_touch": True},
 }
 
 
-RULES: dict[str, tuple[str, ...]] = {"dark": ("color-contrast",), "phone": ("link-name", "scrollable-region-focusable")}
+RULES: dict[str, tuple[str, ...]] = {
+    "dark": ("color-contrast",),
+    "phone": ("link-name", "scrollable-region-focusable", "target-size", "color-contrast"),
+    "dark phone": ("color-contrast",),
+}
 
 
 @dataclass
@@ -233,7 +247,19 @@ def test_the_keyboard_is_enough(watched: Watched) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
     page.keyboard.press("/")
+    expect(page.get_by_label("Search pages").first).to_be_focused()
+    page.keyboard.press("Escape")
+    page.locator("main").focus()
+    page.keyboard.press("g")
+    page.keyboard.press("f")
     page.wait_for_url("**/search")
+    page.locator("main").focus()
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keyboard")).to_be_visible()
+    watched.check()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Keyboard")).to_be_hidden()
+    page.locator("main").focus()
     page.keyboard.press("/")
     expect(page.get_by_label("Words, ")).to_be_focused()
     page.keyboard.type("the")
@@ -427,26 +453,33 @@ def test_a_site_is_added_and_removed(watched: Watched, living: Living) -> None:
 def test_policy_and_limits_are_set_whole_or_not_at_all(watched: Watched, living: Living) -> None:
     before = load(living.folder / "recrawl.toml")
     page = watched.go("/settings/policy")
-    page.get_by_label("policy").fill("round-robbin")
+    page.get_by_label("batches").fill("many")
     page.get_by_label("budget").fill("77")
     page.get_by_role("button", name="Save").click()
-    expect(page.locator("#e-policy")).to_contain_text("did you mean 'round-robin'?")
+    expect(page.locator("#e-param-batches")).to_contain_text("invalid value 'many'")
+    expect(page.get_by_label("batches")).to_have_value("many")
     assert load(living.folder / "recrawl.toml") == before, "the budget was right, but nothing is half done"
     watched.check(refused=True)
-    page.get_by_label("policy").fill("round-robin")
+    page.locator("#chosen").select_option("round-robin")
+    page.wait_for_url("**/settings/policy?policy=round-robin")
+    page.get_by_label("budget").fill("77")
+    page.get_by_label("quiet hours").fill("22:00-06:00")
+    page.get_by_label("sat").check()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status")).to_contain_text("Saved")
     after = load(living.folder / "recrawl.toml")
     assert (after["policy"], after["budget"]) == ("round-robin", 77)
+    assert (after["quiet_hours"], after["weekdays"]) == ("22:00-06:00", ["sat"])
+    watched.go("/settings/policy?policy=shock")
+    page.get_by_label("batches").fill("12")
     page.get_by_label("objective").select_option("age")
-    page.get_by_role("button", name="Save").click()
-    expect(page.locator("#e-objective")).to_contain_text("round-robin has no parameter 'objective'")
-    page.get_by_label("policy").fill("shock(batches=12)")
-    page.get_by_label("objective").select_option("age")
+    page.get_by_label("quiet hours").fill("")
+    page.get_by_label("sat").uncheck()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status")).to_contain_text("Saved")
-    assert load(living.folder / "recrawl.toml")["policy"] == "shock(objective=age, batches=12)"
-    watched.go("/settings/limits")
+    after = load(living.folder / "recrawl.toml")
+    assert (after["policy"], after["weekdays"]) == ("shock(objective=age, batches=12)", [])
+    watched.go("/settings/politeness")
     page.get_by_label("delay", exact=True).fill("-1")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#e-delay")).to_contain_text("use 0 to")
@@ -454,6 +487,132 @@ def test_policy_and_limits_are_set_whole_or_not_at_all(watched: Watched, living:
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status")).to_contain_text("Saved")
     assert load(living.folder / "recrawl.toml")["delay"] == 2.5
+
+
+def test_the_rules_of_a_site_are_edited(watched: Watched, living: Living) -> None:
+    page = watched.go("/settings")
+    page.get_by_label("URL", exact=True).fill("edited.example")
+    page.get_by_label("Page limit").fill("12")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("link", name="edit https://edited.example/").click()
+    expect(page.get_by_label("Page limit")).to_have_value("12")
+    page.get_by_label("Page limit").fill("")
+    page.get_by_label("Delay").fill("2.5")
+    page.get_by_label("Interval").fill("often")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("main")).to_contain_text("duration")
+    watched.check(refused=True)
+    page.get_by_label("Interval").fill("6h")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    seed = load(living.folder / "recrawl.toml").seeds[-1]
+    assert (seed.url, seed.limit, seed.delay, seed.every) == ("https://edited.example/", None, 2.5, "6h")
+    watched.check()
+    page.get_by_role("button", name="remove https://edited.example/").click()
+
+
+def test_a_page_is_rechecked_tagged_and_given_an_interval(watched: Watched, living: Living) -> None:
+    path = harmful(living)
+    page = watched.go(path)
+    page.get_by_label("Tag").fill("prices")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".tag.label")).to_contain_text("prices")
+    page.get_by_label("Visit at least every").fill("6h")
+    page.get_by_role("button", name="Set").click()
+    expect(page.get_by_label("Visit at least every")).to_have_value("6h")
+    seeds = {seed.url: seed for seed in load(living.folder / "recrawl.toml").seeds}
+    assert (seeds[living.hostile].every, seeds[living.hostile].depth) == ("6h", 0)
+    page.get_by_role("button", name="Recheck now").click()
+    expect(page.get_by_role("status").first).to_contain_text("A visit was requested")
+    watched.check()
+    watched.go("/changes?tag=prices")
+    assert page.locator(".stream > li").count() > 0
+    assert set(page.locator(".stream .url").all_inner_texts()) == {living.hostile}
+    watched.go(path)
+    page.get_by_role("button", name="Remove the tag prices").click()
+    expect(page.locator(".tag.label")).to_have_count(0)
+    page.get_by_label("Visit at least every").fill("")
+    page.get_by_role("button", name="Set").click()
+    expect(page.get_by_label("Visit at least every")).to_have_value("")
+
+
+def test_changes_are_marked_as_read_and_filters_saved(watched: Watched) -> None:
+    page = watched.go("/changes?what=new")
+    before = page.locator(".stream > li.unread").count()
+    page.get_by_role("button", name=re.compile("^mark as read")).first.click()
+    expect(page.locator(".stream > li.unread")).to_have_count(before - 1)
+    page.get_by_label("Save this filter as").fill("new pages")
+    page.get_by_role("button", name="Save filter").click()
+    expect(page.get_by_role("link", name="new pages")).to_have_attribute("aria-current", "true")
+    watched.check()
+    page.get_by_role("button", name="Mark all as read").click()
+    expect(page.locator(".stream > li.unread")).to_have_count(0)
+    watched.go("/changes?unread=1")
+    expect(page.get_by_text("No change matches these filters.")).to_be_visible()
+    page.get_by_role("link", name="new pages").click()
+    page.wait_for_url("**/changes?what=new")
+    page.get_by_role("button", name="Delete the filter new pages").click()
+    expect(page.get_by_role("link", name="new pages")).to_have_count(0)
+
+
+def test_a_phone_has_the_menu_within_reach(browser: Browser, service: Service) -> None:
+    context, watched = tab(browser, service, **LOOKS["phone"])
+    page = watched.go("/sites")
+    menu = page.locator(".bottom-menu")
+    box = menu.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] == pytest.approx(844, abs=1), "at the lower edge of the screen"
+    for link in menu.locator("> a").all():
+        size = link.bounding_box()
+        assert size is not None
+        assert min(size["width"], size["height"]) >= 44
+    menu.get_by_text("More").tap()
+    menu.get_by_role("link", name="Settings").tap()
+    page.wait_for_url("**/settings")
+    menu.get_by_text("More").tap()
+    watched.check()
+    menu.get_by_role("button", name="Dark").tap()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    context.close()
+
+
+def test_focus_can_be_seen(watched: Watched) -> None:
+    for path in ("/", "/changes", "/settings"):
+        page = watched.go(path)
+        for _ in range(14):
+            page.keyboard.press("Tab")
+            seen = page.evaluate(
+                "(() => { const one = getComputedStyle(document.activeElement);"
+                " return document.activeElement === document.body || parseFloat(one.outlineWidth) > 0; })()"
+            )
+            assert seen, page.evaluate("document.activeElement.outerHTML")
+
+
+def test_the_api_is_documented(watched: Watched) -> None:
+    page = watched.go("/api/docs")
+    page.locator("#recheck summary").click()
+    expect(page.locator("#recheck")).to_contain_text("URL of a page, or a site")
+    expect(page.locator("#recheck pre")).to_contain_text("curl -X POST")
+    assert page.locator(".api details").count() > 50
+    watched.check()
+
+
+def test_what_runs_is_followed_until_it_ends(watched: Watched, living: Living) -> None:
+    page = watched.go("/")
+    expect(page.locator(".run")).to_have_count(0)
+    tally = RunCounts(url="https://x.example/<script>", received=5000)
+    tally.outcomes[Outcome.CHANGED] = 3
+    with shown(living.folder, "cycle", 12, lambda _: None) as report:
+        report(tally)
+        expect(page.locator(".run")).to_contain_text("Visiting https://x.example/<script>")
+        expect(page.locator(".run progress")).to_have_attribute("value", "3")
+        page.reload()
+        expect(page.locator(".run")).to_contain_text("of 12")
+        watched.check()
+        other = watched.go("/sites")
+        expect(other.locator(".run-brief")).to_contain_text("Cycle 25")
+        watched.go("/")
+    expect(page.locator(".run")).to_have_count(0)
 
 
 def test_a_noise_filter_is_tried_kept_and_removed(watched: Watched, living: Living) -> None:

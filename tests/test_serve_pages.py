@@ -32,6 +32,8 @@ PAGES = (
     "/settings",
     "/settings/policy",
     "/settings/limits",
+    "/settings/other",
+    "/api/docs",
     "/settings/noise",
     "/settings/alerts",
 )
@@ -77,7 +79,9 @@ def test_the_feed_is_xml_and_harmless(asker: Asker) -> None:
     assert asker.get("/changes.atom?since=x").status == 400
 
 
-@pytest.mark.parametrize("path", ["/scheduler", "/lab", "/settings", "/settings/policy", "/settings/noise"])
+@pytest.mark.parametrize(
+    "path", ["/scheduler", "/lab", "/settings", "/settings/policy", "/settings/noise", "/tags", "/recheck"]
+)
 def test_forms_from_elsewhere_are_refused(asker: Asker, path: str) -> None:
     assert asker.post(path, {"do": "pause", "url": "https://x.example"}, form=True).status == 403
 

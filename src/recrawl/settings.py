@@ -21,7 +21,7 @@ from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.errors import UnknownName, UsageError
 from recrawl.learn.value.importance import COSTS, kind_of
 from recrawl.model import ORDERS, RequisiteLevel
-from recrawl.times import duration
+from recrawl.times import duration, quiet_hours, weekday_numbers
 
 
 class Setting(NamedTuple):
@@ -32,6 +32,8 @@ class Setting(NamedTuple):
     help: str
     least: float = 0.0
     most: float = 1e15
+    choices: tuple[str, ...] = ()
+    """All possible values of a text; any text if empty."""
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -40,7 +42,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max_delay", 60.0, "Longest Crawl-delay that is obeyed, in seconds."),
     Setting("per_server", 1, "Concurrent requests to one server.", least=1, most=1000),
     Setting("per_second", 0.0, "Requests per second over all servers; 0 is no limit."),
-    Setting("order", "breadth", "Order of a crawl: breadth, depth, path (shortest first) or importance."),
+    Setting(
+        "order",
+        "breadth",
+        "Order of a crawl: breadth, depth, path (shortest first) or importance.",
+        choices=tuple(ORDERS),
+    ),
     Setting("max_bytes", 10_000_000, "Largest page in bytes, after decompression.", least=1000),
     Setting("timeout", 60.0, "Longest download, in seconds.", least=0.05),
     Setting("connect_timeout", 10.0, "Longest wait for a connection, in seconds.", least=0.05),
@@ -85,11 +92,20 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("budget", 0.1, "Visits per cycle: under 1 a share of the pages, else a number.", least=1e-9),
     Setting("every", "24h", "Time from one cycle's start to the next in `run` and `serve`: 30m, 6h, 1d."),
     Setting(
+        "quiet_hours", "", "Hours in which `run` and `serve` start no cycle: 22:00-06:00, in UTC or a zone after it."
+    ),
+    Setting("weekdays", [], "Days on which `run` and `serve` start cycles: mon,tue,...; none is every day."),
+    Setting(
         "importance",
         "even",
         "Page weights: even, pagerank, sitemap (priorities), file:PATH (URL,weight) or clicks:PATH (URLs or a log).",
     ),
-    Setting("cost", "visit", "Cost of a visit: visit (all equal), or bytes (by size, less where a 304 is likely)."),
+    Setting(
+        "cost",
+        "visit",
+        "Cost of a visit: visit (all equal), or bytes (by size, less where a 304 is likely).",
+        choices=tuple(COSTS),
+    ),
     Setting("indexnow_keys", [], "Keys for IndexNow notifications to `serve`; without one, none are accepted."),
     Setting(
         "private_targets",
@@ -130,6 +146,8 @@ class Seed:
     """Which page requisites are kept on this site; the setting `requisites` if empty."""
     render: str = ""
     """Whether its pages are rendered; the setting `render` if empty."""
+    every: str = ""
+    """Visit its pages at least this often, as 6h; the policy decides if empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,12 +272,15 @@ def checked(name: str, value: Any) -> Any:
 
 def _check_meaning(name: str, value: Any) -> None:
     """Raise `UsageError` for a value of the right type that the setting does not understand."""
-    if name == "order" and value not in ORDERS:
-        raise UsageError(f"invalid value '{value}' of the setting 'order'; use {', '.join(ORDERS)}")
+    choices = _TABLE[name].choices
+    if choices and value not in choices:
+        raise UsageError(f"invalid value '{value}' of the setting '{name}'; use {', '.join(choices)}")
+    if name == "quiet_hours":
+        quiet_hours(value)
+    if name == "weekdays":
+        weekday_numbers(value)
     if name == "importance":
         kind_of(value)
-    if name == "cost" and value not in COSTS:
-        raise UsageError(f"invalid value '{value}' of the setting 'cost'; use {' or '.join(COSTS)}")
     if name in ("bytes", "requisite_bytes"):
         size(value)
     if name == "requisites":
@@ -314,7 +335,7 @@ def parse_value(name: str, text: str) -> Any:
             raise UsageError(f"invalid value '{text}' of the setting '{name}'; use true or false")
         return words[text.lower()]
     if isinstance(default, list):
-        return [part.strip() for part in text.split(",") if part.strip()]
+        return checked(name, [part.strip() for part in text.split(",") if part.strip()])
     if isinstance(default, str):
         return checked(name, text)
     try:
@@ -397,7 +418,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "significant": (bool,),
     "significance": (int, float),
     "hold": (bool,),
-    **dict.fromkeys(("change", "requisites", "render"), (str,)),
+    **dict.fromkeys(("change", "requisites", "render", "every"), (str,)),
     **dict.fromkeys(("name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
 }
 """Types of the entries of [[seed]], [[filter]], [[alert]] and [[share]]; all others are lists of strings."""

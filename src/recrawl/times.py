@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from recrawl.errors import UsageError
 
@@ -82,3 +85,78 @@ def span(seconds: float) -> str:
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds / 86400:.0f} d"
+
+
+class QuietHours(NamedTuple):
+    """A part of each day, in minutes since midnight; it may go over midnight. Empty when both ends are equal."""
+
+    begin: int = 0
+    end: int = 0
+    zone: str = "UTC"
+
+    def covers(self, minute: int) -> bool:
+        """Whether a minute of the day lies in it."""
+        if self.begin <= self.end:
+            return self.begin <= minute < self.end
+        return minute >= self.begin or minute < self.end
+
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_QUIET = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\s*-\s*([01]?\d|2[0-3]):([0-5]\d)(?:\s+(\S+))?")
+
+
+def quiet_hours(text: str) -> QuietHours:
+    """Quiet hours as people write them; UTC unless a time zone follows.
+
+    >>> quiet_hours("22:00-06:30 Europe/Berlin"), quiet_hours("")
+    (QuietHours(begin=1320, end=390, zone='Europe/Berlin'), QuietHours(begin=0, end=0, zone='UTC'))
+    """
+    if not text.strip():
+        return QuietHours()
+    match = _QUIET.fullmatch(text.strip())
+    if not match:
+        raise UsageError(f"invalid quiet hours '{text}'; use 22:00-06:00, or 22:00-06:00 Europe/Berlin")
+    zone = match[5] or "UTC"
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise UsageError(f"unknown time zone '{zone}' in the quiet hours; use a name such as Europe/Berlin") from error
+    begin, end = int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4])
+    if begin == end:
+        raise UsageError(f"quiet hours '{text}' begin and end at the same time; leave them empty for none")
+    return QuietHours(begin, end, zone)
+
+
+def weekday_numbers(names: Sequence[str]) -> frozenset[int]:
+    """The days of the week of these names, 0 for Monday; all days for none.
+
+    >>> sorted(weekday_numbers(["sat", "Sunday"])), len(weekday_numbers([]))
+    ([5, 6], 7)
+    """
+    short = [name.strip().lower()[:3] for name in names]
+    for given, name in zip(names, short, strict=True):
+        if name not in WEEKDAYS:
+            raise UsageError(f"invalid weekday '{given}'; use {', '.join(WEEKDAYS)}")
+    return frozenset(map(WEEKDAYS.index, short)) if short else frozenset(range(7))
+
+
+def next_allowed(at: float, quiet: str, weekdays: Sequence[str]) -> float:
+    """The first time from `at` on that lies on one of the weekdays and outside the quiet hours.
+
+    >>> stamp(next_allowed(moment("2026-03-06T23:00", 0), "22:00-06:00", ["mon", "tue"]))
+    '2026-03-09 06:00:00Z'
+    """
+    hours, days = quiet_hours(quiet), weekday_numbers(weekdays)
+    zone = ZoneInfo(hours.zone)
+    for _ in range(16):  # a week of days, each with its quiet hours
+        local = datetime.fromtimestamp(at, zone)
+        minute = local.hour * 60 + local.minute
+        midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+        if local.weekday() not in days:
+            at = (midnight + timedelta(days=1)).timestamp()
+        elif hours.covers(minute):
+            later = timedelta(days=int(minute >= hours.end), minutes=hours.end)
+            at = (midnight + later).timestamp()
+        else:
+            break
+    return at

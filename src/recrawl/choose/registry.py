@@ -120,6 +120,24 @@ def parameters(policy: str | Policy) -> dict[str, Any]:
     return {key: parameter.default for key, parameter in inspect.signature(kind).parameters.items()}
 
 
+def parameter_texts(text: str) -> dict[str, str]:
+    """Return the parameters that the docstring of a policy documents, with their meaning.
+
+    >>> parameter_texts("Does.\\n\\nParameters\\n----------\\ndays\\n    The\\n    interval.\\n\\nExample\\n")
+    {'days': 'The interval.'}
+    """
+    lines = text.partition("\nParameters\n")[2].partition("\nExample\n")[0].splitlines()[1:]
+    texts: dict[str, str] = {}
+    name = ""
+    for line in filter(str.strip, lines):
+        if line.startswith(" "):
+            texts[name] = f"{texts[name]} {line.strip()}".strip()
+        else:
+            name = line.strip()
+            texts[name] = ""
+    return texts
+
+
 def describe(policy: Policy) -> str:
     """Return the text from which `make_policy` builds an equal policy; it omits parameters at their defaults.
 

@@ -37,6 +37,7 @@ VERBS: dict[str, str] = {
     "rm": "Stop tracking a site or page.",
     "crawl": "Discover and download new pages.",
     "cycle": "Refresh once, within a budget.",
+    "recheck": "Visit pages or sites now.",
     "run": "Refresh continuously.",
     "serve": "Run the service: scheduler, dashboard, API.",
     "status": "Show size, age and the last cycles.",
@@ -53,6 +54,7 @@ VERBS: dict[str, str] = {
     "anchor": "Find the page that links a site's newest pages.",
     "noise": "Suggest filters for noise (dates, counters, ads).",
     "policies": "List the policies and their sources.",
+    "tag": "Tag pages and sites.",
     "config": "List, show or change settings.",
     "import": "Import URL lists, Parquet, WARC or git histories.",
     "export": "Export versions, archives, tables or URLs.",
@@ -65,8 +67,8 @@ VERBS: dict[str, str] = {
 """Command to help text, in the order in which users need them."""
 
 _FOLDERS = {
-    "manage": ("init", "add", "rm", "config", "import", "export", "chunks", "check", "completion"),
-    "refresh": ("crawl", "cycle", "run", "serve", "demo"),
+    "manage": ("init", "add", "rm", "tag", "config", "import", "export", "chunks", "check", "completion"),
+    "refresh": ("crawl", "cycle", "recheck", "run", "serve", "demo"),
     "read": ("status", "sites", "pages", "changes", "log", "show", "diff", "search"),
     "explain": ("why", "predict", "rates", "anchor", "noise", "policies"),
 }

@@ -23,7 +23,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from recrawl.choose import POLICIES, parameters
+from recrawl.choose import POLICIES, parameter_texts, parameters
 from recrawl.cli import MODULES, VERBS
 from recrawl.cli.api_reference import api
 from recrawl.cli.failure_reference import MISBEHAVIOUR, failures
@@ -147,7 +147,7 @@ def policies() -> str:
         text = inspect.getdoc(kind) or ""
         summary, _, _ = text.partition("\nParameters\n")
         summary, _, _ = summary.partition("\nExample\n")
-        meanings = _parameter_texts(text)
+        meanings = parameter_texts(text)
         given = [(f"`{key}`", f"`{value}`", meanings.get(key, "")) for key, value in parameters(name).items()]
         parts.append(f"## {name}\n\n{summary.strip()}\n")
         if given:
@@ -155,24 +155,6 @@ def policies() -> str:
         parts.append(f"Needs beyond the book's columns: {', '.join(sorted(kind.needs)) or 'nothing'}.")
         parts.append(f"Source: {kind.source}.\n")
     return "\n".join(parts)
-
-
-def _parameter_texts(text: str) -> dict[str, str]:
-    """The parameters that a docstring documents.
-
-    >>> _parameter_texts("Does.\\n\\nParameters\\n----------\\ndays\\n    The\\n    interval.\\n\\nExample\\n")
-    {'days': 'The interval.'}
-    """
-    lines = text.partition("\nParameters\n")[2].partition("\nExample\n")[0].splitlines()[1:]
-    texts: dict[str, str] = {}
-    name = ""
-    for line in filter(str.strip, lines):
-        if line.startswith(" "):
-            texts[name] = f"{texts[name]} {line.strip()}".strip()
-        else:
-            name = line.strip()
-            texts[name] = ""
-    return texts
 
 
 def synth() -> str:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.choose.protocol import work_of
 from recrawl.columns import DAY
@@ -24,7 +26,7 @@ from recrawl.crawl.visits.live_web import LiveWeb
 from recrawl.discover.urls import canonical
 from recrawl.errors import UsageError
 from recrawl.loop import Resumed, run_cycle
-from recrawl.model import State
+from recrawl.model import Picks, State
 from recrawl.record.rows import Batch, CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
@@ -162,6 +164,23 @@ def cycle(
     work = work_of(policy, past.book) if finished and past is not None else {}
     notes = (ignored,) if ignored else ()
     return Summary(row, journey.tally, resumed, finished, options.timer() - started, notes, work)
+
+
+def recheck(repository: Storage, options: CrawlOptions, pages: list[int], controls: Controls) -> Summary:
+    """Visit these pages, whatever a policy would choose; what is left of them after a stop stays requested."""
+    row, resumed = _begin(repository.store, options, "recheck", "recheck", len(pages), 0)
+    started = options.timer()
+    live = _live(repository, options, row, controls, started)
+    try:
+        chosen = np.array(pages, np.int64)
+        live.visit(Picks(chosen, np.zeros(len(chosen)), "a visit was requested, or its interval is over"))
+        finished = not controls.stop()
+        if finished:
+            repository.store.cycles.finish(row.id, options.clock())
+            summarise(repository.store, row, options.clock())
+    finally:
+        live.close()
+    return Summary(row, live.journey.tally, resumed, finished, options.timer() - started)
 
 
 def budget_of(budget: float, store: Store, options: CrawlOptions) -> int:

@@ -26,12 +26,21 @@ def page_rows(opened: Open, *, site: str = "", state: int | None = None, limit: 
     )
 
 
-def change_rows(opened: Open, *, since: float, until: float, site: str = "", limit: int = -1) -> Iterator[Row]:
+def change_rows(
+    opened: Open,
+    *,
+    since: float,
+    until: float,
+    site: str = "",
+    tag: str = "",
+    unread: bool = False,
+    limit: int = -1,
+) -> Iterator[Row]:
     """Updates (pages created, changed, removed), newest first."""
 
     def block(last: Row | None, size: int) -> list[Row]:
         place = StreamPlace(last["at"], last["id"]) if last else StreamPlace(until, _LARGEST)
-        return opened().store.listings.changes_before(place, since, site, size)
+        return opened().store.listings.changes_before(place, since, site, size, tag=tag, unread=unread)
 
     return _blocks(block, limit)
 

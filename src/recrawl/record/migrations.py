@@ -199,6 +199,15 @@ ALTER TABLE pages ADD COLUMN counters BLOB;
 CREATE TABLE frames (site INTEGER PRIMARY KEY, data BLOB NOT NULL);
 """
 
+_MARKS = """
+CREATE TABLE requests (page INTEGER PRIMARY KEY, at REAL NOT NULL);
+CREATE TABLE tags (name TEXT NOT NULL, site INTEGER NOT NULL, page INTEGER NOT NULL, PRIMARY KEY (name, site, page))
+    WITHOUT ROWID;
+CREATE TABLE change_marks (visit INTEGER PRIMARY KEY, read INTEGER NOT NULL);
+CREATE TABLE saved_filters (name TEXT PRIMARY KEY, query TEXT NOT NULL) WITHOUT ROWID;
+INSERT OR REPLACE INTO meta (name, value) SELECT 'changes:read', ifnull(max(id), -1) FROM visits;
+"""
+
 _REDIRECTS = "ALTER TABLE pages ADD COLUMN archived_url TEXT NOT NULL DEFAULT ''"
 
 _FRAME_ONLY = "ALTER TABLE cycle_summaries ADD COLUMN frame_only INTEGER NOT NULL DEFAULT 0"
@@ -274,6 +283,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0010-requisites", _REQUISITES),
     ("0011-skipped", _SKIPPED),
     ("0012-prior", "ALTER TABLE pages ADD COLUMN prior REAL"),
+    ("0013-marks", _MARKS),
 )
 
 

@@ -14,6 +14,7 @@ lookup.py      pages, sites and versions by what people write
 seeds.py       seeds added and removed
 seed_rules.py  scopes and limits of sites, joined from their seeds
 turns.py       crawls, cycles and the turns of a run
+marks.py       tags, read marks, saved filters, requests for a visit
 running.py     what runs now, and how far it is
 status.py      totals and sites
 exchange.py    import

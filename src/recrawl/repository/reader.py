@@ -165,24 +165,25 @@ class Reader:
         until: When | None = None,
         after: int | None = None,
         site: str = "",
+        tag: str = "",
+        unread: bool = False,
         limit: int = -1,
     ) -> Rows[Change]:
-        """Updates that visits found (pages created, changed, removed), newest first.
+        """Updates that visits found (pages created, changed, removed), newest first; with a tag, or `unread` ones.
 
         With `after`, the `id` of a change, what was recorded later, oldest first: to continue where a program stopped.
         """
         where, now = origin_of(self.storage, site), self.now()
         begin = -_EVER if since is None else seconds(since, now)
         end = _EVER if until is None else seconds(until, now)
-        if after is not None and (since is not None or until is not None):
-            raise UsageError("give 'after', or 'since' and 'until', not both")
+        if after is not None and (since is not None or until is not None or tag or unread):
+            raise UsageError("give 'after', or 'since', 'until', 'tag' and 'unread', not both")
 
         def read() -> Iterator[Change]:
             if after is not None:
-                rows = listings.changes_after(self.opened, after, site=where, limit=limit)
-            else:
-                rows = listings.change_rows(self.opened, since=begin, until=end, site=where, limit=limit)
-            return map(Change.of, rows)
+                return map(Change.of, listings.changes_after(self.opened, after, site=where, limit=limit))
+            rows = partial(listings.change_rows, self.opened, site=where, tag=tag, unread=unread)
+            return map(Change.of, rows(since=begin, until=end, limit=limit))
 
         return Rows(Change, read)
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.figures import renew
-from recrawl.errors import UsageError
+from recrawl.errors import NotKnown, UsageError
 from recrawl.record import storage
 from recrawl.record.storage import Storage
-from recrawl.repository import opening
+from recrawl.repository import marks, opening
 from recrawl.repository.lookup import When, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
 from recrawl.repository.reader import Reader
@@ -98,6 +98,7 @@ class Repository(Reader):
         change: str = "",
         requisites: str = "",
         render: str = "",
+        every: str = "",
         clear: Iterable[str] = (),
     ) -> list[Addition]:
         """Add sites or pages to track, or change their rules; one that is gone is visited again.
@@ -106,7 +107,8 @@ class Repository(Reader):
         are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests,
         `change` is what counts as a change there: text, content, significant, divergence:X, words:N, relevance:FILE,
         `requisites` what is kept besides the pages: none, css or all, `render` whether a browser renders them: never,
-        auto or always.
+        auto or always,
+        `every` is how often its pages are visited at least, as 6h, whatever the policy chooses.
         A URL that was added before keeps the rules that are not named; `clear` names rules to remove. A page never
         loosens the rules of its site.
         """
@@ -122,6 +124,7 @@ class Repository(Reader):
             "change": change or None,
             "requisites": requisites or None,
             "render": render or None,
+            "every": every or None,
         }
         named = {name: value for name, value in given.items() if value is not None}
         return add_seeds(self.folder, self.settings, urls, named, clear)
@@ -275,8 +278,11 @@ class Repository(Reader):
             change=change,
         )
         turns.check_turn(self.storage, self.settings, budget)
-        done = 0
+        due, done = self._timer(), 0
         while not stop():
+            self._wait_until(turns.allowed_from(self.settings, due), stop, sleep)
+            if stop():
+                return
             report = self.turn(turn, progress=progress, stop=stop)
             if report is None:
                 return
@@ -285,10 +291,12 @@ class Repository(Reader):
             if count and done >= count:
                 return
             due = turns.next_due(0.0, self._timer(), period)
-            if not stop():
-                self._notify(f"next cycle at {stamp(due)}")
-            while not stop() and self._timer() < due:
-                sleep(min(_POLL, max(0.0, due - self._timer())))
+
+    def _wait_until(self, due: float, stop: Callable[[], bool], sleep: Callable[[float], None]) -> None:
+        if not stop() and self._timer() < due:
+            self._notify(f"next cycle at {stamp(due)}")
+        while not stop() and self._timer() < due:
+            sleep(min(_POLL, max(0.0, due - self._timer())))
 
     def turn(
         self,
@@ -313,6 +321,66 @@ class Repository(Reader):
             clocks=(self.now, self._timer),
         )
         return None if summary is None else turns.report_of(summary)
+
+    def recheck(
+        self,
+        *targets: str,
+        wait: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Report | None:
+        """Visit pages (URLs) or all pages of sites (`example.org`) now, whatever the policy would choose.
+
+        Also visits what was requested before and pages whose interval is over; None if there is nothing to visit. If
+        the repository is busy, the request stays, and the next cycle fulfils it.
+        """
+        from recrawl.repository import turns  # lazy: loads the policies
+
+        self.request_recheck(*targets)
+        calls = self._callbacks(wait, progress, stop)
+        self.close()
+        return turns.recheck(self.folder, self.settings, self.options(), calls)
+
+    def request_recheck(self, *targets: str) -> int:
+        """Request a visit to pages or sites without making it: the service or the next cycle does. Returns the number
+        of pages."""
+        return len(marks.request(self.storage, targets, self.now()))
+
+    # -- tags, read marks, saved filters -----------------------------------------------------------------------
+
+    def tag(self, name: str, *targets: str) -> None:
+        """Put a tag on pages (URLs) or sites (`example.org`)."""
+        marks.tag(self.storage, name, targets)
+
+    def untag(self, name: str, *targets: str) -> None:
+        """Remove a tag from pages or sites."""
+        marks.untag(self.storage, name, targets)
+
+    def tags(self) -> list[tuple[str, int, int]]:
+        """Each tag with its number of sites and of single pages."""
+        return self.storage.store.marks.tags()
+
+    def mark_read(self, *changes: int, read: bool = True) -> None:
+        """Mark changes, by their `id`, as read or unread; without any, mark all changes so far as read."""
+        if changes:
+            self.storage.store.marks.mark_read(changes, read=read)
+        elif read:
+            self.storage.store.marks.mark_all_read()
+        else:
+            raise UsageError("name the changes to mark as unread")
+
+    def saved_filters(self) -> dict[str, dict[str, str]]:
+        """Saved filters of changes by name."""
+        return marks.saved_filters(self.storage)
+
+    def save_filter(self, name: str, **fields: Any) -> None:
+        """Save a filter of changes: site, path, since, until, least, what, significant, tag, unread."""
+        marks.save_filter(self.storage, name, fields)
+
+    def remove_filter(self, name: str) -> None:
+        """Delete a saved filter."""
+        if not self.storage.store.marks.remove_filter(name):
+            raise NotKnown(f"there is no saved filter '{name}'")
 
     def running(self) -> Running | None:
         """The crawl or cycle that works on this repository now, in any process; None if there is none."""

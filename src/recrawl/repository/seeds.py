@@ -14,6 +14,7 @@ from recrawl.discover.urls import canonical, key, origin
 from recrawl.errors import NotKnown, UnknownName, UsageError
 from recrawl.model import State
 from recrawl.record.storage import Storage
+from recrawl.repository.marks import interval
 from recrawl.repository.opening import options_of, settings_file
 from recrawl.repository.seed_rules import seed_url
 from recrawl.settings import Seed, Settings, write_seeds
@@ -58,6 +59,8 @@ def with_seeds(
             value = getattr(seed, name)
             if value is not None and value < 0:
                 raise UsageError(f"--{name} cannot be negative, but is {value:g}")
+        if seed.every:
+            interval(seed.every)
         options_of(Settings(seeds=(seed,)), delay=seed.delay)
         seeds[url] = seed
     after = replace(before, seeds=tuple(seeds.values()))

@@ -24,12 +24,13 @@ from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
+from recrawl.repository.marks import due_pages
 from recrawl.repository.opening import Notify, held, load, options_of, silent, with_bytes
 from recrawl.repository.reader import Reader
 from recrawl.repository.running import shown
 from recrawl.repository.values import Report, counts
 from recrawl.settings import Settings
-from recrawl.times import duration
+from recrawl.times import duration, next_allowed
 
 Tally = RunCounts
 """Counts of a run, as the callbacks that follow it get them."""
@@ -55,6 +56,8 @@ class Turn:
     allow_private: bool = False
     delay: float | None = None
     change: str = ""
+    requests_only: bool = False
+    """Visit only pages that were requested or whose interval is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +74,27 @@ class Callbacks:
 @contextlib.contextmanager
 def watched(folder: Path, calls: Callbacks, title: str, total: int | None) -> Iterator[CountsCallback]:
     """The callback for progress, which also keeps what `Repository.running` reads up to date."""
-    kind = "crawl" if title == "crawling" else "cycle"
+    kind = {"crawling": "crawl", "rechecking": "recheck"}.get(title, "cycle")
     with calls.watch(title, total) as inner, shown(folder, kind, total, inner) as progress:
         yield progress
+
+
+def recheck(folder: Path, values: Settings, options: CrawlOptions, calls: Callbacks) -> Report | None:
+    """Visit the pages that were requested or whose interval is over; None if there are none."""
+    with held(folder, "recheck", options, values, wait=calls.wait, tell=calls.notify) as storage:
+        summary = _recheck(storage, values, options, calls)
+    return None if summary is None else report_of(summary)
+
+
+def _recheck(storage: Storage, values: Settings, options: CrawlOptions, calls: Callbacks) -> Summary | None:
+    pages = due_pages(storage, values, options.clock())
+    if not pages or calls.stop():
+        return None
+    with watched(storage.folder, calls, "rechecking", len(pages)) as progress:
+        summary = cycles.recheck(storage, options, pages, cycles.Controls(stop=calls.stop, progress=progress))
+    if summary.finished:
+        storage.store.marks.fulfil(pages)
+    return summary
 
 
 def crawl(
@@ -104,6 +125,7 @@ def cycle(
     """Refresh: one cycle of the policy within the budget, both of the settings by default."""
     chosen = policy_of(policy or values["policy"])
     with held(folder, "cycle", options, values, wait=calls.wait, tell=calls.notify) as storage:
+        _recheck(storage, values, options, calls)
         visits = cycles.budget_of(values["budget"] if budget is None else budget, storage.store, options)
         before = cycles.unfinished(storage.store, "cycle")
         if before is not None:
@@ -127,13 +149,16 @@ def take(
     clocks: tuple[Callable[[], float], Callable[[], float]] | None = None,
 ) -> Summary | None:
     """One turn: crawl new pages, then refresh; None when stopped before the cycle began."""
-    calls = Callbacks() if watch is None else Callbacks(watch=watch)
+    calls = Callbacks(stop=stop) if watch is None else Callbacks(stop=stop, watch=watch)
     values = load(folder)
     chosen = policy_of(turn.policy or values["policy"])
     clock: dict[str, Any] = {} if clocks is None else {"clock": clocks[0], "timer": clocks[1]}
     options = options_of(values, allow_private=turn.allow_private, delay=turn.delay, change=turn.change, **clock)
     options = with_bytes(options, turn.bytes)
     with held(folder, "run", options, values, wait=wait, tell=tell) as storage:
+        rechecked = _recheck(storage, values, options, calls)
+        if turn.requests_only:
+            return rechecked
         with watched(folder, calls, "crawling", None) as progress:
             controls = cycles.Controls(stop=stop, progress=progress)
             cycles.crawl(storage, options, [seed.url for seed in values.seeds], controls, skip_recent_failures=True)
@@ -210,6 +235,11 @@ def period_of(values: Settings, every: str | float = "") -> float:
     if period < 1:
         raise UsageError(f"invalid period of {period:g} seconds; use 1s or more")
     return period
+
+
+def allowed_from(values: Settings, at: float) -> float:
+    """The first time from `at` on at which the settings `quiet_hours` and `weekdays` let a turn start."""
+    return next_allowed(at, values["quiet_hours"], values["weekdays"])
 
 
 def next_due(last: float, now: float, period: float) -> float:

@@ -8,6 +8,7 @@ after a restart and its cycle resumes. Settings are read before each turn. Misse
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from recrawl.errors import RecrawlError
+from recrawl.repository.marks import interval
 from recrawl.repository.opening import TEMPORARY_ERRORS, load
 from recrawl.repository.repository import Repository
-from recrawl.repository.turns import next_due, period_of
+from recrawl.repository.turns import allowed_from, next_due, period_of
 from recrawl.serve.turn_process import STOP_SECONDS, Message, TurnRunner
+from recrawl.settings import Settings
 
 _CLOCK_CHECK = 1.0
 """Seconds between clock checks: the machine may sleep, and the clock may be adjusted."""
@@ -73,6 +76,8 @@ class Scheduler:
         self._requested: Message | None = None
         self._retry = 0.0
         self._base: float | None = None
+        self._rechecked = 0.0
+        """When pages with an interval of their own were last looked at."""
         self._status = SchedulerStatus(enabled=enabled)
         self._thread = threading.Thread(target=self._loop, name="scheduler", daemon=True)
 
@@ -105,12 +110,19 @@ class Scheduler:
         self._retry = 0.0
         self._update(paused=False, error="", failures=0)
 
+    def run_requests(self) -> bool:
+        """Visit requested pages now; return False if a turn is running: it visits them, or the next one does."""
+        return self._order({"requests": True})
+
     def run_now(self, budget: float | None = None, policy: str = "", bytes_: str = "") -> bool:
         """Start a turn now, even when paused; return False if one is running."""
+        return self._order({"budget": budget, "policy": policy, "bytes": bytes_})
+
+    def _order(self, order: Message) -> bool:
         with self._changed:
             if self._status.running:
                 return False
-            self._requested = {"budget": budget, "policy": policy, "bytes": bytes_}
+            self._requested = order
             self._changed.notify_all()
         return True
 
@@ -136,7 +148,10 @@ class Scheduler:
                 if self._ending:
                     return
                 self._halt.clear()
-                order, self._requested = self._requested or {}, None
+                order, self._requested = self._requested, None
+                if order is None:
+                    order = {} if self._regular_due() else {"requests": True}
+                self._rechecked = self._clock()
                 self._status = replace(self._status, running=True, began=self._clock(), progress=None)
             self._run_turn(order)
 
@@ -150,12 +165,28 @@ class Scheduler:
         """Return when the next turn starts; None if paused or disabled."""
         if status.paused or not status.enabled:
             return None
+        now = self._clock()
         try:
-            period = period_of(load(self._folder))
+            values = load(self._folder)
+            regular = now if self._base is None else self._base + period_of(values)
+            due = max(regular, self._retry)
+            due = min(due, max(self._interval_due(values), self._retry))
+            later = allowed_from(values, max(due, now))
         except RecrawlError:
-            period = 0.0  # the turn will fail and report the error
-        regular = self._clock() if self._base is None else self._base + period
-        return max(regular, self._retry)
+            return max(now if self._base is None else self._base, self._retry)  # the turn will fail and report it
+        return later if later > max(due, now) else due
+
+    def _interval_due(self, values: Settings) -> float:
+        """Return when pages with an interval of their own are looked at again; infinity without one."""
+        shortest = min((interval(seed.every) for seed in values.seeds if seed.every), default=math.inf)
+        return self._rechecked + shortest
+
+    def _regular_due(self) -> bool:
+        """Return whether a whole turn is due, not only visits to pages with an interval of their own."""
+        try:
+            return self._base is None or self._base + period_of(load(self._folder)) <= self._clock()
+        except RecrawlError:
+            return True  # the turn will fail and report it
 
     def _run_turn(self, order: Message) -> None:
         started = self._clock()
@@ -170,7 +201,7 @@ class Scheduler:
             self._failed(result.error)
             return
         finished = bool(result.summary and result.summary["finished"])
-        if finished:
+        if finished and not order.get("requests"):
             base = started if self._base is None else self._base
             self._base = next_due(base, self._clock(), period) - period
             with contextlib.suppress(*TEMPORARY_ERRORS):  # then the turn is only due again after a restart

@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
         budget=order.get("budget"),
         policy=order.get("policy", ""),
         bytes=order.get("bytes", ""),
+        requests_only=bool(order.get("requests")),
     )
     try:
         summary = take(Path(arguments[0]), turn, stop.is_set, wait=_wait_for_lock(stop), watch=_watch)

@@ -24,6 +24,9 @@ def command(
     allow_private: AllowPrivate = False,
     delay: Delay = None,
     change: Change = "",
+    every: Annotated[
+        str, typer.Option(metavar="DURATION", help="Visit its pages at least this often, whatever the policy chooses.")
+    ] = "",
     clear: Annotated[
         list[str] | None,
         typer.Option(metavar="RULE", help="Remove this rule (limit, depth, include, ...); repeatable."),
@@ -47,6 +50,7 @@ def command(
             allow_private=allow_private or None,
             delay=delay,
             change=change,
+            every=every,
             clear=clear or (),
             requisites=requisites,
             render=render,

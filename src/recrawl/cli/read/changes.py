@@ -18,12 +18,18 @@ def command(
     ctx: typer.Context,
     since: Annotated[str, typer.Option(help="Only changes since then: 2026-03-01, or 2d for the last two days.")] = "",
     site: Annotated[str, typer.Option(autocompletion=completions.sites, help="Only this site.")] = "",
+    tag: Annotated[str, typer.Option(help="Only pages with this tag, or of sites with it.")] = "",
+    unread: Annotated[bool, typer.Option("--unread", help="Only changes that are not marked as read.")] = False,
+    mark_read: Annotated[bool, typer.Option("--mark-read", help="Mark all changes so far as read.")] = False,
     limit: Annotated[int, typer.Option(min=-1, max=2**62, help="List at most this many changes; -1 for all.")] = -1,
     json: AsJson = False,
 ) -> None:
     """List what changed, newest first: new, changed and gone pages, by how much, and how likely it is news."""
     with repository(ctx) as repo:
-        changes = repo.changes(since=since or None, site=site, limit=limit)
+        if mark_read:
+            repo.mark_read()
+            return
+        changes = repo.changes(since=since or None, site=site, tag=tag, unread=unread, limit=limit)
         if json:
             as_json([change.as_dict() for change in changes])
             return

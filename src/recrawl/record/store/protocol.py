@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from recrawl.record.rows import Batch
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
 from recrawl.record.store.checks import Checks
+from recrawl.record.store.marks import MarkTable
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
 from recrawl.record.store.requisites import RequisiteTable
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
@@ -21,6 +22,7 @@ class Store(Protocol):
     """All facts of a repository. Nothing here decides anything."""
 
     meta: MetaTable
+    marks: MarkTable
     pages: PageTable
     visits: VisitTable
     versions: VersionTable

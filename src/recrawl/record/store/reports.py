@@ -26,6 +26,9 @@ class UpdateFilter(NamedTuple):
     """The least share of words that a change must affect."""
     outcome: int | None = None
     significant: bool = False
+    tag: str | None = None
+    """Of the page or of its site."""
+    unread: bool = False
 
 
 class SummaryTable(Protocol):
@@ -123,8 +126,10 @@ class Listings(Protocol):
     def pages_after(self, page: int, site: str, state: int | None, limit: int) -> list[Row]:
         """Pages with larger numbers, by number; in one state unless None."""
 
-    def changes_before(self, place: StreamPlace, since: float, site: str, limit: int) -> list[Row]:
-        """Updates since a time and before a place in the stream, newest first."""
+    def changes_before(
+        self, place: StreamPlace, since: float, site: str, limit: int, *, tag: str = "", unread: bool = False
+    ) -> list[Row]:
+        """Updates since a time and before a place in the stream, newest first; with a tag, or unread ones."""
 
     def changes_after(self, visit: int, site: str, limit: int) -> list[Row]:
         """Updates that were recorded after a visit, in order."""

@@ -34,6 +34,9 @@ class Filters:
     significant: bool = False
     outcome: str = ""
     page: int | None = None
+    tag: str = ""
+    """Of the page or of its site."""
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +105,6 @@ def _update_filter(filters: Filters) -> UpdateFilter:
         divergence=filters.divergence or None,
         outcome=_NUMBERS.get(filters.outcome),
         significant=filters.significant,
+        tag=filters.tag or None,
+        unread=filters.unread,
     )

@@ -8,13 +8,14 @@ pages.py        one page: versions, visits, text, diff, reasons, prediction
 settings.py     settings, seeds, noise filters, anchors
 control.py      scheduler and event stream
 alerts.py       alert rules, outbox, WebSub subscriptions
+marks.py        requested visits, tags, read marks, saved filters
 lab.py          policy comparison and change rates
 jobs.py         uploaded files and long commands as jobs
 """
 
 from starlette.routing import Route
 
-from recrawl.serve.api import alerts, control, jobs, lab, pages, queries, settings
+from recrawl.serve.api import alerts, control, jobs, lab, marks, pages, queries, settings
 from recrawl.serve.api.openapi import document
 from recrawl.serve.api.operations import Arguments, Operation, route
 from recrawl.serve.context import Context
@@ -31,6 +32,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *settings.OPERATIONS,
     *control.OPERATIONS,
     *alerts.OPERATIONS,
+    *marks.OPERATIONS,
     *lab.OPERATIONS,
     *jobs.OPERATIONS,
     Operation(method="GET", path="/openapi.json", name="openapi", summary="Get the OpenAPI document.", answer=openapi),

@@ -78,6 +78,8 @@ def stream(context: Context, given: Arguments) -> dict[str, Any]:
             divergence=given["divergence"],
             significant=given["significant"],
             outcome=given["outcome"],
+            tag=given["tag"],
+            unread=given["unread"],
         )
         after = Cursor.read(given["after"])
         if after is not None and not math.isfinite(after.at):
@@ -202,6 +204,8 @@ OPERATIONS = (
                 most=1,
             ),
             Field("significant", "boolean", "Only significant changes.", default=False),
+            Field("tag", "string", "Only pages with this tag, or of sites with it.", default=""),
+            Field("unread", "boolean", "Only changes that are not marked as read.", default=False),
             *_LIST,
         ),
         returns="rows",

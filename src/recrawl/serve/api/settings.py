@@ -203,6 +203,7 @@ OPERATIONS = (
             Field("exclude", "strings", "No URLs that match one of these patterns."),
             Field("allow_private", "boolean", "Allow private and loopback IP addresses."),
             Field("delay", "number", "Seconds between requests to the server.", least=0, most=86400),
+            Field("every", "string", "Visit its pages at least this often: 30m, 6h, 1d."),
             Field("change", "string", "What counts as a change there, as the setting `change`."),
             Field("requisites", "string", "What to keep besides the pages, as the setting `requisites`."),
             Field("render", "string", "Whether a browser renders its pages, as the setting `render`."),

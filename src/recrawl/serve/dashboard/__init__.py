@@ -12,11 +12,15 @@
     sites.py        the list of sites, and one site
     pages.py        one page: versions, text, source, difference, outlook
     running.py      what runs now
+    marks.py        recheck now, tags, intervals, read marks, saved filters
     lists.py        changes, search, visit reasons
     lab.py          policy comparison
-    settings.py     sites, policy and limits
+    settings.py     settings by topic
+    seeds.py        tracked sites and pages with their rules
+    policy.py       the policy with its parameters, budget and schedule
     filters.py      noise filters
     alerts.py       alert rules
+    api_docs.py     documentation of the HTTP API
 
 Stored content is shown as text only: templates escape everything, no stored markup is sent, and the
 Content-Security-Policy allows no script except the dashboard's own files. Pages as they looked are in frames without
@@ -29,7 +33,21 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from recrawl.serve.dashboard import alerts, filters, lab, lists, overview, pages, running, settings, sites
+from recrawl.serve.dashboard import (
+    alerts,
+    api_docs,
+    filters,
+    lab,
+    lists,
+    marks,
+    overview,
+    pages,
+    policy,
+    running,
+    seeds,
+    settings,
+    sites,
+)
 from recrawl.serve.dashboard.views import STATIC, Action, View, Views, theme
 
 
@@ -57,24 +75,30 @@ _VIEWS: tuple[tuple[str, View], ...] = (
     ("/why", lists.why),
     ("/lab", lab.lab),
     ("/lab/state", lab.state),
-    ("/settings", settings.seeds),
-    ("/settings/policy", settings.policy),
-    ("/settings/limits", settings.limits),
+    ("/settings", seeds.seeds),
+    ("/settings/policy", policy.policy),
     ("/settings/noise", filters.noise),
     ("/settings/alerts", alerts.alerts),
+    ("/settings/{topic}", settings.topic),
+    ("/api/docs", api_docs.api_docs),
     ("/theme", theme),
 )
 _ACTIONS: tuple[tuple[str, Action], ...] = (
     ("/scheduler", overview.control),
     ("/lab", lab.start),
-    ("/settings", settings.add_seed),
-    ("/settings/seeds/remove", settings.remove_seed),
-    ("/settings/policy", settings.set_policy),
-    ("/settings/limits", settings.set_limits),
+    ("/recheck", marks.recheck),
+    ("/tags", marks.tag),
+    ("/interval", marks.interval),
+    ("/changes/read", marks.mark_read),
+    ("/changes/filters", marks.save_filter),
+    ("/settings", seeds.save_seed),
+    ("/settings/seeds/remove", seeds.remove_seed),
+    ("/settings/policy", policy.set_policy),
     ("/settings/noise", filters.add),
     ("/settings/noise/remove", filters.remove),
     ("/settings/alerts", alerts.put),
     ("/settings/alerts/remove", alerts.remove),
+    ("/settings/{topic}", settings.set_topic),
 )
 
 

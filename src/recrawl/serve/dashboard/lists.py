@@ -26,7 +26,7 @@ def changes(views: Views, request: Request) -> Response:
     after = form.read("after", reading.Cursor.read)
     with views.reading() as repository:
         found = reading.changes(repository, filters, after=after) if not form.errors else None
-        sites = names(repository)
+        sites, tags, saved = names(repository), repository.tags(), repository.saved_filters()
     given = {name: form[name] for name in form.values if form[name] and name != "after"}
     older = f"?{urlencode({**given, 'after': str(found.older)})}" if found and found.older else ""
     return views.show(
@@ -41,6 +41,9 @@ def changes(views: Views, request: Request) -> Response:
         form=form.values,
         errors=form.errors,
         sites=sites,
+        tags=[name for name, _, _ in tags],
+        saved=[(name, f"/changes?{urlencode(fields)}", fields == given) for name, fields in saved.items()],
+        given=given,
         outcomes=reading.OUTCOMES,
     )
 
@@ -62,7 +65,10 @@ def feed(views: Views, request: Request) -> Response:
 
 def _filters(views: Views, request: Request) -> tuple[Form, reading.Filters]:
     """Parse the filters of a request."""
-    form = Form(request.query_params, ("site", "path", "since", "until", "least", "what", "significant", "after"))
+    form = Form(
+        request.query_params,
+        ("site", "path", "since", "until", "least", "what", "significant", "tag", "unread", "after"),
+    )
     now = views.now()
     return form, reading.Filters(
         site=form.number("site", most=1 << 31),
@@ -72,6 +78,8 @@ def _filters(views: Views, request: Request) -> tuple[Form, reading.Filters]:
         divergence=(form.real("least", most=100.0) or 0.0) / 100,
         significant=bool(form["significant"]),
         outcome=form["what"] if form["what"] in reading.OUTCOMES else "",
+        tag=form["tag"].strip(),
+        unread=bool(form["unread"]),
     )
 
 

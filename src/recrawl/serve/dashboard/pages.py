@@ -16,6 +16,7 @@ from recrawl.repository.words import count
 from recrawl.serve import replay
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form
+from recrawl.serve.dashboard.marks import notice, shown_marks
 from recrawl.serve.dashboard.render import percent, size
 from recrawl.serve.dashboard.time_axis import TimeRange, time_range
 from recrawl.serve.dashboard.views import Views
@@ -175,7 +176,8 @@ def _number(form: Form, name: str) -> int | None:
 
 def _show(views: Views, request: Request, template: str, found: dict[str, Any], tab: str, **values: Any) -> Response:
     tabs = [(f"/pages/{found['id']}{path}", name, path == tab) for path, name in _TABS]
-    return views.show(request, template, page=found, tabs=tabs, **values)
+    marks = shown_marks(views, found["url"], found["site"], found["id"])
+    return views.show(request, template, page=found, tabs=tabs, marks=marks, notice=notice(request), **values)
 
 
 def _facts(found: dict[str, Any], versions: list[StoredVersion], now: float) -> list[tuple[str, str]]:

@@ -31,6 +31,7 @@ def environment(now: Callable[[], float]) -> jinja2.Environment:
             "heat": heat,
             "clock": lambda at: stamp(at)[11:19],
             "iso": iso,
+            "short": "{:g}".format,
             "minute": lambda at: stamp(at)[:16],
             "number": number,
             "percent": percent,

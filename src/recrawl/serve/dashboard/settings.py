@@ -1,8 +1,8 @@
-"""Settings: tracked sites, policy and limits. A form is saved completely or not at all."""
+"""Settings by topic: each topic is a page with a form, saved completely or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -11,40 +11,77 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from recrawl.choose import POLICIES, describe, make_policy, parameters
-from recrawl.errors import UnknownName, UsageError
-from recrawl.repository.explain.plans import OBJECTIVES
+from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.opening import options_of
-from recrawl.repository.seed_rules import seed_url
-from recrawl.repository.seeds import add_seeds, without_seeds
 from recrawl.repository.turns import period_of
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Errors, Form
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.job_specs import check_inside
-from recrawl.settings import SETTINGS, Setting, Settings, parse_value, write_seeds, write_values
+from recrawl.settings import SETTINGS, Setting, Settings, parse_value, write_values
+from recrawl.times import WEEKDAYS
 
-_TABS = (
-    ("/settings", "Sites"),
-    ("/settings/policy", "Policy and budget"),
-    ("/settings/limits", "Limits"),
-    ("/settings/noise", "Noise"),
-    ("/settings/alerts", "Alerts"),
-)
-_OBJECTIVE = "objective"
-_POLICY_SETTINGS = ("policy", "budget", "every", "seed")
-"""Settings on the page "Policy and budget"."""
+POLICY = "policy"
+SCHEDULE = ("budget", "every", "quiet_hours", "weekdays", "bytes", "seed")
+"""Settings on the page of the policy, besides the policy itself."""
+_TOPICS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    (
+        "politeness",
+        "Politeness",
+        "How gently servers are treated; a server's robots.txt may set stricter limits.",
+        ("contact", "delay", "per_server", "per_second", "max_delay", "retries", "patience", "robots_hours"),
+    ),
+    (
+        "discovery",
+        "Discovery",
+        "Which pages are found, and which of them are kept.",
+        ("order", "sitemaps", "sitemap_hours", "feed_hours", "redirects", "content_types", "tracking", "max_queries",
+         "max_folder", "gone_hours"),
+    ),
+    (
+        "changes",
+        "Changes",
+        "What counts as a change, and what a page is worth.",
+        ("change", "importance", "cost", "site_share", "reserve_new", "reserve_pushed"),
+    ),
+    (
+        "limits",
+        "Downloads",
+        "Sizes, timeouts, search index and archive.",
+        ("max_bytes", "timeout", "connect_timeout", "stall", "index", "warc_megabytes", "readers", "parse_seconds"),
+    ),
+)  # fmt: skip
+_OTHER = ("other", "Other", "Everything else.")
 _HIDDEN = frozenset({"anchors"})
 """Settings that are not shown here."""
-_SEED_FIELDS = ("url", "limit", "depth", "include", "exclude", "allow_private")
 _TABLE = {setting.name: setting for setting in SETTINGS}
+_SUGGESTED = {
+    "requisites": ("none", "css", "all"),
+    "importance": ("even", "pagerank"),
+    "change": ("content", "text", "significant", "divergence:0.1"),
+}
+"""Values to suggest where others are possible, too."""
+
+
+def _topics() -> dict[str, tuple[str, str, tuple[str, ...]]]:
+    """Return label, text and settings of each topic; what no topic names is in the last one."""
+    named = {name for *_, names in _TOPICS for name in names} | {POLICY, *SCHEDULE} | _HIDDEN
+    rest = tuple(setting.name for setting in SETTINGS if setting.name not in named)
+    found = {path: (label, text, names) for path, label, text, names in _TOPICS}
+    return {**found, _OTHER[0]: (_OTHER[1], _OTHER[2], rest)} if rest else found
+
+
+def _tabs() -> list[tuple[str, str]]:
+    topics = [(f"/settings/{path}", label) for path, (label, _, _) in _topics().items()]
+    first = [("/settings", "Sites"), ("/settings/policy", "Policy and schedule")]
+    return [*first, *topics, ("/settings/noise", "Noise"), ("/settings/alerts", "Alerts")]
 
 
 def show_settings(views: Views, request: Request, template: str, **values: Any) -> Response:
     """Render a settings page with its tabs."""
-    tabs = [(path, name, path == request.url.path) for path, name in _TABS]
+    tabs = [(path, name, path == request.url.path) for path, name in _tabs()]
     notice = "Saved. The next cycle uses it." if request.query_params.get("saved") else ""
-    return views.show(request, template, tabs=tabs, **{"errors": Errors(), "notice": notice, **values})
+    return views.show(request, template, **{"tabs": tabs, "notice": notice, "errors": Errors(), **values})
 
 
 def redirect_saved(path: str) -> Response:
@@ -52,208 +89,58 @@ def redirect_saved(path: str) -> Response:
     return RedirectResponse(f"{path}?saved=1", 303)
 
 
-# -- sites -----------------------------------------------------------------------------------------------------------
+def topic(views: Views, request: Request) -> Response:
+    """Show the settings of a topic."""
+    return _show_topic(views, request, None)
 
 
-def seeds(views: Views, request: Request) -> Response:
-    """Show the tracked sites, and a form to add one."""
-    return _seeds(views, request, Form({}, _SEED_FIELDS))
+def set_topic(views: Views, request: Request, given: FormData) -> Response:
+    """Change the settings of a topic."""
+    names = _topic_of(request)[2]
+    form = save(views, names, given)
+    return _show_topic(views, request, form) if form.errors else redirect_saved(request.url.path)
 
 
-def add_seed(views: Views, request: Request, given: FormData) -> Response:
-    """Add a site, or change the limits of one."""
-    form = Form(given, _SEED_FIELDS)
-    url = form.read("url", seed_url)
-    if url is None and not form.errors:
-        form.errors["url"] = "give the URL of a site or page"
-    rules = {
-        "limit": form.number("limit", most=10**9),
-        "depth": form.number("depth", most=10**6),
-        "include": lines(form["include"]) or None,
-        "exclude": lines(form["exclude"]) or None,
-        "allow_private": form["allow_private"] == "on" or None,
-    }
-    named = {name: value for name, value in rules.items() if value is not None}
-    if url is not None and not form.errors:
-        try:
-            with WRITING:
-                (addition,) = add_seeds(views.context.folder, views.settings(), [url], named)
-        except UsageError as error:
-            form.errors["include" if "include" in named else "exclude" if "exclude" in named else "url"] = str(error)
-        else:
-            views.context.scheduler.wake()
-            # No redirect: what changed is known only now. To send the form again changes nothing more.
-            return _seeds(views, request, Form({}, _SEED_FIELDS), f"Saved: {addition}.")
-    return _seeds(views, request, form)
-
-
-def remove_seed(views: Views, request: Request, given: FormData) -> Response:
-    """Remove a site."""
-    del request
-    with WRITING:
-        after, _ = without_seeds(views.settings(), [str(given.get("url", ""))])
-        write_seeds(views.context.settings_file, after.seeds)
-    views.context.scheduler.wake()
-    return redirect_saved("/settings")
-
-
-def _seeds(views: Views, request: Request, form: Form, notice: str = "") -> Response:
-    return show_settings(
-        views,
-        request,
-        "settings_seeds.html",
-        status=400 if form.errors else 200,
-        seeds=views.settings().seeds,
-        form=form.values,
-        errors=form.errors,
-        notice=notice or ("Saved. The next cycle uses it." if request.query_params.get("saved") else ""),
-    )
-
-
-# -- single values ---------------------------------------------------------------------------------------------------
-
-
-def policy(views: Views, request: Request) -> Response:
-    """Show policy, budget, period and seed."""
-    return _values(views, request, _policy_settings(), None)
-
-
-def limits(views: Views, request: Request) -> Response:
-    """Show all other settings."""
-    return _values(views, request, _limit_settings(), None)
-
-
-def set_policy(views: Views, request: Request, given: FormData) -> Response:
-    """Change policy, budget, period and seed."""
-    text = str(given.get("policy", ""))
-    errors = {}
-    try:
-        text = with_objective(text, str(given.get(_OBJECTIVE, "")))
-    except UsageError as error:
-        errors[_OBJECTIVE] = str(error)
-    return _set(views, request, _policy_settings(), {**given, "policy": text}, errors)
-
-
-def set_limits(views: Views, request: Request, given: FormData) -> Response:
-    """Change the other settings."""
-    return _set(views, request, _limit_settings(), given)
-
-
-def _policy_settings() -> list[Setting]:
-    return [_TABLE[name] for name in _POLICY_SETTINGS]
-
-
-def _limit_settings() -> list[Setting]:
-    return [setting for setting in SETTINGS if setting.name not in _HIDDEN and setting.name not in _POLICY_SETTINGS]
-
-
-def with_objective(text: str, objective: str) -> str:
-    """Return a policy with another objective; an invalid policy is returned as it is, and rejected later.
-
-    >>> with_objective("shock(batches=12)", "age"), with_objective("round-robin", "")
-    ('shock(objective=age, batches=12)', 'round-robin')
-    """
-    if not objective:
-        return text
-    if objective not in OBJECTIVES:
-        raise UnknownName("objective", objective, OBJECTIVES)
-    try:
-        policy = make_policy(text, imports=False)
-    except UsageError:
-        return text
-    known = parameters(policy)
-    if _OBJECTIVE not in known:
-        able = ", ".join(name for name in sorted(POLICIES) if _OBJECTIVE in parameters(name))
-        raise UsageError(f"{policy.name} has no parameter 'objective'; policies with one: {able}")
-    values = {name: getattr(policy, name) for name in known} | {_OBJECTIVE: objective}
-    return describe(POLICIES[policy.name](**values))
-
-
-def _set(
-    views: Views,
-    request: Request,
-    settings: list[Setting],
-    given: Mapping[str, object],
-    errors: Mapping[str, str] = MappingProxyType({}),
-) -> Response:
-    form = Form(given, (setting.name for setting in settings))
+def save(
+    views: Views, names: Sequence[str], given: Mapping[str, object], errors: Mapping[str, str] = MappingProxyType({})
+) -> Form:
+    """Write the settings that differ, all of them or none; returns the form with its errors."""
+    form = Form(given, names)
     form.errors.update(errors)
     with WRITING:
         before = views.settings()
         changed: dict[str, Any] = {}
-        for setting in settings:
-            value = form.read(setting.name, partial(_read, views, setting.name), empty=True)
-            if setting.name not in form.errors and value != before[setting.name]:
-                changed[setting.name] = value
+        for name in names:
+            value = form.read(name, partial(_read, views, name), empty=True)
+            if name not in form.errors and value != before[name]:
+                changed[name] = value
         if not form.errors:
             try:
                 after = Settings({**before.values, **changed}, before.seeds, before.filters)
                 options_of(after)
                 period_of(after)
             except UsageError as error:
-                form.errors[next(iter(changed), settings[0].name)] = str(error)
+                form.errors[next(iter(changed), names[0])] = str(error)
         if not form.errors:
             write_values(views.context.settings_file, changed)
-    if form.errors:
-        return _values(views, request, settings, form)
-    views.context.scheduler.wake()
-    return redirect_saved(request.url.path)
+    if not form.errors:
+        views.context.scheduler.wake()
+    return form
 
 
-def _read(views: Views, name: str, text: str) -> Any:
-    value = parse_value(name, text)
-    if name == "importance":
-        check_inside(views.context.folder, value)
-    if name == "policy" and value != views.context.settings()["policy"]:
-        make_policy(value, imports=False)  # raises UsageError for an invalid policy
-    return value
-
-
-def _values(views: Views, request: Request, settings: list[Setting], form: Form | None) -> Response:
-    values = views.settings()
-    policy_page = settings[0].name in _POLICY_SETTINGS
-    fields = [_field(setting, form[setting.name] if form else value_text(values[setting.name])) for setting in settings]
-    if policy_page:
-        fields.insert(1, _objective(values["policy"]))
-    return show_settings(
-        views,
-        request,
-        "settings_values.html",
-        status=400 if form is not None else 200,
-        fields=fields,
-        errors=form.errors if form else Errors(),
-        action=request.url.path,
-        head="Policy and budget" if policy_page else "Limits",
-        text=(
-            "A policy may have parameters: shock(objective=freshness). 'recrawl policies' lists them."
-            if policy_page
-            else "Request rates, sizes and timeouts; a server's robots.txt may set stricter limits."
-        ),
-        policies=sorted(POLICIES) if policy_page else [],
-    )
-
-
-def _field(setting: Setting, value: str) -> dict[str, Any]:
-    kind = "switch" if isinstance(setting.default, bool) else "policy" if setting.name == "policy" else "text"
+def field(name: str, value: str) -> dict[str, Any]:
+    """Return a setting as a field of a form."""
+    setting = _TABLE[name]
     return {
-        "name": setting.name,
-        "label": setting.name.replace("_", " "),
+        "name": name,
+        "label": name.replace("_", " "),
         "help": setting.help,
-        "kind": kind,
+        "kind": _kind(setting),
         "value": value,
-    }
-
-
-def _objective(policy: str) -> dict[str, Any]:
-    """Return the field of the objective, which is a parameter of the policy."""
-    current = getattr(make_policy(policy), _OBJECTIVE, "") or "built in"
-    return {
-        "name": _OBJECTIVE,
-        "label": _OBJECTIVE,
-        "help": "What the policy maximises: changes found, freshness, low age, or new links.",
-        "kind": "choice",
-        "value": "",
-        "choices": [("", f"of the policy ({current})"), *((name, name) for name in OBJECTIVES)],
+        "default": value_text(setting.default),
+        "choices": [(choice, choice) for choice in setting.choices],
+        "suggested": _SUGGESTED.get(name, ()),
+        "days": WEEKDAYS if name == "weekdays" else (),
     }
 
 
@@ -265,9 +152,55 @@ def value_text(value: object) -> str:
     """
     if isinstance(value, bool):
         return "true" if value else "false"
-    return ", ".join(value) if isinstance(value, list) else f"{value}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(value)
+    return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
 def lines(text: str) -> tuple[str, ...]:
     """Split text into its non-empty lines."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _kind(setting: Setting) -> str:
+    if setting.name == "weekdays":
+        return "days"
+    if isinstance(setting.default, bool):
+        return "switch"
+    if setting.choices:
+        return "choice"
+    if isinstance(setting.default, list):
+        return "list"
+    return "number" if isinstance(setting.default, (int, float)) else "text"
+
+
+def _read(views: Views, name: str, text: str) -> Any:
+    value = parse_value(name, ",".join(text.splitlines()) if isinstance(_TABLE[name].default, list) else text)
+    if name == "importance":
+        check_inside(views.context.folder, value)
+    return value
+
+
+def _topic_of(request: Request) -> tuple[str, str, tuple[str, ...]]:
+    path = request.path_params["topic"]
+    found = _topics().get(path)
+    if found is None:
+        raise NotKnown(f"there are no settings '{path}'")
+    return found
+
+
+def _show_topic(views: Views, request: Request, form: Form | None) -> Response:
+    label, text, names = _topic_of(request)
+    values = views.settings()
+    fields = [field(name, form[name] if form else value_text(values[name])) for name in names]
+    return show_settings(
+        views,
+        request,
+        "settings_values.html",
+        status=400 if form is not None else 200,
+        fields=fields,
+        errors=form.errors if form else Errors(),
+        action=request.url.path,
+        head=label,
+        text=text,
+    )

@@ -17,6 +17,7 @@ from recrawl.repository.reports.shocks import memory_of, shocks
 from recrawl.repository.repository import Repository
 from recrawl.repository.words import count
 from recrawl.serve.dashboard import charts
+from recrawl.serve.dashboard.marks import notice, shown_marks
 from recrawl.serve.dashboard.render import percent
 from recrawl.serve.dashboard.row_charts import heat
 from recrawl.serve.dashboard.time_axis import time_range
@@ -97,6 +98,8 @@ def site(views: Views, request: Request) -> Response:
         request,
         "site.html",
         site=row,
+        marks=shown_marks(views, row["origin"], number, None),
+        notice=notice(request),
         shown=shown,
         tree=tree,
         tree_part=len(pages) == directory_tree.MAX_PAGES,

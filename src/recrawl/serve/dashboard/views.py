@@ -36,6 +36,8 @@ MENU = (
     ("/lab", "Lab"),
     ("/settings", "Settings"),
 )
+KEYS = {"/": "o", "/sites": "s", "/changes": "c", "/search": "f", "/why": "v", "/lab": "l", "/settings": "e"}
+"""The key after `g` that leads to each page of the menu."""
 _THEMES = ("light", "dark")
 
 View = Callable[["Views", Request], Response]
@@ -50,7 +52,7 @@ class Views:
         self.jobs = context.jobs
         self._cache = PageCache(context)
         self._templates = environment(context.clock)
-        self._templates.globals.update(static=self._static, menu=MENU, feed=FEED)
+        self._templates.globals.update(static=self._static, menu=MENU, keys=KEYS, feed=FEED)
 
     def now(self) -> float:
         """Seconds since 1970."""

@@ -8,6 +8,7 @@ from recrawl.model import State
 from recrawl.record.rows import Row
 from recrawl.record.store.reports import Listings, StreamPlace
 from recrawl.record.store.sqlite.base import UPDATES, SqliteTable
+from recrawl.record.store.sqlite.marks import TAGGED, UNREAD
 
 _PAGE = """SELECT p.id, p.url, s.origin AS site, p.state, p.depth, p.visits, p.changes, p.failures, p.found,
                   p.last_visit, p.last_change, p.size, v.title, ifnull(t.url, '') AS moved_to
@@ -47,11 +48,14 @@ class SqliteListings(SqliteTable, Listings):
             (page, *_given(site), *([] if state is None else [state]), limit),
         )
 
-    def changes_before(self, place: StreamPlace, since: float, site: str, limit: int) -> list[Row]:
+    def changes_before(
+        self, place: StreamPlace, since: float, site: str, limit: int, *, tag: str = "", unread: bool = False
+    ) -> list[Row]:
+        only = (f" AND {TAGGED}" if tag else "") + (f" AND {UNREAD}" if unread else "")
         return self._rows(
             f"""{_CHANGE} WHERE v.outcome IN {UPDATES} AND v.at >= ? {_of_site(site)} AND v.at <= ?
-                AND (v.at < ? OR v.id < ?) ORDER BY v.at DESC, v.id DESC LIMIT ?""",
-            (since, *_given(site), place.at, place.at, place.id, limit),
+                AND (v.at < ? OR v.id < ?){only} ORDER BY v.at DESC, v.id DESC LIMIT ?""",
+            (since, *_given(site), place.at, place.at, place.id, *([tag] if tag else []), limit),
         )
 
     def changes_after(self, visit: int, site: str, limit: int) -> list[Row]:

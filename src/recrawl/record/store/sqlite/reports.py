@@ -18,11 +18,12 @@ from recrawl.record.store.sqlite.base import (
     SqliteTable,
     enum_list,
 )
+from recrawl.record.store.sqlite.marks import TAGGED, UNREAD
 
 _STATE_NUMBERS = {name: number for number, name in STATE_NAMES.items()}
 _PAGE = """SELECT p.id, p.url, p.site, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit,
                   p.last_change, p.size, v.title FROM pages p LEFT JOIN versions v ON v.id = p.version"""
-_UPDATE = """SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.origin,
+_UPDATE = f"""SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.origin, {UNREAD} AS unread,
                     ifnull(r.title, w.title) AS title, r.divergence, r.significant, r.new_links
              FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
              LEFT JOIN versions r ON r.id = v.version LEFT JOIN versions w ON w.id = p.version"""
@@ -145,10 +146,13 @@ class SqliteReports(SqliteTable, Reports):
             ("instr(p.url, ?)", wanted.path),
             (f"(v.outcome != {Outcome.CHANGED:d} OR ifnull(r.divergence, 0) >= ?)", wanted.divergence),
             ("v.outcome = ?", wanted.outcome),
+            (TAGGED, wanted.tag),
         ):
             if value is not None:
                 where.append(text)
                 values.append(value)
+        if wanted.unread:
+            where.append(UNREAD)
         if wanted.significant:
             where.append(f"(v.outcome != {Outcome.CHANGED:d} OR r.significant)")
         sql = f"{_UPDATE} WHERE {' AND '.join(where)} ORDER BY v.at DESC, v.id DESC LIMIT ?"

@@ -13,6 +13,7 @@ from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersio
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
 from recrawl.record.store.checks import Checks
+from recrawl.record.store.marks import MarkTable
 from recrawl.record.store.protocol import NumberedTable, Store
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
 from recrawl.record.store.requisites import RequisiteTable
@@ -22,6 +23,7 @@ from recrawl.record.store.sqlite.checks import SqliteChecks
 from recrawl.record.store.sqlite.connection import connect, translated
 from recrawl.record.store.sqlite.hints import SqliteHints
 from recrawl.record.store.sqlite.listings import SqliteListings
+from recrawl.record.store.sqlite.marks import SqliteMarks
 from recrawl.record.store.sqlite.outbox import SqliteOutbox
 from recrawl.record.store.sqlite.pages import SqlitePages
 from recrawl.record.store.sqlite.pushes import SqlitePushes
@@ -76,6 +78,7 @@ class SqliteStore(Store):
                 raise found from error
             raise RepositoryError(f"{path} cannot be used as a recrawl database: {error}") from error
         self.meta: MetaTable = SqliteMeta(self.db)
+        self.marks: MarkTable = SqliteMarks(self.db)
         self.pages: PageTable = SqlitePages(self.db)
         self.visits: VisitTable = SqliteVisits(self.db)
         self.versions: VersionTable = SqliteVersions(self.db)

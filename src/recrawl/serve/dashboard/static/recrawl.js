@@ -1,5 +1,5 @@
 "use strict";
-// Live activity, the search key "/", and progress of a running job. Every page works without this script.
+// Live activity, keys, what runs now, and progress of a job. Every page works without this script.
 
 (function () {
   const MAX_LINES = 60;
@@ -106,15 +106,40 @@
     window.setTimeout(again, RUN_INTERVAL);
   }
 
-  document.addEventListener("keydown", function (event) {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (/^(input|select|textarea)$/i.test(event.target.tagName)) return;
+  // Keys: "/" searches, "?" shows the help, "g" and a letter lead to a page of the menu.
+  const help = document.querySelector("[data-keys]");
+  let going = 0;
+
+  function visible(box) { return box.getClientRects().length > 0; }
+
+  function search(event) {
     event.preventDefault();
-    const box = document.querySelector("[data-search]");
+    const boxes = [...document.querySelectorAll("[data-search]")].filter(visible);
+    const box = boxes.find(function (one) { return one.closest("main"); }) || boxes[0];
     if (box) box.focus();
     else window.location.href = "/search";
+  }
+
+  document.addEventListener("keydown", function (event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^(input|select|textarea)$/i.test(event.target.tagName)) return;
+    if (event.key === "/") return search(event);
+    if (event.key === "?" && help && !help.open) return help.showModal();
+    if (event.key === "g") { going = Date.now(); return; }
+    if (Date.now() - going > 1500) return;
+    going = 0;
+    const found = document.querySelector('[data-key="' + CSS.escape(event.key) + '"]');
+    if (found) window.location.href = found.dataset.go;
   });
 
+  document.querySelectorAll("[data-keys-button]").forEach(function (button) {
+    button.hidden = false;
+    button.addEventListener("click", function () { help.showModal(); });
+  });
+
+  document.querySelectorAll("[data-submit]").forEach(function (field) {
+    field.addEventListener("change", function () { field.form.submit(); });
+  });
   document.querySelectorAll("[data-running]").forEach(follow);
   document.querySelectorAll("[data-live]").forEach(showEvents);
   document.querySelectorAll("[data-job]").forEach(poll);

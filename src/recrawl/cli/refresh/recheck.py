@@ -1,0 +1,42 @@
+"""`recrawl recheck`: visit pages or sites now."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from recrawl.cli.terminal.output import AsJson, as_json, note, say
+from recrawl.cli.terminal.run_report import print_report, watched
+from recrawl.cli.terminal.session import Stop, Wait, repository
+from recrawl.errors import RepositoryBusy
+
+EXAMPLE = "Example: recrawl recheck https://example.org/news"
+
+
+def command(
+    ctx: typer.Context,
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[URL|SITE]...", help="A page, or a site as example.org: all of its pages."),
+    ] = None,
+    wait: Wait = False,
+    json: AsJson = False,
+) -> None:
+    """Visit pages now, whatever the policy would choose and beyond the budget of the cycles.
+
+    Without a target, visit what was requested before and pages whose interval ('recrawl add --every') is over. While
+    another process works on the repository, the request is stored and the next cycle fulfils it.
+    """
+    with repository(ctx) as repo, watched(quiet=json) as watcher:
+        try:
+            report = repo.recheck(*(targets or ()), wait=wait, progress=watcher.report, stop=Stop())
+        except RepositoryBusy as busy:
+            note(f"{busy}; the request is stored and the next cycle fulfils it")
+            raise
+    if json:
+        as_json(None if report is None else report.as_dict())
+    elif report is None:
+        say("nothing to visit")
+    else:
+        print_report(report)

@@ -1,0 +1,100 @@
+"""Actions on pages, sites and changes: recheck now, tags, intervals, read marks, saved filters."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from recrawl.errors import UsageError
+from recrawl.repository.marks import FILTER_FIELDS
+from recrawl.repository.reports.marks import interval_of, tags_of
+from recrawl.repository.seeds import add_seeds
+from recrawl.serve.access.login import local_path
+from recrawl.serve.api import marks as api
+from recrawl.serve.api.settings import WRITING
+from recrawl.serve.dashboard.views import Views
+
+_NOTICES = {
+    "requested": "A visit was requested; it starts now.",
+    "queued": "A visit was requested; it follows the running cycle.",
+}
+"""Notices after an action, by the value of `done`."""
+
+
+def notice(request: Request) -> str:
+    """Return the notice of the action that led to this page."""
+    return _NOTICES.get(request.query_params.get("done", ""), "")
+
+
+def shown_marks(views: Views, url: str, site: int, page: int | None) -> dict[str, Any]:
+    """Return the tags and the interval of a page, or of a site."""
+    with views.reading() as repository:
+        tags = tags_of(repository, site, page)
+        every = [name for name, _, _ in repository.tags()]
+    return {"target": url, "tags": tags, "all_tags": every, "every": interval_of(views.settings(), url, page)}
+
+
+def recheck(views: Views, request: Request, given: FormData) -> Response:
+    """Visit a page or site now."""
+    del request
+    answer = api.recheck(views.context, {"target": _text(given, "target")})
+    return _back(given, "requested" if answer["started"] else "queued")
+
+
+def tag(views: Views, request: Request, given: FormData) -> Response:
+    """Add or remove a tag."""
+    del request
+    change = api.remove_tag if given.get("do") == "remove" else api.add_tag
+    change(views.context, {"name": _text(given, "name"), "target": _text(given, "target")})
+    return _back(given)
+
+
+def interval(views: Views, request: Request, given: FormData) -> Response:
+    """Set or clear the interval of a page or site: a rule of its seed."""
+    del request
+    url, every = _text(given, "target"), _text(given, "every")
+    named: dict[str, Any] = {"every": every} if every else {}
+    if given.get("page"):
+        named["depth"] = 0
+    with WRITING:
+        add_seeds(views.context.folder, views.settings(), [url], named, () if every else ("every",))
+    views.context.scheduler.wake()
+    return _back(given)
+
+
+def mark_read(views: Views, request: Request, given: FormData) -> Response:
+    """Mark one change, or all, as read or unread."""
+    del request
+    number = _text(given, "id")
+    if number and not (number.isascii() and number.isdigit() and len(number) < 16):
+        raise UsageError(f"invalid change '{number}'")
+    api.mark_read(views.context, {"ids": [int(number)] if number else [], "read": given.get("do") != "unread"})
+    return _back(given)
+
+
+def save_filter(views: Views, request: Request, given: FormData) -> Response:
+    """Save the filters of the list of changes under a name, or delete a saved filter."""
+    del request
+    name = _text(given, "name")
+    if given.get("do") == "remove":
+        api.remove_saved_filter(views.context, {"name": name})
+        return RedirectResponse("/changes", 303)
+    fields = {key: _text(given, key) for key in FILTER_FIELDS}
+    api.save_filter(views.context, {"name": name, **fields})
+    return RedirectResponse(f"/changes?{urlencode({key: value for key, value in fields.items() if value})}", 303)
+
+
+def _text(given: FormData, name: str) -> str:
+    value = given.get(name, "")
+    return value.replace("\0", "").strip()[:4096] if isinstance(value, str) else ""
+
+
+def _back(given: FormData, done: str = "") -> Response:
+    """Redirect to the page that the form was on."""
+    path = local_path(_text(given, "back") or "/")
+    mark = f"{'&' if '?' in path else '?'}done={done}" if done else ""
+    return RedirectResponse(path + mark, 303)
