@@ -14,6 +14,7 @@ from recrawl.errors import DamagedIndex, UsageError
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 from recrawl.repository.opening import options_of
+from recrawl.repository.running import running
 from recrawl.repository.values import Row, Site, Status, utc
 from recrawl.repository.words import shared_text
 from recrawl.settings import Settings
@@ -26,6 +27,7 @@ def status(storage: Storage, settings: Settings, now: float) -> Status:
     braked, cycles = brakes(store), store.reports.cycles(5)
     figures = current(store, now)[0].as_dict(now)
     searchable, problem = _searchable(storage)
+    run = running(storage.folder)
     return Status(
         **{**figures, "last_visit": utc(figures["last_visit"])},
         versions=store.next_id("versions"),
@@ -37,6 +39,7 @@ def status(storage: Storage, settings: Settings, now: float) -> Status:
             for brake in braked
         ],
         cycles=[{**row, "started": utc(row["started"]), "finished": utc(row["finished"])} for row in cycles],
+        running=None if run is None else run.as_dict(),
         problems=tuple(filter(None, (problem, _settings_problem(settings)))),
     )
 

@@ -9,6 +9,9 @@ import typer
 from recrawl.cli.terminal.output import AsJson, as_json, say
 from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, KeptRequisites, Render, repository
 
+Every = Annotated[
+    str, typer.Option(metavar="DURATION", help="Visit its pages at least this often, whatever the policy chooses.")
+]
 EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --limit 500"
 
 
@@ -24,9 +27,7 @@ def command(
     allow_private: AllowPrivate = False,
     delay: Delay = None,
     change: Change = "",
-    every: Annotated[
-        str, typer.Option(metavar="DURATION", help="Visit its pages at least this often, whatever the policy chooses.")
-    ] = "",
+    every: Every = "",
     clear: Annotated[
         list[str] | None,
         typer.Option(metavar="RULE", help="Remove this rule (limit, depth, include, ...); repeatable."),

@@ -47,8 +47,9 @@ _TOPICS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     (
         "limits",
         "Downloads",
-        "Sizes, timeouts, search index and archive.",
-        ("max_bytes", "timeout", "connect_timeout", "stall", "index", "warc_megabytes", "readers", "parse_seconds"),
+        "Sizes, timeouts, page requisites, search index and archive.",
+        ("max_bytes", "timeout", "connect_timeout", "stall", "requisites", "requisite_budget", "requisite_bytes",
+         "requisite_hours", "index", "warc_megabytes", "readers", "parse_seconds"),
     ),
 )  # fmt: skip
 _OTHER = ("other", "Other", "Everything else.")
