@@ -14,6 +14,7 @@ import sqlite3
 
 from recrawl.errors import NewerRepository
 from recrawl.record.first_schema import FIRST
+from recrawl.record.marks_schema import MARKS
 
 _SUMMARIES = """
 CREATE TABLE cycle_summaries (
@@ -199,17 +200,6 @@ ALTER TABLE pages ADD COLUMN counters BLOB;
 CREATE TABLE frames (site INTEGER PRIMARY KEY, data BLOB NOT NULL);
 """
 
-_MARKS = """
-CREATE TABLE requests (page INTEGER PRIMARY KEY, at REAL NOT NULL);
-CREATE TABLE tags (name TEXT NOT NULL, site INTEGER NOT NULL, page INTEGER NOT NULL, PRIMARY KEY (name, site, page))
-    WITHOUT ROWID;
-CREATE TABLE change_marks (visit INTEGER PRIMARY KEY, read INTEGER NOT NULL);
-CREATE TABLE saved_filters (name TEXT PRIMARY KEY, query TEXT NOT NULL) WITHOUT ROWID;
-INSERT OR REPLACE INTO meta (name, value) SELECT 'changes:read', ifnull(max(id), -1) FROM visits;
-"""
-
-_REDIRECTS = "ALTER TABLE pages ADD COLUMN archived_url TEXT NOT NULL DEFAULT ''"
-
 _FRAME_ONLY = "ALTER TABLE cycle_summaries ADD COLUMN frame_only INTEGER NOT NULL DEFAULT 0"
 
 _REQUISITES = """
@@ -278,12 +268,12 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0005-limits", "ALTER TABLE cycles ADD COLUMN limits TEXT"),
     ("0006-pushed", _PUSHED),
     ("0007-content", _CONTENT),
-    ("0008-redirects", _REDIRECTS),
+    ("0008-redirects", "ALTER TABLE pages ADD COLUMN archived_url TEXT NOT NULL DEFAULT ''"),
     ("0009-frame-only", _FRAME_ONLY),
     ("0010-requisites", _REQUISITES),
     ("0011-skipped", _SKIPPED),
     ("0012-prior", "ALTER TABLE pages ADD COLUMN prior REAL"),
-    ("0013-marks", _MARKS),
+    ("0013-marks", MARKS),
 )
 
 
