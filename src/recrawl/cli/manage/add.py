@@ -12,6 +12,9 @@ from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, KeptRequis
 Every = Annotated[
     str, typer.Option(metavar="DURATION", help="Visit its pages at least this often, whatever the policy chooses.")
 ]
+Clear = Annotated[
+    list[str] | None, typer.Option(metavar="RULE", help="Remove this rule (limit, depth, include, ...); repeatable.")
+]
 EXAMPLE = "Example: recrawl add https://example.org/docs/ --include '/docs/*' --limit 500"
 
 
@@ -28,10 +31,7 @@ def command(
     delay: Delay = None,
     change: Change = "",
     every: Every = "",
-    clear: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RULE", help="Remove this rule (limit, depth, include, ...); repeatable."),
-    ] = None,
+    clear: Clear = None,
     requisites: KeptRequisites = "",
     render: Render = "",
     json: AsJson = False,
