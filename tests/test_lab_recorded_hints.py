@@ -20,6 +20,8 @@ from recrawl.lab.replays.hint_sources import hints_key
 from recrawl.lab.replays.recorded_hints import RecordedHints
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.replays.simulated_hints import SimulatedSitemap
+from recrawl.serve.jobs.job_specs import Command, job_spec
+from recrawl.serve.jobs.uploads import Uploads
 from tests.test_cli_shape import sub
 from tests.test_lab_simulated_hints import DAY, living
 
@@ -237,6 +239,12 @@ def test_the_command_replays_recorded_hints(tmp_path: Path) -> None:
     found = json.loads(sub(*words, "--hints", str(folder)).out)
     assert found[0]["found"] == 1
     assert found[0]["new_pages"] == 0
+
+
+def test_requests_over_http_name_no_folders_of_the_server(tmp_path: Path) -> None:
+    command = Command(name="lab-run", words=("lab", "run"))
+    with pytest.raises(UsageError, match="over HTTP use a simulated sitemap"):
+        job_spec(command, {"hints": str(tmp_path)}, tmp_path, Uploads(tmp_path))
 
 
 def test_of_several_dates_of_a_page_the_newest_possible_counts() -> None:
