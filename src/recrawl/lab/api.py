@@ -73,6 +73,10 @@ class ReplayResult:
     """Mean days from a change to the visit that finds it (spec M6); only changes that were found count."""
     delay_days_of_all: float | None
     """The same over all changes; those not found by the end count up to then."""
+    new_pages: int
+    """Pages born during the replay."""
+    discovery_days: float | None
+    """Mean days from the birth of such a page to its first visit, its removal, or the end of the replay."""
     needless: int
     """Visits that found nothing new (Q fig. 1.3); failures do not count."""
     rate_accuracy: float | None

@@ -48,6 +48,7 @@ _AVERAGED = (
     "embarrassment",
     "delay_days",
     "delay_days_of_all",
+    "discovery_days",
     "needless",
     "rate_accuracy",
     "busiest_visits_per_hour",
