@@ -16,11 +16,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +30,10 @@ from recrawl.lab.formats.hint_files import HintEvents, read_hints
 from recrawl.lab.histories.history import ABSENT, History, without_start
 from recrawl.lab.histories.opening import open_history
 from recrawl.lab.replays.clairvoyant import upper_bound
-from recrawl.lab.replays.replay import Record, Setup, replay
+from recrawl.lab.replays.metrics import Record
+from recrawl.lab.replays.replay import Setup, replay
 
+Line = dict[str, Any]
 DAY = 86400.0
 BEFORE = 30.0
 """Days of a replay before the first hint."""
@@ -157,7 +159,7 @@ def measure_source(history: History, events: HintEvents, number: int, site: str)
     )
 
 
-def sources(asked: argparse.Namespace) -> Iterator[dict]:
+def sources(asked: argparse.Namespace) -> Iterator[Line]:
     for archive, file in files_of(asked):
         history, events = open_history([archive], asked.change, asked.cache, workers=1), read_hints(file)
         for number in range(len(events.sources)):
@@ -189,7 +191,7 @@ def run(history: History, hints: str, seed: int, asked: argparse.Namespace, disc
     return float(record.found.sum() / max(upper_bound(history, *setup.moments(len(history)))[0], 1)), record
 
 
-def compared(name: str, history: History, hints: str, asked: argparse.Namespace, discover: str = "births") -> dict:
+def compared(name: str, history: History, hints: str, asked: argparse.Namespace, discover: str = "births") -> Line:
     """One line: what is found without and with hints, the difference and its 95 % interval."""
     seeds = range(1, asked.seeds + 1)
     plain, told = ([run(history, text, seed, asked, discover) for seed in seeds] for text in ("", hints))
@@ -212,23 +214,23 @@ def compared(name: str, history: History, hints: str, asked: argparse.Namespace,
     return line
 
 
-def value(asked: argparse.Namespace, discover: str = "births") -> Iterator[dict]:
+def value(asked: argparse.Namespace, discover: str = "births") -> Iterator[Line]:
     for archive, file in files_of(asked):
         history = open_history([archive], asked.change, asked.cache, workers=1)
         yield compared(archive.stem, from_first_hint(history, file), str(file), asked, discover)
 
 
-def discovery(asked: argparse.Namespace) -> Iterator[dict]:
+def discovery(asked: argparse.Namespace) -> Iterator[Line]:
     yield from value(asked, "links")
 
 
-def together(asked: argparse.Namespace) -> Iterator[dict]:
+def together(asked: argparse.Namespace) -> Iterator[Line]:
     archives = [archive for archive, _ in files_of(asked)]
     history = open_history(archives, asked.change, asked.cache, workers=1)
     yield compared(f"{len(archives)} sites", history, str(asked.hints), asked)
 
 
-def table(lines: Sequence[dict]) -> Table:
+def table(lines: Sequence[Line]) -> Table:
     """The lines of a file as a table."""
     heads = list(lines[0])
     return Table("", heads, [["" if line[head] is None else str(line[head]) for head in heads] for line in lines])
@@ -258,4 +260,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
