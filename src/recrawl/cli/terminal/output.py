@@ -73,6 +73,8 @@ def percent(share: float | None) -> str:
 
 
 _HEADER = [True]
+_SHORT_CELL = 20
+"""Columns with cells up to this length are not wrapped."""
 
 
 def show_header(shown: bool) -> None:
@@ -94,10 +96,16 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None
     from rich.text import Text  # lazy: rich loads slowly
 
     view = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in columns.values():
-        view.add_column(heading.lstrip(">"), justify="right" if heading.startswith(">") else "left", overflow="fold")
-    for row in rows:
-        view.add_row(*(Text(_cell(row.get(key))) for key in columns))
+    cells = [[_cell(row.get(key)) for key in columns] for row in rows]
+    for place, heading in enumerate(columns.values()):
+        name, right = heading.lstrip(">"), heading.startswith(">")
+        longest = max((len(line[place]) for line in cells), default=0)
+        # Long texts fold; numbers, dates and words stay whole.
+        view.add_column(
+            name, justify="right" if right else "left", overflow="fold", no_wrap=right or longest <= _SHORT_CELL
+        )
+    for line in cells:
+        view.add_row(*map(Text, line))
     Console().print(view)
 
 
