@@ -96,15 +96,15 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None
     from rich.text import Text  # lazy: rich loads slowly
 
     view = Table(box=None, header_style="bold", pad_edge=False)
-    cells = [[_cell(row.get(key)) for key in columns] for row in rows]
+    lines = [[_cell(row.get(key)) for key in columns] for row in rows]
     for place, heading in enumerate(columns.values()):
         name, right = heading.lstrip(">"), heading.startswith(">")
-        longest = max((len(line[place]) for line in cells), default=0)
+        longest = max((len(line[place]) for line in lines), default=0)
         # Long texts fold; numbers, dates and words stay whole.
         view.add_column(
             name, justify="right" if right else "left", overflow="fold", no_wrap=right or longest <= _SHORT_CELL
         )
-    for line in cells:
+    for line in lines:
         view.add_row(*map(Text, line))
     Console().print(view)
 
