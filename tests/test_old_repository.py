@@ -37,7 +37,7 @@ def test_status_and_lists_read_it(old: Repo) -> None:
     assert [(row["kind"], row["policy"]) for row in status["cycles"]] == [("cycle", "shock")] * 3 + [
         ("crawl", "explore")
     ]
-    assert [row["failed"] for row in status["cycles"]] == [1, 0, 0, 0], "a page was missing on the last day"
+    assert [row["missing"] for row in status["cycles"]] == [1, 0, 0, 0], "a page was missing on the last day"
     assert {row["url"] for row in old.json("pages")} == {f"{ORIGIN}{path}" for path in pages(0)}
     assert [row["url"] for row in old.json("sites")] == [ORIGIN]
 
