@@ -153,6 +153,7 @@ def difference(repo: Reader, url: str, old: StoredVersion, new: StoredVersion) -
 def side_by_side(hunk: Hunk) -> list[Pair]:
     """Return the rows of a hunk in two columns: removed lines beside the lines that replaced them.
 
+    >>> from recrawl.compare.diff import diff
     >>> hunk = diff(["a", "one", "z"], ["a", "two", "new", "z"])[0]
     >>> [(p.old and p.old.text, p.new and p.new.text) for p in side_by_side(hunk)]
     [('a', 'a'), ('one', 'two'), (None, 'new'), ('z', 'z')]
