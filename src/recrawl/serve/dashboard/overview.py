@@ -41,8 +41,8 @@ def overview(views: Views, request: Request) -> Response:
     now = views.now()
     shown = time_range(request, now)
     with views.reading() as repository:
-        whole = reading.overview(repository)
-        has_pages = whole is not None or reading.has_pages(repository)
+        whole, has_pages = reading.overview(repository), reading.has_pages(repository)
+        whole = whole if has_pages else None  # figures of no page say nothing
         last = reading.cycles(repository, 1)
         cycles = reading.cycles(repository, _CYCLES, since=shown.since, until=shown.until, most=_COLUMNS)
         sites = busiest(repository, _SITES)
