@@ -218,7 +218,7 @@ def test_config_lists_all(repo: Repo) -> None:
     rows = repo.json("config")
     assert [row["name"] for row in rows] == list(DEFAULTS)
     lines = repo.run("config").out.splitlines()
-    assert [line.split("\t")[0] for line in lines] == list(DEFAULTS)
+    assert [line.split("\t")[0] for line in lines] == ["name", *DEFAULTS]
 
 
 @pytest.mark.parametrize(
