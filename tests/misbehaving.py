@@ -395,7 +395,7 @@ async def redirect_cookie(x: Exchange) -> None:
     await x.page(OK, "Location: /redirect-cookie", "Set-Cookie: seen=1", status="302 Found")
 
 
-@enter("redirect-tls", "redirects to TLS on a port without it", "ADDRESS")
+@enter("redirect-tls", "redirects to TLS on a port without it", "UNREACHABLE_TIMEOUT")
 async def redirect_tls(x: Exchange) -> None:
     host = x.request.headers["host"]
     await x.page(b"", f"Location: https://{host}/ok", status="302 Found")

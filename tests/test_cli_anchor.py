@@ -143,7 +143,7 @@ def test_before_anything_was_visited_twice(repo: Repo) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--every", "never"], "no duration"),
+        (["--every", "never"], "invalid duration"),
         (["--every", "0s"], "invalid period of 0 s"),
         (["--per-minute", "-1"], "-1 pages per minute"),
         (["elsewhere.example"], "not in this repository"),

@@ -34,7 +34,7 @@ def seeds(repo: Repo) -> list[dict[str, Any]]:
 
 
 def paths(repo: Repo, site: Site, state: str = "live") -> set[str]:
-    return {url.removeprefix(site.url("")) for url, value in repo.states().items() if value == state}
+    return {row["url"].removeprefix(site.url("")) for row in repo.json("pages", "--state", state)}
 
 
 # -- what is kept ----------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def test_a_refused_certificate_is_named_everywhere(repo: Repo, authority: trustm
     with handshakes(make(authority)) as port:
         url = f"https://{HOST}:{port}/"
         repo.add(url)
-        assert f"https://{HOST}:{port}: {cause}" in repo.run("crawl").err
+        assert f"https://{HOST}:{port}: {cause}" in repo.run("crawl", code=1).err
         assert f"unreachable-tls (robots.txt: {cause}" in repo.run("why", url).out
         assert cause in repo.run("log", url, "--visits").out
         assert repo.crawl()["failures"] == {Failure.UNREACHABLE_TLS: 1}

@@ -31,7 +31,8 @@ def test_figures(played: tuple[Path, dict[str, object]]) -> None:
         assert 0.5 < day["freshness"] <= 1
         assert day["finished"] is True
         assert day["failed"] <= 0.02 * day["visits"]
-        assert day["visits"] == sum(day[name] for name in ("new", "changed", "unchanged", "gone", "failed"))
+        names = ("new", "changed", "unchanged", "gone", "failed", "skipped", "missing")
+        assert day["visits"] == sum(day[name] for name in names)
     for day in days[1:]:
         assert day["visits"] <= day["budget"]
         assert day["changed"] > 0

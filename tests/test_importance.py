@@ -287,7 +287,7 @@ def test_a_file_that_is_not_there_is_told_before_the_cycle_begins(live: tuple[Re
         with Storage(repo.folder) as repository:
             assert [row.kind for row in repository.store.cycles.newest()] == ["crawl"]
         complaint(repo.run("config", "importance", "love", code=None), "importance must be even")
-        complaint(repo.run("config", "cost", "love", code=None), "visit or bytes")
+        complaint(repo.run("config", "cost", "love", code=None), "use visit, bytes")
 
 
 def test_a_cycle_that_is_resumed_goes_by_what_it_began_with(live: tuple[Repo, Site]) -> None:

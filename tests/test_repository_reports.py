@@ -232,7 +232,8 @@ def test_cycles_come_oldest_first_with_what_they_found(repository: Repository) -
     assert len(rows) == 3
     assert [row.started for row in rows] == sorted(row.started for row in rows)
     for row in rows:
-        assert row.visits == row.found + row.unchanged + row.failed
+        rest = row.visits - (row.found + row.unchanged + row.failed)
+        assert rest in (0, 1), "a page that is missing for the first time is neither gone nor failed"
         assert row.changed >= 1, "one page changes every day"
     assert len(overview.cycles(repository, 2)) == 2
 

@@ -170,7 +170,7 @@ def test_broken_settings_do_not_end_it(repo: Repo) -> None:
     good = (repo.folder / "recrawl.toml").read_text()
     (repo.folder / "recrawl.toml").write_text("[settings]\nevery = 'soon'\n")
     with scheduled(repo, clock, turns, told) as scheduler:
-        assert "no duration" in told.wait("failed")["error"]
+        assert "invalid duration" in told.wait("failed")["error"]
         (repo.folder / "recrawl.toml").write_text(good)
         scheduler.wake()
         turns.begun.get(timeout=WAIT)
