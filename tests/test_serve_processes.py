@@ -66,8 +66,14 @@ def wait_for_end(process: int) -> bool:
         return bool(ready.poll(PATIENCE * 1000))
 
 
+def children() -> set[int]:
+    """The processes that this thread started; other tests of this worker process may have left some."""
+    return {int(child) for child in Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()}
+
+
 @pytest.mark.parametrize("pages", [1, 3])
 def test_a_reader_that_is_killed_while_idle_costs_no_page(pages: int) -> None:
+    others = children()
     readers = reader_pool.Readers(ReaderConfig(UrlRules()), processes=1, seconds=5.0)
     with closing(readers):
         for _ in range(2):
@@ -79,18 +85,19 @@ def test_a_reader_that_is_killed_while_idle_costs_no_page(pages: int) -> None:
                 connection.wait(readers.connections)
                 readings += readers.collect(0.0)
             assert [reading.failure for reading in readings] == [""] * pages
-            (child,) = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
-            os.kill(int(child), signal.SIGKILL)
-            os.waitid(os.P_PID, int(child), os.WEXITED | os.WNOWAIT)
+            (child,) = children() - others
+            os.kill(child, signal.SIGKILL)
+            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 
 
 def test_a_reader_that_is_killed_at_work_costs_one_page_at_most() -> None:
+    others = children()
     readers = reader_pool.Readers(ReaderConfig(UrlRules()), processes=1, seconds=5.0)
     with closing(readers):
         readers.submit(TASK)
         readers.pump(0.0)
-        (child,) = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
-        os.kill(int(child), signal.SIGKILL)
+        (child,) = children() - others
+        os.kill(child, signal.SIGKILL)
         connection.wait(readers.connections)
         assert [reading.failure for reading in readers.collect(0.0)] == ["parse-crash"]
 
