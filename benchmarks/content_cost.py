@@ -18,13 +18,13 @@ import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.report import Table
-from recrawl.compare import text
 from recrawl.compare.content.census import CensusEvidence
 from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import content_words, judge
 from recrawl.compare.content.lines import Line, lines
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.state.site_frames import SiteFrame
 from recrawl.crawl.visits.messages import ReaderConfig, Task
 from recrawl.crawl.visits.reader_process import TaskReader

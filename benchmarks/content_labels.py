@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recrawl.columns import Floats
-from recrawl.compare import text
 from recrawl.compare.content.census import CensusEvidence
 from recrawl.compare.content.changed_lines import LineChange, changed_lines
 from recrawl.compare.content.judge import FEATURES, feature_matrix
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.errors import Unreadable, UsageError
 from recrawl.lab.formats.archive import Archive, files_of
 from recrawl.lab.histories.content_walk import ContentWalk

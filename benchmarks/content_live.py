@@ -26,8 +26,8 @@ from recrawl.compare.content.changed_lines import LineChange, changed_lines
 from recrawl.compare.content.judge import FEATURES, feature_matrix
 from recrawl.compare.content.lines import Line, lines
 from recrawl.compare.content.own_history import OwnHistory
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.state.site_frames import SiteFrame
 from recrawl.discover.urls import directory, key
 from recrawl.errors import Unreadable

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recrawl.compare import text
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import NO_NOISE
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.visits.messages import ReaderConfig, Task
 from recrawl.crawl.visits.reader_process import PageReader
 from recrawl.discover import sitemaps

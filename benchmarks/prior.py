@@ -24,10 +24,10 @@ from sklearn.linear_model import PoissonRegressor
 
 from benchmarks.opinion import clairvoyant
 from recrawl.choose.shock.policy import Shock
-from recrawl.compare import text
 from recrawl.compare.change_prior import FEATURES, FURTHEST, LARGEST, change_prior, features
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.discover.links import LinkReader
 from recrawl.errors import Unreadable
 from recrawl.lab.formats.archive import Archive, files_of

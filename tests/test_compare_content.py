@@ -15,7 +15,7 @@ from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import ContentChange, Evidence, NoEvidence, content_words, judge
 from recrawl.compare.content.lines import Line, lines
 from recrawl.compare.content.own_history import OwnHistory
-from recrawl.compare.document import parse
+from recrawl.compare.parsing.document import parse
 
 _MENU = "<nav><ul><li>Home<li>News<li>About</ul></nav>"
 _FOOTER = "<footer>Copyright 2024 Example</footer>"

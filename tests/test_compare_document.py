@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.compare.document import parse
-from recrawl.compare.nesting import effort
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.nesting import effort
 from recrawl.errors import Unreadable
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"

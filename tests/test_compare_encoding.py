@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing.encoding import decode
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
 JAPANESE = "これは日本語の文章です。文字コードの判定を試みる。" * 20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recrawl.compare.document import parse
 from recrawl.compare.noise.proposals import Noise, Proposal, propose
-from recrawl.compare.text import visible
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.text import visible
 
 STORY = "<p>" + "The story of the day goes on and on without an end. " * 12 + "</p>"
 

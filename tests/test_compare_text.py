@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.compare import digest
-from recrawl.compare.document import parse
 from recrawl.compare.noise.filters import PATTERN_CHARACTERS
 from recrawl.compare.noise.proposals import NO_NOISE, Noise
-from recrawl.compare.text import lines, plain, title, visible
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.text import lines, plain, title, visible
 from recrawl.errors import UsageError
 
 PAGE = """<!doctype html><head><title> A

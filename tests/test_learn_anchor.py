@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from recrawl.book import Book, LinkGraph
 from recrawl.choose.papers.anchor_depth import NAMED, AnchorDepth
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.discover.links import LinkReader
 from recrawl.lab.experiments.barbosa2003 import published
 from recrawl.lab.formats.archive import Archive

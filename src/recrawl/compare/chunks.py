@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
-from recrawl.compare import text
 from recrawl.compare.noise.filters import NO_NOISE, Noise, remove
+from recrawl.compare.parsing import text
 
 WORDS = 300
 _FRAME = "nav,footer,aside,form,[role=navigation],[role=contentinfo],[role=complementary],[role=banner],[role=search]"

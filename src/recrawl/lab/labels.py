@@ -11,10 +11,10 @@ from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
-from recrawl.compare import text
 from recrawl.compare.content.judge import NOTHING, ContentChange
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.errors import Unreadable, UsageError
 from recrawl.lab.formats.archive import Archive, files_of, urls_of
 from recrawl.lab.formats.cached_columns import pool_of

@@ -1,8 +1,8 @@
 """The lines of a page as content detection sees them: normal form, key, and place in the page.
 
-A line is a stretch of text without a block element or line break, as in `compare.text.lines`. Its key is a hash of its
-letters and digits alone, in lower case: other spacing, punctuation, quotes or upper case make no other line. Keys must
-not change from version to version, since tables of them are stored.
+A line is a stretch of text without a block element or line break, as in `compare.parsing.text.lines`. Its key is a hash
+of its letters and digits alone, in lower case: other spacing, punctuation, quotes or upper case make no other line.
+Keys must not change from version to version, since tables of them are stored.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from recrawl.compare import text as page_text
 from recrawl.compare.noise.filters import NO_NOISE, Noise
+from recrawl.compare.parsing import text as page_text
 
 _WORD = re.compile(r"\w+")
 # Directives of templates that were published unrendered, and keywords that version control replaces at every commit.

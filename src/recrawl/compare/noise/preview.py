@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from recrawl.compare.document import parse
 from recrawl.compare.noise import candidates
 from recrawl.compare.noise.filters import Noise
-from recrawl.compare.text import visible
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.text import visible
 from recrawl.errors import Unreadable
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recrawl.compare.divergence import distance
-from recrawl.compare.document import parse
 from recrawl.compare.noise import candidates
 from recrawl.compare.noise.filters import NO_NOISE, Noise
-from recrawl.compare.text import visible
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.text import visible
 from recrawl.errors import Unreadable
 
 __all__ = ["NO_NOISE", "Noise", "Proposal", "propose"]

@@ -19,16 +19,17 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser
 
-from recrawl.compare import digest, text
+from recrawl.compare import digest
 from recrawl.compare.change_prior import change_prior
 from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import content_words
 from recrawl.compare.content.lines import Line
 from recrawl.compare.content.lines import lines as content_lines
 from recrawl.compare.divergence import distance
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
 from recrawl.crawl.visits.stored_text import HTML, StoredText, media_type, plain
 from recrawl.discover import requisites

@@ -6,13 +6,13 @@ from functools import partial
 
 from selectolax.lexbor import LexborHTMLParser
 
-from recrawl.compare import text
 from recrawl.compare.chunks import Chunk, cut, page_chunks
 from recrawl.compare.content.lines import Line
 from recrawl.compare.content.lines import lines as content_lines
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import NO_NOISE, Noise
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 
 HTML = ("text/html", "application/xhtml+xml")
 _TEXTUAL = ("text/", "application/json", "application/xml", "application/javascript")

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from recrawl.columns import Float32s, Int32s, Ints
-from recrawl.compare import digest, text
+from recrawl.compare import digest
 from recrawl.compare.change_prior import change_prior
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.terms import hashed
 from recrawl.compare.words import words
 from recrawl.discover.links import LinkReader

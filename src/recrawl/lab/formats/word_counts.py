@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from scipy import sparse
 
 from recrawl.columns import Flags, Ints
-from recrawl.compare import text
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.terms import BUCKETS, hashed, stacked
 from recrawl.errors import Unreadable
 from recrawl.lab.formats.cached_columns import file_name, from_cache, pool_of, to_cache

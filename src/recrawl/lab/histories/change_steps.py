@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from recrawl.columns import Flags, Ints
-from recrawl.compare import text
 from recrawl.compare.divergence import distance, divergence
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
 from recrawl.compare.levels import ChangeLevel, parse_level
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.significance import significant_many
 from recrawl.compare.terms import Vocabulary, counts
 from recrawl.errors import Unreadable, UsageError

@@ -17,8 +17,8 @@ from recrawl.compare.content.census import Census, CensusEvidence
 from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import ContentChange, content_words, judge
 from recrawl.compare.content.lines import Line, lines
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.errors import Unreadable
 from recrawl.lab.formats.archive import Archive
 

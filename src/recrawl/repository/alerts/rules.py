@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.visits.stored_text import header, read_lines
 from recrawl.discover.scope import Patterns
 from recrawl.discover.urls import origin

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from recrawl.compare.encoding import decode
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.noise.preview import hidden
 from recrawl.compare.noise.proposals import propose
+from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.reports.frames import FrameLine, frame_lines
 from recrawl.errors import DamagedRecord
 from recrawl.record.storage import Storage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from recrawl.compare.document import parse
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.visits.stored_text import HTML, header, sniff
 from recrawl.discover.urls import canonical, key
 from recrawl.errors import DamagedRecord, NotKnown

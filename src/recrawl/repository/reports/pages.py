@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from recrawl.compare.diff import DiffRow, Hunk, unified
-from recrawl.compare.encoding import decode
+from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.reports.frames import compare_versions
 from recrawl.crawl.visits.stored_text import header, read_lines
 from recrawl.discover.urls import origin

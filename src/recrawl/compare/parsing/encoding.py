@@ -14,7 +14,7 @@ from functools import lru_cache
 import webencodings
 from charset_normalizer import from_bytes
 
-from recrawl.compare.prescan import declared_encoding
+from recrawl.compare.parsing.prescan import declared_encoding
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
 _HEADER = re.compile(r"""charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.ASCII | re.IGNORECASE)

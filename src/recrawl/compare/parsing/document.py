@@ -11,7 +11,7 @@ import re
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from recrawl.compare.nesting import attributes, effort
+from recrawl.compare.parsing.nesting import attributes, effort
 from recrawl.errors import Unreadable
 
 _FEW_TAGS = 1_500
