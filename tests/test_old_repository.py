@@ -12,7 +12,7 @@ import pytest
 from recrawl.crawl.state.array_files import read_arrays
 from recrawl.discover.urls import key
 from recrawl.record.rows import Columns
-from recrawl.record.store.sqlite.visits import SqliteVisits
+from recrawl.record.store.sqlite.tables.visits import SqliteVisits
 from tests.old_repository import DAYS, NEWS, ORIGIN, PLANTS, pages, served_at, set_clock
 from tests.world import Repo, Site, page
 

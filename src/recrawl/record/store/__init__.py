@@ -7,6 +7,7 @@ protocol               `Store`: one attribute per table protocol, commit, transa
 tables                 protocols of pages, visits, versions and links
 site_tables            protocols of sites, cycles, archive files and single values
 requisites             the protocol of requisites
+marks                  the protocol of tags, read marks, saved filters and requested visits
 channels               protocols of hints, pushes, alerts, subscriptions and IndexNow keys
 reports                protocols of summaries and of queries for people
 checks                 the protocol of checks and repairs

@@ -8,7 +8,7 @@ from recrawl.model import State
 from recrawl.record.rows import Row
 from recrawl.record.store.reports import Listings, StreamPlace
 from recrawl.record.store.sqlite.base import UPDATES, SqliteTable
-from recrawl.record.store.sqlite.marks import TAGGED, UNREAD
+from recrawl.record.store.sqlite.tables.marks import TAGGED, UNREAD
 
 _PAGE = """SELECT p.id, p.url, s.origin AS site, p.state, p.depth, p.visits, p.changes, p.failures, p.found,
                   p.last_visit, p.last_change, p.size, v.title, ifnull(t.url, '') AS moved_to

@@ -18,7 +18,7 @@ from recrawl.record.store.sqlite.base import (
     SqliteTable,
     enum_list,
 )
-from recrawl.record.store.sqlite.marks import TAGGED, UNREAD
+from recrawl.record.store.sqlite.tables.marks import TAGGED, UNREAD
 
 _STATE_NUMBERS = {name: number for number, name in STATE_NAMES.items()}
 _PAGE = """SELECT p.id, p.url, p.site, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit,

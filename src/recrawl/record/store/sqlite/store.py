@@ -21,19 +21,19 @@ from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, W
 from recrawl.record.store.sqlite.base import Transaction, insert
 from recrawl.record.store.sqlite.checks import SqliteChecks
 from recrawl.record.store.sqlite.connection import connect, translated
-from recrawl.record.store.sqlite.hints import SqliteHints
 from recrawl.record.store.sqlite.listings import SqliteListings
-from recrawl.record.store.sqlite.marks import SqliteMarks
-from recrawl.record.store.sqlite.outbox import SqliteOutbox
-from recrawl.record.store.sqlite.pages import SqlitePages
-from recrawl.record.store.sqlite.pushes import SqlitePushes
 from recrawl.record.store.sqlite.reports import SqliteReports
-from recrawl.record.store.sqlite.requisites import SqliteRequisites
-from recrawl.record.store.sqlite.sites import SqliteCycles, SqliteMeta, SqliteSites
-from recrawl.record.store.sqlite.subscriptions import SqliteKeyProofs, SqliteSubscriptions
-from recrawl.record.store.sqlite.summaries import SqliteSummaries
-from recrawl.record.store.sqlite.versions import SqliteLinks, SqliteVersions, SqliteWarcs
-from recrawl.record.store.sqlite.visits import SqliteVisits
+from recrawl.record.store.sqlite.tables.hints import SqliteHints
+from recrawl.record.store.sqlite.tables.marks import SqliteMarks
+from recrawl.record.store.sqlite.tables.outbox import SqliteOutbox
+from recrawl.record.store.sqlite.tables.pages import SqlitePages
+from recrawl.record.store.sqlite.tables.pushes import SqlitePushes
+from recrawl.record.store.sqlite.tables.requisites import SqliteRequisites
+from recrawl.record.store.sqlite.tables.sites import SqliteCycles, SqliteMeta, SqliteSites
+from recrawl.record.store.sqlite.tables.subscriptions import SqliteKeyProofs, SqliteSubscriptions
+from recrawl.record.store.sqlite.tables.summaries import SqliteSummaries
+from recrawl.record.store.sqlite.tables.versions import SqliteLinks, SqliteVersions, SqliteWarcs
+from recrawl.record.store.sqlite.tables.visits import SqliteVisits
 from recrawl.record.store.tables import LinkTable, PageTable, VersionTable, VisitTable
 
 _REPLACE = "INSERT OR REPLACE"

@@ -1,0 +1,14 @@
+"""Reading and writing of the SQLite tables, one module for each group of tables.
+
+pages           pages
+visits          visits
+versions        versions, links, archive files
+sites           sites, cycles, single values
+requisites      requisites, their versions, the pages that need them
+hints           hints, their sources, feeds
+pushes          pushes, their senders and how far each is trusted
+outbox          alerts to be sent
+subscriptions   WebSub subscriptions, verified IndexNow keys
+marks           tags, read marks, saved filters, requested visits
+summaries       sums that are written when a cycle ends
+"""
