@@ -16,7 +16,7 @@ import pytest
 import recrawl
 from recrawl.errors import NoRepository, NotKnown, RepositoryBusy, RepositoryError, UnknownName, UsageError
 from recrawl.model import Outcome
-from recrawl.repository.values import Progress
+from recrawl.repository.results.values import Progress
 from tests.world import Repo, Site, page
 
 QUICK = {"delay": 0.0, "timeout": 5.0, "connect_timeout": 2.0, "stall": 3.0, "patience": 3.0, "readers": 1}

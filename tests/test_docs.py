@@ -30,7 +30,7 @@ from recrawl.lab.synth import PARAMETERS, SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, TimeLapseServer, app
 from recrawl.model import Failure, Outcome, State
 from recrawl.record.migrations import migrate
-from recrawl.repository.failures import FAILURES
+from recrawl.repository.results.failures import FAILURES
 from recrawl.settings import SETTINGS, load
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from recrawl.lab.histories.history import History
     from recrawl.loop import drive
     from recrawl.model import Outcome, Outcomes, Picks
-    from recrawl.repository.pages import Page, Version
     from recrawl.repository.repository import Repository
-    from recrawl.repository.values import Change
+    from recrawl.repository.results.pages import Page, Version
+    from recrawl.repository.results.values import Change
 
 __all__ = [
     "Book",
@@ -59,16 +59,16 @@ __all__ = [
 
 _HOMES = {
     "Book": "recrawl.book",
-    "Change": "recrawl.repository.values",
+    "Change": "recrawl.repository.results.values",
     "History": "recrawl.lab.histories.history",
     "Outcome": "recrawl.model",
     "Outcomes": "recrawl.model",
-    "Page": "recrawl.repository.pages",
+    "Page": "recrawl.repository.results.pages",
     "Picks": "recrawl.model",
     "Policy": "recrawl.choose",
     "RecrawlError": "recrawl.errors",
     "Repository": "recrawl.repository.repository",
-    "Version": "recrawl.repository.pages",
+    "Version": "recrawl.repository.results.pages",
     "drive": "recrawl.loop",
     "make_policy": "recrawl.choose",
 }

@@ -12,8 +12,9 @@ from typing import Any
 
 import recrawl
 from recrawl import errors, lab, testing
-from recrawl.repository import checking, difference, rows, values
+from recrawl.repository import checking
 from recrawl.repository.explain import anchors, noise, prediction, rates
+from recrawl.repository.results import difference, rows, values
 
 _INTRODUCTION = """\
 The names of the first four sections are attributes of `recrawl` (or of the module shown), loaded on first use. The

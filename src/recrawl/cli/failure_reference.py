@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recrawl.cli.markdown import table
 from recrawl.model import Failure
-from recrawl.repository.failures import FAILURES
+from recrawl.repository.results.failures import FAILURES
 
 MISBEHAVIOUR = "## Misbehaving servers, and the answer"
 """Heading of the part of the page that the tests write: `python -m tests.misbehaving docs/reference/failures.md`."""

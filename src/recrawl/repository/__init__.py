@@ -5,10 +5,7 @@ needs to look beneath it.
 
 repository.py  Repository: writing (add, remove, crawl, cycle, run, import, export)
 reader.py      Reader: its base, reading (pages, changes, search, why, predict, rates, ...)
-pages.py       Page, Version
-difference.py  Difference: what lies between two versions
-values.py      other values: Change, Visit, Site, Status, Report, Plan, Progress, ...
-rows.py        Rows: lazy results, as Arrow tables and pandas frames on request
+results/       what its methods return: Page, Version, Difference, Change, Status, lazy rows
 opening.py     settings as the crawler's options; a repository held for writing
 lookup.py      pages, sites and versions by what people write
 seeds.py       seeds added and removed
@@ -19,12 +16,11 @@ running.py     what runs now, and how far it is
 status.py      totals and sites
 exchange.py    import
 checking.py    database, archive and index verified against each other, and repaired
-failures.py    failures of visits in words
 outgoing.py    POST requests to webhooks and hubs, under the address rules
 export/        files for other programs: Parquet, WARC, WACZ, CDXJ, URL lists
 explain/       what was learned of pages and sites, and why pages are visited
 alerts/        alert rules, and the outbox of what they found
 push/          what other servers announce: IndexNow, WebSub
+replay/        stored pages as they looked, made inert for a browser
 reports/       bounded read-only reports, for the dashboard and the HTTP API
-words.py       counted nouns
 """

@@ -17,9 +17,9 @@ from recrawl.record.storage import Storage
 from recrawl.repository import status
 from recrawl.repository.lookup import When, key_of, origin_of, seconds
 from recrawl.repository.opening import load, options_of, settings_file, system_clock
-from recrawl.repository.pages import Page, Version
-from recrawl.repository.rows import Rows
-from recrawl.repository.values import Change, Explanation, SearchHit, Site, Status, Visit, at
+from recrawl.repository.results.pages import Page, Version
+from recrawl.repository.results.rows import Rows
+from recrawl.repository.results.values import Change, Explanation, SearchHit, Site, Status, Visit, at
 from recrawl.settings import Settings
 from recrawl.times import duration
 

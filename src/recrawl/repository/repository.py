@@ -19,8 +19,8 @@ from recrawl.repository import marks, opening
 from recrawl.repository.lookup import When, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
 from recrawl.repository.reader import Reader
+from recrawl.repository.results.values import Import, Plan, Progress, Removal, Report
 from recrawl.repository.running import Running, running
-from recrawl.repository.values import Import, Plan, Progress, Removal, Report
 from recrawl.settings import TEMPLATE, Settings, checked, write_seeds, write_values
 from recrawl.times import stamp
 

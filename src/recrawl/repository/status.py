@@ -14,9 +14,9 @@ from recrawl.errors import DamagedIndex, UsageError
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 from recrawl.repository.opening import options_of
+from recrawl.repository.results.values import Row, Site, Status, utc
+from recrawl.repository.results.words import shared_text
 from recrawl.repository.running import running
-from recrawl.repository.values import Row, Site, Status, utc
-from recrawl.repository.words import shared_text
 from recrawl.settings import Settings
 from recrawl.times import stamp
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from recrawl.repository.opening import TEMPORARY_ERRORS
 from recrawl.repository.reports import activity
+from recrawl.repository.results.words import count
 from recrawl.repository.turns import visits_of
-from recrawl.repository.words import count
 from recrawl.serve.context import Context
 from recrawl.times import iso, span, stamp
 

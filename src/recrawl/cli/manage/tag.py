@@ -9,7 +9,7 @@ import typer
 from recrawl.cli.terminal.output import AsJson, as_json, say, table
 from recrawl.cli.terminal.session import repository
 from recrawl.errors import UsageError
-from recrawl.repository.words import count
+from recrawl.repository.results.words import count
 
 EXAMPLE = "Example: recrawl tag prices https://example.org/shop example.net"
 

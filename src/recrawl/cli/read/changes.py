@@ -9,7 +9,7 @@ import typer
 from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import AsJson, as_json, table, when
 from recrawl.cli.terminal.session import repository
-from recrawl.repository.values import Change
+from recrawl.repository.results.values import Change
 
 EXAMPLE = "Example: recrawl changes --since 2d"
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from recrawl.cli.terminal.output import AsJson, as_json, clean, count, say, when
 from recrawl.cli.terminal.session import Url, repository
-from recrawl.repository.difference import Difference
+from recrawl.repository.results.difference import Difference
 
 EXAMPLE = "Example: recrawl diff https://example.org/news -2 -1"
 _STYLES = {"in": "green", "out": "red", "same": "dim"}

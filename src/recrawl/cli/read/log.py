@@ -8,8 +8,8 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, table, when
 from recrawl.cli.terminal.session import Url, repository
-from recrawl.repository.pages import Version
-from recrawl.repository.values import Visit
+from recrawl.repository.results.pages import Version
+from recrawl.repository.results.values import Visit
 
 EXAMPLE = "Example: recrawl log https://example.org/news"
 _VISITS = {

@@ -9,7 +9,7 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, say, when
 from recrawl.cli.terminal.session import Url, repository
-from recrawl.repository.values import iso
+from recrawl.repository.results.values import iso
 
 EXAMPLE = "Example: recrawl show https://example.org/news --at 2026-03-01"
 

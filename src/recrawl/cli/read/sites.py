@@ -6,7 +6,7 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, table, when
 from recrawl.cli.terminal.session import repository
-from recrawl.repository.values import Site
+from recrawl.repository.results.values import Site
 
 EXAMPLE = "Example: recrawl sites --json"
 

@@ -8,8 +8,8 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, note, say, table, when
 from recrawl.cli.terminal.session import repository
+from recrawl.repository.results.words import shared_text
 from recrawl.repository.running import describe_running
-from recrawl.repository.words import shared_text
 from recrawl.times import span
 
 EXAMPLE = "Example: recrawl status"

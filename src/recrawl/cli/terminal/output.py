@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recrawl.repository.words import count
+from recrawl.repository.results.words import count
 
 __all__ = ["AsJson", "as_json", "clean", "count", "json_line", "note", "percent", "say", "table", "when"]
 

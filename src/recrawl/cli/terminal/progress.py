@@ -25,8 +25,8 @@ from rich.progress import (
 )
 
 from recrawl.model import Outcome
-from recrawl.repository.values import Progress as RunProgress
-from recrawl.repository.words import PROGRESS
+from recrawl.repository.results.values import Progress as RunProgress
+from recrawl.repository.results.words import PROGRESS
 
 _VARIABLE = "RECRAWL_PROGRESS"
 _LINE_EVERY = 0.5

@@ -12,8 +12,8 @@ import typer
 
 from recrawl.cli.terminal.output import as_json, count, note, say
 from recrawl.model import NOT_FAILED, SKIPPED, Outcome
-from recrawl.repository.failures import in_words
-from recrawl.repository.values import Progress, Report, counts
+from recrawl.repository.results.failures import in_words
+from recrawl.repository.results.values import Progress, Report, counts
 from recrawl.times import span
 
 _MOST_WARNINGS = 10

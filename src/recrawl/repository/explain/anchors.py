@@ -18,7 +18,7 @@ from recrawl.learn.structure.depth import DEEPEST, pays
 from recrawl.record.storage import SETTINGS, Storage
 from recrawl.repository.lookup import origin_of, page_of
 from recrawl.repository.opening import load
-from recrawl.repository.values import Row
+from recrawl.repository.results.values import Row
 from recrawl.settings import write_value
 
 _RUNNERS_UP = 5

@@ -12,7 +12,7 @@ from recrawl.crawl.reports.frames import FrameLine, frame_lines
 from recrawl.errors import DamagedRecord
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of, versions_of
-from recrawl.repository.values import Row
+from recrawl.repository.results.values import Row
 
 _PAGES = 10
 _VERSIONS = 20

@@ -10,8 +10,8 @@ from recrawl.crawl.reports.change_probability import change_probabilities
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
 from recrawl.learn.value import objectives
 from recrawl.record.storage import Storage
+from recrawl.repository.results.values import Plan, PlannedVisit, Row
 from recrawl.repository.turns import policy_of
-from recrawl.repository.values import Plan, PlannedVisit, Row
 from recrawl.settings import Settings
 
 OBJECTIVES = objectives.OBJECTIVES

@@ -13,9 +13,9 @@ import numpy as np
 from recrawl.crawl.options import CrawlOptions
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
+from recrawl.repository.results.values import Row, at
+from recrawl.repository.results.words import count
 from recrawl.repository.turns import policy_of
-from recrawl.repository.values import Row, at
-from recrawl.repository.words import count
 from recrawl.settings import Settings
 from recrawl.times import iso, moment, span, stamp
 

@@ -21,8 +21,8 @@ from recrawl.errors import UnknownName, UsageError
 from recrawl.learn.rates.comparison import ESTIMATORS, estimate
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of, page_of
+from recrawl.repository.results.values import Row, at, iso
 from recrawl.repository.turns import policy_of
-from recrawl.repository.values import Row, at, iso
 from recrawl.settings import Settings
 
 __all__ = ["ESTIMATORS", "By", "PageRate", "Rate", "check_estimator", "rate", "rates"]

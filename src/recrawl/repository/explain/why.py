@@ -21,10 +21,10 @@ from recrawl.record.storage import Storage
 from recrawl.repository.explain.prediction import estimator
 from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of
+from recrawl.repository.results.values import Explanation
+from recrawl.repository.results.words import count
 from recrawl.repository.seed_rules import seed_url
 from recrawl.repository.turns import period_of
-from recrawl.repository.values import Explanation
-from recrawl.repository.words import count
 from recrawl.settings import Settings
 from recrawl.times import span, stamp
 

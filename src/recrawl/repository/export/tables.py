@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from recrawl.repository.rows import Rows
+from recrawl.repository.results.rows import Rows
 
 
 def write(rows: Rows[Any], file: Path) -> int:

@@ -25,7 +25,7 @@ from typing import Any
 from recrawl.record.captures import Capture
 from recrawl.record.storage import Storage
 from recrawl.repository.export import cdxj, warc
-from recrawl.repository.pages import Version
+from recrawl.repository.results.pages import Version
 from recrawl.times import iso
 from recrawl.version import __version__
 

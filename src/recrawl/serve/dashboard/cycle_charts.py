@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recrawl.repository.reports.overview import CycleFigures
-from recrawl.repository.words import count
+from recrawl.repository.results.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.render import number, percent, size
 from recrawl.times import stamp

@@ -15,8 +15,8 @@ from recrawl.repository.reports.activity import latest_visits
 from recrawl.repository.reports.changes import Filters, changes
 from recrawl.repository.reports.overview import CycleFigures, Overview
 from recrawl.repository.reports.sites import busiest
+from recrawl.repository.results.words import count
 from recrawl.repository.running import Running
-from recrawl.repository.words import count
 from recrawl.serve.dashboard import cycle_charts
 from recrawl.serve.dashboard.running import shown_run
 from recrawl.serve.dashboard.time_axis import time_range

@@ -12,7 +12,7 @@ from recrawl.repository.explain.prediction import about_relative, sentences
 from recrawl.repository.reports import pages as reading
 from recrawl.repository.reports.pages import StoredVersion
 from recrawl.repository.repository import Repository
-from recrawl.repository.words import count
+from recrawl.repository.results.words import count
 from recrawl.serve import replay
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.forms import Form

@@ -8,7 +8,7 @@ import jinja2
 
 from recrawl.columns import DAY
 from recrawl.repository.reports.pages import side_by_side, stretches
-from recrawl.repository.values import SearchHit
+from recrawl.repository.results.values import SearchHit
 from recrawl.times import iso, span, stamp
 
 _HEAT = (0.02, 0.1, 0.25, 0.5)

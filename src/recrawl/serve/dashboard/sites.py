@@ -15,7 +15,7 @@ from recrawl.repository.reports import sites as reading
 from recrawl.repository.reports.pages import MAX_ID
 from recrawl.repository.reports.shocks import memory_of, shocks
 from recrawl.repository.repository import Repository
-from recrawl.repository.words import count
+from recrawl.repository.results.words import count
 from recrawl.serve.dashboard import charts
 from recrawl.serve.dashboard.marks import notice, shown_marks
 from recrawl.serve.dashboard.render import percent

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from recrawl.errors import NotKnown, RecrawlError
-from recrawl.repository.words import PROGRESS
+from recrawl.repository.results.words import PROGRESS
 from recrawl.serve.jobs.processes import kill_group, lines_until_exit, lower_priority
 from recrawl.serve.jobs.uploads import Uploads
 

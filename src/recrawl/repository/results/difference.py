@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recrawl.compare.diff import Hunk, folded, unified
-from recrawl.repository.values import Row, iso
+from recrawl.repository.results.values import Row, iso
 
 if TYPE_CHECKING:
-    from recrawl.repository.pages import Version
+    from recrawl.repository.results.pages import Version
 
 
 @dataclass(frozen=True, slots=True)

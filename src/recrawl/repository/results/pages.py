@@ -13,10 +13,10 @@ from recrawl.errors import NotKnown
 from recrawl.model import State
 from recrawl.record import listings
 from recrawl.record.rows import VersionRow
-from recrawl.repository.difference import Difference
 from recrawl.repository.lookup import When, as_text, place_of
-from recrawl.repository.rows import Rows
-from recrawl.repository.values import Explanation, Row, Visit, at, flag, iso, utc
+from recrawl.repository.results.difference import Difference
+from recrawl.repository.results.rows import Rows
+from recrawl.repository.results.values import Explanation, Row, Visit, at, flag, iso, utc
 
 if TYPE_CHECKING:
     from recrawl.repository.explain.prediction import Prediction

@@ -1,0 +1,9 @@
+"""What the methods of `Repository` return, and the words that reports share.
+
+pages.py       Page, Version
+difference.py  Difference: what lies between two versions
+values.py      other values: Change, Visit, Site, Status, Report, Plan, Progress, ...
+rows.py        Rows: lazy results, as Arrow tables and pandas frames on request
+failures.py    failures of visits in words
+words.py       counted nouns
+"""
