@@ -3,10 +3,7 @@
     views.py        what every page uses: repository, settings, templates, endpoints
     render.py       the Jinja environment and its filters
     page_cache.py   rendered pages, reused for up to a second
-    charts.py       chart geometry for the SVG templates: lines and columns
-    row_charts.py   horizontal bars and heat maps
-    cycle_charts.py the charts of the start page
-    time_axis.py    time ranges and the labels of time axes
+    charts/         geometry of charts for the SVG templates
     forms.py        form fields and their errors
     overview.py     the start page
     sites.py        the list of sites, and one site
@@ -15,11 +12,7 @@
     marks.py        recheck now, tags, intervals, read marks, saved filters
     lists.py        changes, search, visit reasons
     lab.py          policy comparison
-    settings.py     settings by topic
-    seeds.py        tracked sites and pages with their rules
-    policy.py       the policy with its parameters, budget and schedule
-    filters.py      noise filters
-    alerts.py       alert rules
+    settings/       the pages of the settings, one module each
     api_docs.py     documentation of the HTTP API
 
 Stored content is shown as text only: templates escape everything, no stored markup is sent, and the
@@ -33,21 +26,8 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from recrawl.serve.dashboard import (
-    alerts,
-    api_docs,
-    filters,
-    lab,
-    lists,
-    marks,
-    overview,
-    pages,
-    policy,
-    running,
-    seeds,
-    settings,
-    sites,
-)
+from recrawl.serve.dashboard import api_docs, lab, lists, marks, overview, pages, running, sites
+from recrawl.serve.dashboard.settings import alerts, filters, policy, seeds, topics
 from recrawl.serve.dashboard.views import STATIC, Action, View, Views, theme
 
 
@@ -79,7 +59,7 @@ _VIEWS: tuple[tuple[str, View], ...] = (
     ("/settings/policy", policy.policy),
     ("/settings/noise", filters.noise),
     ("/settings/alerts", alerts.alerts),
-    ("/settings/{topic}", settings.topic),
+    ("/settings/{topic}", topics.topic),
     ("/api/docs", api_docs.api_docs),
     ("/theme", theme),
 )
@@ -98,7 +78,7 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
     ("/settings/noise/remove", filters.remove),
     ("/settings/alerts", alerts.put),
     ("/settings/alerts/remove", alerts.remove),
-    ("/settings/{topic}", settings.set_topic),
+    ("/settings/{topic}", topics.set_topic),
 )
 
 

@@ -17,9 +17,9 @@ from recrawl.repository.reports.overview import CycleFigures, Overview
 from recrawl.repository.reports.sites import busiest
 from recrawl.repository.results.words import count
 from recrawl.repository.running import Running
-from recrawl.serve.dashboard import cycle_charts
+from recrawl.serve.dashboard.charts import cycles as cycle_charts
+from recrawl.serve.dashboard.charts.time_axis import time_range
 from recrawl.serve.dashboard.running import shown_run
-from recrawl.serve.dashboard.time_axis import time_range
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.scheduler import SchedulerStatus
 from recrawl.times import span

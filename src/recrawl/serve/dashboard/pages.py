@@ -14,11 +14,11 @@ from recrawl.repository.reports.pages import StoredVersion
 from recrawl.repository.repository import Repository
 from recrawl.repository.results.words import count
 from recrawl.serve import replay
-from recrawl.serve.dashboard import charts
+from recrawl.serve.dashboard.charts import lines_and_columns as charts
+from recrawl.serve.dashboard.charts.time_axis import TimeRange, time_range
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.marks import notice, shown_marks
 from recrawl.serve.dashboard.render import percent, size
-from recrawl.serve.dashboard.time_axis import TimeRange, time_range
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
 from recrawl.times import span, stamp

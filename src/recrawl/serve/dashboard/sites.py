@@ -16,11 +16,11 @@ from recrawl.repository.reports.pages import MAX_ID
 from recrawl.repository.reports.shocks import memory_of, shocks
 from recrawl.repository.repository import Repository
 from recrawl.repository.results.words import count
-from recrawl.serve.dashboard import charts
+from recrawl.serve.dashboard.charts import lines_and_columns as charts
+from recrawl.serve.dashboard.charts.rows import heat
+from recrawl.serve.dashboard.charts.time_axis import time_range
 from recrawl.serve.dashboard.marks import notice, shown_marks
 from recrawl.serve.dashboard.render import percent
-from recrawl.serve.dashboard.row_charts import heat
-from recrawl.serve.dashboard.time_axis import time_range
 from recrawl.serve.dashboard.views import Views
 from recrawl.times import span, stamp
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recrawl.serve.dashboard.charts import Bar, Tick, spread, ticks
-from recrawl.serve.dashboard.time_axis import time_labels
+from recrawl.serve.dashboard.charts.lines_and_columns import Bar, Tick, spread, ticks
+from recrawl.serve.dashboard.charts.time_axis import time_labels
 
 _ROW = 26
 _CHARACTER = 7.0

@@ -14,7 +14,15 @@ from recrawl.choose import POLICIES, describe, make_policy, parameter_texts, par
 from recrawl.errors import UsageError
 from recrawl.repository.explain.plans import OBJECTIVES
 from recrawl.serve.dashboard.forms import Errors, Form
-from recrawl.serve.dashboard.settings import POLICY, SCHEDULE, field, redirect_saved, save, show_settings, value_text
+from recrawl.serve.dashboard.settings.topics import (
+    POLICY,
+    SCHEDULE,
+    field,
+    redirect_saved,
+    save,
+    show_settings,
+    value_text,
+)
 from recrawl.serve.dashboard.views import Views
 
 _PREFIX = "param-"

@@ -14,7 +14,7 @@ from recrawl.repository.alerts.rules import OUTCOMES, check_rule
 from recrawl.repository.reports.sites import names
 from recrawl.serve.api.alerts import put_alert, remove_alert
 from recrawl.serve.dashboard.forms import Form
-from recrawl.serve.dashboard.settings import redirect_saved, show_settings
+from recrawl.serve.dashboard.settings.topics import redirect_saved, show_settings
 from recrawl.serve.dashboard.views import Views
 from recrawl.settings import Alert
 

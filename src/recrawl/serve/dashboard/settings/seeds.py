@@ -13,7 +13,7 @@ from recrawl.repository.seed_rules import seed_url
 from recrawl.repository.seeds import RULES, add_seeds, without_seeds
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Form
-from recrawl.serve.dashboard.settings import lines, redirect_saved, show_settings, value_text
+from recrawl.serve.dashboard.settings.topics import lines, redirect_saved, show_settings, value_text
 from recrawl.serve.dashboard.views import Views
 from recrawl.settings import Seed, write_seeds
 

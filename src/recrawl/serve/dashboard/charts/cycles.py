@@ -7,7 +7,7 @@ from typing import Any
 
 from recrawl.repository.reports.overview import CycleFigures
 from recrawl.repository.results.words import count
-from recrawl.serve.dashboard import charts
+from recrawl.serve.dashboard.charts import lines_and_columns as charts
 from recrawl.serve.dashboard.render import number, percent, size
 from recrawl.times import stamp
 

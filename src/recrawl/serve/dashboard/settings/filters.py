@@ -13,7 +13,7 @@ from recrawl.repository.explain.noise import check_filter
 from recrawl.repository.reports.sites import names
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Form
-from recrawl.serve.dashboard.settings import lines, redirect_saved, show_settings
+from recrawl.serve.dashboard.settings.topics import lines, redirect_saved, show_settings
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.filter_preview import preview_filter
 from recrawl.settings import Filter, write_filters

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from recrawl.serve.dashboard.time_axis import time_labels
+from recrawl.serve.dashboard.charts.time_axis import time_labels
 
 WIDTH, HEIGHT = 520, 236
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 30, 48
