@@ -29,7 +29,7 @@ from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import PARAMETERS, SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, TimeLapseServer, app
 from recrawl.model import Failure, Outcome, State
-from recrawl.record.migrations import migrate
+from recrawl.record.schema.migrations import migrate
 from recrawl.repository.results.failures import FAILURES
 from recrawl.settings import SETTINGS, load
 

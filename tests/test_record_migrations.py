@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from recrawl.errors import NewerRepository
-from recrawl.record import migrations, storage
+from recrawl.record import storage
+from recrawl.record.schema import migrations
 from recrawl.record.storage import Storage
 from recrawl.record.store import SqliteStore
 

@@ -5,8 +5,7 @@ store/           the facts (sites, pages, visits, versions, links, cycles) behin
 rows             rows of the store as named tuples, and the batch that is committed at once
 requisite_rows   rows about requisites: stylesheets, images and other files that pages need
 listings         iterate over tables that grow, block by block
-migrations       the schema as named steps, each applied once
-first_schema     the SQL of the first step
+schema/          the tables of the store, as named steps that are each applied once
 archive          bodies in rolling *.warc.gz files
 captures         the records of the archive, as replay tools index them
 warc             single WARC records as bytes

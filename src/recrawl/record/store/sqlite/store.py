@@ -8,9 +8,9 @@ from pathlib import Path
 
 from recrawl.errors import RepositoryError, StorageFailure
 from recrawl.model import Outcome
-from recrawl.record.migrations import STEPS, check, migrate
 from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
+from recrawl.record.schema.migrations import STEPS, check, migrate
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
 from recrawl.record.store.checks import Checks
 from recrawl.record.store.marks import MarkTable

@@ -13,8 +13,8 @@ from __future__ import annotations
 import sqlite3
 
 from recrawl.errors import NewerRepository
-from recrawl.record.first_schema import FIRST
-from recrawl.record.marks_schema import MARKS
+from recrawl.record.schema.first import FIRST
+from recrawl.record.schema.marks import MARKS
 
 _SUMMARIES = """
 CREATE TABLE cycle_summaries (
