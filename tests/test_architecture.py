@@ -43,6 +43,7 @@ def test_there_is_something_to_check() -> None:
     assert len(MODULES) > 80
 
 
+MOST_MODULES_IN_A_FOLDER = 15
 MOST_MODULE_LINES = 300
 MOST_FUNCTION_LINES = 40
 LONGER_MODULES = {
@@ -69,6 +70,17 @@ def test_modules_are_short() -> None:
     assert {it: n for it, n in lengths.items() if n > MOST_MODULE_LINES and it not in LONGER_MODULES} == {}
     assert [it for it in LONGER_MODULES if lengths.get(it, 0) <= MOST_MODULE_LINES] == [], "no longer exceptions"
     assert statistics.median(n for it, n in lengths.items() if not it.endswith("__init__.py")) <= 150
+
+
+def test_folders_are_small_and_list_what_they_hold() -> None:
+    inits = [path for path in MODULES if path.name == "__init__.py" and path.parent != SOURCE]
+    for init in inits:
+        folder = init.parent
+        modules = [it.stem for it in sorted(folder.glob("*.py")) if not it.stem.startswith("__")]
+        packages = [it.parent.name for it in sorted(folder.glob("*/__init__.py"))]
+        assert len(modules) <= MOST_MODULES_IN_A_FOLDER, folder
+        listed = set(re.findall(r"\w+", ast.get_docstring(tree(init)) or ""))
+        assert [it for it in (*modules, *packages) if it not in listed] == [], folder
 
 
 def test_functions_are_short() -> None:

@@ -15,6 +15,7 @@ The service uses the Python API (`recrawl.repository`, `recrawl.lab`) and nothin
     senders.py        threads that send to other servers
     problems.py       errors as RFC 9457 problem documents or HTML
     memento.py        /timegate, /timemap and /memento (RFC 7089)
+    replay.py         stored pages as they looked, in a sandbox
     metrics.py        /metrics for Prometheus
     stored_files.py   stored pages as downloads
     access/           connections, middleware, sessions and login

@@ -1,1 +1,7 @@
-"""Commands that create a repository, say what it tracks and verify it: init, add, rm, config, import, export, check."""
+"""Commands that create a repository, say what it tracks and verify it.
+
+init, add, rm, config, tag   create a repository, say what it tracks, and tag pages
+imports, exports, chunks     import, export and chunks
+check                        verify and repair
+completion                   shell completion
+"""

@@ -1,1 +1,1 @@
-"""Commands that visit pages: crawl, cycle, run, serve, demo."""
+"""Commands that visit pages: crawl, cycle, run, serve, demo, recheck."""

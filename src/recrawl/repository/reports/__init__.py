@@ -9,6 +9,7 @@ the end of each cycle. Reports on very large sites cover a part of the pages, an
     heat_map.py         which pages of a site changed when
     shocks.py           shocks recorded by the policy `shock`
     changes.py          new, changed and removed pages, with filters and a cursor
+    marks.py            tags and intervals of a page or site
     activity.py         the newest visits and cycles
     pages.py            one page: versions, text, source, difference
 """

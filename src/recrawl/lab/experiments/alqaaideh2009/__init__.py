@@ -3,9 +3,11 @@
 The example of §2.5.4, figures 2.2 and 4.2, and tables 4.1 and 4.2, on worlds generated from Q's numbers and on
 archives.
 
-    published   the numbers that Q prints
-    measures    what is measured: ChangeRatio by sample size, estimated change rates
-    figures     the example, figures and tables
+    published     the numbers that Q prints
+    measures      what is measured: ChangeRatio by sample size, estimated change rates
+    variation     figure 4.1: how change rates vary over time
+    meta_updates  figure 1.3: crawlers with and without the meta-updates tag
+    figures       the example, figures and tables
 """
 
 from __future__ import annotations
