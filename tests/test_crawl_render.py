@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -19,6 +23,7 @@ from tests.world import Asked, Page, Reply, Repo, Site, page, text
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: install the package chromium to test rendering")
 
+_NOBODY = 65534
 APP = b"""<!doctype html><title>App</title><body><div id=app>Loading</div><script src=/app.js></script></body>"""
 SCRIPT = """fetch('/data.json').then(answer => answer.json()).then(data => {
   document.getElementById('app').innerHTML = '<p>' + data.words + '</p><a href="/linked">more</a>';
@@ -112,11 +117,11 @@ def test_auto_stops_where_rendering_makes_no_difference(tmp_path: Path) -> None:
 
 
 def test_requests_of_a_page_obey_robots_txt_the_address_rules_and_the_limits(tmp_path: Path) -> None:
-    repo = Repo.create(tmp_path / "repo", render="always", render_requests=4)
+    repo = Repo.create(tmp_path / "repo", render="always", render_requests=5)
     with Site() as site, Site({"/secret": page("private")}) as private:
-        fetches = "".join(
-            f"get('{url}');" for url in ("/in", "/out/x", private.url("/secret"), "/hop", "/5", "/6", "/7")
-        )
+        named = private.url("/secret", host="rebound.localhost")  # a name that turns out to be a private address
+        urls = ("/in", "/out/x", private.url("/secret"), "/hop", named, "/5", "/6", "/7")
+        fetches = "".join(f"get('{url}');" for url in urls)
         get = "const get = url => fetch(url).then(a => a.text()).then(t => { document.body.append(' got:' + t); });"
         site["/"] = f"<body>start <script>{get}{fetches}</script>".encode()
         site["/in"] = Reply(b"inside", kind="text/plain")
@@ -160,14 +165,66 @@ def test_the_browser_itself_has_no_network(tmp_path: Path) -> None:
         assert set(site.asked()) == {"/"}
 
 
-def test_a_page_that_hangs_costs_only_itself(tmp_path: Path) -> None:
-    repo = Repo.create(tmp_path / "repo", render="always", render_seconds=2)
-    bad = {"/loop": page("A loop.") + b"<script>for (;;) ;</script>", "/b": APP}
+HUNGRY = b"<script>const all = []; for (let n = 0; n < 400; n++) all.push(new Uint8Array(16e6).fill(1));</script>"
+
+
+def test_a_page_that_hangs_or_takes_all_memory_costs_only_itself(tmp_path: Path) -> None:
+    repo = Repo.create(tmp_path / "repo", render="always", render_seconds=3, change="text", requisite_hours=1)
+    bad = {"/loop": page("A loop.") + b"<script>for (;;) ;</script>", "/b": APP, "/hungry": page("Hungry.") + HUNGRY}
     with Site({**app("Fine."), **bad}) as site:
-        site["/start"] = page("Start", "/loop", "/b")
+        site["/start"] = page("Start", "/loop", "/hungry", "/b")
         assert repo.crawl(site.url("/start"))["failed"] == 0
         assert "A loop." in show(repo, site.url("/loop"))
+        assert "Hungry." in show(repo, site.url("/hungry"))
         assert "Fine." in show(repo, site.url("/b"))
+        assert "not rendered: " in repo.run("why", site.url("/loop")).out
+        assert "not rendered: " in repo.run("log", "--visits", site.url("/loop")).out
+        rendered = {path: repo.json("log", site.url(path))[0]["rendered"] for path in ("/loop", "/b")}
+        assert rendered == {"/loop": False, "/b": True}
+        assert "new, rendered" in repo.run("log", site.url("/b")).out
+
+
+def test_a_failed_rendering_of_the_same_bytes_is_no_change(tmp_path: Path) -> None:
+    repo = Repo.create(tmp_path / "repo", render="always", render_seconds=2, change="text", requisite_hours=1)
+    with Site(app("Fine.")) as site:
+        site["/notes.txt"] = text("no page of a browser")
+        repo.crawl(site.url("/"), site.url("/notes.txt"))
+        site["/app.js"] = script("for (;;) ;")
+        repo.later(hours=2)
+        repo.cycle()
+        assert "not rendered: " in repo.run("log", "--visits", site.url("/")).out
+        for path, words in (("/", "Fine."), ("/notes.txt", "no page of a browser")):
+            assert repo.outcomes(site.url(path)) == ["new", "unchanged"]
+            assert words in show(repo, site.url(path))
+            assert len(repo.json("log", site.url(path))) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user can be tried by root alone; the other tests are not root")
+def test_without_root_the_sandbox_of_the_browser_stays_on(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as place, Site(app("Words from a script.")) as site:
+        repo = Repo.create(Path(place) / "repo", render="always")
+        repo.add(site.url("/"))
+        reached, go, lines = threading.Event(), threading.Event(), set()
+
+        def slow(_: Asked) -> Reply:
+            reached.set()
+            return Reply(SCRIPT.encode(), kind="text/javascript", until=go)
+
+        site["/app.js"] = slow
+        for path in (Path(place), *Path(place).rglob("*")):
+            os.chown(path, _NOBODY, _NOBODY)
+        words = [sys.executable, "-m", "recrawl", "-C", str(repo.folder), "crawl", "--allow-private"]
+        before = browsers()
+        environment = {**os.environ, "HOME": place, "TMPDIR": place}
+        process = subprocess.Popen(words, user=_NOBODY, group=_NOBODY, extra_groups=[], cwd=place, env=environment)
+        assert reached.wait(120)
+        for number in browsers() - before:
+            lines.add((Path("/proc") / number / "cmdline").read_bytes())
+        go.set()
+        assert process.wait(120) == 0
+        assert lines
+        assert not [line for line in lines if b"--no-sandbox" in line]
+        assert "Words from a script." in show(repo, site.url("/"))
 
 
 def browsers() -> set[str]:

@@ -79,10 +79,23 @@ SETTINGS: tuple[Setting, ...] = (
         "requisites",
         "css",
         "What to keep to show pages as they looked: none, css (stylesheets) or all (images, fonts, scripts too).",
+        choices=tuple(level.name.lower() for level in RequisiteLevel),
     ),
-    Setting("render", "never", "Render pages that need JavaScript, with the extra `browser`: never, auto or always."),
+    Setting(
+        "render",
+        "never",
+        "Render pages that need JavaScript, with the extra `browser`: never, auto or always.",
+        choices=("never", "auto", "always"),
+    ),
     Setting("render_seconds", 60.0, "Longest time to render a page, in seconds.", least=1, most=3600),
     Setting("render_requests", 60, "Most requests of a page that is rendered.", most=10_000),
+    Setting(
+        "screenshots",
+        "never",
+        "Take screenshots, with the extra `browser`: never, changed (of each new version) or always (at each visit).",
+        choices=("never", "changed", "always"),
+    ),
+    Setting("screenshot_bytes", "2MB", "Largest screenshot; of a longer page, the upper part is kept."),
     Setting("requisite_budget", 1000, "Most requests for page requisites per crawl or cycle."),
     Setting("requisite_bytes", "100MB", "Most bytes received for page requisites per crawl or cycle; 0 is no limit."),
     Setting("requisite_hours", 168.0, "Hours after which a page requisite that is still used is requested again."),
@@ -146,6 +159,8 @@ class Seed:
     """Which page requisites are kept on this site; the setting `requisites` if empty."""
     render: str = ""
     """Whether its pages are rendered; the setting `render` if empty."""
+    screenshots: str = ""
+    """When screenshots of its pages are taken; the setting `screenshots` if empty."""
     every: str = ""
     """Visit its pages at least this often, as 6h; the policy decides if empty."""
 
@@ -281,12 +296,8 @@ def _check_meaning(name: str, value: Any) -> None:
         weekday_numbers(value)
     if name == "importance":
         kind_of(value)
-    if name in ("bytes", "requisite_bytes"):
+    if name in ("bytes", "requisite_bytes", "screenshot_bytes"):
         size(value)
-    if name == "requisites":
-        requisite_level(value)
-    if name == "render":
-        check_render(value)
     if name == "change" and not value.startswith("relevance:"):
         parse_level(value)
     if name == "every" and duration(value) < 1:
@@ -299,16 +310,13 @@ def _check_meaning(name: str, value: Any) -> None:
 
 def requisite_level(name: str) -> RequisiteLevel:
     """Which page requisites are kept."""
-    levels = {level.name.lower(): level for level in RequisiteLevel}
-    if name not in levels:
-        raise UsageError(f"invalid value '{name}' of 'requisites'; use {', '.join(levels)}")
-    return levels[name]
+    return RequisiteLevel[check_choice("requisites", name).upper()]
 
 
-def check_render(value: str) -> str:
-    """The value of a rule or setting `render`, if it is one."""
-    if value not in ("never", "auto", "always"):
-        raise UsageError(f"invalid value '{value}' of 'render'; use never, auto or always")
+def check_choice(name: str, value: str) -> str:
+    """The value of a rule that has the choices of the setting of the same name."""
+    if value not in _TABLE[name].choices:
+        raise UsageError(f"invalid value '{value}' of '{name}'; use {', '.join(_TABLE[name].choices)}")
     return value
 
 
@@ -418,7 +426,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "significant": (bool,),
     "significance": (int, float),
     "hold": (bool,),
-    **dict.fromkeys(("change", "requisites", "render", "every"), (str,)),
+    **dict.fromkeys(("change", "requisites", "render", "screenshots", "every"), (str,)),
     **dict.fromkeys(("name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
 }
 """Types of the entries of [[seed]], [[filter]], [[alert]] and [[share]]; all others are lists of strings."""

@@ -14,6 +14,7 @@ Pure functions on bytes and text: nothing here does I/O or reads a clock.
 - `divergence`: how much two texts differ, 0 to 1 (spec C7)
 - `change_prior`: how often a page is likely to change, by its first download
 - `diff`: a unified diff with marked words (spec C7)
+- `pictures`: where two screenshots differ
 - `edits`: the shortest edit script behind the diff, with a bound on its work
 - `gone`: when a page counts as gone (spec C5)
 - `validators`: which servers' Last-Modified and ETag are trusted (spec C6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
+from itertools import chain
 
 from recrawl.columns import DAY, HOUR
 from recrawl.compare.levels import CONTENT, ChangeLevel
@@ -29,6 +30,7 @@ class SiteOptions:
     change: ChangeLevel | None = None
     requisites: RequisiteLevel | None = None
     render: str = ""
+    screenshots: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,9 @@ class CrawlOptions:
     render_seconds: float = 60.0
     render_requests: int = 60
     """Most requests of one page that is rendered."""
+    screenshots: str = "never"
+    """When screenshots are taken, for sites that do not say: never, changed or always."""
+    screenshot_bytes: float = 2e6
     requisite_budget: int = 1000
     """Most requests for requisites in a run."""
     requisite_bytes: float = 1e8
@@ -128,9 +133,10 @@ class CrawlOptions:
         return self.of_site(origin).change or self.change
 
     @property
-    def renders(self) -> bool:
-        """Whether pages of any site may be rendered."""
-        return any(render not in ("", "never") for render in (self.render, *(it.render for it in self.sites.values())))
+    def browses(self) -> bool:
+        """Whether pages of any site may be loaded by a browser."""
+        rules = [(self.render, self.screenshots), *((it.render, it.screenshots) for it in self.sites.values())]
+        return any(rule not in ("", "never") for rule in chain.from_iterable(rules))
 
     def requisite_level(self, origin: str) -> RequisiteLevel:
         """Which requisites of the pages of a server are kept."""

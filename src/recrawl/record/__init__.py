@@ -4,6 +4,8 @@ storage          the folder: open, lock and repair it; one commit writes to arch
 store/           the facts (sites, pages, visits, versions, links, cycles) behind one protocol; all SQL
 rows             rows of the store as named tuples, and the batch that is committed at once
 requisite_rows   rows about requisites: stylesheets, images and other files that pages need
+outbox_rows      rows about alerts that are to be sent
+screenshot_rows  rows about screenshots
 listings         iterate over tables that grow, block by block
 schema/          the tables of the store, as named steps that are each applied once
 archive          bodies in rolling *.warc.gz files

@@ -31,7 +31,7 @@ class Member(NamedTuple):
     kind: str = ""
     """The WARC type."""
     payload: bytes = b""
-    """SHA-1 of the body of a response."""
+    """SHA-1 of the body of a response, or of a resource."""
 
 
 def members(path: Path, length: int) -> Iterator[Member]:
@@ -84,8 +84,8 @@ def _member(start: int, end: int, record: bytes) -> Member:
     digest = fields.get(b"WARC-Block-Digest")
     if digest is not None and digest.decode("latin-1") != sha1_text(_sha1(block)):
         return Member(start, end, "has a wrong digest", kind)
-    payload = _sha1(block.partition(b"\r\n\r\n")[2]) if kind == "response" else b""
-    return Member(start, end, "", kind, payload)
+    body = block.partition(b"\r\n\r\n")[2] if kind == "response" else block
+    return Member(start, end, "", kind, _sha1(body) if kind in ("response", "resource") else b"")
 
 
 def _sha1(data: bytes) -> bytes:

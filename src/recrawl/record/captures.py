@@ -58,7 +58,9 @@ def _of_file(storage: Storage, name: str, length: int) -> Iterator[Capture]:
 
 def _capture(name: str, record: WarcRecord) -> Capture:
     revisit = record.record_type == WarcRecordType.revisit
-    mime = _REVISIT if revisit else (record.http_content_type or "").partition(";")[0].strip().lower()
+    resource = record.record_type == WarcRecordType.resource
+    content_type = record.headers.get("Content-Type") if resource else record.http_content_type
+    mime = _REVISIT if revisit else (content_type or "").partition(";")[0].strip().lower()
     return Capture(
         file=name,
         start=record.stream_pos,

@@ -40,9 +40,8 @@ class Findings:
     """What is no problem but worth knowing."""
     records: int = 0
     bytes: int = 0
-    lost_requisites: list[int] = field(default_factory=list)
-    lost: list[int] = field(default_factory=list)
-    """Versions whose record is not sound."""
+    lost: dict[str, list[int]] = field(default_factory=lambda: {"page": [], "requisite": [], "screenshot": []})
+    """By kind: versions and screenshots whose record is not sound."""
     sound_ends: dict[int, int] = field(default_factory=dict)
     """By file that is too short: where its last sound record ends."""
 
@@ -130,7 +129,11 @@ def _joined(wanted: Iterator[StoredVersion], found: Iterator[Member], findings: 
             _lost(findings, version)
             version = next(wanted, None)
         if version is not None and version.start == member.start:
-            if member.problem or member.kind != "response" or member.payload != version.payload:
+            if (
+                member.problem
+                or member.kind != ("resource" if version.kind == "screenshot" else "response")
+                or member.payload != version.payload
+            ):
                 _lost(findings, version)
             version = next(wanted, None)
         yield member
@@ -140,15 +143,17 @@ def _joined(wanted: Iterator[StoredVersion], found: Iterator[Member], findings: 
 
 
 def _lost(findings: Findings, version: StoredVersion) -> None:
-    (findings.lost_requisites if version.requisite else findings.lost).append(version.id)
-    findings.add("archive", f"the version of {version.url} of {warc_date(version.at)} cannot be read")
+    findings.lost[version.kind].append(version.id)
+    what = "screenshot" if version.kind == "screenshot" else "version"
+    findings.add("archive", f"the {what} of {version.url} of {warc_date(version.at)} cannot be read")
 
 
 def repair_archive(storage: Storage, findings: Findings) -> None:
     """Cut torn files after their last sound record, and mark the versions that are lost."""
     checks, names = storage.store.checks, storage.store.warcs.names()
-    checks.mark_lost(findings.lost)
-    checks.mark_requisites_lost(findings.lost_requisites)
+    checks.mark_lost(findings.lost["page"])
+    checks.mark_requisites_lost(findings.lost["requisite"])
+    checks.mark_screenshots_lost(findings.lost["screenshot"])
     for file, end in findings.sound_ends.items():
         checks.set_length(file, end)
         with (storage.archive.folder / names[file]).open("ab") as torn:

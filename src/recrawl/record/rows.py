@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from recrawl.record.index import Document
 from recrawl.record.requisite_rows import RequisiteBatch
+from recrawl.record.screenshot_rows import ScreenshotRow
 
 Columns = dict[str, NDArray[Any]]
 """The result of a query, one array per column."""
@@ -171,35 +171,6 @@ class PushRow(NamedTuple):
     url: str
 
 
-class OutboxState(IntEnum):
-    """What became of an alert."""
-
-    WAITING = 0
-    SENT = 1
-    GIVEN_UP = 2
-    HELD = 3
-    """Held back until later visits confirm the change."""
-    DROPPED = 4
-    """A later visit found the page as before."""
-
-
-class OutboxRow(NamedTuple):
-    """An alert that is to be sent."""
-
-    key: str
-    """The same for each attempt, so that receivers can tell repetitions."""
-    alert: str
-    page: int
-    state: int
-    remaining: int
-    """Visits for which it is still held back."""
-    before: bytes | None
-    """The digest of the page before the change."""
-    due: float
-    created: float
-    body: str
-
-
 class FeedRow(NamedTuple):
     """A feed of a site with its validators."""
 
@@ -234,6 +205,8 @@ class VersionRow(NamedTuple):
     """Whether the content differs from the version before, not only the frame of the site; None if not judged."""
     content_share: float | None = None
     significance: float | None = None
+    rendered: int = 0
+    """Whether text and links are those of the page after its scripts had run."""
 
 
 class SiteRow(NamedTuple):
@@ -290,10 +263,12 @@ class Batch:
     records: list[tuple[bytes, float]] = field(default_factory=list)
     """WARC records without a version: revisits, redirects, 404s, robots.txt."""
     requisites: RequisiteBatch = field(default_factory=RequisiteBatch)
+    screenshots: list[tuple[ScreenshotRow, bytes]] = field(default_factory=list)
+    """Each with its WARC record; without one if an earlier screenshot has the same bytes."""
     documents: list[Document] = field(default_factory=list)
     removals: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         hints = self.hints or self.sources or self.feeds
-        others = self.sites or self.records or self.requisites
+        others = self.sites or self.records or self.requisites or self.screenshots
         return bool(self.pages or self.visits or self.states or self.listed or hints or others)

@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from recrawl.errors import DamagedIndex, DamagedRecord, NoRepository, RepositoryError, StorageFailure
 from recrawl.record.archive import Place, WarcArchive
@@ -26,10 +27,12 @@ from recrawl.record.index import Index
 from recrawl.record.lock import Lock
 from recrawl.record.requisite_rows import RequisiteVersion
 from recrawl.record.rows import Batch, VersionRow
+from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store import Store, open_store
-from recrawl.record.warc import Headers, WarcInfo, read_body, read_shown, warc_date
+from recrawl.record.warc import Headers, WarcInfo, read_body, read_resource, read_shown, warc_date
 
 SETTINGS = "recrawl.toml"
+_Placed = TypeVar("_Placed", RequisiteVersion, ScreenshotRow)
 
 
 def find(start: Path) -> Path:
@@ -131,13 +134,14 @@ class Storage:
             batch.versions.append(version._replace(warc=place.file, start=place.start, length=place.length))
         for blob, at in batch.records:
             self.archive.append(blob, at)
+        batch.screenshots = [(self._placed(row, blob), b"") for row, blob in batch.screenshots]
         files = batch.requisites
         files.versions = [(self._placed(version, blob), b"") for version, blob in files.versions]
         self.store.commit(batch, self.archive.sync())
         self._index_batch(batch)
         self.failed = False
 
-    def _placed(self, version: RequisiteVersion, blob: bytes) -> RequisiteVersion:
+    def _placed(self, version: _Placed, blob: bytes) -> _Placed:
         if not blob:
             return version
         place = self.archive.append(blob, version.at)
@@ -181,6 +185,16 @@ class Storage:
         if hashlib.sha1(body, usedforsecurity=False).digest() != version.payload:
             raise DamagedRecord(self._lost(version, "its checksum is wrong"))
         return (status, headers, body) if plain else read_shown(blob)
+
+    def screenshot(self, row: ScreenshotRow) -> bytes:
+        """A screenshot as PNG; `DamagedRecord` if its record is not what was written."""
+        try:
+            picture = read_resource(self.archive.read(Place(row.warc, row.start, row.length)))
+        except (OSError, ValueError, KeyError) as error:
+            raise DamagedRecord(f"the record of the screenshot of {warc_date(row.at)} is damaged: {error}") from error
+        if hashlib.sha1(picture, usedforsecurity=False).digest() != row.payload:
+            raise DamagedRecord(f"the record of the screenshot of {warc_date(row.at)} has a wrong checksum")
+        return picture
 
     def _lost(self, version: VersionRow, problem: str) -> str:
         """What is wrong with the record of a version, in a sentence."""

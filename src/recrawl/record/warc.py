@@ -1,6 +1,7 @@
 """Visits as WARC records: built as bytes, one gzip member each, ready to be appended to a file.
 
-A page that a browser has rendered has a `conversion` too: the page after its scripts have run.
+A page that a browser has rendered has a `conversion` too: the page after its scripts have run. A screenshot is a
+`resource`.
 
 A changed page gives a `response` and its `request`, and so does every redirect, 404, 410 and robots.txt. An unchanged
 page gives a `revisit` (ISO 28500:2017 §6.7) that names the response it repeats by URL, date, digest and record id, so
@@ -44,6 +45,7 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _RESPONSE = "application/http; msgtype=response"
 _REQUEST = "application/http; msgtype=request"
 _TRUNCATED = "WARC-Truncated: length\r\n"
+_SCREENSHOT = "urn:fullPage:"
 _BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS = [first + second for first in _BASE32 for second in _BASE32]
 _PLACES = range(150, -1, -10)
@@ -97,6 +99,15 @@ def conversion(url: str, at: float, rendered: bytes) -> bytes:
         f"Content-Type: {RENDERED}\r\n"
     )
     return _record("conversion", record_id(url, at, "conversion"), warc_date(at), fields, rendered)
+
+
+def screenshot(url: str, at: float, beside: str, picture: bytes, digest: bytes) -> bytes:
+    """A screenshot as PNG, under the name that other crawlers give it; `beside` is the type of the visit's record."""
+    fields = (
+        f"WARC-Target-URI: {_SCREENSHOT}{url}\r\nWARC-Concurrent-To: <urn:uuid:{record_id(url, at, beside)}>\r\n"
+        f"WARC-Payload-Digest: {sha1_text(digest)}\r\nContent-Type: image/png\r\n"
+    )
+    return _record("resource", record_id(url, at, "screenshot"), warc_date(at), fields, picture)
 
 
 class Original(NamedTuple):
@@ -153,6 +164,14 @@ def read_shown(blob: bytes) -> tuple[int, Headers, bytes]:
         kept = tuple((name, value) for name, value in headers if name.lower() != "content-type")
         return status, (*kept, ("Content-Type", RENDERED)), record.reader.read()
     return status, headers, body
+
+
+def read_resource(blob: bytes) -> bytes:
+    """The contents of the first resource in these bytes."""
+    for record in ArchiveIterator(io.BytesIO(blob), record_types=WarcRecordType.resource):
+        contents: bytes = record.reader.read()
+        return contents
+    raise ValueError("no resource record in these bytes")
 
 
 def record_id(url: str, at: float, kind: str) -> str:

@@ -196,6 +196,8 @@ def options_of(
         render=values["render"],
         render_seconds=values["render_seconds"],
         render_requests=values["render_requests"],
+        screenshots=values["screenshots"],
+        screenshot_bytes=settings.size(values["screenshot_bytes"]),
         requisite_budget=values["requisite_budget"],
         requisite_bytes=settings.size(values["requisite_bytes"]),
         requisite_age=values["requisite_hours"] * 3600,

@@ -98,6 +98,7 @@ class Repository(Reader):
         change: str = "",
         requisites: str = "",
         render: str = "",
+        screenshots: str = "",
         every: str = "",
         clear: Iterable[str] = (),
     ) -> list[Addition]:
@@ -107,7 +108,7 @@ class Repository(Reader):
         are patterns of URLs as `/docs/*` or `re:...`, `delay` is in seconds between two requests,
         `change` is what counts as a change there: text, content, significant, divergence:X, words:N, relevance:FILE,
         `requisites` what is kept besides the pages: none, css or all, `render` whether a browser renders them: never,
-        auto or always,
+        auto or always, `screenshots` when it takes pictures of them: never, changed or always,
         `every` is how often its pages are visited at least, as 6h, whatever the policy chooses.
         A URL that was added before keeps the rules that are not named; `clear` names rules to remove. A page never
         loosens the rules of its site.
@@ -124,6 +125,7 @@ class Repository(Reader):
             "change": change or None,
             "requisites": requisites or None,
             "render": render or None,
+            "screenshots": screenshots or None,
             "every": every or None,
         }
         named = {name: value for name, value in given.items() if value is not None}

@@ -20,7 +20,7 @@ from recrawl.crawl.options import SiteOptions
 from recrawl.discover.scope import Scope, site
 from recrawl.discover.urls import UrlRules, canonical
 from recrawl.errors import UsageError
-from recrawl.settings import Seed, check_render, requisite_level
+from recrawl.settings import Seed, check_choice, requisite_level
 
 
 def seed_url(text: str, rules: UrlRules | None = None) -> str:
@@ -103,6 +103,7 @@ def _joined(placed: list[_Placed], default_delay: float) -> SiteOptions:
     delays = [default_delay if seed.delay is None else seed.delay for seed in top]
     delays += [seed.delay for seed in below if seed.delay is not None]
     renders = [seed.render for seed in (*below, *top) if seed.render]
+    pictures = [seed.screenshots for seed in (*below, *top) if seed.screenshots]
     looks = [seed.requisites for seed in (*below, *top) if seed.requisites]
     levels = [seed.change for seed in (*below, *top) if seed.change]
     return SiteOptions(
@@ -111,5 +112,6 @@ def _joined(placed: list[_Placed], default_delay: float) -> SiteOptions:
         limit=sum(limits) if limits else None,
         change=parse_level(levels[-1]) if levels else None,
         requisites=requisite_level(looks[-1]) if looks else None,
-        render=check_render(renders[-1]) if renders else "",
+        render=check_choice("render", renders[-1]) if renders else "",
+        screenshots=check_choice("screenshots", pictures[-1]) if pictures else "",
     )

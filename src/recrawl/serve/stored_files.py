@@ -41,6 +41,12 @@ def attachment(url: str, row: StoredVersion, body: bytes, **headers: str) -> Res
     )
 
 
+def picture_response(picture: bytes) -> Response:
+    """Return a screenshot; our own browser has made it, so it may be shown."""
+    headers = {"content-security-policy": SANDBOX, "cache-control": "private, max-age=600"}
+    return Response(picture, headers=headers, media_type="image/png")
+
+
 def file_name(url: str, row: StoredVersion) -> str:
     """Return a file name that is safe on every system.
 

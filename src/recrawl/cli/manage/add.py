@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, say
-from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, KeptRequisites, Render, repository
+from recrawl.cli.terminal.session import AllowPrivate, Change, Delay, KeptRequisites, Render, Screenshots, repository
 
 Every = Annotated[
     str, typer.Option(metavar="DURATION", help="Visit its pages at least this often, whatever the policy chooses.")
@@ -34,6 +34,7 @@ def command(
     clear: Clear = None,
     requisites: KeptRequisites = "",
     render: Render = "",
+    screenshots: Screenshots = "",
     json: AsJson = False,
 ) -> None:
     """Add sites or pages to track, or change their rules.
@@ -55,6 +56,7 @@ def command(
             clear=clear or (),
             requisites=requisites,
             render=render,
+            screenshots=screenshots,
         )
     if json:
         as_json([addition.as_dict() for addition in added])

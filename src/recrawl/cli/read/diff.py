@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from recrawl.cli.terminal.output import AsJson, as_json, clean, count, say, when
+from recrawl.cli.terminal.output import AsJson, as_json, clean, count, say, when, write_picture
 from recrawl.cli.terminal.session import Url, repository
 from recrawl.repository.results.difference import Difference
 
@@ -26,6 +27,10 @@ def command(
     frame: Annotated[
         bool, typer.Option("--frame", help="Show changed lines of the site's frame too (menus, footers, stamps).")
     ] = False,
+    visual: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the screenshots side by side to this file, as PNG, changes outlined."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Compare the text of two versions of a page. Default: the last change.
@@ -34,6 +39,10 @@ def command(
     """
     with repository(ctx) as repo:
         page = repo.page(url)
+        if visual is not None:
+            picture = page.visual_diff(old or None, new)
+            write_picture(visual, picture.side_by_side(), json=json, regions=picture.regions)
+            return
         found = page.diff(old or None, new)
         single = len(page.versions) == 1
         if json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -43,4 +43,11 @@ def command(
     if json:
         as_json([row.as_dict() for row in rows])
         return
-    table(({**row.as_dict(), "at": when(row.time)} for row in rows), _VISITS if visits else _VERSIONS)
+    table(map(_row, rows), _VISITS if visits else _VERSIONS)
+
+
+def _row(row: Visit | Version) -> dict[str, Any]:
+    made = {**row.as_dict(), "at": when(row.time)}
+    if isinstance(row, Version) and row.rendered:
+        made["what"] += ", rendered"
+    return made

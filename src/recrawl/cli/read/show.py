@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, say, when
+from recrawl.cli.terminal.output import AsJson, as_json, say, when, write_picture
 from recrawl.cli.terminal.session import Url, repository
 from recrawl.repository.results.values import iso
 
@@ -19,12 +20,17 @@ def command(
     url: Url,
     at: Annotated[str, typer.Option(help="A version: its number or a time. Default: the newest.")] = "-1",
     source: Annotated[bool, typer.Option("--source", help="Print the stored bytes.")] = False,
+    screenshot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the screenshot of the version to this file, as PNG.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Print a version of a page as text."""
     with repository(ctx) as repo:
         version = repo.page(url).version(at)
-        if json:
+        if screenshot is not None:
+            write_picture(screenshot, version.screenshot, json=json)
+        elif json:
             as_json(
                 {
                     "url": version.url,

@@ -11,13 +11,27 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from recrawl.errors import UsageError
 from recrawl.repository.results.words import count
 
-__all__ = ["AsJson", "as_json", "clean", "count", "json_line", "note", "percent", "say", "table", "when"]
+__all__ = [
+    "AsJson",
+    "as_json",
+    "clean",
+    "count",
+    "json_line",
+    "note",
+    "percent",
+    "say",
+    "table",
+    "when",
+    "write_picture",
+]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -46,6 +60,19 @@ def note(text: str) -> None:
 def as_json(value: Any) -> None:
     """Print a value as indented JSON."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def write_picture(file: Path, picture: bytes, *, json: bool, **facts: Any) -> None:
+    """Write a picture to a file and print where it is."""
+    try:
+        file.write_bytes(picture)
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}") from error
+    if json:
+        as_json({"file": str(file), "bytes": len(picture), **facts})
+    else:
+        regions = f", {count(facts['regions'], 'changed region')}" if "regions" in facts else ""
+        say(f"{file}: {len(picture):,} bytes{regions}")
 
 
 def json_line(value: Any) -> None:

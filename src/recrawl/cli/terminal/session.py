@@ -52,6 +52,14 @@ Render = Annotated[
         help="Render pages that need JavaScript: never, auto, always. Default: the setting.",
     ),
 ]
+Screenshots = Annotated[
+    str,
+    typer.Option(
+        "--screenshots",
+        metavar="WHEN",
+        help="Take screenshots: never, changed (of each new version), always. Default: the setting.",
+    ),
+]
 PolicyText = Annotated[
     str,
     typer.Option(

@@ -16,6 +16,8 @@ class RenderConfig(NamedTuple):
     """Most requests of a page."""
     max_bytes: int
     """Longest rendered page."""
+    screenshot_bytes: int
+    """Largest screenshot."""
 
 
 class RenderTask(NamedTuple):
@@ -25,6 +27,8 @@ class RenderTask(NamedTuple):
     url: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    screenshot: bool
+    """Whether a screenshot is taken."""
 
 
 class Wanted(NamedTuple):
@@ -49,7 +53,11 @@ class Rendered(NamedTuple):
     ticket: int
     html: str = ""
     problem: str = ""
-    """Why it could not be rendered; then `html` is empty and the plain page counts."""
+    """Why it could not be rendered, or has no screenshot; without `html` the plain page counts."""
     requests: int = 0
     refused: int = 0
     """Requests beyond the limit, and those that are never made: other methods than GET, frames, navigations."""
+    picture: bytes = b""
+    """The screenshot, as PNG."""
+    width: int = 0
+    height: int = 0

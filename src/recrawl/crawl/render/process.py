@@ -12,13 +12,16 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import resource
 import sys
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from playwright.async_api import BrowserContext, Error, Page, Route, async_playwright
 
 from recrawl.crawl.render.messages import RenderConfig, Rendered, RenderTask, Supplied, Wanted
+from recrawl.crawl.render.screenshot import Screenshot, take_screenshot
 from recrawl.crawl.visits.reader_process import end_with_parent
 
 _ARGUMENTS = (
@@ -39,6 +42,8 @@ _DROPPED = frozenset({"content-encoding", "content-length", "transfer-encoding",
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 _NO_PEERS = "for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection']) delete window[name];"
 """WebRTC sends packets without a request that could be intercepted."""
+_MAX_MEMORY = 3 << 29
+"""Bytes of private memory of one process of the browser, which needs a third of it for an ordinary page."""
 _REST_SECONDS = 0.5
 """Without requests for this time, a page has come to rest."""
 
@@ -111,12 +116,15 @@ async def _render(context: BrowserContext, rendering: _Rendering, task: RenderTa
             while not rendering.idle and not crashed.is_set():  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     if crashed.is_set():
-        return Rendered(task.ticket, problem="the page crashed the browser")
+        return Rendered(task.ticket, problem="not rendered: the page crashed the browser")
     html = await _content(page)
-    problem = "" if html else "the page did not answer"
+    problem = "" if html else "not rendered: a script kept the page busy"
     if len(html) > config.max_bytes:
-        html, problem = "", "the rendered page is too large"
-    return Rendered(task.ticket, html, problem, rendering.requests, rendering.refused)
+        html, problem = "", "not rendered: the page grew larger than the setting 'max_bytes'"
+    picture = Screenshot()
+    if task.screenshot and not problem:
+        picture, problem = await take_screenshot(page, config.screenshot_bytes)
+    return Rendered(task.ticket, html, problem, rendering.requests, rendering.refused, *picture)
 
 
 async def _content(page: Page) -> str:
@@ -187,16 +195,33 @@ def _receive(connection: Connection, messages: asyncio.Queue[Any]) -> None:
 
 def _leave_network() -> None:
     """Have Linux take the network from this process and all that it starts; where that is not allowed, the browser's
-    own settings must do."""
-    spaces = _NEW_NETWORK if os.geteuid() == 0 else _NEW_NETWORK | _NEW_USER
+    own settings must do.
+
+    Without root this takes a user namespace. There the user keeps its number: without one, Chromium could not make
+    the namespaces of its own sandbox.
+    """
+    user, group = os.geteuid(), os.getegid()
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).unshare(spaces)
+        if user == 0:
+            ctypes.CDLL(None).unshare(_NEW_NETWORK)
+        elif ctypes.CDLL(None).unshare(_NEW_NETWORK | _NEW_USER) == 0:
+            own = Path("/proc/self")
+            (own / "uid_map").write_text(f"{user} {user} 1")
+            (own / "setgroups").write_text("deny")
+            (own / "gid_map").write_text(f"{group} {group} 1")
+
+
+def _limit_memory() -> None:
+    """Limit the memory of each process of the browser: a page that wants more crashes, and nothing else does."""
+    with contextlib.suppress(OSError, ValueError):  # a lower limit is set already
+        resource.setrlimit(resource.RLIMIT_DATA, (_MAX_MEMORY, _MAX_MEMORY))
 
 
 def main() -> None:
     """Render the pages that the parent sends until its connection closes."""
     end_with_parent(int(sys.argv[2]))
     _leave_network()
+    _limit_memory()
     with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError, Error):
         asyncio.run(_serve(connection))
 

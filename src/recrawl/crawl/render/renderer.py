@@ -80,7 +80,9 @@ class Renderer:
         if late:
             self.close()
             if self._current is not None:
-                found.append(Rendered(self._current.ticket, problem="the browser took too long or crashed"))
+                found.append(
+                    Rendered(self._current.ticket, problem="not rendered: the browser took too long or crashed")
+                )
                 self._current = None
         return found
 

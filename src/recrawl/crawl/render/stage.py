@@ -41,23 +41,26 @@ class RenderStage:
         self._store, self._servers, self._options = storage.store, run.servers, options
         self._demands = Demands(storage, registry, run.requisites, run.recorder, options)
         self._waiting: deque[tuple[Server, Task]] = deque()
-        self._tasks: dict[int, Task] = {}
+        self._tasks: dict[int, tuple[Server, Task]] = {}
         """The page that is being rendered, by ticket."""
+        self._finished: dict[int, Rendered] = {}
+        """Pages that are being parsed, by ticket."""
         self._renderer: Renderer | None = None
         known = json.loads(storage.store.meta.get(_META, "{}"))
         for server in run.servers:
             server.rendered, server.render_differed = known.get(server.origin, (0, 0))
-        if options.renders:
+        if options.browses:
             find_chromium()  # raises now, not in the middle of a run
 
     def takes(self, server: Server, task: Task) -> bool:
         """Take a page that is to be rendered; False if it is not."""
-        if not server.renders or not media_type(task.body, task.headers)[1].startswith(HTML):
+        if not server.browses or not media_type(task.body, task.headers)[1].startswith(HTML):
             return False
         if self._renderer is None:
             options = self._options
             limits = (options.render_seconds, options.render_requests, options.limits.max_bytes)
-            self._renderer = Renderer(RenderConfig(find_chromium(), options.agent, *limits))
+            config = RenderConfig(find_chromium(), options.agent, *limits, int(options.screenshot_bytes))
+            self._renderer = Renderer(config)
         self._waiting.append((server, task))
         return True
 
@@ -70,7 +73,9 @@ class RenderStage:
         renderer.pump(now)
         for message in renderer.collect(now):
             if isinstance(message, Rendered):
-                done.append(self._tasks.pop(message.ticket)._replace(rendered=message.html))
+                server, task = self._tasks.pop(message.ticket)
+                self._finished[message.ticket] = message._replace(html="")
+                done.append(task._replace(rendered=message.html if server.renders else ""))
                 self._demands.forget()
             else:
                 self._demands.want(message.request, message.url)
@@ -83,12 +88,17 @@ class RenderStage:
         plain = []
         while self._waiting and not self._tasks:
             server, task = self._waiting.popleft()
-            if server.renders:
-                self._tasks[task.ticket] = task
-                renderer.submit(RenderTask(task.ticket, task.answered_url or task.url, task.headers, task.body))
+            if server.browses:
+                self._tasks[task.ticket] = (server, task)
+                url, picture = task.answered_url or task.url, server.screenshots != "never"
+                renderer.submit(RenderTask(task.ticket, url, task.headers, task.body, picture))
             else:
                 plain.append(task)
         return plain
+
+    def take(self, ticket: int) -> Rendered | None:
+        """What became of a page in the browser, once; None if it was not loaded there."""
+        return self._finished.pop(ticket, None)
 
     def learn(self, server: Server, reading: Reading) -> None:
         """Note whether rendering has changed the text of a page."""

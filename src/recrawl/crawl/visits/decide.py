@@ -60,8 +60,8 @@ class Decider:
     def validators(self, server: Server, visit: PendingVisit) -> Validators | None:
         """The validators to send, so that the server may answer 304; None requests the whole page."""
         state = visit.state
-        if server.renders:
-            return None  # scripts may show something else although the page is the same
+        if server.reloads:
+            return None
         if state.payload is None or visit.redirects or visit.hides or not (state.etag or state.modified):
             return None
         if state.noise != self._fingerprints[server.noise]:
@@ -117,9 +117,18 @@ class Decider:
     def _body(self, server: Server, visit: PendingVisit, answer: Answer) -> Submit | Done:
         payload = of_payload(answer.body)
         same_noise = visit.state.noise == self._fingerprints[server.noise]
-        if visit.state.payload == payload and same_noise and not visit.hides and not server.renders:
+        if visit.state.payload == payload and same_noise and not visit.hides and not server.reloads:
             return self.unchanged(server, visit, answer)
         return Submit(payload, same_noise)
+
+    def repeats(self, server: Server, visit: PendingVisit, reading: Reading) -> bool:
+        """Whether a parsed page is as it was: a browser loads pages although their bytes are the same.
+
+        Where that has failed, the same bytes count as the same page: its text before scripts says nothing of a change.
+        """
+        same = visit.state.payload == visit.payload and visit.state.noise == self._fingerprints[server.noise]
+        failed = server.renders and visit.browsed is not None and reading.render_differs is None
+        return same and not visit.hides and (failed or not reading.changed)
 
     def unchanged(self, server: Server, visit: PendingVisit, answer: Answer) -> Done:
         """The result of a visit that found the page as it was."""

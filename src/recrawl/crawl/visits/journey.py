@@ -186,6 +186,7 @@ class Journey:
         ends = np.cumsum([len(some) for some in keys])[:-1]
         for reading, linked in zip(readings, np.split(pages, ends), strict=True):
             visit = self._pending[reading.ticket]
+            visit.browsed = self.render.take(reading.ticket)
             if reading.failure:
                 self._fail(visit, visit.answer, Failure(reading.failure), reading.detail)
             else:
@@ -200,10 +201,7 @@ class Journey:
             self._fail(visit, visit.answer, Failure.SHARED_TEXT, f"'{reading.title}', as on other pages of the site")
             return
         self.render.learn(server, reading)
-        same = not reading.changed and visit.payload == visit.state.payload and not visit.hides
-        if (
-            same and reading.render_differs is not None
-        ):  # only rendered pages are read although their bytes are the same
+        if self._decider.repeats(server, visit, reading):
             self._finish(visit, self._decider.unchanged(server, visit, visit.answer))
             return
         update_server(server, visit, reading)
@@ -247,6 +245,7 @@ class Journey:
         """The visit is over: record it, unless its version was, count it, and keep its outcome for the policy."""
         if done.version is None:
             self.recorder.add(done)
+        self.recorder.add_screenshot(visit, done)
         self.servers[visit.server].pending_new -= visit.requested and visit.state.version < 0
         self.tally.outcomes[Outcome(done.visit.outcome)] += 1
         if done.visit.failure:

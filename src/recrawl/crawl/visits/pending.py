@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from recrawl.crawl.hints.hint_codec import pack_hints
+from recrawl.crawl.render.messages import Rendered
 from recrawl.crawl.visits.messages import Task
 from recrawl.crawl.visits.servers import Server
 from recrawl.fetch.lanes import Lanes
@@ -55,6 +56,8 @@ class PendingVisit:
     answer: Answer | None = None
     payload: bytes = b""
     """SHA-1 of the answer's body."""
+    browsed: Rendered | None = None
+    """What became of the page in the browser, if it was loaded there."""
     received: int = 0
     """Bytes over the wire so far, including redirects and retries."""
 

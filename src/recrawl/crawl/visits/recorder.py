@@ -19,6 +19,7 @@ from recrawl.model import Answer, State
 from recrawl.record import warc
 from recrawl.record.index import Document
 from recrawl.record.rows import Batch, FeedRow, SourceRow, VersionRow
+from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.storage import Storage
 
 _NEVER = float("inf")
@@ -51,6 +52,7 @@ class Recorder:
         self.batch = Batch()
         self._bodies: list[tuple[VersionRow, bytes]] = []
         self.numbers = RowNumbers(repository.store.next_id("visits"), repository.store.next_id("versions"))
+        self._next_screenshot = repository.store.next_id("screenshots")
         self._committed = self.numbers.next_visit - 1
         self._commit_by = _NEVER
         self._index_by = _NEVER
@@ -134,6 +136,30 @@ class Recorder:
                     new=visit.state.version < 0,
                 )
                 self.batch.documents.append(document)
+
+    def add_screenshot(self, visit: PendingVisit, done: Done) -> None:
+        """Add the screenshot of a visit, if one was taken; its bytes are stored once."""
+        shown, version = visit.browsed, done.visit.version
+        if shown is None or not shown.picture or version < 0:
+            return
+        payload, table = of_payload(shown.picture), self._repository.store.screenshots
+        if any(row.payload == payload or row.page == visit.page for row, _ in self.batch.screenshots):
+            self.commit()  # its place in the archive is not known before
+        last, same = table.of_version(visit.page, version), table.with_payload(payload)
+        if last is not None and last.payload == payload:
+            return
+        number, self._next_screenshot = self._next_screenshot, self._next_screenshot + 1
+        row = ScreenshotRow(
+            *(number, visit.page, version, done.visit.at, number, shown.width, shown.height, len(shown.picture)),
+            *(-1, 0, 0, payload),
+        )
+        if same is not None:
+            row = row._replace(record=same.id, warc=same.warc, start=same.start, length=same.length)
+            self.batch.screenshots.append((row, b""))
+        else:
+            beside = "revisit" if done.version is None else "response"
+            record = warc.screenshot(visit.request_url, row.at, beside, shown.picture, payload)
+            self.batch.screenshots.append((row, record))
 
     def _unindex(self, page: int) -> None:
         """Remove a page from the index, also what an earlier visit of this batch would add: an import has many."""

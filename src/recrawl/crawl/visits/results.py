@@ -206,6 +206,7 @@ def _version_row(
         content=None if change is None else int(change.content),
         content_share=None if change is None else change.share,
         significance=None if change is None else change.significance,
+        rendered=int(reading.render_differs is not None),
     )
 
 
@@ -225,7 +226,7 @@ def _visit_row(
         score=visit.score,
         why=visit.why,
         failure=None,
-        detail=None,
+        detail=visit.browsed.problem or None if visit.browsed is not None else None,
         hints=visit.hints,
     )
 

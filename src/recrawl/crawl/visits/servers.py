@@ -54,6 +54,7 @@ class Server:
     rendered: int = 0
     """Pages whose rendered text was compared with the plain one."""
     render_differed: int = 0
+    screenshots: str = "never"
     requisites: RequisiteLevel = RequisiteLevel.NONE
     """Which requisites of its pages are kept."""
 
@@ -62,6 +63,16 @@ class Server:
         """Whether its pages are rendered by a browser; `auto` ends where the first ones showed no difference."""
         learned = self.rendered >= _RENDERED_ENOUGH and not self.render_differed
         return self.render == "always" or (self.render == "auto" and not learned)
+
+    @property
+    def browses(self) -> bool:
+        """Whether a browser loads its new versions."""
+        return self.renders or self.screenshots != "never"
+
+    @property
+    def reloads(self) -> bool:
+        """Whether a browser loads its pages at every visit: scripts may show something else on the same page."""
+        return self.renders or self.screenshots == "always"
 
     def refuses_more(self) -> str | None:
         """Why no more URLs are accepted: twice the site's page limit leaves enough for pages that fail."""
@@ -214,6 +225,7 @@ class Servers:
             held_until=row.held_until,
             requisites=self._options.requisite_level(row.origin),
             render=self._options.of_site(row.origin).render or self._options.render,
+            screenshots=self._options.of_site(row.origin).screenshots or self._options.screenshots,
         )
 
 

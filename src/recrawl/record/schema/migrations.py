@@ -15,6 +15,7 @@ import sqlite3
 from recrawl.errors import NewerRepository
 from recrawl.record.schema.first import FIRST
 from recrawl.record.schema.marks import MARKS
+from recrawl.record.schema.screenshots import SCREENSHOTS
 
 _SUMMARIES = """
 CREATE TABLE cycle_summaries (
@@ -200,8 +201,6 @@ ALTER TABLE pages ADD COLUMN counters BLOB;
 CREATE TABLE frames (site INTEGER PRIMARY KEY, data BLOB NOT NULL);
 """
 
-_FRAME_ONLY = "ALTER TABLE cycle_summaries ADD COLUMN frame_only INTEGER NOT NULL DEFAULT 0"
-
 _REQUISITES = """
 CREATE TABLE requisites (
     id INTEGER PRIMARY KEY,
@@ -269,11 +268,12 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0006-pushed", _PUSHED),
     ("0007-content", _CONTENT),
     ("0008-redirects", "ALTER TABLE pages ADD COLUMN archived_url TEXT NOT NULL DEFAULT ''"),
-    ("0009-frame-only", _FRAME_ONLY),
+    ("0009-frame-only", "ALTER TABLE cycle_summaries ADD COLUMN frame_only INTEGER NOT NULL DEFAULT 0"),
     ("0010-requisites", _REQUISITES),
     ("0011-skipped", _SKIPPED),
     ("0012-prior", "ALTER TABLE pages ADD COLUMN prior REAL"),
     ("0013-marks", MARKS),
+    ("0014-screenshots", SCREENSHOTS),
 )
 
 

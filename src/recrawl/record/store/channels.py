@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from recrawl.columns import Ints
-from recrawl.record.rows import Columns, FeedRow, OutboxRow, OutboxState, PushRow, Row, SourceReport
+from recrawl.record.outbox_rows import OutboxRow, OutboxState
+from recrawl.record.rows import Columns, FeedRow, PushRow, Row, SourceReport
 
 
 class HintTable(Protocol):

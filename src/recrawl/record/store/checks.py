@@ -16,10 +16,11 @@ class Inconsistency(NamedTuple):
 
 
 class StoredVersion(NamedTuple):
-    """A version of a page or of a requisite as the archive must hold it."""
+    """A version of a page or of a requisite, or a screenshot, as the archive must hold it."""
 
     id: int
-    requisite: bool
+    kind: str
+    """page, requisite or screenshot."""
     url: str
     at: float
     start: int
@@ -70,6 +71,9 @@ class Checks(Protocol):
 
     def mark_requisites_lost(self, versions: Iterable[int]) -> None:
         """Mark versions of page requisites as lost, and all that share their records; they are requested again."""
+
+    def mark_screenshots_lost(self, screenshots: Iterable[int]) -> None:
+        """Mark screenshots as lost, and all that share their records."""
 
     def set_length(self, warc: int, length: int) -> None:
         """Change the valid length of a file of the archive."""

@@ -13,9 +13,11 @@ from recrawl.record.store.marks import MarkTable
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
 from recrawl.record.store.requisites import RequisiteTable
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
-from recrawl.record.store.tables import LinkTable, PageTable, VersionTable, VisitTable
+from recrawl.record.store.tables import LinkTable, PageTable, ScreenshotTable, VersionTable, VisitTable
 
-NumberedTable = Literal["sites", "pages", "visits", "versions", "cycles", "requisites", "requisite_versions"]
+NumberedTable = Literal[
+    "sites", "pages", "visits", "versions", "cycles", "requisites", "requisite_versions", "screenshots"
+]
 
 
 class Store(Protocol):
@@ -26,6 +28,7 @@ class Store(Protocol):
     pages: PageTable
     visits: VisitTable
     versions: VersionTable
+    screenshots: ScreenshotTable
     links: LinkTable
     sites: SiteTable
     cycles: CycleTable

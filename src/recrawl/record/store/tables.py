@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from recrawl.columns import Flags, Float32s, Ints
 from recrawl.record.rows import Columns, CycleRow, PageRow, Row, ScopeRow, StoredPage, VersionRow
+from recrawl.record.screenshot_rows import ScreenshotRow
 
 
 class PageTable(Protocol):
@@ -249,6 +250,19 @@ class VersionTable(Protocol):
 
     def new_links(self, before: float, below: int) -> NDArray[np.void]:
         """`page` and `links` (number of new links) of versions downloaded before a time, by page, oldest first."""
+
+
+class ScreenshotTable(Protocol):
+    """Screenshots of pages. Writing goes through `Store.commit`."""
+
+    def of_page(self, page: int, limit: int) -> list[ScreenshotRow]:
+        """The newest screenshots of a page that can be read, newest first."""
+
+    def of_version(self, page: int, version: int) -> ScreenshotRow | None:
+        """The newest screenshot of a version that can be read."""
+
+    def with_payload(self, payload: bytes) -> ScreenshotRow | None:
+        """The first screenshot of any page with these bytes whose record can be read."""
 
 
 class LinkTable(Protocol):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recrawl.columns import HOUR
-from recrawl.record.rows import OutboxRow, OutboxState
+from recrawl.record.outbox_rows import OutboxRow, OutboxState
 from recrawl.repository.alerts.rules import Update
 from recrawl.repository.reader import Reader
 from recrawl.settings import Alert

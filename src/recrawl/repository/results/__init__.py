@@ -2,6 +2,7 @@
 
 pages.py       Page, Version
 difference.py  Difference: what lies between two versions
+pictures.py    screenshots, and what changed between two
 values.py      other values: Change, Visit, Site, Status, Report, Plan, Progress, ...
 rows.py        Rows: lazy results, as Arrow tables and pandas frames on request
 failures.py    failures of visits in words

@@ -15,6 +15,7 @@ from recrawl.record import listings
 from recrawl.record.rows import VersionRow
 from recrawl.repository.lookup import When, as_text, place_of
 from recrawl.repository.results.difference import Difference
+from recrawl.repository.results.pictures import PictureDifference, compare_pictures, picture_of
 from recrawl.repository.results.rows import Rows
 from recrawl.repository.results.values import Explanation, Row, Visit, at, flag, iso, utc
 
@@ -54,6 +55,8 @@ class Version:
     encoding: str
     digest: str
     """Of the text without noise, in hexadecimal (spec C1)."""
+    rendered: bool
+    """Whether the text is that of the page after its scripts had run in a browser."""
     _row: VersionRow = field(repr=False, compare=False)
     _repository: Reader = field(repr=False, compare=False)
 
@@ -76,6 +79,7 @@ class Version:
             mime=row.mime,
             encoding=row.encoding,
             digest=row.digest.hex(),
+            rendered=bool(row.rendered),
             _row=row,
             _repository=repository,
         )
@@ -112,6 +116,11 @@ class Version:
         return "\n".join(self.lines)
 
     @property
+    def screenshot(self) -> bytes:
+        """The newest screenshot of this version, as PNG; `NotKnown` if there is none."""
+        return picture_of(self._repository, self._row, self.url)
+
+    @property
     def kind(self) -> str:
         """new, changed, frame only (menus, footers, stamps) or markup only."""
         if self.number == 1:
@@ -134,6 +143,7 @@ class Version:
             "significance": self.significance,
             "size": self.size,
             "title": self.title,
+            "rendered": self.rendered,
         }
 
     def compared_with(self, before: Version) -> VersionDifference:
@@ -217,6 +227,12 @@ class Page:
         before = self.version(max(1, after.number - 1) if old is None else old)
         verdict, hunks, share = after.compared_with(before)
         return Difference(before, after, share, tuple(hunks), verdict.content, verdict.share, verdict.significance)
+
+    def visual_diff(self, old: int | When | None = None, new: int | When = -1) -> PictureDifference:
+        """What changed between the screenshots of two versions; the last change by default. Needs Pillow."""
+        after = self.version(new)
+        before = self.version(max(1, after.number - 1) if old is None else old)
+        return compare_pictures(before.screenshot, after.screenshot)
 
     def why(self) -> Explanation:
         """Why it was visited or not, and whether the next cycle would choose it."""

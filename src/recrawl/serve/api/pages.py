@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recrawl.repository.reports import pages as reading
 from recrawl.repository.reports.pages import StoredVersion
 from recrawl.repository.repository import Repository
+from recrawl.repository.results import pictures
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import LIMIT, Arguments, Operation, rows
 from recrawl.serve.context import Context
 from recrawl.serve.jobs import subprocess_queries
-from recrawl.serve.stored_files import download
+from recrawl.serve.stored_files import download, picture_response
 
 _HIDDEN = frozenset({"key", "payload", "digest", "noise", "folder"})
 """Columns that are internal to the store."""
@@ -63,12 +65,7 @@ async def source(context: Context, request: Request, given: Arguments) -> Respon
 def diff(context: Context, given: Arguments) -> dict[str, Any]:
     """Return the difference between two versions."""
     with context.reading() as repository:
-        known = reading.page(repository, given["page"])
-        new = reading.version(repository, known["id"], given["new"])
-        if given["old"] is None:
-            old = reading.version_before(repository, new) or new
-        else:
-            old = reading.version(repository, known["id"], given["old"])
+        known, old, new = _pair(repository, given)
         found = reading.difference(repository, known["url"], old, new)
     return {
         "url": known["url"],
@@ -78,6 +75,31 @@ def diff(context: Context, given: Arguments) -> dict[str, Any]:
         "diff": found.unified,
         "problem": found.problem,
     }
+
+
+async def screenshot(context: Context, request: Request, given: Arguments) -> Response:
+    """Download the screenshot of a version."""
+    del request
+    return picture_response(await run_in_threadpool(_screenshot, context, given))
+
+
+async def visual_diff(context: Context, request: Request, given: Arguments) -> Response:
+    """Download the screenshots of two versions side by side, with their differences outlined."""
+    del request
+    return picture_response(await run_in_threadpool(_visual_diff, context, given))
+
+
+def _screenshot(context: Context, given: Arguments) -> bytes:
+    with context.reading() as repository:
+        known, version = _chosen(repository, given)
+        return pictures.picture_of(repository, version, known["url"])
+
+
+def _visual_diff(context: Context, given: Arguments) -> bytes:
+    with context.reading() as repository:
+        known, old, new = _pair(repository, given)
+        before, after = (pictures.picture_of(repository, it, known["url"]) for it in (old, new))
+    return pictures.compare_pictures(before, after).side_by_side()
 
 
 def why(context: Context, given: Arguments) -> dict[str, Any]:
@@ -105,14 +127,28 @@ def _chosen(repository: Repository, given: Arguments) -> tuple[dict[str, Any], S
     return known, reading.version(repository, known["id"], given["version"])
 
 
+def _pair(repository: Repository, given: Arguments) -> tuple[dict[str, Any], StoredVersion, StoredVersion]:
+    """A page and the two versions that are compared."""
+    known = reading.page(repository, given["page"])
+    new = reading.version(repository, known["id"], given["new"])
+    if given["old"] is None:
+        return known, reading.version_before(repository, new) or new, new
+    return known, reading.version(repository, known["id"], given["old"]), new
+
+
 def _version(row: StoredVersion) -> dict[str, Any]:
     names = ("id", "at", "divergence", "new_links", "size", "title", "mime", "encoding", "digest")
     values = {name: getattr(row, name) for name in names}
     significant = None if row.significant is None else bool(row.significant)
-    return {**values, "changed": bool(row.changed), "significant": significant}
+    flags = {"changed": bool(row.changed), "significant": significant, "rendered": bool(row.rendered)}
+    return {**values, **flags}
 
 
 _VERSION = Field("version", "integer", "Number (`id`) of the version; omitted: the newest.", least=0, most=2**53)
+_COMPARED = (
+    Field("old", "integer", "Earlier version; omitted: the one before `new`.", least=0, most=2**53),
+    Field("new", "integer", "Later version; omitted: the newest.", least=0, most=2**53),
+)
 OPERATIONS = (
     Operation(
         method="GET",
@@ -168,10 +204,27 @@ OPERATIONS = (
         verbs=("diff",),
         summary="Compare two versions.",
         answer=diff,
-        query=(
-            Field("old", "integer", "Earlier version; omitted: the one before `new`.", least=0, most=2**53),
-            Field("new", "integer", "Later version; omitted: the newest.", least=0, most=2**53),
-        ),
+        query=_COMPARED,
+    ),
+    Operation(
+        method="GET",
+        path="/pages/{page}/screenshot",
+        name="screenshot",
+        verbs=("show",),
+        summary="Download the screenshot of a version.",
+        handler=screenshot,
+        query=(_VERSION,),
+        returns="image/png",
+    ),
+    Operation(
+        method="GET",
+        path="/pages/{page}/visual-diff",
+        name="visual_diff",
+        verbs=("diff",),
+        summary="Compare the screenshots of two versions.",
+        handler=visual_diff,
+        query=_COMPARED,
+        returns="image/png",
     ),
     Operation(
         method="GET",

@@ -207,6 +207,7 @@ OPERATIONS = (
             Field("change", "string", "What counts as a change there, as the setting `change`."),
             Field("requisites", "string", "What to keep besides the pages, as the setting `requisites`."),
             Field("render", "string", "Whether a browser renders its pages, as the setting `render`."),
+            Field("screenshots", "string", "When screenshots are taken, as the setting `screenshots`."),
             Field("clear", "strings", "Rules to remove, by name: limit, depth, include and so on."),
         ),
     ),

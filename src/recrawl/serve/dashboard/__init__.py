@@ -8,6 +8,7 @@
     overview.py     the start page
     sites.py        the list of sites, and one site
     pages.py        one page: versions, text, source, difference, outlook
+    pictures.py     screenshots
     running.py      what runs now
     marks.py        recheck now, tags, intervals, read marks, saved filters
     lists.py        changes, search, visit reasons

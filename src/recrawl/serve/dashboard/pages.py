@@ -18,6 +18,7 @@ from recrawl.serve.dashboard.charts import lines_and_columns as charts
 from recrawl.serve.dashboard.charts.time_axis import TimeRange, time_range
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.marks import notice, shown_marks
+from recrawl.serve.dashboard.pictures import compared_pictures, shown_picture
 from recrawl.serve.dashboard.render import percent, size
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
@@ -25,7 +26,7 @@ from recrawl.times import span, stamp
 
 _VISITS = 30
 _BARS = 60
-_VIEWS = ("inline", "side", "looks")
+_VIEWS = ("inline", "side", "looks", "screenshots")
 _TABS = (
     ("", "Overview"),
     ("/look", "As it looked"),
@@ -60,7 +61,7 @@ def page(views: Views, request: Request) -> Response:
 
 def look(views: Views, request: Request) -> Response:
     """Show a version as it looked, with a slider over the versions."""
-    form = Form(request.query_params, ("version", "place"))
+    form = Form(request.query_params, ("version", "place", "view"))
     with views.reading() as repository:
         found = reading.page(repository, request.path_params["page"])
         versions = reading.versions(repository, found["id"])[::-1]
@@ -69,6 +70,7 @@ def look(views: Views, request: Request) -> Response:
         place = form.number("place", least=1, most=len(versions))
         number = _number(form, "version")
         shown = versions[place - 1] if place else reading.version(repository, found["id"], number)
+        picture = shown_picture(repository, shown)
     listed = [row.id for row in versions]
     at = listed.index(shown.id) if shown.id in listed else -1
     return _show(
@@ -78,6 +80,8 @@ def look(views: Views, request: Request) -> Response:
         found,
         "/look",
         version=shown,
+        picture=picture,
+        view="screenshot" if picture and form["view"] == "screenshot" else "replay",
         frame=replay.address(views.context, shown.id, found["url"]),
         place=at + 1,
         times=[row.at for row in versions],
@@ -115,7 +119,8 @@ def difference(views: Views, request: Request) -> Response:
             old = reading.version(repository, found["id"], number)
         shown = reading.difference(repository, found["url"], old, new)
         versions = reading.versions(repository, found["id"])
-    view = form["view"] if form["view"] in _VIEWS else "inline"
+        view = form["view"] if form["view"] in _VIEWS else "inline"
+        pictures = compared_pictures(repository, found["url"], old, new) if view == "screenshots" else None
     frames = []
     if view == "looks":
         frames = [
@@ -134,6 +139,7 @@ def difference(views: Views, request: Request) -> Response:
         difference=shown,
         view=view,
         frames=frames,
+        pictures=pictures,
     )
 
 
@@ -215,6 +221,8 @@ def _timeline_entry(row: StoredVersion, before: bool) -> dict[str, Any]:
     parts = [size(row.size)]
     if before and row.divergence is not None:
         parts.append(f"{percent(row.divergence)} of the words{', significant' if row.significant else ''}")
+    if row.rendered:
+        parts.append("rendered")
     if row.new_links:
         parts.append(count(row.new_links, "new link"))
     return {"id": row.id, "at": row.at, "kind": kind, "before": before, "summary": ", ".join(parts)}

@@ -41,6 +41,12 @@ _CONTRADICTIONS: tuple[tuple[str, str, bool], ...] = (
            OR warc NOT IN (SELECT id FROM warcs)""",
         False,
     ),
+    (
+        "screenshots of pages or versions that do not exist, or in archive files that do not exist",
+        """SELECT count(*) FROM screenshots WHERE page NOT IN (SELECT id FROM pages)
+           OR version NOT IN (SELECT id FROM versions) OR warc NOT IN (SELECT id FROM warcs)""",
+        False,
+    ),
     ("pages of sites that do not exist", "SELECT count(*) FROM pages WHERE site NOT IN (SELECT id FROM sites)", False),
     ("gaps in the numbers of pages", "SELECT ifnull(max(id) + 1 - count(*), 0) FROM pages", False),
     (
@@ -87,16 +93,20 @@ class SqliteChecks(SqliteTable, Checks):
         return int(pages), int(visits), int(versions)
 
     def versions_of(self, warc: int) -> Iterator[StoredVersion]:
-        sql = """SELECT v.id, 0, ifnull(p.url, ''), v.at, v.start, v.length, v.payload FROM versions v
+        sql = """SELECT v.id, 'page', ifnull(p.url, ''), v.at, v.start, v.length, v.payload FROM versions v
                  LEFT JOIN pages p ON p.id = v.page WHERE v.warc = ? AND v.length > 0
-                 UNION ALL SELECT v.id, 1, ifnull(r.url, ''), v.at, v.start, v.length, v.payload
+                 UNION ALL SELECT v.id, 'requisite', ifnull(r.url, ''), v.at, v.start, v.length, v.payload
                  FROM requisite_versions v LEFT JOIN requisites r ON r.id = v.requisite
+                 WHERE v.warc = ? AND v.length > 0 AND v.record = v.id
+                 UNION ALL SELECT v.id, 'screenshot', ifnull(p.url, ''), v.at, v.start, v.length, v.payload
+                 FROM screenshots v LEFT JOIN pages p ON p.id = v.page
                  WHERE v.warc = ? AND v.length > 0 AND v.record = v.id ORDER BY 5"""
-        return map(StoredVersion._make, self._db.execute(sql, (warc, warc)))
+        return map(StoredVersion._make, self._db.execute(sql, (warc, warc, warc)))
 
     def lost(self) -> int:
         sql = """SELECT (SELECT count(*) FROM versions WHERE length = 0)
-                      + (SELECT count(*) FROM requisite_versions WHERE length = 0 AND record = id)"""
+                      + (SELECT count(*) FROM requisite_versions WHERE length = 0 AND record = id)
+                      + (SELECT count(*) FROM screenshots WHERE length = 0 AND record = id)"""
         return int(self._value(sql))
 
     def mark_lost(self, versions: Iterable[int]) -> None:
@@ -118,6 +128,10 @@ class SqliteChecks(SqliteTable, Checks):
                        WHERE version IN (SELECT id FROM requisite_versions WHERE record = ?)""",
                     (version,),
                 )
+
+    def mark_screenshots_lost(self, screenshots: Iterable[int]) -> None:
+        with Transaction(self._db):
+            self._db.executemany("UPDATE screenshots SET length = 0 WHERE record = ?", ((it,) for it in screenshots))
 
     def set_length(self, warc: int, length: int) -> None:
         self._db.execute("UPDATE warcs SET length = ? WHERE id = ?", (length, warc))

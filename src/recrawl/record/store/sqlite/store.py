@@ -11,6 +11,7 @@ from recrawl.model import Outcome
 from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
 from recrawl.record.schema.migrations import STEPS, check, migrate
+from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
 from recrawl.record.store.checks import Checks
 from recrawl.record.store.marks import MarkTable
@@ -32,9 +33,9 @@ from recrawl.record.store.sqlite.tables.requisites import SqliteRequisites
 from recrawl.record.store.sqlite.tables.sites import SqliteCycles, SqliteMeta, SqliteSites
 from recrawl.record.store.sqlite.tables.subscriptions import SqliteKeyProofs, SqliteSubscriptions
 from recrawl.record.store.sqlite.tables.summaries import SqliteSummaries
-from recrawl.record.store.sqlite.tables.versions import SqliteLinks, SqliteVersions, SqliteWarcs
+from recrawl.record.store.sqlite.tables.versions import SqliteLinks, SqliteScreenshots, SqliteVersions, SqliteWarcs
 from recrawl.record.store.sqlite.tables.visits import SqliteVisits
-from recrawl.record.store.tables import LinkTable, PageTable, VersionTable, VisitTable
+from recrawl.record.store.tables import LinkTable, PageTable, ScreenshotTable, VersionTable, VisitTable
 
 _REPLACE = "INSERT OR REPLACE"
 _WARC = insert("warcs", ("id", "name", "length"), _REPLACE)
@@ -54,6 +55,7 @@ _REQUISITE = insert("requisites", RequisiteRow._fields, _REPLACE)
 _REQUISITE_VERSION = insert("requisite_versions", RequisiteVersion._fields)
 _PAGE_REQUISITES = insert("page_requisites", ("page", "level", "requisites"), _REPLACE)
 _HOST = insert("requisite_hosts", HostRow._fields, _REPLACE)
+_SCREENSHOT = insert("screenshots", ScreenshotRow._fields)
 _NO_LONGER_LISTED = 2
 
 
@@ -82,6 +84,7 @@ class SqliteStore(Store):
         self.pages: PageTable = SqlitePages(self.db)
         self.visits: VisitTable = SqliteVisits(self.db)
         self.versions: VersionTable = SqliteVersions(self.db)
+        self.screenshots: ScreenshotTable = SqliteScreenshots(self.db)
         self.links: LinkTable = SqliteLinks(self.db)
         self.sites: SiteTable = SqliteSites(self.db)
         self.cycles: CycleTable = SqliteCycles(self.db)
@@ -112,6 +115,7 @@ class SqliteStore(Store):
             run(_REQUISITE_VERSION, (version for version, _ in batch.requisites.versions))
             run(_PAGE_REQUISITES, batch.requisites.pages)
             run(_HOST, batch.requisites.hosts)
+            run(_SCREENSHOT, (row for row, _ in batch.screenshots))
             recorded = ((row.page,) for row in batch.visits if row.hints and row.outcome != Outcome.FAILED)
             run("UPDATE hints SET signals = 0 WHERE page = ? AND signals > 0", recorded)
             run(_HINT, batch.hints)

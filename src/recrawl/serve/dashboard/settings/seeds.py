@@ -15,7 +15,7 @@ from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.settings.topics import lines, redirect_saved, show_settings, value_text
 from recrawl.serve.dashboard.views import Views
-from recrawl.settings import Seed, write_seeds
+from recrawl.settings import SETTINGS, Seed, write_seeds
 
 _LISTS = ("include", "exclude")
 _FIELDS = ("url", *RULES)
@@ -23,8 +23,16 @@ _LONGEST_DELAY = 86400
 _LABELS = {
     "every": ("Interval", "Visit its pages at least this often: 30m, 6h, 1d. Empty: the policy decides."),
     "change": ("What counts as a change", "text, content, significant or divergence:X. Empty: the general setting."),
+    "requisites": (
+        "Page requisites",
+        "What is kept to show pages as they looked: stylesheets, or images and fonts too.",
+    ),
+    "render": ("Rendering", "Whether a browser runs the scripts of its pages; auto learns where that matters."),
+    "screenshots": ("Screenshots", "Pictures of each new version, or at every visit; both need the browser."),
 }
-"""Label and help of rules that are plain text; others are shown with their name."""
+"""Label and help of rules that are plain text or a choice; others are shown with their name."""
+_CHOICES = {setting.name: setting.choices for setting in SETTINGS if setting.choices and setting.name in RULES}
+"""Rules with the choices of the setting of the same name."""
 
 
 def seeds(views: Views, request: Request) -> Response:
@@ -111,6 +119,7 @@ def _seeds(views: Views, request: Request, form: Form, notice: str = "", *, edit
         errors=form.errors,
         editing=editing,
         labels=_LABELS,
+        choices=_CHOICES,
         texts=[name for name in RULES if name not in known],
         notice=notice or ("Saved. The next cycle uses it." if request.query_params.get("saved") else ""),
     )

@@ -68,6 +68,15 @@
     range.addEventListener("change", function () { form.requestSubmit(); });
   }
 
+  function wipe(box) {
+    const range = box.querySelector("input[type=range]");
+    const top = box.querySelector(".wipe-top");
+    const show = function () { top.style.setProperty("--wipe", range.value + "%"); };
+    range.addEventListener("input", show);
+    box.hidden = false;
+    show();
+  }
+
   function poll(box) {
     const again = function () {
       fetch(box.dataset.job, { headers: { accept: "application/json" } })
@@ -144,4 +153,5 @@
   document.querySelectorAll("[data-live]").forEach(showEvents);
   document.querySelectorAll("[data-job]").forEach(poll);
   document.querySelectorAll("[data-slider]").forEach(slide);
+  document.querySelectorAll("[data-wipe]").forEach(wipe);
 })();

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 
-from recrawl.record.rows import OutboxRow, OutboxState, Row
+from recrawl.record.outbox_rows import OutboxRow, OutboxState
+from recrawl.record.rows import Row
 from recrawl.record.store.channels import OutboxTable
 from recrawl.record.store.sqlite.base import SqliteTable, Transaction, enum_list, insert
 

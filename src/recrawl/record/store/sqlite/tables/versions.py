@@ -1,4 +1,4 @@
-"""Versions, links and archive files in SQLite."""
+"""Versions, screenshots, links and archive files in SQLite."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from recrawl.model import State
 from recrawl.record.rows import StoredPage, VersionRow
+from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.site_tables import WarcTable
 from recrawl.record.store.sqlite.base import AMONG, SqliteTable, enum_list, json_list
-from recrawl.record.store.tables import LinkTable, VersionTable
+from recrawl.record.store.tables import LinkTable, ScreenshotTable, VersionTable
 
 _NOT_VISITED_AGAIN = enum_list(State.GONE, State.MOVED, State.DROPPED)
 
@@ -67,6 +68,26 @@ class SqliteVersions(SqliteTable, VersionTable):
     def new_links(self, before: float, below: int) -> NDArray[np.void]:
         sql = "SELECT page, new_links FROM versions WHERE changed AND at < ? AND page < ? ORDER BY page, id"
         return self._table(sql, {"page": "i8", "links": "f8"}, (before, below))
+
+
+class SqliteScreenshots(SqliteTable, ScreenshotTable):
+    """The table `screenshots`."""
+
+    def of_page(self, page: int, limit: int) -> list[ScreenshotRow]:
+        sql = "SELECT * FROM screenshots WHERE page = ? AND length > 0 ORDER BY id DESC LIMIT ?"
+        return [ScreenshotRow._make(row) for row in self._db.execute(sql, (page, limit))]
+
+    def of_version(self, page: int, version: int) -> ScreenshotRow | None:
+        sql = "SELECT * FROM screenshots WHERE page = ? AND version = ? AND length > 0 ORDER BY id DESC LIMIT 1"
+        return self._screenshot(sql, page, version)
+
+    def with_payload(self, payload: bytes) -> ScreenshotRow | None:
+        sql = "SELECT * FROM screenshots WHERE payload = ? AND record = id AND length > 0 ORDER BY id LIMIT 1"
+        return self._screenshot(sql, payload)
+
+    def _screenshot(self, sql: str, *values: float | bytes) -> ScreenshotRow | None:
+        row = self._db.execute(sql, values).fetchone()
+        return None if row is None else ScreenshotRow._make(row)
 
 
 class SqliteLinks(SqliteTable, LinkTable):
