@@ -2,9 +2,9 @@
 
 Each trial copies a repository, runs a command against a generated web in a process of its own (a copy of one that has
 loaded the program: no time goes into its start), and kills it after a random time: the command alone (`parent`), one of
-the processes that it has started (`child`), all of these (`children`), or everything (`both`). `crawl`, `cycle`, `serve`
-and `import git` start processes; their turn comes twice as often, and half of their kills spare the command. Then it
-looks for what must not be:
+the processes that it has started (`child`), all of these (`children`), or everything (`both`). `crawl`, `cycle`,
+`serve` and `import git` start processes; their turn comes twice as often, and half of their kills spare the command.
+Then it looks for what must not be:
 
 * `check`: `Repository.check` finds a problem;
 * lost: a version or visit that was recorded before the command began is not there any more, or is another one;
@@ -168,11 +168,6 @@ def attempt(plan: Command, folder: Path, seed: int, number: int, durations: dict
     return Trial(seed, number, plan.name, victim, share, killed, stuck, time.monotonic() - begun, wrong)
 
 
-def turns(plans: list[Command]) -> list[Command]:
-    """The commands in the order in which they are tried; those that start processes come twice."""
-    return [plan for plan in plans for _ in range(1 + (plan.name in STARTS))]
-
-
 def work(
     folder: Path, seed: int, only: list[str], numbers: SimpleQueue[int | None], trials: SimpleQueue[Trial | str]
 ) -> None:
@@ -180,7 +175,8 @@ def work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops it between two trials
     try:
         web = Served(folder)
-        order = turns([plan for plan in commands(folder, web) if not only or plan.name in only])
+        plans = [plan for plan in commands(folder, web) if not only or plan.name in only]
+        order = [plan for plan in plans for _ in range(1 + (plan.name in STARTS))]
         durations = {plan.name: plan.seconds for plan in order}
         for number in iter(numbers.get, None):
             plan = order[number % len(order)]

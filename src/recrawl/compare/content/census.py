@@ -7,6 +7,7 @@ remembered for a while by its highest count, since the pages of a site are not a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 
@@ -63,9 +64,11 @@ class Census:
 
     def pack(self) -> bytes:
         """The census as bytes: 12 bytes a line."""
-        keys = np.fromiter(self._counts.keys() | self._peaks.keys(), np.int64)
-        counts = np.array([self.count(key) for key in keys.tolist()], np.int64)
-        peaks = np.array([self.peak(key) for key in keys.tolist()], np.int64)
+        forgotten = self._peaks.keys() - self._counts.keys()
+        keys = np.fromiter(chain(self._counts, forgotten), np.int64, len(self._counts) + len(forgotten))
+        peaks = np.fromiter((self._peaks.get(key, 1) for key in keys.tolist()), np.int64, len(keys))
+        counts = np.zeros(len(keys), np.int64)
+        counts[: len(self._counts)] = np.fromiter(self._counts.values(), np.int64, len(self._counts))
         numbers = np.minimum(np.column_stack([counts, peaks]), _MOST).astype("<u2")
         head = np.array([self.pages, len(keys)], "<i4").tobytes()
         return head + keys.astype("<i8").tobytes() + numbers.tobytes()
