@@ -13,8 +13,9 @@ Then it looks for what must not be:
 * stuck: a process is still there 30 s after the command was killed.
 
 The same seed gives the same commands, victims and shares of a command's duration; where a kill lands depends on the
-machine. Two trials run side by side. Every trial is a line of `--results FILE`: Ctrl-C prints the table so far, and the
-same command continues. Repositories with a fault are kept.
+machine. With `--signal TERM` the command is asked to stop instead (`stopped`). Two trials run side by side. Every trial
+is a line of `--results FILE`: Ctrl-C prints the table so far, and the same command continues. Repositories with a fault
+are kept.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ from benchmarks.kills_verdict import KINDS, recorded, verdict
 from benchmarks.report import Table
 
 VICTIMS = ("parent", "child", "children", "both")
+STARTED = VICTIMS[1:]
+"""Victims among the processes that a command has started."""
 STARTS = {"crawl": 1.0, "cycle": 1.0, "serve": 1.0, "import git": 0.04}
 """Commands that start processes, and the share of the time from the first process on in which there are some."""
 PATIENCE = 30.0
@@ -59,10 +62,10 @@ def offspring(pid: int) -> list[int]:
     return found + [below for child in list(found) for below in offspring(child)]
 
 
-def kill(pids: list[int]) -> None:
+def kill(pids: list[int], number: int = signal.SIGKILL) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
 
 
 def alive(pid: int) -> bool:
@@ -88,21 +91,21 @@ def attack(plan: Command, folder: Path, process: Launched, victim: str, share: f
     """
     begun = time.monotonic()
     seconds = plan.seconds
-    if victim != "parent":
+    if victim in STARTED:
         awaited(process)
         seconds = max(seconds - (time.monotonic() - begun), 0.1) * STARTS[plan.name]
     process.join(share * seconds)
-    below = awaited(process) if victim != "parent" else offspring(process.pid)
+    below = awaited(process) if victim in STARTED else offspring(process.pid)
     if not process.is_alive():
         return False, 0
-    if victim != "parent":
+    if victim in STARTED:
         kill([below[int(share * len(below))]] if victim == "child" else below)
-    if victim in ("parent", "both"):
-        kill([process.pid])
+    if victim in ("parent", "both", "stopped"):
+        kill([process.pid], signal.SIGTERM if victim == "stopped" else signal.SIGKILL)
     elif plan.name == "serve":
         time.sleep(1.0)
         process.terminate()
-    deadline = time.monotonic() + (PATIENCE if victim in ("parent", "both") else LIMIT)
+    deadline = time.monotonic() + (PATIENCE if victim in ("parent", "both", "stopped") else LIMIT)
     while time.monotonic() < deadline and (process.is_alive() or any(map(alive, below)) or working_on(folder)):
         time.sleep(0.05)
     left = [pid for pid in {process.pid, *below, *working_on(folder)} if alive(pid)]
@@ -147,11 +150,12 @@ class Trial:
         return "\n".join(heading + text for text in found)
 
 
-def attempt(plan: Command, folder: Path, seed: int, number: int, durations: dict[str, float]) -> Trial:
+def attempt(plan: Command, folder: Path, number: int, chosen: argparse.Namespace, durations: dict[str, float]) -> Trial:
     """One trial; victim and moment follow from the seed and the number."""
-    rng = np.random.default_rng([seed, number])
+    rng = np.random.default_rng([chosen.seed, number])
     victim = VICTIMS[int(rng.integers(len(VICTIMS)))] if plan.name in STARTS else "parent"
     share = float(rng.uniform(0.02 if victim == "parent" else 0.0, 1.0))
+    victim = "stopped" if chosen.signal == "TERM" else victim
     copy = shutil.copytree(plan.begin, folder / "repo")
     before = recorded(copy)
     begun = time.monotonic()
@@ -165,23 +169,23 @@ def attempt(plan: Command, folder: Path, seed: int, number: int, durations: dict
     wrong = apart(lambda: verdict(plan, copy, folder, before))
     if not any(wrong.values()):
         shutil.rmtree(folder)
-    return Trial(seed, number, plan.name, victim, share, killed, stuck, time.monotonic() - begun, wrong)
+    return Trial(chosen.seed, number, plan.name, victim, share, killed, stuck, time.monotonic() - begun, wrong)
 
 
 def work(
-    folder: Path, seed: int, only: list[str], numbers: SimpleQueue[int | None], trials: SimpleQueue[Trial | str]
+    folder: Path, chosen: argparse.Namespace, numbers: SimpleQueue[int | None], trials: SimpleQueue[Trial | str]
 ) -> None:
     """A process that makes the trials of the numbers that it gets; its web is its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops it between two trials
     try:
         web = Served(folder)
-        plans = [plan for plan in commands(folder, web) if not only or plan.name in only]
+        plans = [plan for plan in commands(folder, web) if not chosen.only or plan.name in chosen.only]
         order = [plan for plan in plans for _ in range(1 + (plan.name in STARTS))]
         durations = {plan.name: plan.seconds for plan in order}
         for number in iter(numbers.get, None):
             plan = order[number % len(order)]
             web.show(plan.day)
-            trials.put(attempt(plan, folder / f"trial-{number}", seed, number, durations))
+            trials.put(attempt(plan, folder / f"trial-{number}", number, chosen, durations))
     except BaseException as error:  # the parent waits for an answer
         trials.put(f"{type(error).__name__}: {error}")
         raise
@@ -189,14 +193,14 @@ def work(
 
 @contextmanager
 def workers(
-    count: int, seed: int, only: list[str], work_folder: Path | None
+    chosen: argparse.Namespace,
 ) -> Iterator[tuple[SimpleQueue[int | None], SimpleQueue[Trial | str]]]:
     """Processes side by side, and the queues to and from them."""
     context = get_context("spawn")
     numbers, trials = context.SimpleQueue(), context.SimpleQueue()
-    scratch = Path(tempfile.mkdtemp(dir=work_folder, prefix="kills-"))
-    folders = [scratch / str(place) for place in range(count)]
-    processes = [context.Process(target=work, args=(folder, seed, only, numbers, trials)) for folder in folders]
+    scratch = Path(tempfile.mkdtemp(dir=chosen.work, prefix="kills-"))
+    folders = [scratch / str(place) for place in range(chosen.workers)]
+    processes = [context.Process(target=work, args=(folder, chosen, numbers, trials)) for folder in folders]
     for folder, process in zip(folders, processes, strict=True):
         folder.mkdir()
         process.start()
@@ -216,7 +220,7 @@ def make(count: int, done: list[Trial], results: Path, chosen: argparse.Namespac
     kills = sum(trial.killed for trial in done)
     known = {trial.number for trial in done}
     fresh = (number for number in range(sys.maxsize) if number not in known)
-    with workers(chosen.workers, chosen.seed, chosen.only, chosen.work) as (numbers, trials):
+    with workers(chosen) as (numbers, trials):
         for _ in range(chosen.workers):
             numbers.put(next(fresh))
         while kills < count:
@@ -241,9 +245,9 @@ class Tally:
     """The kills of one command."""
 
     victims: Counter[str] = field(default_factory=Counter)
+    wrong: Counter[str] = field(default_factory=Counter)
     too_late: int = 0
     stuck: int = 0
-    wrong: Counter[str] = field(default_factory=Counter)
 
     def add(self, trial: Trial) -> None:
         """Count a trial."""
@@ -259,10 +263,10 @@ def table(trials: list[Trial]) -> Table:
     for trial in trials:
         tallies[trial.command].add(trial)
         tallies["all"].add(trial)
-    heads = ["command", "kills", *VICTIMS, "ended first", *KINDS, "stuck"]
+    heads = ["command", "kills", *VICTIMS, "stopped", "ended first", *KINDS, "stuck"]
     rows = []
     for name, tally in tallies.items():
-        counts = [tally.victims.total(), *(tally.victims[victim] for victim in VICTIMS), tally.too_late]
+        counts = [tally.victims.total(), *(tally.victims[victim] for victim in (*VICTIMS, "stopped")), tally.too_late]
         counts += [*(tally.wrong[kind] for kind in KINDS), tally.stuck]
         rows.append([name, *map(str, counts)])
     return Table("Commands killed with SIGKILL at random moments", heads, rows)
@@ -275,6 +279,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], metavar="COMMAND", help="only this command; repeatable")
     parser.add_argument("--work", type=Path, help="folder for the repositories")
     parser.add_argument("--workers", type=int, default=2, help="trials side by side (2)")
+    parser.add_argument("--signal", choices=("KILL", "TERM"), default="KILL", help="TERM asks the command to stop")
     parser.add_argument("--results", type=Path, help="file of trials; an existing one is continued")
     chosen = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):  # also when it was started in the background
