@@ -229,7 +229,9 @@ class Launched(ForkProcess):
 def launch(plan: Command, folder: Path, trial: Path) -> Launched:
     """The command in a session of its own, with small commits: a copy of this process, which has loaded the program."""
     words = [word.replace("{trial}", str(trial)) for word in plan.words]
-    process = Launched(target=_run, args=(["-C", str(folder), *words], trial / "output.txt"))
+    output = trial / "output.txt"
+    output.touch()  # it may be killed before it writes
+    process = Launched(target=_run, args=(["-C", str(folder), *words], output))
     process.start()
     return process
 
