@@ -183,6 +183,34 @@ def test_renewals_survive_a_restart(repo: Repo, hub: Hub) -> None:
         assert "HTTP 410" in ask.get("/", Accept="text/html").text
 
 
+def test_a_process_that_is_killed_during_a_renewal_asks_again_later(opened: Opened, hub: Hub) -> None:
+    name = opened.subscribe(TOPIC, hub.url, 1000.0)
+    opened.confirm(name, 1000.0, LEASE)
+    later = opened.now = 1000.0 + LEASE * RENEW_AFTER
+    (row,) = websub.due_renewals(opened.repository)
+    websub.begin_renewal(opened.repository, row)  # killed here: the request is not sent
+    assert opened.renew(later) == 0, "not at once: it may have been sent"
+    assert only(opened)["expires"] == 1000.0 + LEASE
+    assert opened.renew(later + DAY) == 1
+    assert len(hub.asked) == 2
+
+
+def test_a_process_that_is_killed_while_it_subscribes_asks_again(
+    opened: Opened, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(websub, "_send_to_hub", killed)
+        opened.subscribe(TOPIC, hub.url, 1000.0)
+    assert opened.renew(1001.0) == 1
+    assert len(hub.asked) == 1
+
+
 def test_a_slow_hub_holds_up_no_other_one_and_not_the_end(repo: Repo, hub: Hub) -> None:
     with Dripping() as slow:
         write_value(repo.folder / "recrawl.toml", "private_targets", [hub.url, slow.url])

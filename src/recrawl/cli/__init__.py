@@ -128,7 +128,7 @@ def invoke(arguments: Sequence[str]) -> int:
         return 0
     except OSError as error:
         _silence()
-        typer.echo(f"recrawl: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", err=True)
+        output.note(f"recrawl: {error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         return 1
     return _flushed()
 
@@ -146,7 +146,7 @@ def _complain(error: Exception, message: str, code: int, *, as_json: bool) -> No
     if as_json:
         typer.echo(json.dumps({"error": message, "kind": type(error).__name__, "exit_code": code}), err=True)
     else:
-        typer.echo(f"recrawl: {message}", err=True)
+        output.note(f"recrawl: {message}")
 
 
 def _flushed() -> int:
@@ -155,7 +155,7 @@ def _flushed() -> int:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
         _silence()
-        typer.echo(f"recrawl: cannot write the output: {error}", err=True)
+        output.note(f"recrawl: cannot write the output: {error}")
         return 1
     return 0
 

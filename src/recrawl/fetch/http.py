@@ -74,6 +74,8 @@ class Client:
         self._multi.setopt(pycurl.M_MAXCONNECTS, room)
         self._free = [self._new_transfer() for _ in range(room)]
         self._busy: dict[pycurl.Curl, Transfer] = {}
+        self._private_hosts: set[str] = set()
+        """Hosts, with ports, to which private connections were permitted and may be open."""
         self._head = f"User-Agent: {agent}\r\nAccept: {ACCEPT}\r\nAccept-Encoding: "
 
     @property
@@ -93,6 +95,11 @@ class Client:
         transfer.set_encodings()
         handle = transfer.handle
         handle.setopt(pycurl.URL, request.url)
+        host = request.url.partition("://")[2].partition("/")[0]
+        if request.allow_private:
+            self._private_hosts.add(host)
+        # The address is checked when a connection opens: one of a permitted request is not for others.
+        handle.setopt(pycurl.FRESH_CONNECT, int(not request.allow_private and host in self._private_hosts))
         if request.post is None:
             handle.setopt(pycurl.HTTPHEADER, [_ACCEPT_LINE, *_conditions(request.validators)])
         else:

@@ -59,7 +59,7 @@ def note(text: str) -> None:
 
 def as_json(value: Any) -> None:
     """Print a value as indented JSON."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+    typer.echo(json_text(value, indent=2))
 
 
 def write_picture(file: Path, picture: bytes, *, json: bool, **facts: Any) -> None:
@@ -77,7 +77,17 @@ def write_picture(file: Path, picture: bytes, *, json: bool, **facts: Any) -> No
 
 def json_line(value: Any) -> None:
     """Print a value as one line of JSON, for programs that read a stream."""
-    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    typer.echo(json_text(value))
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """JSON in which control characters that a terminal would interpret are escaped; it means the same.
+
+    >>> print(json_text({"title": "a\\x9b31mb"}))
+    {"title": "a\\u009b31mb"}
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)  # they stand only within strings
 
 
 def when(time: datetime | None) -> str:

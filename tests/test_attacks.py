@@ -1,0 +1,198 @@
+"""Attacks on the way in: names that change their address, hostile files to import, text that would steer a terminal."""
+
+from __future__ import annotations
+
+import json
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pycurl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.cli.terminal import output
+from recrawl.discover.urls import canonical
+from recrawl.errors import BadArchive
+from recrawl.fetch.http import Client, FetchLimits, fetch_one
+from recrawl.fetch.transfer import Request, Transfer
+from recrawl.lab.formats import capture_listings, warc_files
+from recrawl.model import Failure
+from recrawl.repository.outgoing import NotSent, post
+from recrawl.settings import Settings
+from tests.world import Reply, Repo, Site, page
+
+LIMITS = FetchLimits(max_bytes=10_000, connect_seconds=2, total_seconds=3, stall_seconds=2)
+AGENT = "recrawl/test"
+
+
+# -- a name that answers with another address -----------------------------------------------------------------
+
+
+@pytest.fixture
+def rebound(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Site, str]]:
+    """A server on the loopback interface, and a public name for it, as a rebinding name server answers."""
+    with Site({"/": page("inside"), "/away": Reply(b"", 302, {"Location": "/"})}) as site:
+        port = site.url().rpartition(":")[2].strip("/")
+        made = Transfer.__init__
+
+        def resolved(self: Transfer) -> None:
+            made(self)
+            self.handle.setopt(pycurl.RESOLVE, [f"rebind.example:{port}:127.0.0.1,::1"])
+
+        monkeypatch.setattr(Transfer, "__init__", resolved)
+        yield site, f"http://rebind.example:{port}/"
+
+
+def test_a_name_that_leads_inside_at_connect_time_is_refused(rebound: tuple[Site, str]) -> None:
+    site, url = rebound
+    answer = fetch_one(Request(url), agent=AGENT, limits=LIMITS)
+    assert answer.failure is Failure.ADDRESS
+    assert fetch_one(Request(url, allow_private=True), agent=AGENT, limits=LIMITS).status == 200, "the name works"
+    assert len(site.asked()) == 1
+
+
+def test_webhooks_and_hubs_do_not_follow_a_name_inside(rebound: tuple[Site, str]) -> None:
+    site, url = rebound
+    with pytest.raises(NotSent, match="loopback"):
+        post(url, b"{}", {}, Settings({}))
+    assert site.asked() == []
+
+
+def test_a_connection_of_a_permitted_request_is_not_lent_to_another(rebound: tuple[Site, str]) -> None:
+    """The address is checked when a connection opens; a kept one must not serve requests without permission."""
+    site, url = rebound
+    client = Client(agent=AGENT, limits=LIMITS, room=2)
+    try:
+        statuses = []
+        for ticket, allowed in enumerate((True, False)):
+            client.start(ticket, Request(url, allow_private=allowed))
+            answers: list[object] = []
+            while not answers:
+                answers = [answer for _, answer in client.wait(1.0)]
+            statuses += [(answer.status, answer.failure) for answer in answers]  # type: ignore[attr-defined]
+    finally:
+        client.close()
+    assert statuses == [(200, None), (0, Failure.ADDRESS)]
+    assert len(site.asked()) == 1
+
+
+# -- header injection ---------------------------------------------------------------------------------------
+
+
+@given(st.text(st.characters(max_codepoint=0x2FF), max_size=30))
+def test_no_url_carries_a_line_break_or_a_space(text: str) -> None:
+    url = canonical(f"http://a.example/{text}\r\nX-Evil: 1\r\n\r\nGET /x")
+    assert url is None or not set("\r\n\t \x00") & set(url)
+
+
+@pytest.mark.parametrize("path", ["\r\nX-Evil: 1", " HTTP/1.1\r\nX-Evil: 1", "\n"], ids=repr)
+def test_a_request_for_an_uncleaned_url_carries_no_second_header(path: str) -> None:
+    with Site({"/": page("a page")}) as site:
+        answer = fetch_one(Request(site.url() + path, allow_private=True), agent=AGENT, limits=LIMITS)
+        assert answer.failure is Failure.BAD_URL
+        assert site.log == []
+
+
+# -- hostile files to import ---------------------------------------------------------------------------------
+
+
+BODY = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>x"
+
+
+def record(length: str = str(len(BODY)), body: bytes = BODY) -> bytes:
+    """A WARC record, with a content length of the attacker's choice."""
+    head = (
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:1b6e9a6a-0000-4000-8000-000000000000>\r\n"
+        "WARC-Target-URI: http://a.example/\r\nWARC-Date: 2024-01-01T00:00:00Z\r\n"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {length}\r\n\r\n"
+    )
+    return head.encode() + body + b"\r\n\r\n"
+
+
+LENGTHS = ["-1", "-9223372036854775808", "9223372036854775807", "18446744073709551616", "1e9", "0x10", "", "9" * 5000]
+
+
+@pytest.mark.parametrize("length", LENGTHS, ids=lambda length: length[:22])
+def test_a_warc_record_with_a_false_length_costs_only_itself(tmp_path: Path, length: str) -> None:
+    (tmp_path / "a.warc").write_bytes(record() + record(length))
+    taken = warc_files.convert([tmp_path / "a.warc"], tmp_path / "out.parquet")
+    assert taken.rows == 1
+
+
+def wacz(path: Path, members: dict[str, bytes], *, links: dict[str, str] | None = None) -> Path:
+    """A WACZ file with these members and symbolic links."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
+        package.writestr("datapackage.json", "{}")
+        for name, content in members.items():
+            package.writestr(name, content)
+        for name, target in (links or {}).items():
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+            package.writestr(entry, target)
+    return path
+
+
+def test_a_wacz_writes_no_file_and_follows_no_link(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    secret = inside / "secret.warc"
+    secret.write_bytes(record())
+    file = wacz(
+        inside / "a.wacz",
+        {"archive/a.warc": record(), "archive/../../evil.warc": record(), "/archive/evil.warc": record()},
+        links={"archive/link.warc": str(secret)},
+    )
+    before = {*tmp_path.rglob("*")}
+    with pytest.raises(BadArchive, match=r"link\.warc"):  # the link is read as the text that it is
+        warc_files.convert([file], inside / "out.parquet")
+    assert {*tmp_path.rglob("*")} - before <= {inside / "out.parquet"}
+
+
+def test_a_bomb_in_a_wacz_takes_no_memory(tmp_path: Path) -> None:
+    """A record of 64 MB of zeros in 64 KB is skipped while it inflates."""
+    body = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + bytes(64 << 20)
+    file = wacz(tmp_path / "a.wacz", {"archive/a.warc": record() + record(str(len(body)), body) + record()})
+    assert file.stat().st_size < 200_000
+    taken = warc_files.convert([file], tmp_path / "out.parquet", max_bytes=1_000_000)
+    assert taken.remarks == {"versions left out: too large": 1}
+
+
+def test_a_listing_of_garbage_is_refused_or_counted(tmp_path: Path) -> None:
+    file = tmp_path / "a.cdxj"
+    good = 'org,example)/ 20240101000000 {"url": "http://example.org/", "status": "200", "digest": "A"}'
+    bad = [
+        'org,example)/b 99999999999999 {"url": "http://example.org/b", "status": "200", "digest": "B"}',
+        "org,example)/c 20240101000000 " + '{"a":' * 5000,
+        'org,example)/d 20240101000000 {"url": ["x"], "status": {}, "digest": 5, "length": "9' + "9" * 5000 + '"}',
+        'org,example)/e 20240101000000 {"url": "http://example.org/\\u0000\\ud800", "status": "200", "digest": "E"}',
+        "\x00" * 100,
+        "org,example)/f " + "9" * 5000 + " {}",
+    ]
+    file.write_text("\n".join([good, *bad]), encoding="utf-8")
+    listing = capture_listings.read([file])
+    assert "http://example.org/" in listing.history.urls
+    assert listing.captures + listing.broken == 1 + len(bad)
+
+
+# -- text that would steer a terminal ------------------------------------------------------------------------
+
+STEERING = "\x1b[2J\x9b31m\u202e\x7f"
+
+
+def test_names_in_hostile_files_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    repo = Repo.create(tmp_path / "repo")
+    file = wacz(tmp_path / "a.wacz", {f"archive/{STEERING}.warc": b"garbage"})
+    said = repo.run("import", "warc", str(file), code=2).err
+    assert ".warc" in said
+    assert not {"\x1b", "\x9b", "\u202e", "\x7f"} & set(said)
+
+
+@given(st.text(max_size=20))
+def test_json_keeps_its_meaning_and_steers_nothing(text: str) -> None:
+    value = {"title": text + STEERING}
+    shown = output.json_text(value)
+    assert json.loads(shown) == value
+    assert not {"\x1b", "\x9b", "\u202e", "\x7f"} & set(shown)
