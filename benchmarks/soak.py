@@ -179,8 +179,8 @@ def table(days: list[Day]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--days", type=int, default=365)
-    parser.add_argument("--sites", type=int, default=3)
-    parser.add_argument("--pages", type=int, default=40, help="pages of a site")
+    parser.add_argument("--sites", type=int, default=2)
+    parser.add_argument("--pages", type=int, default=30, help="pages of a site")
     parser.add_argument("--budget", type=float, default=0.3, help="share of the pages that a cycle visits")
     chosen = parser.parse_args()
     world = SyntheticWorld(
