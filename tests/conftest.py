@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from recrawl.crawl.visits import reader_pool
+from tests.warm_readers import WarmReaders
 from tests.world import Page, Repo, Site
 
 # How long an example takes says more of the machine's load than of the code: times belong in benchmarks/.
@@ -19,10 +21,26 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=5)
 settings.register_profile("searching", deadline=None, max_examples=1000)
 
+START_READER = reader_pool.start_reader
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Try fewer examples in the inner loop; the option --hypothesis-profile is read later and wins."""
     settings.load_profile("quick" if config.option.markexpr == "quick" else "steady")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_readers() -> Iterator[None]:
+    """Crawls in this process fork their readers from a process that has imported everything."""
+    with closing(WarmReaders()) as warm, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader_pool, "start_reader", warm.start_reader)
+        yield
+
+
+@pytest.fixture
+def cold_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers of this test start as they do for users: as processes of their own, and as children of this one."""
+    monkeypatch.setattr(reader_pool, "start_reader", START_READER)
 
 
 @pytest.fixture

@@ -71,6 +71,7 @@ def children() -> set[int]:
     return {int(child) for child in Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()}
 
 
+@pytest.mark.usefixtures("cold_readers")
 @pytest.mark.parametrize("pages", [1, 3])
 def test_a_reader_that_is_killed_while_idle_costs_no_page(pages: int) -> None:
     others = children()
@@ -90,6 +91,7 @@ def test_a_reader_that_is_killed_while_idle_costs_no_page(pages: int) -> None:
             os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 
 
+@pytest.mark.usefixtures("cold_readers")
 def test_a_reader_that_is_killed_at_work_costs_one_page_at_most() -> None:
     others = children()
     readers = reader_pool.Readers(ReaderConfig(UrlRules()), processes=1, seconds=5.0)

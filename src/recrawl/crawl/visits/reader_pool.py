@@ -33,20 +33,24 @@ _DETAIL = {
 }
 
 
+def start_reader(fd: int) -> subprocess.Popen[bytes]:
+    """Start a reader process on one end of a pipe."""
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", "recrawl.crawl.visits.reader_process", str(fd), str(os.getpid())],
+        pass_fds=[fd],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # whoever waits for the end of our output must not wait for a reader
+        process_group=0,  # the parent handles Ctrl-C; a reader ends when its pipe closes
+        env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # starting numpy's threads would cost more than its import
+    )
+
+
 class _Process:
     """One reader process and its current batch."""
 
     def __init__(self, config: ReaderConfig) -> None:
         self.connection, theirs = Pipe()
-        fd = theirs.fileno()
-        self._child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "recrawl.crawl.visits.reader_process", str(fd), str(os.getpid())],
-            pass_fds=[fd],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,  # whoever waits for the end of our output must not wait for a reader
-            process_group=0,  # the parent handles Ctrl-C; a reader ends when its pipe closes
-            env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # starting numpy's threads would cost more than its import
-        )
+        self._child = start_reader(theirs.fileno())
         theirs.close()
         self._try_send(config)
         self.batch: list[Task | Scan] = []

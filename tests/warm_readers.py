@@ -1,0 +1,101 @@
+"""Reader processes that start at once, for the hundreds of tests that crawl.
+
+Most of the time that a small crawl takes is the start of its reader: Python, numpy and the parsers. Here readers are
+forked from a process that has imported all of it. They run the same code with the same pipe, and can be killed like
+others. Tests of the command line as a process, `test_crash.py` and `test_serve_processes.py` start readers as users do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+
+class Forked:
+    """A forked reader, with what `reader_pool` uses of `subprocess.Popen`."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._handle = os.pidfd_open(pid)
+
+    def poll(self) -> int | None:
+        """None while it runs."""
+        return 0 if self._ended(0) else None
+
+    def kill(self) -> None:
+        """End it."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Wait for its end."""
+        self._ended(None)
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+        return 0
+
+    def _ended(self, seconds: float | None) -> bool:
+        return self._handle < 0 or bool(select.select([self._handle], [], [], seconds)[0])
+
+
+class WarmReaders:
+    """The process from which readers are forked; it starts with the first of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start_reader(self, fd: int) -> Forked:
+        """Start a reader on this end of a pipe, as `reader_pool.start_reader` does."""
+        with self._lock:
+            ours = self._socket or self._start()
+            socket.send_fds(ours, [b"r"], [fd])
+            return Forked(int.from_bytes(ours.recv(8), "big"))
+
+    def _start(self) -> socket.socket:
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, __file__, str(theirs.fileno())]
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        return self._socket
+
+    def close(self) -> None:
+        """End the process; its readers end with it."""
+        if self._socket and self._process:
+            self._socket.close()
+            self._process.wait(60)
+
+
+def _fork_readers(requests: socket.socket) -> None:
+    import recrawl.compare.significance  # loads scipy once, for all
+    from recrawl.crawl.visits import reader_process
+
+    assert recrawl.compare.significance
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for them
+    parent = os.getpid()
+    while True:
+        request, fds, _, _ = socket.recv_fds(requests, 1, 1)
+        if not request:
+            return
+        pid = os.fork()
+        if pid == 0:
+            requests.close()
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            sys.argv = ["reader", str(fds[0]), str(parent)]
+            reader_process.main()
+            os._exit(0)
+        os.close(fds[0])
+        requests.send(pid.to_bytes(8, "big"))
+
+
+if __name__ == "__main__":
+    _fork_readers(socket.socket(fileno=int(sys.argv[1])))
