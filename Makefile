@@ -9,6 +9,9 @@ LOCK   := requirements/dev.lock
 
 UNIVERSAL := --universal --python-version 3.11 --no-header --no-annotate
 
+# The tests start hundreds of Python processes: each would compile the modules again.
+quick test: export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: help demo quick test check format bench docs lock pictures browser clean man
 
 help:

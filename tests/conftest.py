@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -21,12 +23,18 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=5)
 settings.register_profile("searching", deadline=None, max_examples=1000)
 
+MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 4 << 30
 START_READER = reader_pool.start_reader
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try fewer examples in the inner loop; the option --hypothesis-profile is read later and wins."""
+    """Try fewer examples in the inner loop (the option --hypothesis-profile wins); keep files of tests in memory.
+
+    Small crawls on a disk wait for `fsync` longer than they compute.
+    """
     settings.load_profile("quick" if config.option.markexpr == "quick" else "steady")
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED and os.access(MEMORY, os.W_OK):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import io
 import json
 import os
@@ -26,6 +27,7 @@ import sqlite3
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -70,11 +72,10 @@ class Repo:
     @classmethod
     def create(cls, folder: Path, **settings: Any) -> Repo:
         """A new repository. It makes no pauses and gives up early, unless the settings say otherwise."""
-        repo = cls(folder)
-        with contextlib.redirect_stdout(io.StringIO()):
-            assert cli.invoke(["init", str(folder)]) == 0
-        repo.config(**{**_QUICK, **settings})
-        return repo
+        (folder / "archive").mkdir(parents=True)
+        for name, content in _new_files(tuple(_words({**_QUICK, **settings}).items())).items():
+            (folder / name).write_bytes(content)
+        return cls(folder)
 
     def run(self, *arguments: object, code: int | None = 0) -> Result:
         """Run `recrawl -C FOLDER ARGUMENTS` in this process; `code` is what it must end with, None for anything."""
@@ -108,9 +109,8 @@ class Repo:
 
     def config(self, **settings: Any) -> None:
         """Set settings."""
-        for name, value in settings.items():
-            text = ",".join(value) if isinstance(value, list) else str(value).lower()
-            self.run("config", name, value if isinstance(value, str) else text)
+        for name, value in _words(settings).items():
+            self.run("config", name, value)
 
     def add(self, *arguments: object) -> None:
         """Name sites on this machine; options as on the command line."""
@@ -166,6 +166,27 @@ class Repo:
         """Look into the store, where no command says what is to be known."""
         with contextlib.closing(sqlite3.connect(self.folder / "recrawl.db")) as db:
             return db.execute(query, values).fetchall()
+
+
+def _words(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Settings as they are given on the command line."""
+
+    def word(value: Any) -> str:
+        text = ",".join(value) if isinstance(value, list) else str(value).lower()
+        return value if isinstance(value, str) else text
+
+    return {name: word(value) for name, value in settings.items()}
+
+
+@functools.cache
+def _new_files(settings: tuple[tuple[str, str], ...]) -> dict[str, bytes]:
+    """The files of a new repository with these settings: made once with `init` and `config`, then copied."""
+    with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
+        folder = Path(scratch) / "repo"
+        for words in (["init", str(folder)], *(["-C", str(folder), "config", *row] for row in settings)):
+            assert cli.invoke(words) == 0, words
+        assert {it.name for it in folder.iterdir()} == {"archive", "recrawl.db", "recrawl.toml"}
+        return {it.name: it.read_bytes() for it in folder.iterdir() if it.is_file()}
 
 
 @contextlib.contextmanager
