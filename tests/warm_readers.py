@@ -75,10 +75,9 @@ class WarmReaders:
 
 
 def _fork_readers(requests: socket.socket) -> None:
-    import recrawl.compare.significance  # loads scipy once, for all
+    from recrawl.compare import significance  # noqa: F401 (loads scipy once, for all)
     from recrawl.crawl.visits import reader_process
 
-    assert recrawl.compare.significance
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for them
     parent = os.getpid()
     while True:
