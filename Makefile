@@ -58,10 +58,10 @@ quick: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m quick -n auto -p no:schemathesis
+	$(BIN)/python -m pytest -m quick -n auto --dist loadgroup -p no:schemathesis
 
 test: check browser
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 format: $(STAMP)
 	$(BIN)/ruff format .

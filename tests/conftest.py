@@ -19,7 +19,7 @@ from tests.world import Page, Repo, Site
 
 # How long an example takes says more of the machine's load than of the code: times belong in benchmarks/.
 # Examples are the same for everybody; to look for new ones: pytest --hypothesis-profile searching.
-settings.register_profile("steady", deadline=None, derandomize=True)
+settings.register_profile("steady", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=5)
 settings.register_profile("searching", deadline=None, max_examples=1000)
 
@@ -87,8 +87,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == "quick" and _needs_more(collection_path) else None
 
 
+_SHARED = re.compile(r"""@pytest\.fixture\(scope="module".*\)\ndef (\w+)""")
+
+
+@functools.cache
+def _shared_fixtures(file: Path) -> frozenset[str]:
+    """The fixtures that tests of a file share."""
+    return frozenset(_SHARED.findall(file.read_text(encoding="utf-8")) if file.name.startswith("test_") else ())
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests as `quick`, for `make quick`: no server, browser or process of their own, and not slow."""
+    """Mark tests as `quick`, for `make quick`: no server, browser or process of their own, and not slow.
+
+    Tests that share a fixture go to one worker process (`--dist loadgroup`), so that it is made once.
+    """
     for item in items:
+        if isinstance(item, pytest.Function) and _shared_fixtures(item.path) & set(item.fixturenames):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
         if not (item.get_closest_marker("slow") or _needs_more(item.path)):
             item.add_marker("quick")

@@ -86,7 +86,7 @@ def test_all_screens_agree(lived: tuple[Repo, Site]) -> None:
         kept = stored(store)
     assert kept is not None
     status, sites, pages = repo.json("status"), repo.json("sites"), repo.json("pages")
-    with Service(repo.folder, ServiceConfig(schedule=False, clock=repo.now)) as service:
+    with Service(repo.folder, ServiceConfig(schedule=False, clock=lambda: now)) as service:
         ask = Asker(service)
         api, api_sites = ask.get("/api/v1/status").json, ask.get("/api/v1/sites").json["items"]
         api_pages = ask.get("/api/v1/pages?limit=500").json["items"]
@@ -114,7 +114,7 @@ def test_all_screens_agree(lived: tuple[Repo, Site]) -> None:
     assert status["visits"] == api["visits"] == repo.sql("SELECT count(*) FROM visits")[0][0]
     outcomes = [value for name, value in measured.items() if name.startswith("recrawl_visits_total/")]
     assert sum(outcomes) == status["visits"]
-    # freshness and time since the last visit: the clock goes on between two questions
+    # freshness and time since the last visit: between two commands the clock goes on
     assert status["freshness"] == pytest.approx(api["freshness"], abs=1e-3)
     assert status["freshness"] == pytest.approx(measured["recrawl_freshness"], abs=1e-3)
     assert status["freshness"] == pytest.approx(scanned.fresh(now), abs=1e-3)
