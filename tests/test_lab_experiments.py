@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from recrawl.choose import make_policy
 from recrawl.columns import DAY
 from recrawl.lab.experiments import EXPERIMENTS, ExperimentOptions, report
-from recrawl.lab.experiments.result import Claim, Experiment, Result, Verdict
+from recrawl.lab.experiments.result import Claim, Result, Verdict
 from recrawl.lab.experiments.tan2007 import claims as t_claims
 from recrawl.lab.experiments.tan2007 import figures, layout
 from recrawl.lab.experiments.tan2007.long_run import of_fig_9
@@ -317,11 +317,13 @@ def test_archives_are_a_world_of_their_own(tmp_path: Path) -> None:
 
 def test_the_report_has_all_its_parts(tmp_path: Path) -> None:
     names = ("q-example", "t-fig6", "t-table1")
-    runs = [report.FinishedRun(EXPERIMENTS[name], EXPERIMENTS[name].run(SMALL), 1.5) for name in names]
-    page = report.write(tmp_path / "out", runs, "Written by a test.")
+    ran = {"version": "9", "scale": 0.5, "seeds": 3, "workers": 1, "archives": False}
+    runs = [report.FinishedRun(EXPERIMENTS[name], EXPERIMENTS[name].run(SMALL), 90.0, ran) for name in names]
+    page = [report.add(tmp_path / "out", done) for done in runs][-1]
     text = page.read_text()
     assert page == tmp_path / "out" / "experiments.md"
-    assert "Written by a test." in text
+    assert "scale 0.5, seeds 3, no archives, 4.5 minutes on 1 processes" in text
+    assert [one["name"] for one in report.held(tmp_path / "out")] == ["t-table1", "t-fig6", "q-example"]
     for done in runs:
         assert f"## {done.experiment.name}: {done.experiment.title}\n" in text
         for claim in done.result.claims:
@@ -341,11 +343,32 @@ def test_the_report_has_all_its_parts(tmp_path: Path) -> None:
 def test_the_report_is_valid_json_and_markdown_for_any_values(tmp_path: Path) -> None:
     row = {"name": "a|b", "value": float("nan"), "other": None}
     result = Result([row], claims=[Claim.of("p", "a | b", "w", None, "x\ny", "z")], notes=["so"])
-    done = report.FinishedRun(Experiment("t-odd", "T", "nowhere", "Odd", lambda _: result), result, 0.0)
-    text = report.write(tmp_path, [done], "how").read_text()
+    ran = {"version": "9", "scale": 1.0, "seeds": 1, "workers": 1, "archives": True}
+    done = report.FinishedRun(EXPERIMENTS["q-example"], result, 0.0, ran)
+    text = report.add(tmp_path, done).read_text()
     assert report.as_json(done)["rows"] == [{"name": "a|b", "value": None, "other": None}]
     assert "| a\\|b |  |  |" in text
     assert "cannot be said" in text
+
+
+def test_an_interrupted_run_keeps_what_it_has_finished_and_is_resumed(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    arguments = ("lab", "reproduce", "q-example", "t-table1", "--scale", "0.01", "--out", out)
+
+    def interrupted(_: ExperimentOptions) -> Result:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setitem(EXPERIMENTS, "t-table1", replace(EXPERIMENTS["t-table1"], run=interrupted))
+        repo.run(*arguments, code=130)
+    assert [one["name"] for one in report.held(out)] == ["q-example"]
+    assert "56" in (out / "experiments.md").read_text()
+    assert [done["name"] for done in repo.json(*arguments, "--resume")] == ["t-table1"]
+    assert [one["name"] for one in report.held(out)] == ["t-table1", "q-example"]
+    assert repo.json(*arguments, "--resume") == []
+    assert [done["name"] for done in repo.json(*arguments, "--resume", "--seeds", "1")] == ["q-example", "t-table1"]
 
 
 # -- command -------------------------------------------------------------------------------------------

@@ -126,10 +126,11 @@ class Sampling:
             left -= len(sample)
             seen = yield _picks(sample, "it was drawn at random as a sample")
             seeds = _seeds(sample, phi, seen, rng)
-            near = _nearest(finder, seeds, free, left, rng)
-            left -= len(near)
-            if len(near):
-                yield near
+            if len(seeds):
+                near = _nearest(finder, seeds, free, left, rng)
+                left -= len(near)
+                if len(near):
+                    yield near
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:  # noqa: ARG002
         """Store what φ needs beyond the book: the weighted history, or the ranks and a checksum of the links."""
@@ -191,6 +192,10 @@ def _next(order: Pages, drawn: int, size: int, free: Flags) -> tuple[Pages, int]
 
     The next free page of a random order is each free page with equal probability, whatever was visited meanwhile.
     """
+    if size == 1:  # the algorithm as printed: worth its own path
+        while not free[order[drawn]]:
+            drawn += 1
+        return order[drawn : drawn + 1], drawn + 1
     parts: list[Pages] = []
     while size > 0 and drawn < len(order):
         part = order[drawn : drawn + size]
@@ -211,7 +216,7 @@ def _seeds(sample: Pages, phi: Floats | None, seen: Outcomes, rng: np.random.Gen
 def _nearest(finder: Finder, seeds: Pages, free: Flags, left: int, rng: np.random.Generator) -> Picks:
     """Pick at most `left` free neighbours, nearest first, and remove them from `free`."""
     pages, score = [np.zeros(0, np.int64)], [np.zeros(0)]
-    if left and len(seeds):
+    if left:
         for distance, near in finder.around(seeds, free):
             taken = rng.permutation(near)[:left] if len(near) > left else near
             free[taken] = False

@@ -31,6 +31,9 @@ Every = Annotated[
     bool, typer.Option("--all", help="Run all experiments; takes several minutes at full size on two cores.")
 ]
 Seeds = Annotated[int, typer.Option(min=1, help="Number of random seeds for experiments that draw random numbers.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Skip experiments that --out holds already, from a run with the same options.")
+]
 Change = Annotated[str, typer.Option(help="What counts as a change in archives: text, raw, significant, ...")]
 
 
@@ -39,12 +42,13 @@ def reproduce_command(
     every: Every = False,
     listed: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
     archives: Archives = None,
-    out: Annotated[Path | None, typer.Option(help="Write a report to this folder: a page, charts, JSON.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Add to the report in this folder: a page, charts, JSON.")] = None,
     scale: Annotated[float, typer.Option(help="Size of generated webs as a share of the publication's.")] = 1.0,
     seeds: Seeds = 2,
     change: Change = "text",
     workers: Workers = None,
     no_cache: NoCache = False,
+    resume: Resume = False,
     json: AsJson = False,
 ) -> None:
     """Repeat tables and figures of the publications: published values beside our measurements."""
@@ -66,9 +70,13 @@ def reproduce_command(
     }
     from recrawl.lab.experiments import report  # lazy: loads altair
 
-    runs = _run(experiments, report, chosen, settings)
+    ran = _ran(settings)
+    if resume:
+        done = {one["name"] for one in report.held(_required(out)) if one["run"] == ran}
+        chosen = [it for it in chosen if it.name not in done]
+    runs = _run(experiments, report, chosen, settings, ran, out)
     if out is not None:
-        note(f"wrote {report.write(out, runs, _provenance(settings, sum(done.seconds for done in runs)))}")
+        note(f"wrote {out / report.PAGE}")
     if json:
         as_json([report.as_json(done) for done in runs])
         return
@@ -103,7 +111,21 @@ def _chosen(experiments: Any, names: Sequence[str], every: bool) -> list[Any]:
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def _run(experiments: Any, report: Any, chosen: Sequence[Any], settings: dict[str, Any]) -> list[Any]:
+def _required(out: Path | None) -> Path:
+    if out is None:
+        raise UsageError("--resume needs --out: name the folder of the report to continue")
+    return out
+
+
+def _run(
+    experiments: Any,
+    report: Any,
+    chosen: Sequence[Any],
+    settings: dict[str, Any],
+    ran: dict[str, Any],
+    out: Path | None,
+) -> list[Any]:
+    """Run the experiments; each is added to the report as soon as it is finished."""
     runs = []
     with detailed() as bars:
         for number, experiment in enumerate(chosen, 1):
@@ -116,21 +138,20 @@ def _run(experiments: Any, report: Any, chosen: Sequence[Any], settings: dict[st
             options = experiments.ExperimentOptions(
                 **settings, timer=time.perf_counter, cpu=time.process_time, progress=on_replayed
             )
-            runs.append(report.FinishedRun(experiment, experiment.run(options), time.monotonic() - begun))
+            result = experiment.run(options)
+            runs.append(report.FinishedRun(experiment, result, time.monotonic() - begun, ran))
+            if out is not None:
+                report.add(out, runs[-1])
             bars.remove_task(task)
             if len(chosen) > 1:
                 note(f"{experiment.name} took {runs[-1].seconds:.0f} s")
     return runs
 
 
-def _provenance(settings: dict[str, Any], seconds: float) -> str:
-    """How a report was made; without paths, which mean nothing on another machine."""
-    archives = ", real archives" if settings["archives"] else ", no archives"
-    return (
-        f"Written by `recrawl lab reproduce` {__version__}: scale {settings['scale']:g}, seeds {settings['seeds']}"
-        f"{archives}, {seconds / 60:.1f} minutes on {settings['workers']} processes (cached replays "
-        "are not repeated)."
-    )
+def _ran(settings: dict[str, Any]) -> dict[str, Any]:
+    """How a report was made, for its page; without paths, which mean nothing on another machine."""
+    named = {key: settings[key] for key in ("scale", "seeds", "change", "workers")}
+    return {"version": __version__, **named, "archives": bool(settings["archives"])}
 
 
 def _show(done: Any) -> None:

@@ -1,8 +1,11 @@
-"""The report of a run: a Markdown page, one chart per picture, and JSON with everything.
+"""The report of experiments: a Markdown page, one chart per picture, and JSON with everything.
 
 experiments.md          verdicts with reasons, charts, tables
 experiments/NAME.svg    the charts
-experiments/NAME.json   rows, published values, claims
+experiments/NAME.json   rows, published values, claims, and how it was run
+
+Each experiment is added when it is finished, and the page is made from the JSON of all that the folder holds. So an
+interrupted run keeps what it has finished, and one report can be made in several runs.
 """
 
 from __future__ import annotations
@@ -10,12 +13,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recrawl.lab.experiments import DOCUMENTS
-from recrawl.lab.experiments.result import Experiment, Result, Row, Verdict
+from recrawl.lab.experiments import DOCUMENTS, EXPERIMENTS
+from recrawl.lab.experiments.result import Experiment, Picture, Result, Row, Verdict
+
+Saved = Mapping[str, Any]
+"""An experiment in a report: the values of its JSON file."""
 
 PAGE = "experiments.md"
 FOLDER = "experiments"
@@ -40,11 +46,13 @@ _MAX_ROWS = 150
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """An experiment, its result, and how long it took."""
+    """An experiment, its result, how long it took, and how it was run."""
 
     experiment: Experiment
     result: Result
     seconds: float
+    run: Mapping[str, Any] = field(default_factory=dict)
+    """Version, scale, seeds, processes, and whether there were archives."""
 
 
 def as_json(done: FinishedRun) -> dict[str, Any]:
@@ -55,10 +63,13 @@ def as_json(done: FinishedRun) -> dict[str, Any]:
         "document": DOCUMENTS[experiment.document],
         "place": experiment.place,
         "title": experiment.title,
+        "run": done.run,
         "worlds": result.worlds,
         "claims": [asdict(claim) for claim in result.claims],
         "published": result.published,
         "rows": result.rows,
+        "table": result.table,
+        "charts": [[name, picture.title] for name, picture in _charts(done)],
         "notes": result.notes,
         "seconds": round(done.seconds, 2),
     }
@@ -75,46 +86,76 @@ def _json_value(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def write(folder: Path, runs: Sequence[FinishedRun], how: str) -> Path:
-    """Write the whole report; `how` is a sentence on how it was made. Returns the path of the page."""
+def add(folder: Path, done: FinishedRun) -> Path:
+    """Add a finished experiment to the report, in place of an earlier run of it. Returns the path of the page."""
+    from recrawl.lab import charts  # lazy: slow to load, and not every run draws
+
     files = folder / FOLDER
     files.mkdir(parents=True, exist_ok=True)
-    parts = [_head(runs, how), *(_section(done, files) for done in runs)]
+    for name, picture in _charts(done):
+        charts.save(charts.draw(picture, picture.shown(done.result.rows)), files / name)
+    path = files / f"{done.experiment.name}.json"
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(as_json(done), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)
     page = folder / PAGE
-    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    saved = held(folder)
+    page.write_text("\n\n".join([_head(saved), *map(_section, saved)]) + "\n", encoding="utf-8")
     return page
 
 
-def _head(runs: Sequence[FinishedRun], how: str) -> str:
+def held(folder: Path) -> list[Saved]:
+    """The experiments that a report holds, as JSON values, in the order of the documents; files of others are left."""
+    files = [folder / FOLDER / f"{name}.json" for name in EXPERIMENTS]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+
+
+def _head(saved: Sequence[Saved]) -> str:
     lines = [
         "# Experiments",
         "",
-        how,
+        *_provenance(saved),
         "",
         _INTRODUCTION,
         "",
         "| experiment | of | holds | does not hold | cannot be said | built in |",
         "|---|---|--:|--:|--:|--:|",
     ]
-    for done in runs:
-        experiment = done.experiment
-        verdicts = [claim.verdict for claim in done.result.claims]
+    for one in saved:
+        verdicts = [claim["verdict"] for claim in one["claims"]]
         counts = " | ".join(str(verdicts.count(kind)) for kind in Verdict)
         lines.append(
-            f"| [{experiment.name}](#{_anchor(_heading(done))}) {experiment.title} "
-            f"| {experiment.document} {experiment.place} | {counts} |"
+            f"| [{one['name']}](#{_anchor(_heading(one))}) {one['title']} | {_letter(one)} {one['place']} | {counts} |"
         )
-    lines += ["", *(f"{key} = {title}.  " for key, title in DOCUMENTS.items() if _is_used(key, runs))]
+    used = set(map(_letter, saved))
+    lines += ["", *(f"{key} = {title}.  " for key, title in DOCUMENTS.items() if key in used)]
     return "\n".join(lines).rstrip()
 
 
-def _is_used(document: str, runs: Sequence[FinishedRun]) -> bool:
-    return any(done.experiment.document == document for done in runs)
+def _provenance(saved: Sequence[Saved]) -> list[str]:
+    """How the experiments were run, one sentence for those run alike; without paths, which mean nothing elsewhere."""
+    alike: dict[str, list[Saved]] = {}
+    for one in saved:
+        alike.setdefault(json.dumps(one["run"], sort_keys=True), []).append(one)
+    lines = []
+    for ran in alike.values():
+        run, minutes = ran[0]["run"], sum(one["seconds"] for one in ran) / 60
+        which = f"{', '.join(one['name'] for one in ran)}: written" if len(alike) > 1 else "Written"
+        lines.append(
+            f"{which} by `recrawl lab reproduce` {run['version']}: scale {run['scale']:g}, seeds {run['seeds']}, "
+            f"{'real archives' if run['archives'] else 'no archives'}, {minutes:.1f} minutes on {run['workers']} "
+            "processes (cached replays are not repeated)."
+        )
+    return lines
 
 
-def _heading(done: FinishedRun) -> str:
-    experiment = done.experiment
-    return f"{experiment.name}: {experiment.title}"
+def _letter(one: Saved) -> str:
+    """The document's letter."""
+    return next(key for key, title in DOCUMENTS.items() if title == one["document"])
+
+
+def _heading(one: Saved) -> str:
+    return f"{one['name']}: {one['title']}"
 
 
 def _anchor(heading: str) -> str:
@@ -127,40 +168,31 @@ def _anchor(heading: str) -> str:
     return kept.replace(" ", "-")
 
 
-def _section(done: FinishedRun, files: Path) -> str:
-    experiment, result = done.experiment, done.result
-    name = f"{experiment.name}.json"
-    (files / name).write_text(json.dumps(as_json(done), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    lines = [f"## {_heading(done)}", "", f"{experiment.document} {experiment.place}. [All numbers]({FOLDER}/{name})."]
-    lines += ["", *(f"- {world}" for world in result.worlds)] if result.worlds else []
-    lines += ["", *_claims(result)] if result.claims else []
-    for image, title in _charts(done, files):
+def _section(one: Saved) -> str:
+    place = f"{_letter(one)} {one['place']}"
+    lines = [f"## {_heading(one)}", "", f"{place}. [All numbers]({FOLDER}/{one['name']}.json)."]
+    lines += ["", *(f"- {world}" for world in one["worlds"])] if one["worlds"] else []
+    lines += ["", *_claims(one["claims"])] if one["claims"] else []
+    for image, title in one["charts"]:
         lines += ["", f"![{title}]({FOLDER}/{image})"]
-    lines += ["", *_table(result.rows, result.table)]
-    lines += ["", *(f"{note}\n" for note in result.notes)] if result.notes else []
+    lines += ["", *_table(one["rows"], one["table"])]
+    lines += ["", *(f"{note}\n" for note in one["notes"])] if one["notes"] else []
     return "\n".join(lines).rstrip()
 
 
-def _claims(result: Result) -> list[str]:
+def _claims(claims: Sequence[Row]) -> list[str]:
     lines = ["| claim | world | verdict | measured | reason (tested or assumed) |", "|---|---|---|---|---|"]
-    for claim in result.claims:
-        cells = (f"{claim.says} ({claim.place})", claim.world, f"**{claim.verdict}**", claim.measured, claim.why)
+    for claim in claims:
+        says, verdict = f"{claim['says']} ({claim['place']})", f"**{claim['verdict']}**"
+        cells = (says, claim["world"], verdict, claim["measured"], claim["why"])
         lines.append(f"| {' | '.join(_escaped(cell) for cell in cells)} |")
     return lines
 
 
-def _charts(done: FinishedRun, files: Path) -> list[tuple[str, str]]:
-    """Draw the pictures; return their file names and titles."""
-    from recrawl.lab import charts  # lazy: slow to load, and not every run draws
-
-    made = []
-    for number, picture in enumerate(done.result.pictures, 1):
-        rows = picture.shown(done.result.rows)
-        if rows:
-            name = f"{done.experiment.name}{'' if number == 1 else f'-{number}'}.svg"
-            charts.save(charts.draw(picture, rows), files / name)
-            made.append((name, picture.title))
-    return made
+def _charts(done: FinishedRun) -> list[tuple[str, Picture]]:
+    """The pictures that show any rows, and the names of their files."""
+    shown = [(n, it) for n, it in enumerate(done.result.pictures, 1) if it.shown(done.result.rows)]
+    return [(f"{done.experiment.name}{'' if n == 1 else f'-{n}'}.svg", it) for n, it in shown]
 
 
 def _table(rows: Sequence[Row], columns: Mapping[str, str] | None) -> list[str]:

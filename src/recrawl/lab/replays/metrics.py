@@ -128,7 +128,8 @@ class Meter:
         self._budget = budget
         self._rows: list[tuple[int, int, float, int, int]] = []
         self._cycles = cycles
-        self._now = np.zeros(5)
+        self._visits: list[tuple[Pages, NDArray[np.int8], Pages, Floats]] = []
+        self._at: list[float] = []
         self._samples: list[tuple[float, float]] = []
         self._weights = history.weight if weighted else None
         self._by_weight: list[float] = []
@@ -141,29 +142,34 @@ class Meter:
         self._site_found = np.zeros(sites, np.int64)
         self._site_bytes = np.zeros(sites, np.int64)
 
-    def count(self, pages: Pages, what: NDArray[np.int8], answered: Pages, delay: Floats, timeline: Timeline) -> None:
-        """Count visits; `delay` is how long the `answered` pages had been out of date, not finite if they were not."""
-        found = Outcomes(pages, what).changed
-        size = self._history.size[timeline.held_row[answered]]
-        site = self._site[pages]
-        answering = site if len(answered) == len(pages) else self._site[answered]
-        hits = pages[found]
-        weight = float(self._weight[hits].sum()) if self._weight is not None else 0.0
-        self._now += (len(pages), len(hits), weight, len(pages) - len(answered), float(size.sum()))
-        self._first_visit[answered] = np.minimum(self._first_visit[answered], timeline.now)
-        late = np.isfinite(delay)  # the other pages were up to date
-        self._delay += float(delay[late].sum())
-        self._delayed += float(np.count_nonzero(late))
-        sites = len(self._site_visits)
-        self._site_visits += np.bincount(site, minlength=sites)
-        self._site_found += np.bincount(site[found], minlength=sites)
-        self._site_bytes += np.bincount(answering, weights=size, minlength=sites).astype(np.int64)
+    def count(self, pages: Pages, what: NDArray[np.int8], answered: Pages, delay: Floats, at: float) -> None:
+        """Count visits at one time; `delay` is how long `answered` pages were out of date, not finite if they were not.
 
-    def close(self) -> None:
-        """End the cycle."""
-        visits, found, weight, failed, size = self._now.tolist()
-        self._rows.append((int(visits), int(found), weight, int(failed), int(size)))
-        self._now[:] = 0
+        Many batches hold one page, so the arithmetic waits for `close`, which does it once for the whole cycle.
+        """
+        self._visits.append((pages, what, answered, delay))
+        self._at.append(at)
+
+    def close(self, timeline: Timeline) -> None:
+        """End the cycle: add up its visits. Each page is visited once, so the repository still holds what they read."""
+        at = np.repeat(self._at, [len(answered) for _, _, answered, _ in self._visits])
+        parts = zip(*self._visits, strict=True) if self._visits else ((), (), (), ())
+        empty = (np.zeros(0, np.int64), np.zeros(0, np.int8), np.zeros(0, np.int64), np.zeros(0))
+        pages, what, answered, delay = (np.concatenate([none, *part]) for none, part in zip(empty, parts, strict=True))
+        self._visits.clear()
+        self._at.clear()
+        self._first_visit[answered] = np.minimum(self._first_visit[answered], at)
+        hits = pages[Outcomes(pages, what).changed]
+        size = self._history.size[timeline.held_row[answered]]
+        weight = float(self._weight[hits].sum()) if self._weight is not None else 0.0
+        self._rows.append((len(pages), len(hits), weight, len(pages) - len(answered), int(size.sum())))
+        late = delay[np.isfinite(delay)]  # the other pages were up to date
+        self._delay += float(late.sum())
+        self._delayed += len(late)
+        sites = len(self._site_visits)
+        self._site_visits += np.bincount(self._site[pages], minlength=sites)
+        self._site_found += np.bincount(self._site[hits], minlength=sites)
+        self._site_bytes += np.bincount(self._site[answered], weights=size, minlength=sites).astype(np.int64)
 
     def sample(self, timeline: Timeline) -> None:
         """Sample freshness and age now."""

@@ -146,7 +146,7 @@ class Web:
         self._rng = np.random.default_rng([setup.seed, 7])
         self._start = 0.0
         self._made = 0
-        self._seen: list[tuple[Pages, NDArray[np.int8], Floats]] = []
+        self._seen: list[tuple[Pages, NDArray[np.int8], float]] = []
         self._link_lists = np.zeros(0, np.int32)
         self._hints = hint_source(history, setup.hints, setup.seed) if setup.hints else None
         self._new_links: NewLinks | None = None
@@ -197,7 +197,8 @@ class Web:
 
     def visit(self, picks: Picks) -> Outcomes:
         """Visit pages, each at its time within the cycle."""
-        what = np.concatenate([self._download(pages, at) for pages, at in self._by_time(picks.pages)])
+        parts = [self._download(pages, at) for pages, at in self._by_time(picks.pages)]
+        what = parts[0] if len(parts) == 1 else np.concatenate(parts)
         received = None
         if self._setup.bytes:
             size = self._history.size[self.timeline.held_row[picks.pages]]
@@ -210,7 +211,7 @@ class Web:
         """Yield all visits of the cycle; after the policy has learned, set the page sizes in the book."""
         pages, what, at = zip(*self._seen, strict=True) if self._seen else ((), (), ())
         self._seen = []
-        self.meter.close()
+        self.meter.close(self.timeline)
         empty = np.zeros(0)
         seen = Outcomes(
             np.concatenate([empty.astype(np.int64), *pages]), np.concatenate([empty.astype(np.int8), *what])
@@ -219,7 +220,7 @@ class Web:
         if self._wordy and self._history.words is not None:
             there = np.sort(read[seen.what[seen.answered] != Outcome.GONE])
             book.words = self._history.words.of(there, self.timeline.held_row[there])
-        yield Recorded(book, seen, np.concatenate([empty, *at]))
+        yield Recorded(book, seen, np.repeat(np.array(at, np.float64), list(map(len, pages))))
         book.words = None
         book.size[read] = self._history.size[self.timeline.held_row[read]]
 
@@ -240,19 +241,21 @@ class Web:
         """Visit pages at one time; return their outcomes."""
         setup = self._setup
         self._advance(at)
-        succeeds = self._rng.random(len(pages)) >= setup.failures if setup.failures else slice(None)
-        answered = pages[succeeds]
+        succeeds = self._rng.random(len(pages)) >= setup.failures if setup.failures else None
+        answered = pages if succeeds is None else pages[succeeds]
         delay = self.timeline.now - self.timeline.since[answered]
-        what = np.full(len(pages), Outcome.FAILED, np.int8)
         held = self.timeline.held_row[answered] if self._new_links is not None else answered
-        what[succeeds] = self.timeline.visit(answered)
+        what = found = self.timeline.visit(answered)
+        if succeeds is not None:
+            what = np.full(len(pages), Outcome.FAILED, np.int8)
+            what[succeeds] = found
         if self._new_links is not None:
-            self._new_links.add(answered, held, self.timeline.held_row[answered], what[succeeds])
-        self.meter.count(pages, what, answered, delay, self.timeline)
+            self._new_links.add(answered, held, self.timeline.held_row[answered], found)
+        self.meter.count(pages, what, answered, delay, self.timeline.now)
         if setup.discover == "links":
             self._follow_links(answered)
         self._made += len(pages)
-        self._seen.append((pages, what, np.full(len(pages), self.timeline.now)))
+        self._seen.append((pages, what, self.timeline.now))
         return what
 
     def _advance(self, to: float) -> None:

@@ -51,6 +51,8 @@ class Timeline:
 
     def advance(self, to: float) -> None:
         """Advance to a time: apply the rows up to it."""
+        if to == self.now and self._next:
+            return  # one batch after another at one time
         end = self._next + int(np.searchsorted(self._times[self._next :], to, side="right"))
         self.now = to
         if end == self._next:
