@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from benchmarks.site_histories import DAY, Site, clone, differences, main, make_archive, read_sites
+from benchmarks.site_histories import DAY, EXCLUDE, Site, clone, differences, main, make_archive, read_sites
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -157,6 +159,111 @@ def test_directories_are_whole_and_never_over_the_limit(folders: list[bytes], li
     sizes = {folder: folders.count(folder) for folder in folders}
     partly = {path.rpartition(b"/")[0] for path in kept} & {path.rpartition(b"/")[0] for path in {*paths} - kept}
     assert all(sizes[name + b"/" if name else b""] > limit for name in partly)
+
+
+FOLDERS = [
+    "",
+    "docs/",
+    "docs/guide/",
+    "build/en/",
+    "build/de/",
+    "public/",
+    "a b/",
+    "ä/",
+    "x/api/",
+    "javadoc/",
+    "old/docs/",
+]
+
+
+def grown(work: Work, seed: int) -> list[int]:
+    """A random history of a site: several output folders, drafts that are merged, renames, removals, whole rebuilds,
+    commits that touch no page, dates that go back, and large pages. Returns the dates of the branch's commits."""
+    rng = random.Random(seed)
+    pages: dict[str, bytes | None] = {
+        f"{folder}{name}.htm{rng.choice(['l', ''])}": b"0" for folder in FOLDERS for name in "ab"
+    }
+    dates = [work.commit(dict(pages), after=0)]
+    for number in range(25):
+        one, two, three = rng.sample(sorted(pages), 3)
+        folder, after = rng.choice(FOLDERS), rng.choice([0, 1, DAY, 20 * DAY, 90 * DAY])
+        merged: dict[str, bytes | None] = {one: b"merged %d" % number, f"docs/merged{number}.html": b"m"}
+        steps: list[dict[str, bytes | None]] = [
+            {name: b"%d" % rng.randint(0, 3) for name in (one, two, three)},
+            {one: None, f"{folder}renamed{number}.html": pages[one]},
+            {one: None, two: None},
+            {f"{folder}new{number}.html": b"new"},
+            dict.fromkeys(pages, b"rebuilt %d" % number),
+            {"style.css": b"%d" % number, "Upper.HTML": b"%d" % number},
+            {one: b"x" * (400_000 + rng.randint(0, 1))},
+            merged,
+        ]
+        step = rng.choice(steps)
+        if step is merged:
+            work.git("checkout", "-q", "-b", f"draft{number}")
+            work.commit({one: b"draft"}, after=DAY)
+            work.commit(merged, after=DAY)
+            work.git("checkout", "-q", "main")
+            work.git("merge", "-q", "--no-ff", "-m", "merged", f"draft{number}")
+            dates.append(work.time)
+        else:
+            dates.append(work.commit(step, after=after if rng.random() < 0.8 else -30 * DAY))
+        pages.update({name: body for name, body in step.items() if name.endswith((".html", ".htm"))})
+        pages = {name: body for name, body in pages.items() if body is not None}
+    return dates
+
+
+def read_by_the_rules(work: Work, site: Site) -> Rows:
+    """The rows of a site by another way: the whole tree of every commit, instead of what each commit changed."""
+    commits = work.git("rev-list", "--first-parent", "--reverse", site.branch).decode().split()
+    now, tree, states = 0, {}, []
+    for commit in commits:
+        listed = work.git("ls-tree", "-r", "-z", commit).decode().split("\0")[:-1]
+        files = {line.split("\t", 1)[1]: line.split()[2] for line in listed}
+        html = {name: blob for name, blob in files.items() if name.endswith((".html", ".htm"))}
+        if html != tree:
+            now = max(now, int(work.git("show", "-s", "--format=%ct", commit)))
+            tree = html
+            states.append((now, {name: blob for name, blob in html.items() if not re.search(EXCLUDE, "/" + name)}))
+    first = [state for at, state in states if at <= site.start][-1:]
+    shown = [(site.start, state) for state in first]
+    shown += [(at, state) for at, state in states if site.start < at <= site.start + site.days * DAY]
+    there = {name for _, state in shown for name in state}
+    rows = []
+    for name in sorted(there & kept_by_the_rules(there, site.max_pages)):
+        at_last = {at: state.get(name) for at, state in shown}  # of several states at one time the last
+        if any(int(work.git("cat-file", "-s", blob)) > 400_000 for blob in {*at_last.values()} - {None}):
+            continue
+        before = None
+        for at, blob in at_last.items():
+            if blob != before:
+                rows.append((site.base_url + name, at, work.git("cat-file", "blob", blob) if blob else None))
+            before = blob
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def kept_by_the_rules(names: set[str], limit: int) -> set[str]:
+    directories: dict[str, set[str]] = {}
+    for name in names:
+        directories.setdefault(name.rpartition("/")[0], set()).add(name)
+    top = directories.pop("", set())
+    if len(names) <= limit or len(top) > limit:
+        return names if len(names) <= limit else set(sorted(top)[:limit])
+    kept = set(top)
+    for name in sorted(directories, key=lambda name: hashlib.md5(name.encode()).hexdigest()):
+        if len(kept) + len(directories[name]) <= limit:
+            kept |= directories[name]
+    return kept
+
+
+@pytest.mark.parametrize(("seed", "max_pages"), [(1, 1500), (2, 12)])
+def test_random_histories_give_the_rows_of_an_independent_reading(work: Work, made, seed: int, max_pages: int) -> None:
+    dates = grown(work, seed)
+    for place, days in ((0, 730), (len(dates) // 3, 100)):
+        start = max(dates[: place + 1])
+        wanted = read_by_the_rules(work, Site("Some-Body/The_Site.org", "main", start, days, max_pages))
+        assert made(start, days, max_pages) == wanted
+        assert len(wanted) > max_pages / 2 or max_pages == 1500
 
 
 def test_fetch_continues_and_reports_failures(work: Work, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
