@@ -216,7 +216,9 @@ def grown(work: Work, seed: int) -> list[int]:
 def read_by_the_rules(work: Work, site: Site) -> Rows:
     """The rows of a site by another way: the whole tree of every commit, instead of what each commit changed."""
     commits = work.git("rev-list", "--first-parent", "--reverse", site.branch).decode().split()
-    now, tree, states = 0, {}, []
+    now = 0
+    tree: dict[str, str] = {}
+    states: list[tuple[int, dict[str, str]]] = []
     for commit in commits:
         listed = work.git("ls-tree", "-r", "-z", commit).decode().split("\0")[:-1]
         files = {line.split("\t", 1)[1]: line.split()[2] for line in listed}
@@ -232,7 +234,7 @@ def read_by_the_rules(work: Work, site: Site) -> Rows:
     rows = []
     for name in sorted(there & kept_by_the_rules(there, site.max_pages)):
         at_last = {at: state.get(name) for at, state in shown}  # of several states at one time the last
-        if any(int(work.git("cat-file", "-s", blob)) > 400_000 for blob in {*at_last.values()} - {None}):
+        if any(int(work.git("cat-file", "-s", blob)) > 400_000 for blob in at_last.values() if blob):
             continue
         before = None
         for at, blob in at_last.items():

@@ -17,10 +17,12 @@ from recrawl.book import Book
 from recrawl.choose import POLICIES, make_policy
 from recrawl.choose.protocol import Choice
 from recrawl.crawl import cycles
+from recrawl.crawl.state import policy_memory
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import add_folders
 from recrawl.crawl.state.load_book import load_book
 from recrawl.crawl.state.policy_memory import file_of, ready_book, recorded_visits, save_memory
+from recrawl.crawl.state.visit_words import words_of_visits
 from recrawl.crawl.tally import RunCounts
 from recrawl.discover.urls import directory, key
 from recrawl.errors import UsageError
@@ -307,6 +309,27 @@ def test_machines_are_fitted_live_from_the_words_of_stored_versions(
     assert len(kept["predicted.log.word"]) > 100
     forget(folder)
     same(memory(bench, folder, _MACHINES), kept)
+
+
+def test_the_first_use_on_an_old_repository_reads_the_words_of_the_newest_visits_only(
+    bench: Bench, crawled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = image(crawled, tmp_path / "repo")
+    for day in (2, 3, 4):
+        bench.clock.set(bench.archive.start + day * _DAY)
+        bench.cycle(folder, "random", 40)
+    read: list[int] = []
+
+    def counted(repository: Storage, visits: dict[str, Any], rows: np.ndarray) -> Any:
+        read.extend(visits["id"][rows].tolist())
+        return words_of_visits(repository, visits, rows)
+
+    monkeypatch.setattr(policy_memory, "words_of_visits", counted)
+    monkeypatch.setattr(policy_memory, "MAX_WORDY", 50)
+    kept = memory(bench, folder, _MACHINES)
+    assert len(read) == 50
+    assert max(read) - min(read) == 49
+    assert len(kept["predicted.log.word"]) > 0
 
 
 # -- crashes and stops -------------------------------------------------------------------------------------------------

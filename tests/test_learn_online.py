@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.lab.predict.evaluation import evaluate
-from recrawl.lab.predict.methods import PredictionSetting, predict, words_before
+from recrawl.lab.predict.methods import DayPasses, PredictionSetting, predict
 from recrawl.lab.predict.online import vote_weights_by_day, word_sketch
 from recrawl.lab.predict.planted_world import Planted, planted
 from recrawl.learn.experts.online_learner import OnlineClassifiers, PolynomialMap
@@ -72,7 +72,7 @@ def test_similar_texts_have_similar_sketches() -> None:
 
 def test_relations_follow_the_newest_day() -> None:
     days = planted(Planted(groups=6, size=5, leaders=3, days=60, noise=0.02)).days
-    words = words_before(days, 40)
+    words = DayPasses().words(days, 40, PredictionSetting())
     chosen = by_time(words, 4)
     found = vote_weights_by_day(days, range(40, 45), chosen, words, np.arange(len(days)))
     assert found.shape == (5, len(days), chosen.page.shape[1] + 1)

@@ -197,6 +197,10 @@ def test_the_lab_runs_over_http(ask: Asker) -> None:
         {"policy": ["random", "clairvoyant"], "budget": [1], "seeds": 1, "chart": "c.json"},
     )
     assert (compared["state"], len(compared["result"]), compared["file"]) == ("done", 2, "c.json"), compared
+    options = {"method": "frequency", "train": 2, "days": 1, "lags": "1-3", "words": 5, "omega": "even"}
+    predicted = job(ask, "lab-predict", {"archives": ["world.parquet"], **options})
+    assert predicted["state"] == "done", predicted
+    assert [predicted["result"][name] for name in ("lags", "words", "omega")] == [[1, 3], 5, "even"]
     listed = job(ask, "lab-reproduce", {"list": True})
     assert listed["state"] == "done"
     assert listed["result"], listed

@@ -120,12 +120,17 @@ class Sampling:
         finder, phi = self._finder(book), self._phi(book)
         drawn = 0
         while left > 0:
-            size = max(1, min(self.batch, left // _MIN_BATCHES))
-            sample, drawn = _next(order, drawn, size, free)
+            if phi is not None and self.batch == 1:
+                sample, drawn = _until_seed(order, drawn, left, free, phi, rng)
+                seeds = sample[-1:] if left > len(sample) else sample[:0]
+            else:
+                size = max(1, min(self.batch, left // _MIN_BATCHES))
+                sample, drawn = _next(order, drawn, size, free)
+                seeds = None
             free[sample] = False
             left -= len(sample)
             seen = yield _picks(sample, "it was drawn at random as a sample")
-            seeds = _seeds(sample, phi, seen, rng)
+            seeds = _seeds(sample, phi, seen, rng) if seeds is None else seeds
             if len(seeds):
                 near = _nearest(finder, seeds, free, left, rng)
                 left -= len(near)
@@ -204,6 +209,24 @@ def _next(order: Pages, drawn: int, size: int, free: Flags) -> tuple[Pages, int]
         size -= len(part)
         parts.append(part)
     return np.concatenate(parts), drawn
+
+
+def _until_seed(
+    order: Pages, drawn: int, most: int, free: Flags, phi: Floats, rng: np.random.Generator
+) -> tuple[Pages, int]:
+    """Return the next samples up to the first that leads to its neighbours, and the position after them.
+
+    Where φ is known beforehand, the outcomes of samples decide nothing: visits one at a time can be made together.
+    """
+    pages: list[int] = []
+    leads = False
+    while not leads and len(pages) < most:
+        page = order[drawn]
+        drawn += 1
+        if free[page]:
+            pages.append(page)
+            leads = rng.random() < phi[page]
+    return np.array(pages, np.int64), drawn
 
 
 def _seeds(sample: Pages, phi: Floats | None, seen: Outcomes, rng: np.random.Generator) -> Pages:

@@ -11,7 +11,8 @@ another policy came in between, the fold goes on from there.
 
 `learn` gets one *run* of visits at a time: consecutive visits of one cycle or crawl. It sees the book as it was before
 the run, without pages found later; `known` excludes only pages that are gone, since other past reasons are not
-recorded. So the same visits give the same memory, regardless of when and in how many steps they are folded.
+recorded. So the same visits give the same memory, regardless of when and in how many steps they are folded; except that
+a long fold, such as the first use of a policy on an old repository, reads the words of its newest visits only.
 
 Arrays that the user gives to the policy, such as named anchors, enter its memory before it learns: they count from the
 next cycle on, even if the file holds others.
@@ -49,6 +50,8 @@ from recrawl.version import __version__
 
 _MEMORY_PREFIX = "kept "
 """Prefix of the policy's own arrays in the file."""
+MAX_WORDY = 50_000
+"""Visits of a fold whose words are read, the newest; reading takes about 1 ms for each that found a change."""
 _WHOLE = ("now", "folders", "links", "clusters", "form", "hints", "words", "prior", "memory")
 _PER_PAGE = tuple(item.name for item in fields(Book) if item.name not in _WHOLE)
 
@@ -183,7 +186,7 @@ def _visits_until(repository: Storage, policy: Policy, past: Past, end: int) -> 
             if "hints" in policy.needs:
                 view.hints = unpack_hints(pages, visits["hints"][rows], view)
             if "words" in policy.needs:
-                view.words = words_of_visits(repository, visits, rows)
+                view.words = words_of_visits(repository, visits, rows[visits["id"][rows] >= end - MAX_WORDY])
             outcomes = Outcomes(pages, visits["outcome"][rows])
             yield Recorded(view, outcomes, visits["at"][rows], visits["held"][rows] == 0)
     past.upto = end

@@ -16,7 +16,7 @@ import numpy as np
 from recrawl.columns import Flags, Floats
 from recrawl.errors import UsageError
 from recrawl.lab.predict.days import Days
-from recrawl.lab.predict.methods import Predictions, PredictionSetting, predict
+from recrawl.lab.predict.methods import DayPasses, Predictions, PredictionSetting, predict
 from recrawl.lab.predict.scores import MIDDLING, by_page, calibration, score_predictions
 
 ALPHA = 0.3
@@ -114,15 +114,19 @@ def evaluate(
     observe: float = 1.0,
     judged: Flags | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
+    passes: DayPasses | None = None,
 ) -> Evaluation:
-    """Predict and score; only the pages in `judged` are scored, but all may be experts."""
+    """Predict and score; only the pages in `judged` are scored, but all may be experts.
+
+    `passes` are shared with other settings on the same days, all of which are observed.
+    """
     if not 0 < observe <= 1:
         raise UsageError(f"invalid share of observed pages {observe:g}; use a number above 0 and up to 1")
     known = days if observe == 1 else days.visited(random_observations(days, observe, setting.seed))
     targets = None if judged is None else np.flatnonzero(judged)
-    return evaluate_predictions(
-        days, predict(known, setting, test_range, progress, targets=targets), test_range, judged
-    )
+    shared = passes if known is days else None
+    predicted = predict(known, setting, test_range, progress, targets=targets, passes=shared)
+    return evaluate_predictions(days, predicted, test_range, judged)
 
 
 def evaluate_predictions(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -102,6 +102,34 @@ class Predictions:
     """The machines abstained or knew one class only, so the page's frequency was used."""
 
 
+@dataclass(slots=True)
+class DayPasses:
+    """Passes over the days of one world, each made once for all settings that need the same.
+
+    Without it every prediction makes its own, as it must where its cost is measured.
+    """
+
+    _words: dict[tuple[int, int, str], WordDynamics] = field(default_factory=dict)
+    _features: dict[tuple[range, FeatureWindow], tuple[Observations, OwnFeatures]] = field(default_factory=dict)
+
+    def words(self, days: Days, before: int, setting: PredictionSetting) -> WordDynamics:
+        """The word dynamics of pages up to a day."""
+        key = (before, setting.words, setting.omega)
+        if key not in self._words:
+            known = days.between(0, before)
+            self._words[key] = word_dynamics(known.bags, known.text, setting.words, setting.omega)
+        return self._words[key]
+
+    def features(self, days: Days, span: range, window: FeatureWindow) -> tuple[Observations, OwnFeatures]:
+        """The pages on a span of days and their own features; those of the last span are kept."""
+        key = (span, window)
+        if key not in self._features:
+            part = days.between(span.start, span.stop)
+            observed = Observations(part.bags, part.text, part.changed, part.labelled)
+            self._features = {key: (observed, own_features(observed, window))}
+        return self._features[key]
+
+
 def predict(
     days: Days,
     setting: PredictionSetting,
@@ -109,8 +137,10 @@ def predict(
     progress: Callable[[int, int], None] = lambda *_: None,
     *,
     targets: Ints | None = None,
+    passes: DayPasses | None = None,
 ) -> Predictions:
     """The predictions of a method for the test days: for all pages, or at least for the targets."""
+    passes = passes or DayPasses()
     if not len(test_days) or test_days.step != 1 or test_days.stop > days.seen.shape[1]:
         raise UsageError("test days must be consecutive days of the history")
     if setting.method == "pooled":
@@ -130,14 +160,14 @@ def predict(
     pages = np.arange(len(days)) if targets is None else targets
     related = setting.method not in _SINGLE_PAGE
     timed = related and setting.experts in ("xcorr", "dtw")
-    words = words_before(days, scored_days.start, setting) if timed else None
+    words = passes.words(days, scored_days.start, setting) if timed else None
     experts = chosen_experts(days, setting, scored_days.start, words) if related else None
     if setting.method.startswith("online"):
         window = setting.feature_window
         updated = words if setting.omega == "last" and setting.lags == (0, 7) else None
         decision, score = online.scores(days, scored_days, setting.train, window, experts, updated, pages)
     else:
-        decision, score = margins_by_day(days, setting, scored_days, experts, pages, progress)
+        decision, score = margins_by_day(days, setting, scored_days, experts, pages, progress, passes)
     return _as_predictions(days, setting, scored_days, decision, score)
 
 
@@ -181,15 +211,9 @@ def chosen_experts(days: Days, setting: PredictionSetting, before: int, words: W
         return by_graph(days.links_on(last), setting.k)
     if setting.experts == "content":
         return by_content(days.counts(last), setting.k)
-    dynamics = words or words_before(days, before, setting)
+    dynamics = words or DayPasses().words(days, before, setting)
     first, last_lag = setting.lags
     return by_time(dynamics, setting.k, setting.experts, last_lag, setting.seed, first_lag=first)
-
-
-def words_before(days: Days, before: int, setting: PredictionSetting | None = None) -> WordDynamics:
-    """The word dynamics of pages up to a day."""
-    known, setting = days.between(0, before), setting or PredictionSetting()
-    return word_dynamics(known.bags, known.text, setting.words, setting.omega)
 
 
 def margins_by_day(
@@ -199,12 +223,12 @@ def margins_by_day(
     experts: Experts | None,
     pages: Ints,
     progress: Callable[[int, int], None] = lambda *_: None,
+    passes: DayPasses | None = None,
 ) -> tuple[Flags, Floats]:
     """Page by scored day: decisions and margins; `experts` is None for methods that use only the page itself."""
     first_day = max(0, scored_days.start - setting.train - 2 * setting.interval - setting.window)
-    window_days = days.between(first_day, scored_days.stop)
-    observed = Observations(window_days.bags, window_days.text, window_days.changed, window_days.labelled)
-    features = own_features(observed, setting.feature_window)
+    span = range(first_day, scored_days.stop)
+    observed, features = (passes or DayPasses()).features(days, span, setting.feature_window)
     cost = _cost(features, observed, setting, pages, scored_days.start - first_day)
     decision = np.zeros((len(days), len(scored_days)), np.bool_)
     score = np.full((len(days), len(scored_days)), np.nan)

@@ -12,7 +12,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.papers.change_frequency import page_rates
-from recrawl.columns import DAY, Floats
+from recrawl.columns import DAY, Floats, unique
 from recrawl.lab.histories.history import History
 
 
@@ -34,5 +34,5 @@ def real_rates(history: History, cycle: float, cycles: int) -> Floats:
     changed = np.append(False, (page[1:] == page[:-1]) & (history.version[1:] != history.version[:-1]))
     number = np.ceil(history.time / cycle).astype(np.int64)
     within = changed & (number >= 1) & (number <= cycles)
-    pairs = np.unique(page[within] * np.int64(cycles + 1) + number[within])
+    pairs = unique(page[within] * np.int64(cycles + 1) + number[within])
     return np.bincount(pairs // (cycles + 1), minlength=len(history)) / cycles

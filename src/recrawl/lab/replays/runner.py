@@ -30,7 +30,7 @@ from recrawl.columns import DAY
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.clairvoyant import upper_bound
 from recrawl.lab.replays.hint_sources import hints_key
-from recrawl.lab.replays.replay import check, replay
+from recrawl.lab.replays.replay import Setup, check, replay
 from recrawl.lab.replays.trials import Trial, is_clairvoyant, made, name_of, policy_for
 
 _SOURCES = ("choose", "learn", "lab", "book.py", "columns.py", "loop.py", "model.py")
@@ -83,6 +83,7 @@ def run_all(
         results[place] = result
         _to_cache(paths[place], result)
         progress(trials[place])
+    _bound.cache_clear()  # it holds the history
     return [results[place] for place in range(len(trials))]
 
 
@@ -138,7 +139,7 @@ def run_one(history: History, trial: Trial, timer: Callable[[], float]) -> dict[
     begun = timer()
     figures = replay(history, policy, setup).summary()
     seconds = timer() - begun
-    bound, there = upper_bound(history, *setup.moments(len(history)))
+    bound, there = _bound(history, setup.budget, setup.cycle, setup.cycles, setup.at_start)
     return {
         "policy": name_of(trial.policy),
         "pages": len(history),
@@ -153,6 +154,13 @@ def run_one(history: History, trial: Trial, timer: Callable[[], float]) -> dict[
         "share_of_clairvoyant": figures["found"] / bound if bound else None,
         "seconds": round(seconds, 4),
     }
+
+
+@functools.lru_cache(maxsize=16)
+def _bound(history: History, budget: int, cycle: float, cycles: int, at_start: float) -> tuple[int, int]:
+    """The bound of a replay; all policies and seeds on a history have the same."""
+    setup = Setup(budget=budget, cycle=cycle, cycles=cycles, at_start=at_start)
+    return upper_bound(history, *setup.moments(len(history)))
 
 
 def over_seeds(results: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

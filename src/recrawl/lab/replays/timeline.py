@@ -10,12 +10,13 @@ the number of pages.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Flags, Ints
+from recrawl.columns import Flags, Floats, Ints
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.model import Outcome, Pages
 
@@ -25,11 +26,7 @@ class Timeline:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        page = history.page_of
-        rows = np.flatnonzero(_changes(history, page))
-        self._rows = rows[np.argsort(history.time[rows], kind="stable")]
-        self._times = history.time[self._rows]
-        self._pages = page[self._rows]
+        self._rows, self._times, self._pages = _by_time(history)
         self._next = 0
         pages = len(history)
         self.now = 0.0
@@ -92,6 +89,15 @@ class Timeline:
             self.there[moved] = now != ABSENT
         self.held_row[pages] = self.row[pages]
         return what
+
+
+@functools.lru_cache(maxsize=1)
+def _by_time(history: History) -> tuple[Ints, Floats, Ints]:
+    """Return the rows that matter in order of time, their times and pages; kept for the next replay of the history."""
+    page = history.page_of
+    rows = np.flatnonzero(_changes(history, page))
+    rows = rows[np.argsort(history.time[rows], kind="stable")]
+    return rows, history.time[rows], page[rows]
 
 
 def _changes(history: History, page: Ints) -> Flags:

@@ -164,7 +164,7 @@ class VisitTable(Protocol):
     def between(self, first: int, end: int) -> Columns:
         """Columns of the visits `first` ≤ number < `end`, in order.
 
-        `page`, `cycle`, `at`, `outcome`, `held`, `hints`, `version` (-1 for none). `held` marks
+        `id`, `page`, `cycle`, `at`, `outcome`, `held`, `hints`, `version` (-1 for none). `held` marks
         visits without a request.
         """
 

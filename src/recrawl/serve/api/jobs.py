@@ -204,13 +204,11 @@ _COMMANDS: tuple[tuple[Command, str, tuple[Field, ...]], ...] = (
             Field("window", "integer", "Days covered by the features.", default=1, least=1, most=1000),
             Field("interval", "integer", "Prediction horizon in days.", default=1, least=1, most=1000),
             Field("observe", "number", "Share of pages visited each day.", default=1.0, least=0, most=1),
+            Field("lags", "string", "Days by which a related page may lead: first-last, as 1-20.", default="0-7"),
+            Field("words", "integer", "Words per page that xcorr and dtw compare.", default=24, least=1, most=10**5),
+            Field("omega", "string", "Weight of a word: last, changes, moves or even.", default="last"),
             Field(
-                "alpha",
-                "number",
-                "Only pages whose label flips on at least this share of days.",
-                default=0.0,
-                least=0,
-                most=1,
+                "alpha", "number", "Only pages whose label flips on this share of days.", default=0.0, least=0, most=1
             ),
             Field("pages", "integer", "Sample size in pages; omitted: all pages.", least=1, most=10**9),
             Field("days", "integer", "Number of days to predict.", default=30, least=1, most=10**5),

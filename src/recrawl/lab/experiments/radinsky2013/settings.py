@@ -22,7 +22,7 @@ from recrawl.lab.formats.archive import files_of
 from recrawl.lab.predict.archive_days import read_days
 from recrawl.lab.predict.days import Days
 from recrawl.lab.predict.evaluation import Evaluation, evaluate, often_flipping
-from recrawl.lab.predict.methods import PredictionSetting, frequency
+from recrawl.lab.predict.methods import DayPasses, PredictionSetting, frequency
 from recrawl.lab.predict.planted_world import Planted, planted
 from recrawl.lab.predict.scores import paired
 
@@ -69,6 +69,8 @@ class PredictionWorld:
     """By the clock, for each evaluation."""
     every_page: bool = False
     """Whether all pages may be judged, not only those that flip often."""
+    passes: DayPasses | None = None
+    """Shared by all settings, where the cost of each is not measured."""
 
     @property
     def title(self) -> str:
@@ -87,7 +89,7 @@ class PredictionWorld:
     ) -> tuple[Evaluation, float]:
         """Evaluate a setting, and return the time it took; without `judged`, all pages are predicted."""
         begun = self.clock()
-        evaluation = evaluate(self.days, setting, test_days, judged=judged)
+        evaluation = evaluate(self.days, setting, test_days, judged=judged, passes=self.passes)
         return evaluation, self.clock() - begun
 
     def last_days(self, count: int, train: int = r.TRAIN) -> range:
@@ -159,7 +161,8 @@ def _archive(
 ) -> PredictionWorld:
     days = read_days([path], label, cache=cache)
     eligible = days.labelled.sum(axis=1) > 0 if every_page else often_flipping(days, r.ALPHA)
-    return PredictionWorld(path.stem, label, days, _sample(eligible, max_pages), workers, clock, every_page=every_page)
+    judged, passes = _sample(eligible, max_pages), None if every_page else DayPasses()
+    return PredictionWorld(path.stem, label, days, judged, workers, clock, every_page=every_page, passes=passes)
 
 
 @lru_cache(maxsize=4)

@@ -56,10 +56,10 @@ class SqliteVisits(SqliteTable, VisitTable):
         return self._db.execute(sql, (visits,)).fetchall()
 
     def between(self, first: int, end: int) -> Columns:
-        sql = f"""SELECT page, cycle, at, outcome, {_HELD}, hints, version FROM visits
+        sql = f"""SELECT id, page, cycle, at, outcome, {_HELD}, hints, version FROM visits
                   WHERE id >= ? AND id < ? ORDER BY id"""
-        types = {"page": "i8", "cycle": "i8", "at": "f8", "outcome": "i1", "held": "i1", "hints": "i8"}
-        return self._columns(sql, types | {"version": "i8"}, (first, end))
+        types = {"id": "i8", "page": "i8", "cycle": "i8", "at": "f8", "outcome": "i1", "held": "i1"}
+        return self._columns(sql, types | {"hints": "i8", "version": "i8"}, (first, end))
 
     def pages_since(self, visit: int) -> Ints:
         return self._columns("SELECT DISTINCT page FROM visits WHERE id >= ?", {"page": "i8"}, (visit,))["page"]
