@@ -216,8 +216,7 @@ def _until_seed(
 ) -> tuple[Pages, int]:
     """Return the next samples up to the first that leads to its neighbours, and the position after them.
 
-    Where φ is known beforehand, the outcomes of samples decide nothing: visits one at a time can be made together.
-    """
+    With φ known beforehand, outcomes decide nothing: visits one at a time can be made together."""
     pages: list[int] = []
     leads = False
     while not leads and len(pages) < most:
