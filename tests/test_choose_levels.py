@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from math import sqrt
+import math
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from recrawl.book import Book, Clusters
 from recrawl.choose import make_policy
 from recrawl.choose.papers.by_site.frequency_greedy import past_rates
 from recrawl.choose.papers.by_site.site_sampling import Deck
-from recrawl.choose.papers.by_site.version_history import STEPS, History, steady_versions
+from recrawl.choose.papers.by_site.version_history import History, steady_versions
 from recrawl.errors import UsageError
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
@@ -109,26 +109,22 @@ def test_renumbered_clusters_keep_their_rates() -> None:
 # -- the number of versions adapts to the variation of the rate ---------------------------------------------------
 
 
-def wilson(changes: float, n: float) -> tuple[float, float]:
-    """Wilson's 95 % interval as in textbooks."""
-    if not n:
-        return 0.0, 1.0
-    z, p = 1.959963984540054, changes / n
-    middle, half = p + z * z / (2 * n), z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
+def since_the_shift(pages: list[list[bool]]) -> int:
+    """The definition, over lists of comparisons, the newest first: the shift that explains them best, if any does."""
+    worth, longest = independent(pages), max(map(len, pages), default=0)
 
+    def logs(flags: list[bool]) -> float:
+        rate = sum(flags) / max(1, len(flags))
+        return worth * sum(math.log(rate if flag else 1 - rate) for flag in flags)
 
-def longest_steady(pages: list[list[bool]]) -> int:
-    """The definition, over lists of comparisons, the newest first."""
-    best, intervals = STEPS[0], list[tuple[float, float]]()
-    worth = independent(pages)
-    for versions in STEPS:
-        last = [flag for page in pages for flag in page[:versions]]
-        intervals.append(wilson(sum(last) * worth, len(last) * worth))
-        if max(low for low, _ in intervals) > min(high for _, high in intervals):
-            break
-        best = versions
-    return best
+    everything = [flag for page in pages for flag in page]
+    best, versions = 0.0, 60
+    for place in range(1, longest):
+        parts = [flag for page in pages for flag in page[:place]], [flag for page in pages for flag in page[place:]]
+        gain = sum(map(logs, parts)) - logs(everything)
+        if gain > best + 1e-9:
+            best, versions = gain, place
+    return versions if best > math.log(max(2.0, worth * len(everything))) else 60
 
 
 def independent(pages: list[list[bool]]) -> float:
@@ -145,13 +141,13 @@ def independent(pages: list[list[bool]]) -> float:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.lists(st.booleans(), max_size=60)), min_size=1, max_size=12))
-def test_versions_are_the_longest_history_with_a_steady_rate(pages: list[tuple[int, list[bool]]]) -> None:
+def test_versions_are_those_since_the_rate_shifted(pages: list[tuple[int, list[bool]]]) -> None:
     flags = np.array([sum(flag << place for place, flag in enumerate(bits)) for _, bits in pages], np.int64)
     compared = np.array([len(bits) for _, bits in pages], np.int64)
     group = np.array([number for number, _ in pages])
     got = steady_versions(History(flags, compared), group)
     for (number, _), versions in zip(pages, got.tolist(), strict=True):
-        assert versions == longest_steady([bits for other, bits in pages if other == number])
+        assert versions == since_the_shift([bits for other, bits in pages if other == number])
 
 
 def test_a_site_that_has_begun_to_change_is_rated_by_its_last_visits_only() -> None:

@@ -55,8 +55,7 @@ def reproduce_command(
     from recrawl.lab import experiments  # lazy: loads all policies, which `recrawl lab --help` does not need
 
     if listed:
-        rows = [{"name": it.name, "of": f"{it.document} {it.place}", "title": it.title} for it in _all(experiments)]
-        as_json(rows) if json else table(rows, {"name": "name", "of": "of", "title": "title"})
+        _list(experiments, json)
         return
     chosen = _chosen(experiments, names or [], every)
     _check(scale, out)
@@ -70,11 +69,8 @@ def reproduce_command(
     }
     from recrawl.lab.experiments import report  # lazy: loads altair
 
-    ran = _ran(settings)
-    if resume:
-        done = {one["name"] for one in report.held(_required(out)) if one["run"] == ran}
-        chosen = [it for it in chosen if it.name not in done]
-    runs = _run(experiments, report, chosen, settings, ran, out)
+    chosen = _missing(report, chosen, settings, out) if resume else chosen
+    runs = _run(experiments, report, chosen, settings, out)
     if out is not None:
         note(f"wrote {out / report.PAGE}")
     if json:
@@ -82,6 +78,11 @@ def reproduce_command(
         return
     for done in runs:
         _show(done)
+
+
+def _list(experiments: Any, json: bool) -> None:
+    rows = [{"name": it.name, "of": f"{it.document} {it.place}", "title": it.title} for it in _all(experiments)]
+    as_json(rows) if json else table(rows, {"name": "name", "of": "of", "title": "title"})
 
 
 def _check(scale: float, out: Path | None) -> None:
@@ -111,20 +112,15 @@ def _chosen(experiments: Any, names: Sequence[str], every: bool) -> list[Any]:
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def _required(out: Path | None) -> Path:
+def _missing(report: Any, chosen: Sequence[Any], settings: dict[str, Any], out: Path | None) -> list[Any]:
+    """The experiments that the report does not hold from a run with the same settings."""
     if out is None:
         raise UsageError("--resume needs --out: name the folder of the report to continue")
-    return out
+    done = {one["name"] for one in report.held(out) if one["run"] == _ran(settings)}
+    return [it for it in chosen if it.name not in done]
 
 
-def _run(
-    experiments: Any,
-    report: Any,
-    chosen: Sequence[Any],
-    settings: dict[str, Any],
-    ran: dict[str, Any],
-    out: Path | None,
-) -> list[Any]:
+def _run(experiments: Any, report: Any, chosen: Sequence[Any], settings: dict[str, Any], out: Path | None) -> list[Any]:
     """Run the experiments; each is added to the report as soon as it is finished."""
     runs = []
     with detailed() as bars:
@@ -139,7 +135,7 @@ def _run(
                 **settings, timer=time.perf_counter, cpu=time.process_time, progress=on_replayed
             )
             result = experiment.run(options)
-            runs.append(report.FinishedRun(experiment, result, time.monotonic() - begun, ran))
+            runs.append(report.FinishedRun(experiment, result, time.monotonic() - begun, _ran(settings)))
             if out is not None:
                 report.add(out, runs[-1])
             bars.remove_task(task)

@@ -5,9 +5,9 @@ number per page. So only the newest version of a page is needed (Q §3.3.2.3: 2P
 D changes in the last V comparisons.
 
 Q §3.3.2.1 asks for a V that adapts: few versions where the change rate varies (Q fig. 4.1), many where it is steady.
-`steady_versions` takes, for each group of pages, the longest history whose change rate agrees with that of every
-shorter one: their confidence intervals have a point in common (the rule of intersecting confidence intervals,
-Goldenshluger and Nemirovski 1997).
+`steady_versions` looks, for each group of pages, for the time at which its change rate most likely shifted, and takes
+the versions since then; all of them where no shift explains the history better (Bayesian information criterion,
+Schwarz 1978).
 """
 
 from __future__ import annotations
@@ -18,16 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.papers.by_site.sample_size import interval
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.model import Outcomes
 
 MAX_VERSIONS = 60
 """Comparisons that fit into one number."""
-STEPS = (3, 5, 10, 20, 40, MAX_VERSIONS)
-"""The values of V that `steady_versions` tries."""
-_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +85,7 @@ def store_comparisons(book: Book, policy: str, versions: str, seen: Outcomes) ->
 
 
 def steady_versions(history: History, group: NDArray[np.integer]) -> Ints:
-    """Return V of every page: the largest of `STEPS` over which its group's change rate is steady.
+    """Return V of every page: the versions since the last shift of its group's change rate, all if there was none.
 
     >>> steady_versions(History(np.full(4, 0b0101010101), np.full(4, 10)), np.zeros(4, int)).tolist()
     [60, 60, 60, 60]
@@ -98,31 +94,41 @@ def steady_versions(history: History, group: NDArray[np.integer]) -> Ints:
     [5, 5, 5, 5]
     """
     _, number = np.unique(group, return_inverse=True)
+    counted, changed = _by_age(history, number)
+    if not len(counted):
+        return np.full(len(number), MAX_VERSIONS)
+    share = _independent_share(counted, changed)
+    since, found = np.cumsum(counted * share, axis=0), np.cumsum(changed * share, axis=0)
+    total, all_found = since[-1], found[-1]
+    two_rates = _log_likelihood(found, since) + _log_likelihood(all_found - found, total - since)
+    gain = (two_rates - _log_likelihood(all_found, total))[:-1]
+    # A shift adds two parameters: a second rate, and the time.
+    shifted = gain.max(axis=0, initial=0.0) > np.log(np.maximum(total, 2.0))
+    versions = gain.argmax(axis=0) + 1 if len(gain) else np.full(len(total), MAX_VERSIONS)
+    return np.where(shifted, versions, MAX_VERSIONS)[number]
+
+
+def _log_likelihood(changes: Floats, counted: Floats) -> Floats:
+    """Return the log-likelihood of so many changes among the comparisons, at their own rate."""
+    rate = np.clip(changes / np.maximum(counted, 1e-9), 1e-12, 1 - 1e-12)
+    return changes * np.log(rate) + (counted - changes) * np.log1p(-rate)
+
+
+def _by_age(history: History, number: Ints) -> tuple[Floats, Floats]:
+    """Return comparisons and changes, age (0 for the newest comparison) by group."""
     groups = int(number.max(initial=-1)) + 1
-    share = _independent_share(history, number, groups)
-    low, high = np.zeros(groups), np.ones(groups)
-    steady, chosen = np.ones(groups, bool), np.full(groups, STEPS[0])
-    for versions in STEPS:
-        changes = np.bincount(number, weights=_ones(history.flags, versions), minlength=groups) * share
-        counted = np.bincount(number, weights=np.minimum(history.compared, versions), minlength=groups) * share
-        lower, upper = interval(changes, counted, _CONFIDENCE)
-        low, high = np.maximum(low, lower), np.minimum(high, upper)
-        steady &= low <= high
-        chosen = np.where(steady, versions, chosen)
-    return chosen[number]
+    ages = np.arange(int(history.compared.max(initial=0)))
+    counted = [np.bincount(number, history.compared > age, groups) for age in ages]
+    changed = [np.bincount(number, history.flags >> age & 1, groups) for age in ages]
+    return np.array(counted).reshape(len(ages), groups), np.array(changed).reshape(len(ages), groups)
 
 
-def _independent_share(history: History, number: Ints, groups: int) -> Floats:
+def _independent_share(counted: Floats, changed: Floats) -> Floats:
     """Return, per group, how many independent comparisons one comparison is worth, at most 1.
 
     Pages that change together tell less than as many independent ones: the group's rate differs from visit to visit by
     more than chance. The variance is that of successive differences, which a single shift of the rate hardly raises.
     """
-    ages = np.arange(int(history.compared.max(initial=0)))
-    counted = np.array([np.bincount(number, history.compared > age, groups) for age in ages]).reshape(len(ages), groups)
-    changed = np.array([np.bincount(number, history.flags >> age & 1, groups) for age in ages]).reshape(
-        len(ages), groups
-    )
     rate = changed / np.maximum(counted, 1)
     pairs = (counted[1:] > 0).sum(axis=0)
     jumps = np.where(counted[1:] > 0, np.diff(rate, axis=0) ** 2, 0.0).sum(axis=0) / 2 / np.maximum(pairs, 1)
