@@ -120,7 +120,8 @@ def _by_age(history: History, number: Ints) -> tuple[Floats, Floats]:
     ages = np.arange(int(history.compared.max(initial=0)))
     counted = [np.bincount(number, history.compared > age, groups) for age in ages]
     changed = [np.bincount(number, history.flags >> age & 1, groups) for age in ages]
-    return np.array(counted).reshape(len(ages), groups), np.array(changed).reshape(len(ages), groups)
+    shape = len(ages), groups
+    return np.array(counted, np.float64).reshape(shape), np.array(changed, np.float64).reshape(shape)
 
 
 def _independent_share(counted: Floats, changed: Floats) -> Floats:
