@@ -70,7 +70,7 @@ def test_written_rows_are_read_back(tmp_path_factory, rows):
     url, time, html = zip(*rows, strict=True)
     count = write(path, list(url), list(time), pa.array(html, pa.binary()))
     stored = pq.read_table(path)
-    assert stored.schema.equals(module.SCHEMA)
+    assert stored.schema.equals(module.schema())
     assert count == stored.num_rows == len({(u, t) for u, t, _ in rows})
     keys = list(zip((u.encode() for u in stored["url"].to_pylist()), stored["time"].to_pylist(), strict=True))
     assert keys == sorted(keys)
@@ -111,7 +111,7 @@ def test_large_batches_are_cut_into_row_groups(tmp_path, monkeypatch):
 
 def test_a_failed_write_leaves_nothing(tmp_path):
     def broken() -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch([[URLS[0]], [1], [b"x"]], schema=module.SCHEMA)
+        yield pa.record_batch([[URLS[0]], [1], [b"x"]], schema=module.schema())
         raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError):
@@ -133,7 +133,7 @@ GOOD = {"url": [URLS[0]], "time": [1], "html": [b"x"]}
         (GOOD | {"url": ["ftp://a.example/"]}, "not an http"),
         (GOOD | {"url": ["/relative"]}, "not an http"),
         (
-            {key: pa.array([], kind) for key, kind in zip(module.SCHEMA.names, module.SCHEMA.types, strict=True)},
+            {key: pa.array([], kind) for key, kind in zip(module.schema().names, module.schema().types, strict=True)},
             "no rows",
         ),
     ],

@@ -19,7 +19,7 @@ from recrawl.book import Book, Directories
 from recrawl.compare.terms import hashed
 from recrawl.errors import BadArchive, UsageError
 from recrawl.lab.formats import page_facts as module
-from recrawl.lab.formats.archive import SCHEMA
+from recrawl.lab.formats.archive import schema as archive_schema
 from recrawl.lab.formats.cached_columns import from_cache, to_cache
 from recrawl.lab.formats.page_facts import FactReader, Facts, facts_of
 from recrawl.lab.histories import opening
@@ -32,7 +32,7 @@ A, B = "http://a.example/", "http://a.example/b.html"
 Rows = Sequence[tuple[str, int, bytes | str | None]]
 
 
-def written(path: Path, rows: Rows, schema: pa.Schema = SCHEMA, group: int = 1000) -> Path:
+def written(path: Path, rows: Rows, schema: pa.Schema = archive_schema(), group: int = 1000) -> Path:
     """A file with these rows in this order."""
     columns = [[row[n] for row in rows] for n in range(3)]
     arrays = [pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)]

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from recrawl.errors import BadArchive, UsageError
-from recrawl.lab.formats.archive import SCHEMA
+from recrawl.lab.formats.archive import schema
 from recrawl.lab.predict.archive_days import read_days
 from recrawl.lab.predict.days import Days, labels
 from recrawl.lab.predict.evaluation import (
@@ -58,7 +58,7 @@ def archive(folder: Path, pages: dict[str, dict[int, str | None]], times: str | 
         for day, html in sorted(states.items())
     ]
     file = folder / "daily.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file)
+    pq.write_table(pa.Table.from_pylist(rows, schema()), file)
     if times is not None:
         file.with_suffix(".times").write_text(times)
     return file

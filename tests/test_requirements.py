@@ -14,7 +14,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-RANGES = [Requirement(text) for text in (*PROJECT["project"]["dependencies"], *EXTRAS["dev"], *EXTRAS["alerts"])]
+LISTS = [PROJECT["project"]["dependencies"], *EXTRAS.values()]
+RANGES = [Requirement(text) for texts in LISTS for text in texts if not text.startswith("recrawl[")]
 ABANDONED = {"brotlipy", "fakeredis", "py3amf", "redis", "surt", "webassets", "wsgiprox"}
 
 

@@ -15,11 +15,12 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-import scipy  # its parts load when first used (see terms.py)
 
 from recrawl.columns import Flags, Floats, Ints
 from recrawl.compare.terms import aligned
 from recrawl.compare.words import words
+from recrawl.extras import sparse
+from recrawl.gamma import upper_share
 
 LEVEL = 0.05
 _MIN_EXPECTED = 5.0
@@ -47,7 +48,7 @@ def significant(old: str, new: str) -> bool:
     return bool(_test(before, after, rows, np.ones(1, np.bool_))[0])
 
 
-def significant_many(old: scipy.sparse.csr_array, new: scipy.sparse.csr_array, changed: Flags) -> Flags:
+def significant_many(old: sparse.csr_array, new: sparse.csr_array, changed: Flags) -> Flags:
     """Test many pairs: row i of the old counts against row i of the new ones.
 
     `changed` marks the pairs whose texts differ at all (spec C1); the others are never significant, and these are if
@@ -65,7 +66,7 @@ def significant_many(old: scipy.sparse.csr_array, new: scipy.sparse.csr_array, c
     return verdict
 
 
-def _batch(old: scipy.sparse.csr_array, new: scipy.sparse.csr_array) -> Flags:
+def _batch(old: sparse.csr_array, new: sparse.csr_array) -> Flags:
     """Test one batch of changed pairs."""
     # Both counts in one number: a single sparse sum aligns them and keeps the zeros of either.
     packed = old.astype(np.int64) + new.astype(np.int64) * (1 << _SHIFT)
@@ -92,7 +93,7 @@ def _test(old: Floats, new: Floats, rows: Ints, fallback: Flags) -> Flags:
     scale = n_old * n_new
     statistic = np.divide(statistic, scale, out=np.zeros(n), where=scale > 0)
     columns = np.bincount(kept, minlength=n) + (rest > 0)
-    tested = scipy.special.chdtrc(np.maximum(columns - 1, 1), statistic) < LEVEL
+    tested = upper_share(np.maximum(columns - 1, 1) / 2, statistic / 2) < LEVEL
     return np.where(columns >= 2, tested, fallback)
 
 

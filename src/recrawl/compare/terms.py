@@ -14,11 +14,11 @@ from urllib.parse import unquote
 from zlib import crc32
 
 import numpy as np
-import scipy  # its parts load when first used: a crawl without changes does not load them
 from numpy.typing import NDArray
 
 from recrawl.columns import Int32s
 from recrawl.compare.words import words
+from recrawl.extras import scipy
 
 BUCKETS = 2**18
 """Columns of hashed counts."""

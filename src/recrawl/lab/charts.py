@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import altair as alt
-import vl_convert as vlc
+from typing import Any, TypeAlias
 
 from recrawl.errors import UsageError
+from recrawl.extras import alt, vlc
 from recrawl.lab.experiments.result import Picture
 
 Rows = Sequence[Mapping[str, Any]]
-Chart = alt.TopLevelMixin
+Chart: TypeAlias = "alt.TopLevelMixin"
 """Anything that `save` can write."""
 
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]

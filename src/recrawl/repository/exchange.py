@@ -7,17 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from recrawl.errors import BadArchive, UsageError
+from recrawl.extras import require_lab
 from recrawl.lab.formats import git_history, warc_files
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.formats.source_kinds import Kind, guess
 from recrawl.lab.formats.version_rows import Progress as ConversionProgress
 from recrawl.lab.formats.version_rows import Taken, Window
-
-if TYPE_CHECKING:
-    pass
 
 _YEAR_1, _YEAR_9999 = -62135596800, 253402300799
 
@@ -69,6 +66,7 @@ def convert(
     progress: ConversionProgress = lambda *_: None,
 ) -> Taken:
     """Write a git or WARC history as a Parquet archive."""
+    require_lab()
     if kind == "warc":
         return warc_files.convert(sources, out, window=selection.window, progress=progress)
     if len(sources) > 1:

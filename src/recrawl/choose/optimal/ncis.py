@@ -22,6 +22,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.choose.optimal.rate_base import RatePolicy
 from recrawl.columns import DAY, Floats
+from recrawl.gamma import lower_share
 from recrawl.learn.hints.trust import Signals
 from recrawl.model import Outcomes
 
@@ -105,8 +106,6 @@ def signal_index(x: Floats, rate: Floats, silent: Floats, false: Floats) -> Floa
 
 
 def _with_signals(x: Floats, rate: Floats, silent: Floats, false: Floats, jump: Floats) -> Floats:
-    from scipy.special import gammainc as share  # lazy: slow to load, and most policies do not need it
-
     signals, all_ = rate - silent + false, rate + false
     gap, fresh = np.zeros(len(x)), np.zeros(len(x))
     open_ = np.arange(len(x))
@@ -115,7 +114,7 @@ def _with_signals(x: Floats, rate: Floats, silent: Floats, false: Floats, jump: 
         if not len(open_):
             break
         left = (x[open_] - i * jump[open_]) / silent[open_]
-        gap[open_] += share(i + 1, signals[open_] * left) / signals[open_]
-        fresh[open_] += (false[open_] / all_[open_]) ** i / all_[open_] * share(i + 1, all_[open_] * left)
+        gap[open_] += lower_share(i + 1, signals[open_] * left) / signals[open_]
+        fresh[open_] += (false[open_] / all_[open_]) ** i / all_[open_] * lower_share(i + 1, all_[open_] * left)
     value: Floats = fresh - np.exp(-x) * gap
     return value

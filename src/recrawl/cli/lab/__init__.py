@@ -21,8 +21,9 @@ from recrawl.cli.lab.reproduce import reproduce_command
 from recrawl.cli.lab.run import run_command
 from recrawl.cli.lab.serve import serve_command
 from recrawl.cli.lab.synth import synth_command
+from recrawl.extras import require_lab
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, callback=require_lab)
 for _name, _command, _example in (
     ("run", run_command, "run world.parquet --policy round-robin --policy greedy --budget 0.02"),
     (

@@ -20,6 +20,7 @@ from recrawl.cli.terminal.run_report import describe_outcomes, watched
 from recrawl.cli.terminal.session import Stop
 from recrawl.columns import DAY
 from recrawl.errors import UsageError
+from recrawl.extras import require_lab
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, TimeLapseServer
@@ -57,6 +58,7 @@ def command(
 
     A day of its clock takes 2.5 seconds; the demo ends by itself after the days of --cycles.
     """
+    require_lab()
     stop = Stop()
     make_policy(policy)  # refuse an invalid policy before the work begins
     if not budget > 0:

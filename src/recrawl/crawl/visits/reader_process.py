@@ -238,7 +238,7 @@ def _stored_records(path: str, start: int, length: int) -> bytes:
 
 def _significant(old: str, new: str) -> bool:
     """The chi-squared test, imported with the first change: a first crawl has none."""
-    from recrawl.compare.significance import significant  # lazy: loads scipy
+    from recrawl.compare.significance import significant  # lazy: few sites need it
 
     return bool(significant(old, new))
 

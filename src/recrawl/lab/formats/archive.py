@@ -13,23 +13,33 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from recrawl.columns import Flags, Int32s, Ints
 from recrawl.errors import BadArchive
+from recrawl.extras import pa, pc, pq
 
-SCHEMA = pa.schema([("url", pa.string()), ("time", pa.int64()), ("html", pa.binary())])
+COLUMNS = ("url", "time", "html")
 """The columns of a file."""
 
-_IN_MEMORY = {"url": pa.large_string(), "time": pa.int64(), "html": pa.large_binary()}
 _GROUP_ROWS = 4096
 _GROUP_BYTES = 64 << 20
+
+
+@cache
+def schema() -> pa.Schema:
+    """The columns of a file with their types."""
+    return pa.schema(zip(COLUMNS, (pa.string(), pa.int64(), pa.binary()), strict=True))
+
+
+@cache
+def _in_memory() -> dict[str, Any]:
+    """The types of the columns in memory: of any length."""
+    return dict(zip(COLUMNS, (pa.large_string(), pa.int64(), pa.large_binary()), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +167,7 @@ def write_batches(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
     try:
         with pq.ParquetWriter(
             part,
-            SCHEMA,
+            schema(),
             compression="zstd",
             compression_level=3,
             # A dictionary or statistics of whole pages would only take space.
@@ -167,7 +177,7 @@ def write_batches(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
             for batch in batches:
                 # Split before the cast: 32-bit offsets address at most 2 GB per piece.
                 for piece in _pieces(batch):
-                    writer.write_batch(piece.cast(SCHEMA))
+                    writer.write_batch(piece.cast(schema()))
                 rows += batch.num_rows
         part.replace(path)
     finally:
@@ -209,7 +219,7 @@ def urls_of(file: Path) -> list[str]:
 def _read(path: Path) -> pa.Table:
     try:
         file = pq.ParquetFile(path)
-        present = [name for name in SCHEMA.names if name in file.schema_arrow.names]
+        present = [name for name in COLUMNS if name in file.schema_arrow.names]
         return checked(file.read(columns=present), str(path))
     except (pa.ArrowException, OSError) as error:
         raise BadArchive(f"cannot read {path} as Parquet: {error}") from error
@@ -218,18 +228,18 @@ def _read(path: Path) -> pa.Table:
 def checked(table: pa.Table, name: str) -> pa.Table:
     """Return the three columns with their types in memory; raise `BadArchive` if one is missing or of a wrong type."""
     columns = []
-    for column, kind in _IN_MEMORY.items():
+    for column, kind in _in_memory().items():
         if column not in table.column_names:
             raise BadArchive(f"{name} has no column '{column}'; an archive has url, time and html")
         values = table[column]
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
         if not _fits(column, values.type):
-            raise BadArchive(f"{name}: column '{column}' is {values.type}, not {SCHEMA.field(column).type}")
+            raise BadArchive(f"{name}: column '{column}' is {values.type}, not {schema().field(column).type}")
         if column != "html" and values.null_count:
             raise BadArchive(f"{name}: column '{column}' has {values.null_count} empty rows")
         columns.append(values.cast(kind))
-    return pa.table(columns, names=list(_IN_MEMORY))
+    return pa.table(columns, names=list(_in_memory()))
 
 
 def _fits(column: str, kind: pa.DataType) -> bool:

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from recrawl.columns import Flags, Floats, Int32s
 from recrawl.discover.dates import parse_date
 from recrawl.errors import BadArchive, UsageError
+from recrawl.extras import pa, pq
 
 COLUMNS = ("source", "kind", "time", "url", "lastmod", "listed")
 KINDS = {"sitemap": "lastmod", "feed": "feed"}

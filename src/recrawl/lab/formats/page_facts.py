@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -30,7 +28,8 @@ from recrawl.compare.words import words
 from recrawl.discover.links import LinkReader
 from recrawl.discover.urls import key
 from recrawl.errors import BadArchive, Unreadable
-from recrawl.lab.formats.archive import SCHEMA, checked, files_of
+from recrawl.extras import pa, pq
+from recrawl.lab.formats.archive import COLUMNS, checked, files_of
 from recrawl.lab.formats.cached_columns import file_name, from_cache, pool_of, to_cache
 
 _CACHE_FORMAT = "facts 5"
@@ -129,8 +128,8 @@ def _size(file: Path) -> tuple[int, int]:
 def _versions(file: Path, group: int) -> Iterator[tuple[str, int, bytes | None]]:
     """Yield the rows of a row group: URL, time and body."""
     try:
-        for batch in pq.ParquetFile(file).iter_batches(_BATCH, row_groups=[group], columns=list(SCHEMA.names)):
-            for url, at, html in zip(*(batch.column(name).to_pylist() for name in SCHEMA.names), strict=True):
+        for batch in pq.ParquetFile(file).iter_batches(_BATCH, row_groups=[group], columns=list(COLUMNS)):
+            for url, at, html in zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True):
                 if url is None or at is None:
                     raise BadArchive(f"{file} has rows without url or time")
                 yield url, at, html.encode() if isinstance(html, str) else html

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from recrawl.columns import Flags, Ints
 from recrawl.errors import BadArchive
-from recrawl.lab.formats.archive import SCHEMA, write_batches
+from recrawl.extras import pa
+from recrawl.lab.formats.archive import COLUMNS, write_batches
 
 Progress = Callable[[str, int, int | None], None]
 """Called with what is counted, the number done, and the total if known."""
@@ -132,5 +132,5 @@ def _batch(rows: list[Row]) -> pa.RecordBatch:
     urls, times, bodies = zip(*rows, strict=True)
     return pa.RecordBatch.from_arrays(
         [pa.array(urls, pa.string()), pa.array(times, pa.int64()), pa.array(bodies, pa.large_binary())],
-        names=SCHEMA.names,
+        names=COLUMNS,
     )

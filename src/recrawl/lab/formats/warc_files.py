@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-import pyarrow as pa
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from recrawl.columns import Ints
 from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive
+from recrawl.extras import pa
 from recrawl.lab.formats.version_rows import MAX_BYTES, Progress, Row, Taken, Window, write_versions
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".wacz")

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
-from scipy import sparse
 
 from recrawl.columns import Flags, Ints
 from recrawl.compare.parsing import text
@@ -19,6 +17,7 @@ from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.terms import BUCKETS, hashed, stacked
 from recrawl.errors import Unreadable
+from recrawl.extras import pq, sparse
 from recrawl.lab.formats.cached_columns import file_name, from_cache, pool_of, to_cache
 from recrawl.lab.formats.page_facts import Facts
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from recrawl.columns import Flags, Ints
 from recrawl.compare.divergence import distance, divergence
@@ -22,6 +21,7 @@ from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.significance import significant_many
 from recrawl.compare.terms import Vocabulary, counts
 from recrawl.errors import Unreadable, UsageError
+from recrawl.extras import pq
 from recrawl.lab.formats.cached_columns import file_name, from_cache, pool_of, to_cache
 from recrawl.lab.formats.page_facts import Facts
 from recrawl.lab.histories.content_walk import content_steps

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from recrawl.columns import Flags, Ints
 from recrawl.compare.content.census import Census, CensusEvidence
@@ -20,6 +19,7 @@ from recrawl.compare.content.lines import Line, lines
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
 from recrawl.errors import Unreadable
+from recrawl.extras import pq
 from recrawl.lab.formats.archive import Archive
 
 Lines = list[Line]

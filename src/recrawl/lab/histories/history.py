@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 from recrawl.book import Clusters, Directories, LinkGraph, PageWords
 from recrawl.columns import DAY, Flags, Float32s, Floats, Int32s, Ints
 from recrawl.errors import BadArchive, UsageError
+from recrawl.extras import sparse
 from recrawl.learn.shocks.url_templates import url_templates
 from recrawl.learn.structure.directories import places
 

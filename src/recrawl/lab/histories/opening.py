@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 from recrawl.book import Clusters
 from recrawl.columns import Flags, Floats, Ints
 from recrawl.compare.terms import BUCKETS, hashed_addresses
 from recrawl.discover.urls import canonical, key
 from recrawl.errors import BadArchive, UsageError
+from recrawl.extras import sparse
 from recrawl.lab.formats.archive import files_of
 from recrawl.lab.formats.capture_listings import read as read_listing
 from recrawl.lab.formats.page_facts import Facts, facts_of

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
 from recrawl.book import LinkGraph
 from recrawl.columns import Flags, Floats, Int32s, Ints
+from recrawl.extras import sparse
 from recrawl.lab.histories.history import LinkLists
 from recrawl.learn.experts.features import row_sums, rows_of_counts
 from recrawl.learn.structure.directories import places

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy import sparse
 
 from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
+from recrawl.extras import sparse
 from recrawl.lab.predict.days import Days
 from recrawl.learn.experts.classifiers import MIN_EXAMPLES, votes
 from recrawl.learn.experts.features import FeatureWindow, Observations, numeric_features, pair_features, row_sums

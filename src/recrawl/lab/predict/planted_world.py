@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from recrawl.columns import DAY, Flags, Int32s, Ints
 from recrawl.compare.terms import BUCKETS
+from recrawl.extras import sparse
 from recrawl.lab.histories.history import LinkLists
 from recrawl.lab.predict.days import Days, observed
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import sparse
 
 from recrawl.columns import Float32s, Floats, Ints
+from recrawl.extras import sparse
 
 LAGS = (1, 2)
 """Days by which a relative may precede a page."""

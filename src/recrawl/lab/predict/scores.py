@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from recrawl.columns import Flags, Floats
+from recrawl.extras import scipy
 
 MIDDLING = (0.1, 0.9)
 """Change rates between these are *middling*; outside, a page's own rate already predicts almost everything."""
@@ -40,7 +40,7 @@ def auc(truth: Flags, probability: Floats) -> float | None:
     yes, no = int(truth.sum()), int((~truth).sum())
     if not yes or not no:
         return None
-    rank = stats.rankdata(probability)
+    rank = scipy.stats.rankdata(probability)
     return float((rank[truth].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
@@ -79,5 +79,5 @@ def paired(first: Floats, second: Floats) -> dict[str, Any]:
     difference = first[both] - second[both]
     if both.sum() < 2 or np.ptp(difference) == 0:
         return {"pages": int(both.sum()), "difference": float(difference.mean()) if both.any() else None, "p": None}
-    test = stats.ttest_rel(first[both], second[both])
+    test = scipy.stats.ttest_rel(first[both], second[both])
     return {"pages": int(both.sum()), "difference": float(difference.mean()), "p": float(test.pvalue)}

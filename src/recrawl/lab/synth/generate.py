@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
-from recrawl.lab.formats.archive import SCHEMA, write_batches
+from recrawl.extras import pa
+from recrawl.lab.formats.archive import schema, write_batches
 from recrawl.lab.synth.page_versions import Histories
 from recrawl.lab.synth.site_kinds import KINDS, Kind
 from recrawl.lab.synth.site_plan import plan_site
@@ -81,7 +81,7 @@ def _site(world: SyntheticWorld, site: int, named: list[tuple[str, Kind]], words
             bodies.append(body)
             size += len(body or b"")
         if size > _BATCH_BYTES:
-            yield pa.record_batch([urls, times, bodies], schema=SCHEMA)
+            yield pa.record_batch([urls, times, bodies], schema=schema())
             urls, times, bodies, size = [], [], [], 0
     if urls:
-        yield pa.record_batch([urls, times, bodies], schema=SCHEMA)
+        yield pa.record_batch([urls, times, bodies], schema=schema())

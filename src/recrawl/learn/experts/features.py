@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
+from recrawl.extras import sparse
 from recrawl.learn.experts.word_dynamics import carry_forward
 
 _BATCH = 1 << 17

@@ -24,9 +24,9 @@ from math import factorial, prod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from recrawl.columns import Flags, Float32s, Floats, Ints
+from recrawl.extras import sparse
 from recrawl.learn.experts.correlation import RunningCorrelation
 from recrawl.learn.experts.selection import Experts, shared_words, top_experts
 from recrawl.learn.experts.word_dynamics import WordDynamics, idf

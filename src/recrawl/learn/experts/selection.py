@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from recrawl.book import LinkGraph
 from recrawl.columns import Float32s, Floats, Int32s, Ints
+from recrawl.extras import sparse
 from recrawl.learn.experts.correlation import frame_means, lagged_correlations, normalized, top_correlated
 from recrawl.learn.experts.dtw import dtw_similarity
 from recrawl.learn.experts.word_dynamics import WordDynamics

@@ -21,10 +21,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from recrawl.book import PageWords
 from recrawl.columns import Flags, Floats, Int32s, Ints
+from recrawl.extras import sparse
 from recrawl.learn.experts.word_dynamics import idf
 
 EARLIER_VISITS = 3

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from recrawl.columns import Float32s, Floats, Int32s, Ints
+from recrawl.extras import sparse
 
 _BATCH = 2_000
 """Pages processed at a time: the words of all their versions are in memory together."""

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.columns import Flags, Float32s, Floats, Ints
+from recrawl.extras import sklearn, threadpoolctl
 from recrawl.learn.pooled.trees import Trees
 
 MAX_TREES = 15
@@ -107,10 +108,8 @@ def single_thread() -> AbstractContextManager[Any]:
 @cache
 def _thread_pools() -> Any:
     """The thread pools of the libraries used for fitting; loaded only when a model is fitted."""
-    import sklearn.ensemble  # noqa: F401  # lazy: loads slowly, and brings the thread pools
-    from threadpoolctl import ThreadpoolController  # lazy: used with scikit-learn alone
-
-    return ThreadpoolController()
+    _ = sklearn.ensemble.HistGradientBoostingClassifier  # loads it, and with it the thread pools
+    return threadpoolctl.ThreadpoolController()
 
 
 def _informative_rows(rate: Float32s, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -155,9 +154,7 @@ def _grow(features: Float32s, labels: Flags, counts: Floats, seed: int) -> Trees
     columns = np.flatnonzero(np.fmin.reduce(binned, axis=0) < np.fmax.reduce(binned, axis=0))
     if not len(columns):
         return Trees.none(float(log_odds(np.array([np.average(labels, weights=counts)]))[0]))
-    from sklearn import ensemble  # lazy: loads slowly
-
-    model = ensemble.HistGradientBoostingClassifier(
+    model = sklearn.ensemble.HistGradientBoostingClassifier(
         max_iter=MAX_TREES,
         learning_rate=_LEARNING_RATE,
         max_leaf_nodes=_MAX_LEAVES,

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.columns import Floats
+from recrawl.gamma import quantile
 from recrawl.learn.rates.censored import censored_term, solve_rates
 from recrawl.learn.rates.gaps import Gaps
 
@@ -64,8 +65,6 @@ class Posterior:
         >>> low.round(3).tolist(), high.round(3).tolist()
         ([0.683], [3.877])
         """
-        from scipy.special import gammaincinv as quantile  # lazy: slow to load, and policies do not need it
-
         low, high = (quantile(self.a, tail) / self.b for tail in ((1 - share) / 2, (1 + share) / 2))
         return np.asarray(low), np.asarray(high)
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+
+from recrawl.extras import sklearn, threadpoolctl
 
 Rows = NDArray[np.floating]
 
@@ -76,10 +77,9 @@ def bisect(rows: Rows, groups: int, rng: np.random.Generator) -> Bisection:
         no_cut: NDArray[np.int32] = np.zeros((0, 2), np.int32)
         no_centre: Rows = np.zeros((0, 2, rows.shape[1]), rows.dtype)
         return Bisection(none, only, by_distance(only), no_centre, no_cut, np.zeros(1, np.int32))
-    from sklearn import cluster as sklearn  # lazy: slow to load, and many importers never cluster
 
-    tree = sklearn.BisectingKMeans(groups, random_state=seed, max_iter=_MOST_STEPS)
-    with threadpool_limits(1):
+    tree = sklearn.cluster.BisectingKMeans(groups, random_state=seed, max_iter=_MOST_STEPS)
+    with threadpoolctl.threadpool_limits(1):
         tree.fit(rows)
     centres, below = _cuts(tree)
     # Assigned again by the splits, so that a row halfway between two groups has the same group now and later.

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
-import scipy  # its parts load when first used
 from numpy.typing import NDArray
 
+from recrawl.extras import scipy
 from recrawl.learn.structure.topics import Topics, find_topics
 
 _DOMAINS = 10

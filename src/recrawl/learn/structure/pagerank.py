@@ -11,7 +11,6 @@ the second half of the allowed rounds is without.
 from __future__ import annotations
 
 import numpy as np
-import scipy  # its parts load when first used: few commands rank pages
 from numpy.typing import NDArray
 
 from recrawl.book import LinkGraph
@@ -61,15 +60,13 @@ def pagerank(
     pages = len(links)
     if not pages:
         return np.zeros(0)
-    # Row numbers of the same type as column numbers; otherwise scipy would copy the latter.
-    rows = links.start.astype(np.int32) if len(links.target) < 2**31 else links.start
-    graph = scipy.sparse.csr_array((np.ones(len(links.target)), links.target, rows), shape=(pages, pages))
-    onto = graph.T
-    share = damping / np.maximum(np.diff(links.start), 1)
+    target = links.target.astype(np.intp)  # otherwise each round would convert them
+    out = np.diff(links.start)
+    share = damping / np.maximum(out, 1)
     ranks = _begun(start, pages)
     step = ranks
     for turn in range(most):
-        new: NDArray[np.float64] = onto @ (ranks * share)
+        new: NDArray[np.float64] = np.bincount(target, np.repeat(ranks * share, out), pages).astype(np.float64)
         # Random jumps, and the rank of pages without links.
         new += (1.0 - new.sum()) / pages
         before, step = step, new - ranks

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts load when first used
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from recrawl.extras import scipy, sklearn, threadpoolctl
 from recrawl.learn.structure.bisection import Bisection, bisect
 
 DIMENSIONS = 10
@@ -89,10 +88,10 @@ def _directions(
     else:
         seed = int(rng.integers(2**31))
         size = min(_DIRECTIONS, pages)
-        from sklearn.utils import extmath as sklearn  # lazy: slow to load
-
-        with threadpool_limits(1):
-            _, _, axes = sklearn.randomized_svd(_weighted(sample, idf)[:, shared], size, n_iter=2, random_state=seed)
+        with threadpoolctl.threadpool_limits(1):
+            _, _, axes = sklearn.utils.extmath.randomized_svd(
+                _weighted(sample, idf)[:, shared], size, n_iter=2, random_state=seed
+            )
         directions[shared, :size] = axes.T
     return directions
 

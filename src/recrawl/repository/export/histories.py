@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from recrawl.errors import DamagedRecord
-from recrawl.lab.formats.archive import SCHEMA, write_batches
+from recrawl.extras import pa
+from recrawl.lab.formats.archive import COLUMNS, write_batches
 from recrawl.record.storage import Storage
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _ROWS = 256
 """Rows of a batch that is exported at once."""
@@ -48,10 +45,8 @@ def _batches(storage: Storage, since: float, left_out: Callable[[str], None]) ->
 
 
 def _batch(rows: list[tuple[str, int, bytes | None]]) -> pa.RecordBatch:
-    import pyarrow as pa  # lazy: loads slowly
-
     urls, times, bodies = zip(*rows, strict=True)
     return pa.RecordBatch.from_arrays(
         [pa.array(urls, pa.string()), pa.array(times, pa.int64()), pa.array(bodies, pa.large_binary())],
-        names=SCHEMA.names,
+        names=COLUMNS,
     )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from recrawl.extras import pq
 from recrawl.repository.results.rows import Rows
 
 
 def write(rows: Rows[Any], file: Path) -> int:
     """Write a table with a column for each field; returns the number of rows."""
-    import pyarrow.parquet as pq  # lazy: loads slowly
-
     written = 0
     with pq.ParquetWriter(file, rows.schema(), compression="zstd") as writer:
         for batch in rows.batches():

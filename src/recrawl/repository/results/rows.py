@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from recrawl.errors import UsageError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from recrawl.extras import pa
 
 Value = TypeVar("Value")
 _BLOCK = 10_000
@@ -40,15 +38,11 @@ class Rows(Generic[Value]):
 
     def schema(self) -> pa.Schema:
         """The columns of `to_arrow`."""
-        import pyarrow as pa  # lazy: loads slowly
-
         types = _arrow_types()
         return pa.schema([(name, types[_plain(kind)]) for name, kind in _columns(self._kind)])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The values as Arrow batches, so that a large result need not be in memory at once."""
-        import pyarrow as pa  # lazy: loads slowly
-
         schema, values = self.schema(), iter(self)
         while block := list(islice(values, _BLOCK)):
             columns = [pa.array([getattr(row, field.name) for row in block], field.type) for field in schema]
@@ -56,8 +50,6 @@ class Rows(Generic[Value]):
 
     def to_arrow(self) -> pa.Table:
         """All values as an Arrow table with a column for each field; times are UTC timestamps."""
-        import pyarrow as pa  # lazy: loads slowly
-
         return pa.Table.from_batches(self.batches(), schema=self.schema())
 
     def to_pandas(self) -> Any:
@@ -83,8 +75,6 @@ def _plain(annotation: str) -> str:
 
 
 def _arrow_types() -> dict[str, Any]:
-    import pyarrow as pa  # lazy: loads slowly
-
     return {
         "str": pa.string(),
         "int": pa.int64(),

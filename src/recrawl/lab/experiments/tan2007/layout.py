@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Clusters, Directories, LinkGraph
 from recrawl.columns import Floats, Int32s, Ints
+from recrawl.extras import sparse
 from recrawl.lab.experiments.tan2007.published import PAGES, TABLE_1
 
 DEPTHS = np.array([0.139, 0.236, 0.225, 0.185, 0.09, 0.072, 0.023, 0.018])
@@ -174,8 +175,6 @@ def _random_member(group: NDArray[np.integer], pages: Ints, rng: np.random.Gener
 
 def clusters_of(layout: SiteLayout, links: LinkGraph, rng: np.random.Generator, kind: Ints | None = None) -> Clusters:
     """Clusters by the features that T names, from words that a page shares with its site and its section or kind."""
-    from scipy import sparse  # lazy: only clustering needs scipy and scikit-learn
-
     from recrawl.learn.structure import clusters  # lazy: loads slowly
     from recrawl.learn.structure import page_features as features  # lazy: loads slowly
 

@@ -1,0 +1,89 @@
+"""The packages of the extra `lab`, imported when they are first used.
+
+The base install keeps pages fresh and searchable. Replays, prediction, clusters, charts and Parquet files need more and
+heavier packages: `pip install 'recrawl[lab]'`. Modules import these packages from here. That costs nothing until a part
+of one is used; if it is missing then, the error says what to install.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from recrawl.errors import UsageError
+
+_LAB = ("altair", "pyarrow", "scipy", "sklearn", "threadpoolctl", "vl_convert")
+
+
+class MissingExtra(UsageError):
+    """A package of an extra is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs the package {package}, which is not installed: pip install 'recrawl[{extra}]'")
+
+
+class Package:
+    """Stands for a package: its attributes and submodules are those of the package.
+
+    >>> Package("json").dumps([1])
+    '[1]'
+    >>> try:
+    ...     Package("no_such_package").sparse
+    ... except MissingExtra as error:
+    ...     print(error)
+    this needs the package no_such_package, which is not installed: pip install 'recrawl[lab]'
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # inspection of this object, not use of the package
+            raise AttributeError(name)
+        module = _loaded(self._name)
+        value = getattr(module, name) if hasattr(module, name) else import_module(f"{self._name}.{name}")
+        self.__dict__[name] = value
+        return value
+
+
+def require_lab() -> None:
+    """Raise `MissingExtra` unless all packages of the extra `lab` are installed."""
+    for name in _LAB:
+        try:
+            found = find_spec(name)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise MissingExtra(name, "lab")
+
+
+def _loaded(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise MissingExtra((error.name or name).partition(".")[0], "lab") from error
+
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+    import scipy
+    import sklearn
+    import threadpoolctl
+    import vl_convert as vlc
+    from scipy import sparse
+else:
+    alt = Package("altair")
+    pa = Package("pyarrow")
+    pc = Package("pyarrow.compute")
+    pq = Package("pyarrow.parquet")
+    scipy = Package("scipy")
+    sparse = Package("scipy.sparse")
+    sklearn = Package("sklearn")
+    threadpoolctl = Package("threadpoolctl")
+    vlc = Package("vl_convert")
+
+__all__ = ["MissingExtra", "alt", "pa", "pc", "pq", "require_lab", "scipy", "sklearn", "sparse", "threadpoolctl", "vlc"]
