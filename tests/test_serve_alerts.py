@@ -21,9 +21,9 @@ from recrawl.repository import outgoing
 from recrawl.repository.alerts.matching import skip_old_visits
 from recrawl.repository.alerts.outbox import Delivery, Outbox
 from recrawl.repository.alerts.rules import check_rule
-from recrawl.repository.outgoing import NotSent, server_of
+from recrawl.repository.outgoing import NotSent, server_of, signature
 from recrawl.repository.repository import Repository
-from recrawl.serve.alerts.delivery import send, signature
+from recrawl.serve.alerts.delivery import send
 from recrawl.serve.alerts.dispatcher import Alerts
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Alert, Settings, load, write_alerts, write_value

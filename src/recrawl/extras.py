@@ -1,4 +1,4 @@
-"""The packages of the extra `lab`, imported when they are first used.
+"""The packages of the extras `lab` and `postgres`, imported when they are first used.
 
 The base install keeps pages fresh and searchable. Replays, prediction, clusters, charts and Parquet files need more and
 heavier packages: `pip install 'recrawl[lab]'`. Modules import these packages from here. That costs nothing until a part
@@ -35,13 +35,14 @@ class Package:
     this needs the package no_such_package, which is not installed: pip install 'recrawl[lab]'
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, extra: str = "lab") -> None:
         self._name = name
+        self._extra = extra
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # inspection of this object, not use of the package
             raise AttributeError(name)
-        module = _loaded(self._name)
+        module = _loaded(self._name, self._extra)
         value = getattr(module, name) if hasattr(module, name) else import_module(f"{self._name}.{name}")
         self.__dict__[name] = value
         return value
@@ -58,15 +59,16 @@ def require_lab() -> None:
             raise MissingExtra(name, "lab")
 
 
-def _loaded(name: str) -> Any:
+def _loaded(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        raise MissingExtra((error.name or name).partition(".")[0], "lab") from error
+        raise MissingExtra((error.name or name).partition(".")[0], extra) from error
 
 
 if TYPE_CHECKING:
     import altair as alt
+    import psycopg
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 else:
     alt = Package("altair")
+    psycopg = Package("psycopg", "postgres")
     pa = Package("pyarrow")
     pc = Package("pyarrow.compute")
     pq = Package("pyarrow.parquet")
@@ -86,4 +89,17 @@ else:
     threadpoolctl = Package("threadpoolctl")
     vlc = Package("vl_convert")
 
-__all__ = ["MissingExtra", "alt", "pa", "pc", "pq", "require_lab", "scipy", "sklearn", "sparse", "threadpoolctl", "vlc"]
+__all__ = [
+    "MissingExtra",
+    "alt",
+    "pa",
+    "pc",
+    "pq",
+    "psycopg",
+    "require_lab",
+    "scipy",
+    "sklearn",
+    "sparse",
+    "threadpoolctl",
+    "vlc",
+]

@@ -1,8 +1,9 @@
 """Settings: one table of name, default and help, which recrawl.toml, the command line and the docs read.
 
-A repository's `recrawl.toml` has five parts: `[settings]`, a `[[seed]]` for each site or page that was added, a
+A repository's `recrawl.toml` has six parts: `[settings]`, a `[[seed]]` for each site or page that was added, a
 `[[filter]]` for each noise filter, an `[[alert]]` for each alert rule, a `[[share]]` for each site with its own share
-of the budget. Settings that it leaves out have the default of the table.
+of the budget, a `[[sink]]` for each system that gets the changes. Settings that it leaves out have the default of the
+table.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "private_targets",
         [],
-        "Servers with private addresses that alerts and WebSub requests may go to, as http://10.0.0.5:8080.",
+        "Servers with private addresses that alerts, sinks and WebSub requests may go to, as http://10.0.0.5:8080.",
     ),
     Setting("bytes", "0", "Most bytes received per cycle, such as 200MB or 1.5GB; 0 is no limit."),
     Setting("site_share", 1.0, "Largest share of a cycle's visits and bytes for one site.", 1e-9, 1),
@@ -209,6 +210,23 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
+class Sink:
+    """Another system that gets every change."""
+
+    name: str
+    kind: str
+    """opensearch, webhook, postgres, markdown or chunks."""
+    target: str
+    """A URL, or a folder or file within the repository's."""
+    site: str = ""
+    """Only changes of this site; all if empty."""
+    secret_env: str = ""
+    """The environment variable that holds the token or password."""
+    secret_file: str = ""
+    """The file that holds it; only its owner may read it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """Limits of a site's visits per cycle: under 1 a share of the budget, else a number; 0 is no limit."""
 
@@ -226,12 +244,13 @@ class Settings:
     filters: tuple[Filter, ...] = ()
     alerts: tuple[Alert, ...] = ()
     shares: tuple[Share, ...] = ()
+    sinks: tuple[Sink, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         return self.values.get(name, _TABLE[name].default)
 
 
-_PARTS = ("settings", "seed", "filter", "alert", "share")
+_PARTS = ("settings", "seed", "filter", "alert", "share", "sink")
 
 TEMPLATE = """\
 # Settings of this recrawl repository. 'recrawl config' lists all settings with their defaults.
@@ -260,6 +279,7 @@ def load(path: Path) -> Settings:
         _rows(Filter, raw.get("filter", []), f"[[filter]] in {path.name}"),
         _rows(Alert, raw.get("alert", []), f"[[alert]] in {path.name}"),
         _rows(Share, raw.get("share", []), f"[[share]] in {path.name}"),
+        _rows(Sink, raw.get("sink", []), f"[[sink]] in {path.name}"),
     )
 
 
@@ -384,6 +404,11 @@ def write_alerts(path: Path, alerts: tuple[Alert, ...]) -> None:
     _write_rows(path, "alert", alerts)
 
 
+def write_sinks(path: Path, sinks: tuple[Sink, ...]) -> None:
+    """Replace the sinks in the file."""
+    _write_rows(path, "sink", sinks)
+
+
 def _write_rows(path: Path, part: str, rows: Sequence[Any]) -> None:
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     document.pop(part, None)
@@ -427,9 +452,10 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "significance": (int, float),
     "hold": (bool,),
     **dict.fromkeys(("change", "requisites", "render", "screenshots", "every"), (str,)),
+    **dict.fromkeys(("kind", "secret_env", "secret_file"), (str,)),
     **dict.fromkeys(("name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
 }
-"""Types of the entries of [[seed]], [[filter]], [[alert]] and [[share]]; all others are lists of strings."""
+"""Types of the entries of [[seed]], [[filter]], [[alert]], [[share]] and [[sink]]; all others are lists of strings."""
 
 
 def _row(kind: type[Any], row: Any, where: str) -> Any:

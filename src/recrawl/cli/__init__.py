@@ -3,7 +3,8 @@
 `recrawl COMMAND` imports only the module of that command, so that `recrawl --help` and small queries start quickly.
 Commands parse options and print; the work is done by `recrawl.repository` and `recrawl.lab`.
 
-manage/      create a repository, say what it tracks, verify it: init, add, rm, config, import, export, chunks, check
+manage/      create a repository, say what it tracks, verify it: init, add, rm, config, import, export, chunks, sink,
+             check
 refresh/     visit pages: crawl, cycle, run, serve, demo
 read/        list what is stored: status, sites, pages, changes, log, show, diff, search
 explain/     explain and estimate: why, predict, rates, anchor, noise, policies
@@ -59,6 +60,7 @@ VERBS: dict[str, str] = {
     "import": "Import URL lists, Parquet, WARC or git histories.",
     "export": "Export versions, archives, tables or URLs.",
     "chunks": "Print changed chunks of pages for retrieval corpora.",
+    "sink": "Deliver every change to another system.",
     "check": "Verify database, archive and index.",
     "demo": "Crawl and refresh a small generated web.",
     "completion": "Print a script for shell completion.",
@@ -67,7 +69,7 @@ VERBS: dict[str, str] = {
 """Command to help text, in the order in which users need them."""
 
 _FOLDERS = {
-    "manage": ("init", "add", "rm", "tag", "config", "import", "export", "chunks", "check", "completion"),
+    "manage": ("init", "add", "rm", "tag", "config", "import", "export", "chunks", "sink", "check", "completion"),
     "refresh": ("crawl", "cycle", "recheck", "run", "serve", "demo"),
     "read": ("status", "sites", "pages", "changes", "log", "show", "diff", "search"),
     "explain": ("why", "predict", "rates", "anchor", "noise", "policies"),

@@ -52,6 +52,13 @@ def changes_after(opened: Open, after: int, *, site: str = "", limit: int = -1) 
     )
 
 
+def deliveries_after(opened: Open, after: int, *, site: str = "") -> Iterator[Row]:
+    """Updates recorded after a visit, in the order of their recording, with `page` and `version`."""
+    return _blocks(
+        lambda last, size: opened().store.listings.deliveries_after(last["id"] if last else after, site, size), -1
+    )
+
+
 def visit_rows(opened: Open, *, since: float, site: str = "", limit: int = -1) -> Iterator[Row]:
     """Visits to all pages, in the order of their recording."""
     return _blocks(

@@ -17,6 +17,7 @@ status.py      totals and sites
 exchange.py    import
 checking.py    database, archive and index verified against each other, and repaired
 outgoing.py    POST requests to webhooks and hubs, under the address rules
+sinks/         every change, delivered to other systems
 export/        files for other programs: Parquet, WARC, WACZ, CDXJ, URL lists
 explain/       what was learned of pages and sites, and why pages are visited
 alerts/        alert rules, and the outbox of what they found

@@ -1,4 +1,4 @@
-"""POST requests to servers that users name: webhooks of alerts, WebSub hubs.
+"""POST requests to servers that users name: webhooks of alerts, sinks, WebSub hubs.
 
 Each has a total time limit and follows no redirect, which could lead to servers that nobody named. The address rules of
 the crawler apply when the connection opens: a private address is refused, unless the setting `private_targets` names
@@ -7,6 +7,8 @@ the server.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +24,7 @@ from recrawl.version import __version__
 SECONDS = 10.0
 """Longest time of a request, from the name lookup to the status of the response."""
 _LIMITS = FetchLimits(max_bytes=1, connect_seconds=SECONDS, total_seconds=SECONDS, stall_seconds=SECONDS)
+"""Of the body nothing is read."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -31,22 +34,42 @@ class NotSent(RecrawlError):
 
 def post(target: str, body: bytes, headers: Mapping[str, str], settings: Settings) -> int:
     """Return the status of the response; raise NotSent if there is none."""
+    return exchange(target, body, headers, settings)[0]
+
+
+def exchange(
+    target: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    settings: Settings,
+    limits: FetchLimits | None = None,
+) -> tuple[int, bytes]:
+    """Return status and body of the response, within the limits; raise NotSent if there is none."""
     answer = fetch_one(
         Request(
             target,
             allow_private=allows_private(settings, target),
-            cut=True,  # of the body nothing is read
+            cut=True,
             post=body,
             headers=tuple(f"{name}: {value}" for name, value in headers.items()),
         ),
         agent=f"recrawl/{__version__}",
-        limits=_LIMITS,
+        limits=limits or _LIMITS,
     )
     if answer.failure is Failure.ADDRESS:
         raise NotSent(refusal(answer.detail, target))
     if answer.failure is not None:
         raise NotSent(answer.detail)
-    return answer.status
+    return answer.status, answer.body
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """Return the value of X-Recrawl-Signature.
+
+    >>> signature("secret", "0", b"{}")[:20]
+    'sha256=4bbe8d39de1ff'
+    """
+    return "sha256=" + hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
 
 
 def allows_private(settings: Settings, target: str) -> bool:

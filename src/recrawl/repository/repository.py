@@ -16,12 +16,12 @@ from recrawl.errors import NotKnown, UsageError
 from recrawl.record import storage
 from recrawl.record.storage import Storage
 from recrawl.repository import marks, opening
-from recrawl.repository.lookup import When, seconds
+from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
 from recrawl.repository.reader import Reader
 from recrawl.repository.results.values import Import, Plan, Progress, Removal, Report
 from recrawl.repository.running import Running, running
-from recrawl.settings import TEMPLATE, Settings, checked, write_seeds, write_values
+from recrawl.settings import TEMPLATE, Settings, Sink, checked, write_seeds, write_values
 from recrawl.times import stamp
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from recrawl.repository.export.chunks import ChunkChange, Cursor
     from recrawl.repository.export.files import Table
     from recrawl.repository.seeds import Addition
+    from recrawl.repository.sinks.delivery import SinkState
     from recrawl.repository.turns import Callbacks, Turn
 
 _POLL = 0.2
@@ -322,6 +323,7 @@ class Repository(Reader):
             watch=calls.watch,
             clocks=(self.now, self._timer),
         )
+        self.deliver_all(stop=stop)
         return None if summary is None else turns.report_of(summary)
 
     def recheck(
@@ -466,6 +468,54 @@ class Repository(Reader):
         from recrawl.repository.export.chunks import Cursor, chunk_changes  # lazy: loads the parser
 
         return chunk_changes(self, after or Cursor(), words)
+
+    # -- sinks ------------------------------------------------------------------------------------------------
+
+    def add_sink(
+        self,
+        name: str,
+        kind: str,
+        target: str,
+        *,
+        site: str = "",
+        secret_env: str = "",
+        secret_file: str = "",
+        from_now: bool = False,
+    ) -> None:
+        """Deliver every change to another system: opensearch, webhook, postgres, markdown or chunks.
+
+        The secret is in an environment variable or a file with mode 600; only its name is stored. `from_now` skips what
+        is recorded already.
+        """
+        from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
+
+        where = origin_of(self.storage, site)
+        delivery.add(self, Sink(name, kind, target, where, secret_env, secret_file), from_now=from_now)
+
+    def remove_sink(self, name: str) -> None:
+        """Remove a sink; what was delivered stays where it is."""
+        from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
+
+        delivery.remove(self, name)
+
+    def sinks(self) -> list[SinkState]:
+        """All sinks, and how far each has come."""
+        from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
+
+        return delivery.states(self)
+
+    def deliver(self, name: str, *, stop: Callable[[], bool] = lambda: False) -> int:
+        """Deliver what waits for a sink; return the number of changes. `run` and `serve` do it after each cycle."""
+        from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
+
+        return delivery.run(self, name, stop)
+
+    def deliver_all(self, *, stop: Callable[[], bool] = lambda: False) -> None:
+        """Deliver to every sink; `notify` gets a sentence for each that fails, and the others go on."""
+        if self.settings.sinks:
+            from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
+
+            delivery.run_all(self, self._notify, stop)
 
     # -- verify ------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from recrawl.errors import RecrawlError
+from recrawl.repository.repository import Repository
 from recrawl.repository.turns import CountsCallback, Tally, Turn, summary_of, take, tally_of
 
 _INTERVAL = 1.0
@@ -46,11 +47,18 @@ def main(arguments: list[str]) -> int:
     )
     try:
         summary = take(Path(arguments[0]), turn, stop.is_set, wait=_wait_for_lock(stop), watch=_watch)
+        with Repository(arguments[0], notify=_tell) as repo:
+            repo.deliver_all(stop=stop.is_set)
     except RecrawlError as error:
         _send({"error": str(error)})
         return error.exit_code
     _send({"summary": None if summary is None else summary_of(summary)})
     return 0
+
+
+def _tell(text: str) -> None:
+    """A sentence for the log of the service."""
+    sys.stderr.write(f"{text}\n")
 
 
 def _first_line() -> bytes:

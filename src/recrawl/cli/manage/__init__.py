@@ -2,6 +2,7 @@
 
 init, add, rm, config, tag   create a repository, say what it tracks, and tag pages
 imports, exports, chunks     import, export and chunks
+sink                         deliver changes to other systems
 check                        verify and repair
 completion                   shell completion
 """

@@ -134,6 +134,12 @@ class Listings(Protocol):
     def changes_after(self, visit: int, site: str, limit: int) -> list[Row]:
         """Updates that were recorded after a visit, in order."""
 
+    def deliveries_after(self, visit: int, site: str, limit: int) -> list[Row]:
+        """The same with `page` and `version`."""
+
+    def deliveries(self, visit: int, site: str) -> int:
+        """The number of updates that were recorded after a visit."""
+
     def visits_after(self, visit: int, since: float, site: str, limit: int) -> list[Row]:
         """Visits that were recorded after this one and made since a time, in order."""
 

@@ -95,16 +95,26 @@ def chunk_changes(repository: Reader, after: Cursor, words: int) -> Iterator[Chu
     store = repository.storage.store
     for page, url in _pages_after(repository, after):
         versions = store.versions.of_page(page)
-        before = [version for version in versions if version.id < after.version][-1:]
-        there = versions[-1:] if store.pages.get(page).state.state not in _AWAY else []
-        returned = any(at > version.at for version in before for at in store.visits.removals(page))
-        old = {identity for version in before for identity, _ in _chunks(repository, url, version, words)}
-        new = [(version, *found) for version in there for found in _chunks(repository, url, version, words)]
-        kept = {identity for _, identity, _ in new}
-        yield from (ChunkChange("delete", identity, url) for identity in sorted(old - kept))
-        for version, identity, chunk in new:
-            if returned or identity not in old:
-                yield ChunkChange("put", identity, url, version.title, chunk.heading, chunk.text, iso(version.at))
+        before = next((version for version in reversed(versions) if version.id < after.version), None)
+        there = versions[-1] if versions and store.pages.get(page).state.state not in _AWAY else None
+        returned = before is not None and any(at > before.at for at in store.visits.removals(page))
+        yield from changes_between(repository, url, before, there, words, returned=returned)
+
+
+def changes_between(
+    repository: Reader, url: str, before: VersionRow | None, there: VersionRow | None, words: int, *, returned: bool
+) -> Iterator[ChunkChange]:
+    """What to delete and to add when one version of a page replaces another; None is a page that is not there.
+
+    A page that has `returned` after a removal is put whole.
+    """
+    old = {identity for identity, _ in _chunks(repository, url, before, words)} if before else set()
+    new = list(_chunks(repository, url, there, words)) if there else []
+    kept = {identity for identity, _ in new}
+    yield from (ChunkChange("delete", identity, url) for identity in sorted(old - kept))
+    for identity, chunk in new:
+        if there and (returned or identity not in old):
+            yield ChunkChange("put", identity, url, there.title, chunk.heading, chunk.text, iso(there.at))
 
 
 def _pages_after(repository: Reader, after: Cursor) -> Iterator[tuple[int, str]]:

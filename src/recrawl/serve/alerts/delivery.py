@@ -9,15 +9,13 @@ A webhook gets JSON and these headers:
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import importlib.util
 import json
 from urllib.parse import urlsplit
 
 from recrawl.errors import UsageError
 from recrawl.repository.alerts.outbox import Delivery
-from recrawl.repository.outgoing import NotSent, allows_private, post
+from recrawl.repository.outgoing import NotSent, allows_private, post, signature
 from recrawl.serve.jobs.processes import run_module
 from recrawl.settings import Alert, Settings
 
@@ -30,15 +28,6 @@ def send(rule: Alert, delivery: Delivery, now: float, settings: Settings) -> Non
         _post(rule, delivery, now, settings)
     else:
         _notify(rule, delivery, settings)
-
-
-def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """Return the value of X-Recrawl-Signature.
-
-    >>> signature("secret", "0", b"{}")[:20]
-    'sha256=4bbe8d39de1ff'
-    """
-    return "sha256=" + hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
 
 
 def _post(rule: Alert, delivery: Delivery, now: float, settings: Settings) -> None:

@@ -18,6 +18,7 @@ _CHANGE = """SELECT v.id, p.url, s.origin AS site, v.at, v.outcome, r.divergence
                     r.content_share, r.significance, r.new_links, r.title
              FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
              LEFT JOIN versions r ON r.id = v.version"""
+_DELIVERY = _CHANGE.replace("SELECT v.id,", "SELECT v.page, v.version, v.id,", 1)
 _VISIT = """SELECT v.id, p.url, v.at, v.outcome, v.status, v.failure, v.detail, v.received, v.seconds, v.version,
                    v.cycle, v.score, r.text AS reason, c.policy, c.kind
             FROM visits v JOIN pages p ON p.id = v.page LEFT JOIN reasons r ON r.id = v.why
@@ -63,6 +64,20 @@ class SqliteListings(SqliteTable, Listings):
             f"{_CHANGE} WHERE v.id > ? {_of_site(site)} AND v.outcome IN {UPDATES} ORDER BY v.id LIMIT ?",
             (visit, *_given(site), limit),
         )
+
+    def deliveries_after(self, visit: int, site: str, limit: int) -> list[Row]:
+        return self._rows(
+            f"{_DELIVERY} WHERE v.id > ? {_of_site(site)} AND v.outcome IN {UPDATES} ORDER BY v.id LIMIT ?",
+            (visit, *_given(site), limit),
+        )
+
+    def deliveries(self, visit: int, site: str) -> int:
+        row = self._row(
+            f"""SELECT count(*) AS number FROM visits v JOIN pages p ON p.id = v.page
+                WHERE v.id > ? {_of_site(site)} AND v.outcome IN {UPDATES}""",
+            (visit, *_given(site)),
+        )
+        return int(row["number"]) if row else 0
 
     def visits_after(self, visit: int, since: float, site: str, limit: int) -> list[Row]:
         return self._rows(
