@@ -38,12 +38,7 @@ def command(
     'run' and 'serve' deliver after each cycle; 'sink run' delivers now. A failed delivery is tried again next time,
     from where it stopped. Secrets are named, never stored or shown.
     """
-    if action not in _ACTIONS:
-        raise UnknownName("action of sink", action, _ACTIONS)
-    if action == "add" and not (name and kind and target):
-        raise UsageError("name the sink, its kind and its target: recrawl sink add NAME KIND TARGET")
-    if action == "remove" and not name:
-        raise UsageError("name the sink: recrawl sink remove NAME")
+    _check(action, name, kind, target)
     with repository(ctx) as repo:
         if action == "add":
             repo.add_sink(
@@ -63,6 +58,16 @@ def command(
             say(f"{done}: {count(number, 'change')} delivered")
     else:
         say(f"{'added' if action == 'add' else 'removed'} the sink {name}")
+
+
+def _check(action: str, name: str, kind: str, target: str) -> None:
+    """Raise `UsageError` unless the action has what it needs."""
+    if action not in _ACTIONS:
+        raise UnknownName("action of sink", action, _ACTIONS)
+    if action == "add" and not (name and kind and target):
+        raise UsageError("name the sink, its kind and its target: recrawl sink add NAME KIND TARGET")
+    if action == "remove" and not name:
+        raise UsageError("name the sink: recrawl sink remove NAME")
 
 
 def _run(repo: Repository, name: str) -> dict[str, int]:
