@@ -38,6 +38,14 @@ readers.submit(TASK)
 readers.pump(0.0)
 sys.stdin.read()
 """
+_LAB = """
+import sys
+from recrawl.child_processes import worker_pool
+from tests.test_serve_processes import compute
+if __name__ == "__main__":
+    with worker_pool(1) as pool:
+        pool.submit(compute, sys.argv[1]).result()
+"""
 _HANGING_READER = """
 import os, sys
 from recrawl.crawl.visits import reader_process
@@ -56,6 +64,13 @@ echo '{"summary": {"finished": true}}'
 echo nothing >&2
 """
 TASK = Task(0, "http://a.example/", 0.0, "", 200, (), b"", b"<p>a", b"", 0, None, None, True)
+
+
+def compute(fifo: str) -> None:
+    """Work without an end, in a worker of a pool."""
+    Path(fifo).write_text(str(os.getpid()))
+    while True:
+        pass
 
 
 def wait_for_end(process: int) -> bool:
@@ -116,6 +131,18 @@ def test_a_reader_that_is_stuck_dies_with_its_parent(tmp_path: Path) -> None:
         ended = wait_for_end(reader)
         if not ended:
             os.kill(reader, signal.SIGKILL)
+    assert ended
+
+
+def test_workers_of_the_lab_die_with_their_parent(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen([sys.executable, "-c", _LAB, str(fifo)], stdin=subprocess.PIPE) as parent:
+        worker = int(fifo.read_text())
+        parent.kill()
+        ended = wait_for_end(worker)
+        if not ended:
+            os.kill(worker, signal.SIGKILL)
     assert ended
 
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from playwright.async_api import BrowserContext, Error, Page, Route, async_playwright
 
+from recrawl.child_processes import end_with_parent
 from recrawl.crawl.render.messages import RenderConfig, Rendered, RenderTask, Supplied, Wanted
 from recrawl.crawl.render.screenshot import Screenshot, take_screenshot
-from recrawl.crawl.visits.reader_process import end_with_parent
 
 _ARGUMENTS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-sync"),

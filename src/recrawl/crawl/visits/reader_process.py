@@ -8,9 +8,7 @@ also read pages from the archive, in the process of the caller.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
-import os
 import signal
 import sys
 from array import array
@@ -19,6 +17,7 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser
 
+from recrawl.child_processes import end_with_parent
 from recrawl.compare import digest
 from recrawl.compare.change_prior import change_prior
 from recrawl.compare.content.changed_lines import changed_lines
@@ -40,7 +39,6 @@ from recrawl.errors import Unreadable
 from recrawl.model import Failure, RequisiteLevel
 from recrawl.record import warc
 
-_PR_SET_PDEATHSIG = 1
 _MAX_KEYS = 100_000
 _MAX_FEEDS = 4
 """Feeds of one page that are considered."""
@@ -241,14 +239,6 @@ def _significant(old: str, new: str) -> bool:
     from recrawl.compare.significance import significant  # lazy: few sites need it
 
     return bool(significant(old, new))
-
-
-def end_with_parent(parent: int) -> None:
-    """Have Linux kill this process when its parent ends: a process that parses does not see its pipe close."""
-    with contextlib.suppress(OSError, AttributeError):  # other systems: the deadline ends it
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit()
 
 
 def main() -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+
+from recrawl.child_processes import worker_pool
 
 _NAMES = "names of columns"
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, zlib.error)
@@ -22,7 +23,7 @@ _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, z
 def pool_of(workers: int | None, tasks: int) -> Executor:
     """Return worker processes, by default one per core, for this many tasks; a thread where one worker is enough."""
     needed = min(workers or os.cpu_count() or 1, tasks)
-    return ProcessPoolExecutor(needed, get_context("spawn")) if needed > 1 else ThreadPoolExecutor(1)
+    return worker_pool(needed) if needed > 1 else ThreadPoolExecutor(1)
 
 
 def file_name(file: Path, format_: str) -> str:

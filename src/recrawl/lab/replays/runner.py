@@ -14,16 +14,16 @@ import math
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict
 from importlib.resources import files
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from numpy.typing import NDArray
 
+from recrawl.child_processes import worker_pool
 from recrawl.choose import POLICIES
 from recrawl.choose.custom import is_custom, source_of
 from recrawl.columns import DAY
@@ -94,10 +94,8 @@ def _run(
     yield from ((place, run_one(history, trials[place], timer)) for place in todo if place not in remote)
     if not remote:
         return
-    # A worker gets the history once, when it starts, not with every task. Forking would avoid even that, but is not
-    # safe once libraries have started threads.
-    context = get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(remote)), context, _Worker.start, (history, timer)) as pool:
+    # A worker gets the history once, when it starts, not with every task.
+    with worker_pool(min(workers, len(remote)), _Worker.start, (history, timer)) as pool:
         pending = {pool.submit(_Worker.run, trials[place]): place for place in remote}
         try:
             for done in as_completed(pending):
