@@ -24,6 +24,7 @@ from unittest import mock
 
 import pycurl
 
+from recrawl.fetch.access import Profile
 from recrawl.fetch.http import Client
 from tests.world import Page, Repo, Site, page
 
@@ -57,8 +58,8 @@ def served_at(port: int) -> Iterator[None]:
     """Connect every download to this port of the loopback interface."""
     usual = Client._new_transfer
 
-    def redirected(client: Client) -> Any:
-        transfer = usual(client)
+    def redirected(client: Client, profile: Profile | None = None) -> Any:
+        transfer = usual(client, profile)
         transfer.handle.setopt(pycurl.CONNECT_TO, [f"::127.0.0.1:{port}"])
         return transfer
 

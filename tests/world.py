@@ -214,6 +214,8 @@ class Asked(NamedTuple):
     at: float
     beside: int
     """How many other requests were under way."""
+    method: str = "GET"
+    body: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -368,7 +370,9 @@ class Site:
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
         host = re.sub(r":\d+$", "", headers.get("host", ""))
-        asked = Asked(lines[0].split(" ")[1], host, headers, time.monotonic(), self._now)
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        method, target = lines[0].split(" ")[:2]
+        asked = Asked(target, host, headers, time.monotonic(), self._now, method, body)
         self.log.append(asked)
         self._now += 1
         try:

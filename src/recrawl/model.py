@@ -99,6 +99,7 @@ class Failure(StrEnum):
     PARSE_CRASH = "parse-crash"
     TOO_DEEP = "too-deep"
     SHARED_TEXT = "shared-text"
+    LOGIN = "login"
     INTERNAL = "internal"
 
 
@@ -113,7 +114,7 @@ UNREACHABLE = {
 }
 """From the failure of a server's robots.txt to the failure of its pages, which are not requested then."""
 
-HOLDING = frozenset({Failure.HELD_OFF, Failure.ROBOTS_UNREACHABLE, *UNREACHABLE.values()})
+HOLDING = frozenset({Failure.HELD_OFF, Failure.ROBOTS_UNREACHABLE, Failure.LOGIN, *UNREACHABLE.values()})
 """Failures without a request that affect the whole server."""
 
 NOT_TRIED = HOLDING | {Failure.ROBOTS}

@@ -2,8 +2,8 @@
 
 A repository's `recrawl.toml` has six parts: `[settings]`, a `[[seed]]` for each site or page that was added, a
 `[[filter]]` for each noise filter, an `[[alert]]` for each alert rule, a `[[share]]` for each site with its own share
-of the budget, a `[[sink]]` for each system that gets the changes. Settings that it leaves out have the default of the
-table.
+of the budget, a `[[sink]]` for each system that gets the changes, an `[[access]]` for each site behind a login or a
+proxy. Settings that it leaves out have the default of the table.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import tomlkit
 from recrawl.compare.levels import NAMES, parse_level
 from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.errors import UnknownName, UsageError
+from recrawl.fetch.access import AccessRule
 from recrawl.learn.value.importance import COSTS, kind_of
 from recrawl.model import ORDERS, RequisiteLevel
 from recrawl.times import duration, quiet_hours, weekday_numbers
@@ -245,12 +246,13 @@ class Settings:
     alerts: tuple[Alert, ...] = ()
     shares: tuple[Share, ...] = ()
     sinks: tuple[Sink, ...] = ()
+    access: tuple[AccessRule, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         return self.values.get(name, _TABLE[name].default)
 
 
-_PARTS = ("settings", "seed", "filter", "alert", "share", "sink")
+_PARTS = ("settings", "seed", "filter", "alert", "share", "sink", "access")
 
 TEMPLATE = """\
 # Settings of this recrawl repository. 'recrawl config' lists all settings with their defaults.
@@ -280,6 +282,7 @@ def load(path: Path) -> Settings:
         _rows(Alert, raw.get("alert", []), f"[[alert]] in {path.name}"),
         _rows(Share, raw.get("share", []), f"[[share]] in {path.name}"),
         _rows(Sink, raw.get("sink", []), f"[[sink]] in {path.name}"),
+        _rows(AccessRule, raw.get("access", []), f"[[access]] in {path.name}"),
     )
 
 
@@ -409,6 +412,11 @@ def write_sinks(path: Path, sinks: tuple[Sink, ...]) -> None:
     _write_rows(path, "sink", sinks)
 
 
+def write_access(path: Path, rules: tuple[AccessRule, ...]) -> None:
+    """Replace the access rules in the file."""
+    _write_rows(path, "access", rules)
+
+
 def _write_rows(path: Path, part: str, rows: Sequence[Any]) -> None:
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     document.pop(part, None)
@@ -453,9 +461,12 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "hold": (bool,),
     **dict.fromkeys(("change", "requisites", "render", "screenshots", "every"), (str,)),
     **dict.fromkeys(("kind", "secret_env", "secret_file"), (str,)),
+    **dict.fromkeys(("keep_cookies", "http2", "login_browser"), (bool,)),
+    **dict.fromkeys(("cookie_file", "user", "password", "token", "user_agent", "ca_file"), (str,)),
+    **dict.fromkeys(("proxy", "proxy_user", "proxy_password", "login_url", "login_form"), (str,)),
     **dict.fromkeys(("name", "target", "path", "selector", "text", "secret", "digest"), (str,)),
 }
-"""Types of the entries of [[seed]], [[filter]], [[alert]], [[share]] and [[sink]]; all others are lists of strings."""
+"""Types of the entries of all parts but [settings]; those that are not listed are lists of strings."""
 
 
 def _row(kind: type[Any], row: Any, where: str) -> Any:
@@ -471,7 +482,8 @@ def _row(kind: type[Any], row: Any, where: str) -> Any:
         else:
             fits = isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool))
         if not fits or (isinstance(value, (int, float)) and not 0 <= value < 1e15):
-            raise UsageError(f"invalid value {value!r} of '{name}' in {where}")
+            shown = "" if kind is AccessRule else f" {value!r}"  # it may be a secret
+            raise UsageError(f"invalid value{shown} of '{name}' in {where}")
     for name in (item.name for item in fields(kind) if item.default is MISSING):
         if name not in row:
             raise UsageError(f"a {where} lacks '{name}'")

@@ -3,8 +3,8 @@
 `recrawl COMMAND` imports only the module of that command, so that `recrawl --help` and small queries start quickly.
 Commands parse options and print; the work is done by `recrawl.repository` and `recrawl.lab`.
 
-manage/      create a repository, say what it tracks, verify it: init, add, rm, config, import, export, chunks, sink,
-             check
+manage/      create a repository, say what it tracks, verify it: init, add, rm, config, access, import, export,
+             chunks, sink, check
 refresh/     visit pages: crawl, cycle, run, serve, demo
 read/        list what is stored: status, sites, pages, changes, log, show, diff, search
 explain/     explain and estimate: why, predict, rates, anchor, noise, policies
@@ -57,6 +57,7 @@ VERBS: dict[str, str] = {
     "policies": "List the policies and their sources.",
     "tag": "Tag pages and sites.",
     "config": "List, show or change settings.",
+    "access": "Set headers, cookies, logins and proxies of sites.",
     "import": "Import URL lists, Parquet, WARC or git histories.",
     "export": "Export versions, archives, tables or URLs.",
     "chunks": "Print changed chunks of pages for retrieval corpora.",
@@ -69,7 +70,20 @@ VERBS: dict[str, str] = {
 """Command to help text, in the order in which users need them."""
 
 _FOLDERS = {
-    "manage": ("init", "add", "rm", "tag", "config", "import", "export", "chunks", "sink", "check", "completion"),
+    "manage": (
+        "init",
+        "add",
+        "rm",
+        "tag",
+        "config",
+        "access",
+        "import",
+        "export",
+        "chunks",
+        "sink",
+        "check",
+        "completion",
+    ),
     "refresh": ("crawl", "cycle", "recheck", "run", "serve", "demo"),
     "read": ("status", "sites", "pages", "changes", "log", "show", "diff", "search"),
     "explain": ("why", "predict", "rates", "anchor", "noise", "policies"),

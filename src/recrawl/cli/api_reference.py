@@ -38,6 +38,7 @@ _SECTIONS: dict[str, list[tuple[str, Any]]] = {
     "Other values": [
         *((name, getattr(values, name)) for name in ("Progress", "Report", "Plan", "PlannedVisit", "Status", "Site")),
         *((name, getattr(values, name)) for name in ("Visit", "SearchHit", "Explanation", "Import", "Removal")),
+        ("Attempt", values.Attempt),
         ("CheckReport", checking.CheckReport),
         ("Problem", checking.Problem),
         ("Prediction", prediction.Prediction),

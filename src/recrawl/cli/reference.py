@@ -29,6 +29,7 @@ from recrawl.cli.api_reference import api
 from recrawl.cli.failure_reference import MISBEHAVIOUR, failures
 from recrawl.cli.markdown import table
 from recrawl.lab.synth import PARAMETERS
+from recrawl.repository.access import ENTRIES
 from recrawl.settings import SETTINGS
 
 _HEADER = "<!-- Written by `make docs` from the code; edit that, not this. -->\n"
@@ -118,6 +119,11 @@ def settings() -> str:
             ),
             "Settings of one site (`depth`, `limit`, `include`, `exclude`, `allow_private`, `delay`) and noise filters",
             "are in the same file: see [file formats](file-formats.md#recrawltoml).\n",
+            "## Access to a site\n",
+            "Entries of `[[access]]`, which `recrawl access SITE ENTRY=VALUE` sets; see",
+            "[sites behind a login or a proxy](../guides/logins-and-proxies.md). A *reference* is `${NAME}` or",
+            "`${file:PATH}`.\n",
+            table(("entry", "meaning"), [(f"`{name}`", text) for name, text in ENTRIES.items()]),
         ]
     )
 

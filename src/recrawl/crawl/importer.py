@@ -34,7 +34,7 @@ class Importer:
     def __init__(self, repository: Storage, options: CrawlOptions) -> None:
         self._repository = repository
         self._options = options
-        self._servers = Servers(repository.store, options, options.agent)
+        self._servers = Servers(repository.store, options)
         self._noises = noise_table(options)
         self._levels = level_table(options)
         config = ReaderConfig(options.rules, tuple(self._noises), tuple(self._levels), want_text=options.index)

@@ -14,6 +14,7 @@ from recrawl.crawl.state.weights import EVEN, Weights
 from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
+from recrawl.fetch.access import AccessRule
 from recrawl.fetch.http import FetchLimits
 from recrawl.model import RequisiteLevel
 
@@ -61,6 +62,8 @@ class CrawlOptions:
     scopes: Scopes
     sites: Mapping[str, SiteOptions] = field(default_factory=dict)
     """By site: host and port, as http and https of a host are one site."""
+    access: tuple[AccessRule, ...] = ()
+    """How to get in; their sites are origins."""
     noises: Mapping[str, Noise] = field(default_factory=dict)
     """By origin; '' for all others."""
     change: ChangeLevel = CONTENT
@@ -127,6 +130,11 @@ class CrawlOptions:
             return self.sites[name]
         former = self.sites.get(self.scopes.aliases.get(name, ""), SiteOptions())
         return replace(former, allow_private=self.allow_private)
+
+    def agent_of(self, origin: str) -> str:
+        """The user agent for a server, which also chooses its rules in robots.txt."""
+        agents = {site(f"{rule.site}/") if rule.site else "": rule.user_agent for rule in self.access}
+        return agents.get(site(f"{origin}/")) or agents.get("") or self.agent
 
     def level(self, origin: str) -> ChangeLevel:
         """What counts as a change on a server."""

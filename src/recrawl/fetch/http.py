@@ -3,8 +3,9 @@
     client.start(ticket, request)          starts a download
     client.wait(seconds) -> answers        finished downloads, as (ticket, Answer)
 
-The client does not follow redirects (each hop has to pass robots.txt and pacing first), keeps no cookies and ignores
-proxy settings of the environment. The IP address is checked when the socket is opened, after name resolution, so
+The client does not follow redirects (each hop has to pass robots.txt and pacing first) and ignores proxy settings of
+the environment. Credentials, cookies and proxies are those of the URL's profile (`recrawl.fetch.access`); without one
+it sends and keeps none. The IP address is checked when the socket is opened, after name resolution, so
 neither a redirect nor a changing DNS answer evades the check. Bodies are counted while they are decompressed, so a
 decompression bomb is cut at the limit.
 
@@ -18,10 +19,12 @@ import select
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 import certifi
 import pycurl
 
+from recrawl.fetch.access import Profile, without_cookies
 from recrawl.fetch.transfer import (
     ENCODINGS,
     Request,
@@ -60,9 +63,12 @@ class Client:
         limits: FetchLimits | None = None,
         room: int = 128,
         clock: Callable[[], float] = time.time,
+        profiles: Callable[[str], Profile | None] = lambda _: None,
     ) -> None:
         self.limits = limits or FetchLimits()
         self.clock = clock
+        self._profile_of = profiles
+        self._most = room
         self._agent = agent
         # poll(2): each download adds and removes sockets, which is cheap with poll.
         self._poll = select.poll()
@@ -72,16 +78,16 @@ class Client:
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
         self._multi.setopt(pycurl.M_MAXCONNECTS, room)
-        self._free = [self._new_transfer() for _ in range(room)]
+        self._free: dict[Profile | None, list[Transfer]] = {None: [self._new_transfer() for _ in range(room)]}
+        self._refused: list[tuple[int, Answer]] = []
         self._busy: dict[pycurl.Curl, Transfer] = {}
         self._private_hosts: set[str] = set()
         """Hosts, with ports, to which private connections were permitted and may be open."""
-        self._head = f"User-Agent: {agent}\r\nAccept: {ACCEPT}\r\nAccept-Encoding: "
 
     @property
     def room(self) -> int:
         """Number of downloads that may still be started now."""
-        return len(self._free)
+        return self._most - len(self._busy)
 
     @property
     def busy(self) -> int:
@@ -90,7 +96,13 @@ class Client:
 
     def start(self, ticket: int, request: Request) -> None:
         """Start a download; `wait` returns its answer with the same ticket."""
-        transfer = self._free.pop()
+        profile = self._profile_of(request.url)
+        cause = None if profile is None or request.allow_private else profile.refuses(request.url)
+        if cause:
+            self._refused.append((ticket, _no_answer(request.url, Failure.ADDRESS, cause, self.clock())))
+            return
+        free = self._free.get(profile)
+        transfer = free.pop() if free else self._new_transfer(profile)
         transfer.begin(ticket, request, request.max_bytes or self.limits.max_bytes, self.clock())
         transfer.set_encodings()
         handle = transfer.handle
@@ -101,9 +113,9 @@ class Client:
         # The address is checked when a connection opens: one of a permitted request is not for others.
         handle.setopt(pycurl.FRESH_CONNECT, int(not request.allow_private and host in self._private_hosts))
         if request.post is None:
-            handle.setopt(pycurl.HTTPHEADER, [_ACCEPT_LINE, *_conditions(request.validators)])
+            handle.setopt(pycurl.HTTPHEADER, [*_lines(profile), *request.headers, *_conditions(request.validators)])
         else:
-            handle.setopt(pycurl.HTTPHEADER, ["Expect:", *request.headers])
+            handle.setopt(pycurl.HTTPHEADER, ["Expect:", *(_lines(profile) if profile else ()), *request.headers])
             handle.setopt(pycurl.POSTFIELDS, request.post)
         self._busy[handle] = transfer
         self._multi.add_handle(handle)
@@ -118,6 +130,9 @@ class Client:
 
     def wait(self, seconds: float) -> list[tuple[int, Answer]]:
         """Run the downloads for up to this time; returns as soon as something happens."""
+        if self._refused:
+            refused, self._refused = self._refused, []
+            return refused
         if self._deadline is not None:
             seconds = min(seconds, max(0.0, self._deadline - time.monotonic()))
         for fd, events in self._poll.poll(math.ceil(seconds * 1000)):
@@ -132,7 +147,7 @@ class Client:
         """Abort all downloads."""
         for handle in list(self._busy):
             self._multi.remove_handle(handle)
-        for transfer in [*self._free, *self._busy.values()]:
+        for transfer in [*chain.from_iterable(self._free.values()), *self._busy.values()]:
             transfer.handle.close()
         self._busy.clear()
         self._free.clear()
@@ -140,8 +155,8 @@ class Client:
 
     # -- callbacks for libcurl -------------------------------------------------------------------
 
-    def _new_transfer(self) -> Transfer:
-        transfer = Transfer()
+    def _new_transfer(self, profile: Profile | None = None) -> Transfer:
+        transfer = Transfer(profile)
         handle, limits = transfer.handle, self.limits
         handle.setopt(pycurl.NOSIGNAL, 1)
         handle.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
@@ -157,6 +172,8 @@ class Client:
         handle.setopt(pycurl.OPENSOCKETFUNCTION, transfer.open_socket)
         handle.setopt(pycurl.HEADERFUNCTION, transfer.head.append)
         handle.setopt(pycurl.WRITEFUNCTION, transfer.write)
+        if profile is not None:
+            profile.prepare(handle)
         return transfer
 
     def _on_socket(self, what: int, fd: int, _multi: object, _data: object) -> None:
@@ -188,6 +205,8 @@ class Client:
         if transfer.request.post is not None:
             handle.setopt(pycurl.HTTPGET, 1)  # handles are reused
         status, headers, fields = transfer.parsed() if transfer.chunks else parse_head(transfer.head)
+        if transfer.profile is not None and transfer.profile.jar is not None and "set-cookie" in fields:
+            headers, fields = without_cookies(headers, fields)
         was_cut = transfer.request.cut and transfer.size > transfer.limit
         failure = failure_of(transfer, number) if number and not was_cut else None
         if failure is None and not head_ends(transfer.head):
@@ -212,21 +231,33 @@ class Client:
             received=handle.getinfo(pycurl.HEADER_SIZE) + handle.getinfo(pycurl.SIZE_DOWNLOAD_T),
             ip=handle.getinfo(pycurl.PRIMARY_IP),
         )
-        self._free.append(transfer)
+        self._free.setdefault(transfer.profile, []).append(transfer)
         return transfer.ticket, answer
 
     def request_head(self, url: str, validators: Validators | None, *, identity: bool = False) -> bytes:
-        """The head of the request for this URL, for the archive; libcurl may order the lines differently."""
+        """The head of the request for this URL, for the archive; libcurl may order the lines differently.
+
+        Secrets are left out: their headers say so.
+        """
         _, _, rest = url.partition("://")
         host, _, target = rest.partition("/")
-        conditions = "".join(f"{line}\r\n" for line in _conditions(validators))
-        head = f"{self._head}{'identity' if identity else ENCODINGS}\r\n{conditions}"
-        return f"GET /{target} HTTP/1.1\r\nHost: {host}\r\n{head}\r\n".encode()
+        profile = self._profile_of(url)
+        agent = profile.rule.user_agent if profile is not None else ""
+        lines = [f"GET /{target} HTTP/1.1", f"Host: {host}", f"User-Agent: {agent or self._agent}"]
+        lines += [*_lines(profile, archived=True), f"Accept-Encoding: {'identity' if identity else ENCODINGS}"]
+        lines += _conditions(validators)
+        return "\r\n".join([*lines, "", ""]).encode()
 
 
-def fetch_one(request: Request, *, agent: str, limits: FetchLimits) -> Answer:
+def fetch_one(
+    request: Request,
+    *,
+    agent: str,
+    limits: FetchLimits,
+    profiles: Callable[[str], Profile | None] = lambda _: None,
+) -> Answer:
     """Make one request and wait for its answer, within the limits."""
-    client = Client(agent=agent, limits=limits, room=1)
+    client = Client(agent=agent, limits=limits, room=1, profiles=profiles)
     try:
         client.start(0, request)
         while True:
@@ -234,6 +265,10 @@ def fetch_one(request: Request, *, agent: str, limits: FetchLimits) -> Answer:
                 return answer
     finally:
         client.close()
+
+
+def _no_answer(url: str, failure: Failure, detail: str, at: float) -> Answer:
+    return Answer(url, 0, (), b"", failure, detail, at, 0.0, 0, "")
 
 
 def _curl_events(events: int) -> int:
@@ -244,6 +279,12 @@ def _curl_events(events: int) -> int:
     if events & select.POLLOUT:
         found |= pycurl.CSELECT_OUT
     return found
+
+
+def _lines(profile: Profile | None, *, archived: bool = False) -> list[str]:
+    """The header lines of a request that do not depend on the page."""
+    lines = profile.lines(archived=archived) if profile is not None else []
+    return lines if any(line.lower().startswith("accept:") for line in lines) else [_ACCEPT_LINE, *lines]
 
 
 def _conditions(validators: Validators | None) -> list[str]:

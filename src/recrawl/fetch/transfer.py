@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import pycurl
 
+from recrawl.fetch.access import Profile
 from recrawl.fetch.ip_filter import refuses
 from recrawl.model import Failure, Validators
 
@@ -27,11 +28,15 @@ _TEXT_BYTES = bytes({*range(0x20, 0x100), *b"\t\n\f\r\x1b"} - {0x7F})
 _SAMPLE = 1024
 _EMPTY = (b"\r\n", b"\n")
 
+_PROXY_FAILED = 97
+"""CURLE_PROXY, which pycurl does not name: the proxy refused."""
 _FAILURES: dict[int, Failure] = {
     pycurl.E_URL_MALFORMAT: Failure.BAD_URL,
     pycurl.E_UNSUPPORTED_PROTOCOL: Failure.BAD_RESPONSE,
     pycurl.E_COULDNT_RESOLVE_HOST: Failure.DNS,
     pycurl.E_COULDNT_CONNECT: Failure.CONNECT,
+    pycurl.E_COULDNT_RESOLVE_PROXY: Failure.CONNECT,
+    _PROXY_FAILED: Failure.CONNECT,
     pycurl.E_OPERATION_TIMEDOUT: Failure.TIMEOUT,
     pycurl.E_PARTIAL_FILE: Failure.CUT_OFF,
     pycurl.E_GOT_NOTHING: Failure.CUT_OFF,
@@ -117,6 +122,7 @@ class Transfer:
         "head",
         "identity",
         "limit",
+        "profile",
         "refused",
         "request",
         "size",
@@ -124,8 +130,9 @@ class Transfer:
         "unwanted",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, profile: Profile | None = None) -> None:
         self.handle = pycurl.Curl()
+        self.profile = profile
         self.head: list[bytes] = []
         self.ticket = -1
         self.identity: bool | None = None
@@ -169,9 +176,10 @@ class Transfer:
         return None
 
     def open_socket(self, _purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> _Socket | int:
-        """Open a socket, unless the IP address is refused."""
+        """Open a socket, unless the IP address is refused; that of a proxy is allowed, as the user named it."""
         family, kind, protocol, where = address
-        reason = None if self.request.allow_private else refuses(str(where[0]))
+        proxied = self.profile is not None and self.profile.rule.proxy
+        reason = None if self.request.allow_private or proxied else refuses(str(where[0]))
         if reason:
             self.refused = f"{where[0]} is {reason}"
             return int(pycurl.SOCKET_BAD)

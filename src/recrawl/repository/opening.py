@@ -29,6 +29,7 @@ from recrawl.model import ORDERS
 from recrawl.record import storage, store
 from recrawl.record.lock import Lock
 from recrawl.record.storage import Storage
+from recrawl.repository.access import access_rules
 from recrawl.repository.seed_rules import scopes_of, seed_url, site_options
 from recrawl.settings import Settings
 from recrawl.times import duration
@@ -175,6 +176,7 @@ def options_of(
             )
             for name, own in site_options(values.seeds, rules, values["delay"]).items()
         },
+        access=access_rules(values.access, rules),
         noises=_noises(values),
         change=parse_level(change or values["change"]),
         rules=rules,

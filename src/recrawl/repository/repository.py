@@ -19,9 +19,9 @@ from recrawl.repository import marks, opening
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
 from recrawl.repository.reader import Reader
-from recrawl.repository.results.values import Import, Plan, Progress, Removal, Report
+from recrawl.repository.results.values import Attempt, Import, Plan, Progress, Removal, Report
 from recrawl.repository.running import Running, running
-from recrawl.settings import TEMPLATE, Settings, Sink, checked, write_seeds, write_values
+from recrawl.settings import TEMPLATE, Settings, Sink, checked, write_access, write_seeds, write_values
 from recrawl.times import stamp
 
 if TYPE_CHECKING:
@@ -153,6 +153,27 @@ class Repository(Reader):
             make_policy(values["policy"])
         write_values(self.settings_file, checked_values)
         return self.settings
+
+    def set_access(self, site: str, *, clear: Iterable[str] = (), **entries: Any) -> None:
+        """Say how to get in to a site (empty: to all others): headers, cookies, user, password, token, proxy and so on.
+
+        Secrets are references, `${NAME}` or `${file:PATH}`; entries in `clear` are removed.
+        """
+        from recrawl.repository.access import changed_rules  # lazy: loads libcurl
+
+        write_access(self.settings_file, changed_rules(self.settings.access, site, entries, clear))
+
+    def remove_access(self, site: str) -> None:
+        """Remove the access rule of a site; empty for the one of all others."""
+        from recrawl.repository.access import without_rule  # lazy: loads libcurl
+
+        write_access(self.settings_file, without_rule(self.settings.access, site))
+
+    def try_access(self, url: str) -> Attempt:
+        """Request a page with the access rule of its site, after a login if it has one. Nothing is recorded."""
+        from recrawl.repository.access import try_access  # lazy: loads the crawler
+
+        return try_access(self.folder, opening.options_of(self.settings, clock=self.now, timer=self._timer), url)
 
     def set_anchor(self, site: str = "", url: str = "") -> str:
         """Name the anchor of a site by hand; without a URL, let it be detected again. Returns the site."""

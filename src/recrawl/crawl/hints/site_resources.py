@@ -123,7 +123,7 @@ class SiteResources:
             404 if 300 <= answer.status < 400 else answer.status,
             answer.body if answer.failure is None else failure_text(answer.failure, answer.detail, fetch.redirects),
             self._options.clock(),
-            agent=self._options.agent,
+            agent=self._options.agent_of(server.origin),
             max_age=self._options.robots_age,
             failure=answer.failure is not None,
             held_since=before.held_since if before else 0.0,

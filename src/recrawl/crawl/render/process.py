@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import BrowserContext, Error, Page, Route, async_playwright
+from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright, Route, async_playwright
 
 from recrawl.child_processes import end_with_parent
 from recrawl.crawl.render.messages import RenderConfig, Rendered, RenderTask, Supplied, Wanted
@@ -40,7 +40,7 @@ _ARGUMENTS = (
 _NO_NAMES = "--host-resolver-rules=MAP * ~NOTFOUND"
 _DROPPED = frozenset({"content-encoding", "content-length", "transfer-encoding", "set-cookie"})
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
-_NO_PEERS = "for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection']) delete window[name];"
+REMOVE_PEERS = "for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection']) delete window[name];"
 """WebRTC sends packets without a request that could be intercepted."""
 _MAX_MEMORY = 3 << 29
 """Bytes of private memory of one process of the browser, which needs a third of it for an ordinary page."""
@@ -69,7 +69,7 @@ class _Rendering:
                     await route.abort("aborted")  # any other error would replace the page by that of the browser
                     return
                 self._served = True
-                await route.fulfill(status=200, headers=_headers(self._task.headers), body=self._task.body)
+                await route.fulfill(status=200, headers=sent_headers(self._task.headers), body=self._task.body)
                 return
             if request.method != "GET" or self.requests >= self._config.requests or not _is_web(request.url):
                 self.refused += 1
@@ -87,7 +87,7 @@ class _Rendering:
         if found.status == 0:
             await route.abort()
         else:
-            await route.fulfill(status=found.status, headers=_headers(found.headers), body=found.body)
+            await route.fulfill(status=found.status, headers=sent_headers(found.headers), body=found.body)
 
     def supply(self, answer: Supplied) -> None:
         """The crawler has answered a request."""
@@ -107,7 +107,7 @@ async def _render(context: BrowserContext, rendering: _Rendering, task: RenderTa
     context.on("page", lambda other: asyncio.ensure_future(_quietly(other.close())) if other is not page else None)
     crashed = asyncio.Event()
     page.on("crash", lambda _: crashed.set())
-    await context.add_init_script(_NO_PEERS)
+    await context.add_init_script(REMOVE_PEERS)
     await context.route("**/*", rendering.handle)
     await context.route_web_socket("**/*", lambda socket: asyncio.ensure_future(_quietly(socket.close())))
     with contextlib.suppress(TimeoutError, Error):
@@ -144,19 +144,23 @@ def _is_web(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
-def _headers(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def sent_headers(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Headers of an answer for the browser, which gets its body decoded and complete."""
     return {name: value for name, value in headers if name.lower() not in _DROPPED}
+
+
+async def launch(driver: Playwright, chromium: str) -> Browser:
+    """Start Chromium so that it reaches nothing by itself."""
+    sandboxed = os.geteuid() != 0  # Chromium's own sandbox does not work for root
+    arguments = [*_ARGUMENTS, _NO_NAMES]
+    return await driver.chromium.launch(executable_path=chromium, args=arguments, chromium_sandbox=sandboxed)
 
 
 async def _serve(connection: Connection) -> None:
     config: RenderConfig = connection.recv()
     loop = asyncio.get_running_loop()
     async with async_playwright() as driver:
-        arguments = [*_ARGUMENTS, _NO_NAMES]
-        sandboxed = os.geteuid() != 0  # Chromium's own sandbox does not work for root
-        browser = await driver.chromium.launch(
-            executable_path=config.chromium, args=arguments, chromium_sandbox=sandboxed
-        )
+        browser = await launch(driver, config.chromium)
         messages: asyncio.Queue[Any] = asyncio.Queue()
         loop.add_reader(connection.fileno(), lambda: _receive(connection, messages))
         while True:
@@ -193,7 +197,7 @@ def _receive(connection: Connection, messages: asyncio.Queue[Any]) -> None:
         asyncio.get_running_loop().remove_reader(connection.fileno())
 
 
-def _leave_network() -> None:
+def leave_network() -> None:
     """Have Linux take the network from this process and all that it starts; where that is not allowed, the browser's
     own settings must do.
 
@@ -220,7 +224,7 @@ def _limit_memory() -> None:
 def main() -> None:
     """Render the pages that the parent sends until its connection closes."""
     end_with_parent(int(sys.argv[2]))
-    _leave_network()
+    leave_network()
     _limit_memory()
     with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError, Error):
         asyncio.run(_serve(connection))

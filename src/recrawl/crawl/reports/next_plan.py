@@ -90,7 +90,7 @@ def book_now(repository: Storage, options: CrawlOptions, policy: Policy, seed: i
     """The book of a cycle that began now, without its limits."""
     check_needs(policy)
     row = _cycle_row(repository, options, policy, 1, seed)
-    return _book(repository, options, policy, row, Servers(repository.store, options, options.agent))
+    return _book(repository, options, policy, row, Servers(repository.store, options))
 
 
 def _cycle_row(repository: Storage, options: CrawlOptions, policy: Policy, visits: int, seed: int) -> CycleRow:
@@ -118,7 +118,7 @@ def next_plan(
     check_needs(policy)
     visits = limits.within(budget_of(budget, repository.store, options), options, seconds)
     row = _cycle_row(repository, options, policy, visits, seed)
-    servers = Servers(repository.store, options, options.agent)
+    servers = Servers(repository.store, options)
     book = _book(repository, options, policy, row, servers)
     weigh(book, repository, row, options.weights, begin=False)
     chooser, allowance = limits.limited(repository, policy, row, book, servers, options, seconds, begin=False)

@@ -45,6 +45,8 @@ class Retry(NamedTuple):
     url: str
     identity: bool = False
     """Without compression, since the body could not be decoded."""
+    login: bool = False
+    """After a login, since the session has expired."""
 
 
 class Decider:

@@ -18,6 +18,7 @@ import numpy as np
 
 from recrawl.columns import Ints
 from recrawl.crawl.hints.site_resources import SiteResources
+from recrawl.crawl.login.stage import Logins
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.render.stage import RenderStage
 from recrawl.crawl.requisites.fetching import FIRST_TICKET, RequisiteFetches
@@ -38,6 +39,7 @@ from recrawl.crawl.visits.redirects import ARCHIVED, REDIRECTS, Redirects, recal
 from recrawl.crawl.visits.results import Done, policy_outcome
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.crawl.visits.shared_text import SharedTexts
+from recrawl.fetch.access import JARS, Accesses
 from recrawl.fetch.http import Client
 from recrawl.fetch.transfer import Request
 from recrawl.model import Answer, Failure, Outcome, State, Unvisited
@@ -54,9 +56,11 @@ class Journey:
     def __init__(self, repository: Storage, options: CrawlOptions, cycle: CycleRow) -> None:
         self._options, self._repository, store = options, repository, repository.store
         recall_aliases(store, options.scopes)
-        self.tally, self.bytes, self.servers = RunCounts(), ByteBudget(), Servers(store, options, options.agent)
+        self.tally, self.bytes, self.servers = RunCounts(), ByteBudget(), Servers(store, options)
         self.lanes, rank = lanes_for(store, options, cycle)
-        self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock)
+        accesses = Accesses(options.access, repository.folder / JARS)
+        self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock, profiles=accesses.of)
+        self.logins = Logins(accesses, self.lanes, options, self.tally.warnings)
         self.readers = readers_of(options)
         self._found: list[tuple[int, int]] = []
         self.discovery = Discovery(
@@ -102,13 +106,15 @@ class Journey:
         if self.exploring and self._found:
             for page, site in self._found:
                 self.enqueue(site, page)
-            now = self._options.timer()
             for site in {site for _, site in self._found}:
-                self.check_server(self.servers[site], now)
+                self.check_server(self.servers[site], self._options.timer())
         self._found.clear()
 
     def start(self, server: Server, item: int, now: float) -> None:
         """The item's turn has come: request it, or robots.txt first, or nothing if it may not be requested."""
+        if self.logins.due(server):
+            self.logins.start(server, item)
+            return
         if FIRST_TICKET < item < 0:
             self.resources.start(server, item)
             return
@@ -129,9 +135,9 @@ class Journey:
         self.tally.url = visit.request_url
         server.pending_new += visit.state.version < 0 and not visit.requested
         visit.requested = True
-        visit.validators = self._decider.validators(server, visit)
-        private = server.options.allow_private or self._options.allow_private
-        url, validators = visit.request_url, visit.validators
+        visit.validators = validators = self._decider.validators(server, visit)
+        private, url = server.options.allow_private or self._options.allow_private, visit.request_url
+        self.logins.note(server, visit)
         self.client.start(item, Request(url, validators, private, identity=visit.identity, accepts=self._accepts))
 
     def answered(self, ticket: int, answer: Answer) -> None:
@@ -152,9 +158,10 @@ class Journey:
             visit.hides = self.recorder.hides(visit.state.version, answer)
             if answer.status in ARCHIVED:
                 self.recorder.archive(answer, self.client.request_head(visit.request_url, visit.validators))
-            moved = answer.status in REDIRECTS and answer.failure is None
+            unread = self.logins.decide(server, visit, answer, self._decider)
+            moved = unread is None and answer.status in REDIRECTS and answer.failure is None
             redirect = self._redirects.resolve(server, visit, answer, self.recorder.batch) if moved else None
-            match self._decider.answered(server, visit, answer, redirect):
+            match unread or self._decider.answered(server, visit, answer, redirect):
                 case Submit() as submit:
                     visit.answer, visit.payload = answer, submit.payload
                     head = self.client.request_head(visit.request_url, visit.validators, identity=visit.identity)
@@ -163,10 +170,10 @@ class Journey:
                     task = task_of(visit, answer, server, head, stored, submit.same_noise, counted)
                     if not self.render.takes(server, task):
                         self.readers.submit(task)
-                case Retry(url, identity):
-                    refused = url == visit.request_url and not identity
+                case Retry(url, identity, login):
+                    refused = url == visit.request_url and not identity and not login
                     visit.answer = answer
-                    visit.request_again(url, identity=identity)
+                    visit.request_again(url, identity=identity, login=login)
                     (self.lanes.push_last if refused else self.lanes.push_front)(server.id, visit.page)
                 case Done() as done:
                     if done.visit.outcome == Outcome.UNCHANGED and visit.state.digest:
@@ -207,14 +214,8 @@ class Journey:
         update_server(server, visit, reading)
         links, new = np.zeros(0, np.int32), 0
         if reading.follow and reading.keys:
-            links, new = self.discovery.links(
-                linked,
-                reading,
-                parent=visit.page,
-                depth=visit.depth + 1,
-                at=visit.answer.at,
-                batch=self.recorder.batch,
-            )
+            at, batch, depth = visit.answer.at, self.recorder.batch, visit.depth + 1
+            links, new = self.discovery.links(linked, reading, parent=visit.page, depth=depth, at=at, batch=batch)
             self.linked_again.note(visit, links)
         if visit.state.state == State.MOVED:
             self._redirects.returned(visit)

@@ -146,6 +146,7 @@ class LiveWeb:
             self._recorder.close()
             self.journey.shared_texts.save()
             self.journey.render.close()
+            self.journey.logins.close()
         finally:
             self._readers.close()
             self._client.close()
@@ -165,6 +166,7 @@ class LiveWeb:
             for ticket, answer in self._client.wait(self._wait_seconds()):
                 journey.answered(ticket, answer)
             now = options.timer()
+            journey.logins.work(now)
             for task in journey.render.work(now):
                 self._readers.submit(task)
             self._readers.pump(now)
@@ -178,7 +180,9 @@ class LiveWeb:
         self._recorder.commit()
 
     def _busy(self) -> bool:
-        return bool(len(self._lanes) or self._client.busy or self._readers.pending or self.journey.render.pending)
+        journey = self.journey
+        stages = (self._readers, journey.render, journey.logins)
+        return bool(len(self._lanes) or self._client.busy or any(stage.pending for stage in stages))
 
     def _start_requests(self) -> None:
         """Start every request whose turn has come."""
@@ -204,7 +208,8 @@ class LiveWeb:
             if self._release is not None:
                 wait = max(wait, self._release(self.journey.started) - now)
             times.append(wait)
-        deadlines = (self._readers.deadline(now), self.journey.render.deadline(now))
+        stages = (self._readers, self.journey.render, self.journey.logins)
+        deadlines = (stage.deadline(now) for stage in stages)
         times += [deadline for deadline in deadlines if deadline is not None]
         return max(0.0, min(times))
 
@@ -219,7 +224,8 @@ class LiveWeb:
 
     def _watch_readers(self) -> None:
         """Let the client's wait end when a reader process has something to collect."""
-        connections = (*self._readers.connections, *self.journey.render.connections)
+        journey = self.journey
+        connections = (*self._readers.connections, *journey.render.connections, *journey.logins.connections)
         current = {connection.fileno() for connection in connections}
         for fd in self._watched - current:
             self._client.unwatch(fd)

@@ -47,6 +47,10 @@ class PendingVisit:
     identity: bool = False
     """Whether the body is requested without compression, after one that could not be decoded."""
     retries: int = 0
+    session: int = 0
+    """Logins of the run when the page was requested."""
+    logins: int = 0
+    """Logins that this visit has asked for."""
     requested: bool = False
     """Whether a request was sent at all."""
     redirects: list[str] = field(default_factory=list)
@@ -61,8 +65,10 @@ class PendingVisit:
     received: int = 0
     """Bytes over the wire so far, including redirects and retries."""
 
-    def request_again(self, url: str, *, identity: bool = False) -> None:
-        """Prepare the next request: a retry of the same URL, or the target of a redirect."""
+    def request_again(self, url: str, *, identity: bool = False, login: bool = False) -> None:
+        """Prepare the next request: a retry of the same URL, also after a login, or the target of a redirect."""
+        if login:
+            return
         if identity:
             self.identity = True
         elif url == self.request_url:

@@ -43,7 +43,8 @@ class Server:
     held_until: float = 0.0
     """No requests before this time, as the server asked (Retry-After or back-off)."""
     refusal: str = ""
-    """Why connections to its address are not allowed (a private network), if a request has shown so."""
+    """Why it gets no requests, if one has shown so: its address is in a private network, or its login fails."""
+    refused_as: Failure = Failure.ADDRESS
     pages: int = 0
     live: int = 0
     pending_new: int = 0
@@ -89,7 +90,7 @@ class Server:
         """Why the page may not be requested, if so; `new` pages are subject to the site's limit."""
         robots, limit = self.robots, self.options.limit
         if self.refusal:
-            return Failure.ADDRESS
+            return self.refused_as
         if robots is None or robots.hold_off:
             return robots.hold_cause[0] if robots else Failure.ROBOTS_UNREACHABLE
         if not robots.allows(url):
@@ -123,9 +124,8 @@ class Server:
 class Servers:
     """All servers, by number and by origin."""
 
-    def __init__(self, store: Store, options: CrawlOptions, agent: str) -> None:
+    def __init__(self, store: Store, options: CrawlOptions) -> None:
         self._options = options
-        self._agent = agent
         self._noise_numbers = {noise: number for number, noise in enumerate(noise_table(options))}
         self._level_numbers = {level: number for number, level in enumerate(level_table(options))}
         self._by_origin: dict[str, Server] = {}
@@ -207,7 +207,7 @@ class Servers:
                 row.robots_status,
                 row.robots_body,
                 row.robots_at,
-                agent=self._agent,
+                agent=self._options.agent_of(row.origin),
                 max_age=self._options.robots_age,
                 failure=row.robots_status == 0,
                 held_since=row.robots_held,

@@ -37,6 +37,7 @@ FAILURES: dict[Failure, str] = {
     Failure.PARSE_TIMEOUT: "Parsing the page took longer than `parse_seconds`.",
     Failure.PARSE_CRASH: "The process that parsed the page crashed.",
     Failure.TOO_DEEP: "The page has too deep nesting or too many unclosed tags; parsing it would take minutes.",
+    Failure.LOGIN: "The site needs a login, and the login failed or was not kept; the stored version is kept.",
     Failure.SHARED_TEXT: "Many pages of the site suddenly show this same text; the stored version is kept.",
     Failure.INTERNAL: "A bug in recrawl. Please report it.",
 }  # fmt: skip

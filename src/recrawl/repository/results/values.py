@@ -393,6 +393,23 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """What `try_access` came to."""
+
+    url: str
+    status: int = 0
+    """The HTTP status; 0 without an answer."""
+    failure: str = ""
+    location: str = ""
+    """Where the page redirects."""
+    bytes: int = 0
+
+    def as_dict(self) -> Row:
+        """As `recrawl access --try --json` prints it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Import:
     """What an import recorded."""
 

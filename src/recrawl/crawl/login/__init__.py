@@ -1,0 +1,8 @@
+"""Form logins: a process fills in the form, and the crawler goes on with the cookies that it brings back.
+
+messages   what the crawler and the login processes send each other
+form       the login form of a page, filled in
+process    the login process: the form by plain requests, or the requests of the browser
+browser    the browser process: Chromium without a network, for forms that need JavaScript
+stage      when a site needs a login: before the first request of a run, and when its session has expired
+"""
