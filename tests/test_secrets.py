@@ -79,9 +79,8 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Repo, st
             patch.setenv(f"S_{name.upper()}", value)
         web.every = door
         url = web.url()
-        seen: list[Asked] = []
         with Site() as carrier:
-            carrier.every = lambda asked: seen.append(asked) or Reply(page("carried"))
+            carrier.every = lambda asked: Reply(page("carried"))
             way = (f"proxy=http://127.0.0.1:{carrier.port}", "proxy_user=u", "proxy_password=${S_PROXY}")
             repo.run("access", "http://far.example", *way, f"token=${{file:{token}}}", "headers=X-Agent: ${S_AGENT}")
             fields = ("login_fields=user=reader", "login_fields=pw=${S_FORM}", f"login_url={web.url('/login')}")
@@ -92,6 +91,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Repo, st
             repo.later(days=1)
             web["/a"] = page("inside, and changed a lot since then")
             repo.cycle()
+            seen = list(carrier.log)
         assert repo.outcomes(web.url("/a")) == ["new", "changed"]
         assert {asked.headers["authorization"] for asked in seen} == {f"Bearer {WORDS['file']}"}
         assert {asked.headers["x-agent"] for asked in seen} == {WORDS["agent"]}
