@@ -83,8 +83,8 @@ def test_no_credential_reaches_another_host(repo: Repo, site: Callable[..., Site
     )
     start = web.url("/", "a.localhost")
     access(repo, start, token="${TEST_TOKEN}", cookies="sid=${TEST_COOKIE}", headers="X-Key: ${TEST_SECRET}")
-    repo.add(away)
-    repo.crawl(start)
+    repo.add(away, start)
+    repo.json("crawl", "--allow-private")
     assert web.requests("/")[0].headers["authorization"] == f"Bearer token-{PASSWORD}"
     paths = {asked.path for asked in other.log}
     assert {"/", "/style.css", "/robots.txt"} <= paths
