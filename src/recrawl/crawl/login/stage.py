@@ -14,6 +14,7 @@ import sys
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from urllib.parse import urljoin
 
 from recrawl.crawl.login.messages import LoginResult, LoginTask
@@ -82,8 +83,11 @@ class _Session:
 class Logins:
     """The logins of one run."""
 
-    def __init__(self, accesses: Accesses, lanes: Lanes, options: CrawlOptions, warnings: list[str]) -> None:
-        self._accesses, self._lanes, self._options, self._warnings = accesses, lanes, options, warnings
+    def __init__(self, jars: Path, lanes: Lanes, options: CrawlOptions, warnings: list[str]) -> None:
+        self._lanes, self._options, self._warnings = lanes, options, warnings
+        self._accesses = Accesses(options.access, jars)
+        self.of = self._accesses.of
+        """The profile of a URL."""
         self._sessions: dict[int, _Session] = {}
         self._servers: dict[int, Server] = {}
 

@@ -39,7 +39,7 @@ from recrawl.crawl.visits.redirects import ARCHIVED, REDIRECTS, Redirects, recal
 from recrawl.crawl.visits.results import Done, policy_outcome
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.crawl.visits.shared_text import SharedTexts
-from recrawl.fetch.access import JARS, Accesses
+from recrawl.fetch.access import JARS
 from recrawl.fetch.http import Client
 from recrawl.fetch.transfer import Request
 from recrawl.model import Answer, Failure, Outcome, State, Unvisited
@@ -58,9 +58,8 @@ class Journey:
         recall_aliases(store, options.scopes)
         self.tally, self.bytes, self.servers = RunCounts(), ByteBudget(), Servers(store, options)
         self.lanes, rank = lanes_for(store, options, cycle)
-        accesses = Accesses(options.access, repository.folder / JARS)
-        self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock, profiles=accesses.of)
-        self.logins = Logins(accesses, self.lanes, options, self.tally.warnings)
+        self.logins = Logins(repository.folder / JARS, self.lanes, options, self.tally.warnings)
+        self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock, profiles=self.logins.of)
         self.readers = readers_of(options)
         self._found: list[tuple[int, int]] = []
         self.discovery = Discovery(
@@ -172,8 +171,7 @@ class Journey:
                         self.readers.submit(task)
                 case Retry(url, identity, login):
                     refused = url == visit.request_url and not identity and not login
-                    visit.answer = answer
-                    visit.request_again(url, identity=identity, login=login)
+                    visit.request_again(answer, url, identity=identity, login=login)
                     (self.lanes.push_last if refused else self.lanes.push_front)(server.id, visit.page)
                 case Done() as done:
                     if done.visit.outcome == Outcome.UNCHANGED and visit.state.digest:

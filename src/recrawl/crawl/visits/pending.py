@@ -65,8 +65,9 @@ class PendingVisit:
     received: int = 0
     """Bytes over the wire so far, including redirects and retries."""
 
-    def request_again(self, url: str, *, identity: bool = False, login: bool = False) -> None:
+    def request_again(self, answer: Answer, url: str, *, identity: bool = False, login: bool = False) -> None:
         """Prepare the next request: a retry of the same URL, also after a login, or the target of a redirect."""
+        self.answer = answer
         if login:
             return
         if identity:
