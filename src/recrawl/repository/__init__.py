@@ -10,6 +10,7 @@ opening.py     settings as the crawler's options; a repository held for writing
 lookup.py      pages, sites and versions by what people write
 seeds.py       seeds added and removed
 seed_rules.py  scopes and limits of sites, joined from their seeds
+access.py      access rules: how to get in to sites
 turns.py       crawls, cycles and the turns of a run
 marks.py       tags, read marks, saved filters, requests for a visit
 running.py     what runs now, and how far it is
