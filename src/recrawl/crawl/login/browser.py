@@ -16,10 +16,10 @@ from urllib.parse import urljoin
 
 from playwright.async_api import Browser, Error, Page, Route, async_playwright
 
+from recrawl.child_processes import end_with_parent
 from recrawl.crawl.login.form import WITH_PASSWORD
 from recrawl.crawl.login.messages import BrowserAnswer, BrowserRequest, BrowserTask, LoginResult
 from recrawl.crawl.render.process import REMOVE_PEERS, launch, leave_network, sent_headers
-from recrawl.crawl.visits.reader_process import end_with_parent
 
 _REST_SECONDS = 1.0
 _SUBMIT = "[type=submit], button:not([type]), button:not([type=button]):not([type=reset])"

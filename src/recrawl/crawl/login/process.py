@@ -17,10 +17,10 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from urllib.parse import urljoin, urlsplit
 
+from recrawl.child_processes import end_with_parent
 from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.login.form import LoginProblem, fill, has_form
 from recrawl.crawl.login.messages import BrowserAnswer, BrowserRequest, BrowserTask, LoginResult, LoginTask
-from recrawl.crawl.visits.reader_process import end_with_parent
 from recrawl.discover.urls import origin
 from recrawl.errors import RecrawlError
 from recrawl.fetch.access import Profile
