@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import recrawl
-from recrawl.errors import DamagedIndex, DamagedRecord, StorageFailure
+from recrawl.errors import DamagedIndex, DamagedRecord, DiskFull, StorageFailure
 from recrawl.record.rows import Batch, VersionRow
 from recrawl.record.storage import Storage
+from recrawl.repository import checking
 from tests.crashes import ask
 from tests.world import Repo, Result, Site, page
 
@@ -304,6 +305,22 @@ def test_after_a_failed_write_nothing_more_is_written(crawled: Repo, monkeypatch
             held.commit(Batch(), [(version, b"record")])
         assert held.store.warcs.lengths() == lengths
         assert held.store.versions.get(99) is None
+
+
+def test_a_full_disk_is_not_reported_as_damage(crawled: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`check --repair` has to write: where it cannot, the repository is not at fault."""
+    kept = Repo(shutil.copytree(crawled.folder, tmp_path / "kept"), ahead=crawled.ahead)
+    shutil.rmtree(kept.folder / "index")
+
+    def full(*_: object, **__: object) -> None:
+        raise DiskFull("no space left on the disk for the index")
+
+    monkeypatch.setattr(checking, "prepare", full)
+    ended = kept.run("check", "--repair", code=1)
+    assert ended.err.splitlines() == ["recrawl: no space left on the disk for the index"]
+    assert "problem" not in ended.out
+    monkeypatch.undo()
+    assert kept.run("check", "--repair").code == 0
 
 
 def test_the_api_raises_its_own_errors(crawled: Repo, web: Site) -> None:

@@ -10,6 +10,7 @@
     │   ├── NewerRepository   written by a newer recrawl
     │   ├── RepositoryBusy    locked by another process
     │   └── StorageFailure    the disk or a file fails: full, read-only, damaged
+    │       ├── DiskFull      no space left; nothing that was recorded is lost
     │       ├── DamagedIndex  the full-text index; the next writing command rebuilds it
     │       └── DamagedRecord a record of the archive; affects that version only
     ├── PolicyError           a policy broke its protocol (a page twice, an unknown page)
@@ -78,6 +79,10 @@ class RepositoryBusy(RepositoryError):
 
 class StorageFailure(RepositoryError):
     """The disk or a file of the repository fails: full, read-only, damaged."""
+
+
+class DiskFull(StorageFailure):
+    """There is no space left on the disk. What was recorded before is safe; the next command continues."""
 
 
 class DamagedIndex(StorageFailure):

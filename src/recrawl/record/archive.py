@@ -6,11 +6,12 @@ died before its commit: `mend` truncates them, so a visit is in both or in neith
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from recrawl.errors import RepositoryError, StorageFailure
+from recrawl.errors import DiskFull, RepositoryError, StorageFailure
 from recrawl.record import warc
 
 _to_disk = getattr(os, "fdatasync", os.fsync)  # cheaper, but not on every system
@@ -100,7 +101,8 @@ class WarcArchive:
                 view = view[os.write(self._fd, view) :]
             _to_disk(self._fd)
         except OSError as error:
-            raise StorageFailure(f"cannot write {path}: {error.strerror}; what was recorded before is safe") from error
+            kind = DiskFull if error.errno == errno.ENOSPC else StorageFailure
+            raise kind(f"cannot write {path}: {error.strerror}; what was recorded before is safe") from error
         self._pending = []
         self._dirty[self._file] = self._length
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import tantivy
 
-from recrawl.errors import DamagedIndex, StorageFailure, UsageError
+from recrawl.errors import DamagedIndex, DiskFull, UsageError
 from recrawl.record.index_files import damage
 
 _HEAP = 64_000_000
@@ -77,7 +77,7 @@ class _Failures:
         if kind is not None and (issubclass(kind, ValueError) or kind.__name__ == "PanicException"):
             text = str(error).partition("\n")[0]
             if "os error 28" in text:
-                raise StorageFailure(
+                raise DiskFull(
                     f"no space left on the disk for the index in {self._folder}: free some space and run the command "
                     "again; it indexes what is missing"
                 ) from error

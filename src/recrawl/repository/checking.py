@@ -12,7 +12,7 @@ from typing import Any
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.summaries import catch_up
 from recrawl.crawl.visits.shared_text import refused_texts
-from recrawl.errors import StorageFailure
+from recrawl.errors import DiskFull, StorageFailure
 from recrawl.record.check import (
     Findings,
     Problem,
@@ -82,6 +82,8 @@ def check(
                     check_index(storage, findings, refused_texts(storage.store))
             if repair:
                 _repair(storage, values, options, findings, tell)
+    except DiskFull:  # no fault of the repository
+        raise
     except StorageFailure as error:
         findings.add("database", str(error))
     return CheckReport(

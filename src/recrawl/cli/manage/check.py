@@ -8,7 +8,7 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, note, say
 from recrawl.cli.terminal.session import Wait, repository
-from recrawl.errors import StorageFailure
+from recrawl.errors import DiskFull, StorageFailure
 from recrawl.repository.checking import CheckReport, unusable
 
 EXAMPLE = "Example: recrawl check --repair"
@@ -30,6 +30,8 @@ def command(
     try:
         with repository(ctx) as repo:
             report = repo.check(repair=repair, wait=wait)
+    except DiskFull:
+        raise
     except StorageFailure as error:
         report = unusable(error)
     if json:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from recrawl.errors import StorageFailure
+from recrawl.errors import DiskFull, StorageFailure
 
 _RESTORE = "run 'recrawl check', or restore the file from a copy"
 _ADVICE = {
@@ -53,7 +53,10 @@ def translated(error: sqlite3.Error, path: str) -> Exception:
     """The error as ours if it is about the file, else as it is."""
     code = getattr(error, "sqlite_errorcode", None)
     advice = None if code is None else _ADVICE.get(code & 0xFF)
-    return error if advice is None else StorageFailure(f"{path} {advice[0]} ({error}): {advice[1]}")
+    if advice is None:
+        return error
+    kind = DiskFull if code == sqlite3.SQLITE_FULL else StorageFailure
+    return kind(f"{path} {advice[0]} ({error}): {advice[1]}")
 
 
 class StoreCursor(sqlite3.Cursor):
