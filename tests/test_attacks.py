@@ -13,15 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recrawl
 from recrawl.cli.terminal import output
 from recrawl.discover.urls import canonical
-from recrawl.errors import BadArchive
+from recrawl.errors import BadArchive, UsageError
 from recrawl.fetch.http import Client, FetchLimits, fetch_one
 from recrawl.fetch.transfer import Request, Transfer
 from recrawl.lab.formats import capture_listings, warc_files
 from recrawl.model import Failure
 from recrawl.repository.outgoing import NotSent, post
+from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Settings
+from tests.serving import Asker
 from tests.world import Reply, Repo, Site, page
 
 LIMITS = FetchLimits(max_bytes=10_000, connect_seconds=2, total_seconds=3, stall_seconds=2)
@@ -196,3 +199,24 @@ def test_json_keeps_its_meaning_and_steers_nothing(text: str) -> None:
     shown = output.json_text(value)
     assert json.loads(shown) == value
     assert not {"\x1b", "\x9b", "\u202e", "\x7f"} & set(shown)
+
+
+# -- markup in what people name ------------------------------------------------------------------------------
+
+
+def test_saved_filters_show_as_text(tmp_path: Path) -> None:
+    folder = Repo.create(tmp_path / "repo").folder
+    with recrawl.open(folder) as opened:
+        opened.save_filter("mine", path='"><script>alert(1)</script>', site="javascript:alert(1)")
+        with pytest.raises(UsageError):
+            opened.save_filter("<img src=x>", path="a")
+    with Service(folder, ServiceConfig(schedule=False)) as service:
+        shown = Asker(service).get("/changes", Accept="text/html").text
+    assert "mine</a>" in shown
+    assert "<script>alert" not in shown
+    assert 'href="javascript:' not in shown
+
+
+@pytest.mark.parametrize("name", ["<b>", "a\x1b[2J", "=1+1", "a" * 65, "\u202egnp"])
+def test_tags_have_no_markup_and_no_control_characters(repo: Repo, name: str) -> None:
+    repo.run("tag", name, "https://a.example/", code=2)

@@ -1,0 +1,115 @@
+"""Instructions of this version against those of another one: `python -m benchmarks.instructions --before FOLDER`.
+
+FOLDER is a checkout of the other version. Both run the same commands under valgrind (cachegrind without its cache),
+which counts the instructions of all processes: unlike times, the counts do not depend on what else the machine does.
+The cost of a page is the difference between a run with many pages and one with few: the start of the program is left
+out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.world import Reply, Site, page
+
+from benchmarks.report import Table
+from recrawl.lab.synth import SyntheticWorld, write
+
+FEW, MANY = 40, 240
+_WORDS = "a page with some words of its own "
+_REFS = re.compile(r"I +refs: +([\d,]+)")
+
+
+def site(pages: int) -> dict[str, Reply | bytes]:
+    """A front page that links pages with validators."""
+    paths = [f"/{number}.html" for number in range(pages)]
+    return {
+        "/": Reply(page("front", *paths), etag='"front"'),
+        **{path: Reply(page(f"{path} " + _WORDS * 100, title=path), etag=f'"{path}"') for path in paths},
+    }
+
+
+def recrawl(tree: Path, folder: Path, *words: str, counted: bool = False) -> float:
+    """Run a command of a version; the instructions of all its processes, in millions, if they are counted."""
+    valgrind = [
+        "valgrind",
+        "--tool=cachegrind",
+        "--cache-sim=no",
+        "--trace-children=yes",
+        "--cachegrind-out-file=/dev/null",
+    ]
+    command = [sys.executable, "-m", "recrawl", "-C", str(folder), *words]
+    environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
+    ended = subprocess.run(
+        [*valgrind, *command] if counted else command,
+        check=False,
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    if ended.returncode:
+        raise SystemExit(f"recrawl {' '.join(words)} of {tree} failed: {ended.stderr[-2000:]}")
+    return sum(int(count.replace(",", "")) for count in _REFS.findall(ended.stderr)) / 1e6
+
+
+def visits(tree: Path, scratch: Path) -> dict[str, float]:
+    """Millions of instructions for a page: its first crawl, and its refresh with a 304."""
+    counts: dict[tuple[str, int], float] = {}
+    for pages in (FEW, MANY):
+        folder = scratch / f"{tree.name}-{pages}"
+        folder.mkdir()
+        with Site(site(pages)) as web:
+            recrawl(tree, folder, "init")
+            recrawl(tree, folder, "add", web.url(), "--allow-private", "--delay", "0")
+            counts["crawl", pages] = recrawl(tree, folder, "crawl", counted=True)
+            budget = ("--budget", str(pages + 1), "--policy", "round-robin")
+            counts["refresh", pages] = recrawl(tree, folder, "cycle", *budget, counted=True)
+            assert len(web.asked()) >= 2 * pages, web.asked()
+    return {
+        "first crawl, per page": (counts["crawl", MANY] - counts["crawl", FEW]) / (MANY - FEW),
+        "refresh of an unchanged page (304)": (counts["refresh", MANY] - counts["refresh", FEW]) / (MANY - FEW),
+    }
+
+
+def others(tree: Path, scratch: Path) -> dict[str, float]:
+    """Millions of instructions of the start and of a replay."""
+    folder = scratch / f"{tree.name}-lab"
+    folder.mkdir()
+    world = scratch / "world.parquet"
+    if not world.exists():
+        write(SyntheticWorld(seed=3, sites=2, pages=40, days=30.0), world, lambda _done, _rows: None)
+    replay = ("lab", "run", str(world), "--policy", "shock", "--budget", "0.05", "--cycle", "1d")
+    return {
+        "recrawl --version": recrawl(tree, folder, "--version", counted=True),
+        "lab run": recrawl(tree, folder, *replay, counted=True),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__.partition("\n")[0])
+    parser.add_argument("--before", type=Path, required=True, help="checkout of the other version")
+    parser.add_argument("--only", choices=("visits", "others"), help="only these commands")
+    chosen = parser.parse_args()
+    trees = {"before": chosen.before.resolve(), "now": Path(__file__).parents[1]}
+    parts = [visits, others] if chosen.only is None else [visits if chosen.only == "visits" else others]
+    counts: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, tree in trees.items():
+            (Path(scratch) / name).mkdir()
+            counts[name] = {what: count for part in parts for what, count in part(tree, Path(scratch) / name).items()}
+    rows = []
+    for what, before in counts["before"].items():
+        now = counts["now"][what]
+        rows.append([what, f"{before:,.2f}", f"{now:,.2f}", f"{now / before:.3f}"])
+    Table("Millions of instructions", ["work", "before", "now", "ratio"], rows).show()
+
+
+if __name__ == "__main__":
+    main()
