@@ -67,6 +67,8 @@ def visits(tree: Path, scratch: Path) -> dict[str, float]:
         folder.mkdir()
         with Site(site(pages)) as web:
             recrawl(tree, folder, "init")
+            for setting in ("parse_seconds", "timeout", "stall", "connect_timeout"):
+                recrawl(tree, folder, "config", setting, "600")  # valgrind is slow
             recrawl(tree, folder, "add", web.url(), "--allow-private", "--delay", "0")
             counts["crawl", pages] = recrawl(tree, folder, "crawl", counted=True)
             budget = ("--budget", str(pages + 1), "--policy", "round-robin")

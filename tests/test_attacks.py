@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import stat
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -220,3 +224,52 @@ def test_saved_filters_show_as_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["<b>", "a\x1b[2J", "=1+1", "a" * 65, "\u202egnp"])
 def test_tags_have_no_markup_and_no_control_characters(repo: Repo, name: str) -> None:
     repo.run("tag", name, "https://a.example/", code=2)
+
+
+# -- asked to stop -------------------------------------------------------------------------------------------
+
+
+READS_FOR_EVER = """
+import sys, time
+from recrawl import cli
+from recrawl.lab.formats import warc_files
+
+def read(*_):
+    print("reading", flush=True)
+    time.sleep(600)
+    yield
+
+warc_files._read = read
+sys.argv[0] = "recrawl"
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_import_that_is_stopped_leaves_no_files(tmp_path: Path, number: int) -> None:
+    repo = Repo.create(tmp_path / "repo")
+    (tmp_path / "a.warc").write_bytes(record())
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    before = {*repo.folder.rglob("*")}
+    with subprocess.Popen(
+        [sys.executable, "-c", READS_FOR_EVER, "-C", str(repo.folder), "import", "warc", str(tmp_path / "a.warc")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "reading\n"
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert list(scratch.iterdir()) == []
+    assert {*repo.folder.rglob("*")} == before
+
+
+def test_a_pipe_is_not_imported_as_a_warc_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.warc")
+    with pytest.raises(BadArchive, match="not a regular file"):
+        warc_files.convert([tmp_path / "a.warc"], tmp_path / "out.parquet")

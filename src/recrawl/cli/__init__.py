@@ -20,6 +20,7 @@ import contextlib
 import importlib
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,6 +106,7 @@ _TAKE_MINUS = {"diff", "search", "config"}
 
 def main() -> None:
     """Run the command `recrawl`."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end like on Ctrl-C: temporary files are removed
     sys.exit(invoke(sys.argv[1:]))
 
 

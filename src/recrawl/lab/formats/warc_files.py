@@ -46,6 +46,8 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise BadArchive(f"{path} does not exist")
+        if not path.is_file() and not path.is_dir():
+            raise BadArchive(f"{path} is not a regular file; save its content to a file first")
         inside = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES)) if path.is_dir() else [path]
         if not inside:
             raise BadArchive(f"{path} contains no .warc, .warc.gz or .wacz file")
