@@ -46,9 +46,9 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise BadArchive(f"{path} does not exist")
-        if not path.is_file() and not path.is_dir():
-            raise BadArchive(f"{path} is not a regular file; save its content to a file first")
         inside = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES)) if path.is_dir() else [path]
+        if not all(file.is_file() for file in inside):
+            raise BadArchive(f"{path} is not a regular file; save its content to a file first")
         if not inside:
             raise BadArchive(f"{path} contains no .warc, .warc.gz or .wacz file")
         found += inside
@@ -68,7 +68,7 @@ def convert(
     Parameters
     ----------
     paths
-        WARC files, or folders of them, in any order.
+        WARC files or folders, in any order.
     out
         The Parquet file to write.
     window
@@ -90,8 +90,6 @@ def convert(
 
 def is_wacz(path: Path) -> bool:
     """Whether a file is a WACZ: a ZIP file that describes WARC files."""
-    if not zipfile.is_zipfile(path):
-        return False
     try:
         with zipfile.ZipFile(path) as package:
             return "datapackage.json" in package.namelist() and bool(_warcs(package))
