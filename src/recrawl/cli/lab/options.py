@@ -61,7 +61,9 @@ Weights = Annotated[
 ]
 Costs = Annotated[str, typer.Option("--cost", help="Cost of a visit for policies: visit (all equal) or bytes.")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Ignore the cache: read and replay again.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Number of processes. Default: one per core.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Number of processes. Default: as many as pay, at most one per core.")
+]
 
 
 def cache_folder() -> Path:

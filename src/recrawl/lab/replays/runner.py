@@ -59,6 +59,9 @@ _AVERAGED = (
     "seconds",
 )
 
+SMALL_WORK = 2_000
+"""Pages times replays. Up to this, a worker process takes longer to start than the replays take."""
+
 
 def run_all(
     history: History,
@@ -69,7 +72,10 @@ def run_all(
     workers: int | None = None,
     progress: Callable[[Trial], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Run the trials and return their results in the same order; `progress` gets each trial when it is done."""
+    """Run the trials and return their results in the same order; `progress` gets each trial when it is done.
+
+    Without a number of workers there is one per CPU core, and none for small work.
+    """
     for trial in trials:
         if not is_clairvoyant(trial.policy):
             check(history, made(trial.policy), trial.setup)
@@ -79,7 +85,9 @@ def run_all(
     for place in results:
         progress(trials[place])
     todo = [place for place in range(len(trials)) if place not in results]
-    for place, result in _run(history, trials, todo, timer, workers or os.cpu_count() or 1):
+    if workers is None:
+        workers = 1 if len(history) * len(todo) <= SMALL_WORK else os.cpu_count() or 1
+    for place, result in _run(history, trials, todo, timer, workers):
         results[place] = result
         _to_cache(paths[place], result)
         progress(trials[place])
