@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
+from recrawl.compare.content.lines import FRAME_ELEMENTS
 from recrawl.compare.noise.filters import NO_NOISE, Noise, remove
 from recrawl.compare.parsing import text
 
 WORDS = 300
-_FRAME = "nav,footer,aside,form,[role=navigation],[role=contentinfo],[role=complementary],[role=banner],[role=search]"
 _HEADINGS = "h1,h2,h3,h4,h5,h6"
 _ENDS = 8
 """Of the lines at which a chunk could end, one in this many is chosen."""
@@ -37,7 +37,7 @@ def page_chunks(tree: LexborHTMLParser, noise: Noise = NO_NOISE, words: int = WO
     >>> page_chunks(page, words=4)
     [Chunk(heading='News', text='News\\nRain today.'), Chunk(heading='Sport', text='Sport\\nWe won.')]
     """
-    remove(tree.css(_FRAME))
+    remove(tree.css(f"{FRAME_ELEMENTS},form"))
     headings = {" ".join(node.text().split()) for node in tree.css(_HEADINGS)}
     return list(cut(text.lines(tree, noise), headings, words))
 

@@ -53,7 +53,8 @@ def with_seeds(
     cleared = {item.name: item.default for item in fields(Seed) if item.name in _checked_names(clear)}
     stored = {seed.url: seed for seed in before.seeds}
     seeds = dict(stored)
-    for url in dict.fromkeys(map(seed_url, urls)):
+    wanted = dict.fromkeys(map(seed_url, urls))
+    for url in wanted:
         seed = replace(stored.get(url, Seed(url)), **{**cleared, **named})
         for name in ("depth", "limit", "delay"):
             value = getattr(seed, name)
@@ -65,7 +66,7 @@ def with_seeds(
         seeds[url] = seed
     after = replace(before, seeds=tuple(seeds.values()))
     options = options_of(after)
-    changed = [seed for url, seed in seeds.items() if url in set(map(seed_url, urls))]
+    changed = [seed for url, seed in seeds.items() if url in wanted]
     return after, [
         Addition(seed, stored.get(seed.url), tuple(_notes(seed, stored.get(seed.url), options))) for seed in changed
     ]

@@ -27,9 +27,10 @@ _FRAME_NAME = (
     "pagination", "pager", "header", "masthead", "topbar", "banner", "social", "share", "copyright", "cookie", "widget",
 )  # fmt: skip
 _FRAME_CLASS = re.compile(rf"(?:^|[\s_-])(?:{'|'.join(_FRAME_NAME)})(?:$|[\s_-]|\d)", re.IGNORECASE)
-_FRAME_ELEMENTS = (
+FRAME_ELEMENTS = (
     "nav,footer,aside,[role=navigation],[role=contentinfo],[role=complementary],[role=banner],[role=search]"
 )
+"""Elements that belong to the frame of a site on any page."""
 _NEVER_FRAME = frozenset(("html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6"))
 _MAX_NAMED = 2_000
 """Elements with a class or id that are examined; a page with more is judged by the others."""
@@ -117,7 +118,7 @@ def _mark_places(tree: LexborHTMLParser, noise: Noise) -> None:
         return
     for node in body.css("h1,h2,h3,h4,h5,h6"):
         _surround(node, "\x05", "\x06")
-    for selector in (_FRAME_ELEMENTS, *noise.frame):
+    for selector in (FRAME_ELEMENTS, *noise.frame):
         for node in _selected(body, selector):
             _surround(node, "\x01", "\x02")
     for selector in noise.content:

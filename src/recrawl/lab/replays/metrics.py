@@ -122,10 +122,9 @@ class Record:
 class Meter:
     """Takes the measurements during a replay."""
 
-    def __init__(self, history: History, cycles: int, budget: int, *, weighted: bool = False) -> None:
+    def __init__(self, history: History, cycles: int, *, weighted: bool = False) -> None:
         self._history = history
         self._weight = history.weight
-        self._budget = budget
         self._rows: list[tuple[int, int, float, int, int]] = []
         self._cycles = cycles
         self._visits: list[tuple[Pages, NDArray[np.int8], Pages, Floats]] = []

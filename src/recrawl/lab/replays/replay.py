@@ -138,7 +138,7 @@ class Web:
 
     def __init__(self, history: History, setup: Setup) -> None:
         self.timeline = Timeline(history)
-        self.meter = Meter(history, setup.cycles, setup.budget, weighted=setup.weighted)
+        self.meter = Meter(history, setup.cycles, weighted=setup.weighted)
         self._setup = setup
         self._history = history
         self._step = setup.cycle / setup.samples

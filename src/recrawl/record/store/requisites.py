@@ -40,6 +40,3 @@ class RequisiteTable(Protocol):
 
     def host(self, origin: str) -> HostRow | None:
         """What is known of a server that is asked for requisites alone."""
-
-    def totals(self) -> tuple[int, int, int]:
-        """Number of requisites, of versions, and bytes of the versions."""

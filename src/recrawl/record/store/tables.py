@@ -70,9 +70,6 @@ class PageTable(Protocol):
     def failing(self, pages: Iterable[int]) -> set[int]:
         """Those of the pages whose last visit failed."""
 
-    def folders_of(self, pages: Iterable[int]) -> Ints:
-        """The directory numbers of pages, in the order of page numbers."""
-
     def book_columns(self) -> Columns:
         """The columns of the book, in the order of page numbers; a missing time is -inf."""
 

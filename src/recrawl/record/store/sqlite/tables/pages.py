@@ -140,10 +140,6 @@ class SqlitePages(SqliteTable, PageTable):
         sql = f"SELECT id FROM pages WHERE id {AMONG} AND failures > 0"
         return {row[0] for row in self._db.execute(sql, (json_list(pages),))}
 
-    def folders_of(self, pages: Iterable[int]) -> Ints:
-        sql = f"SELECT folder FROM pages WHERE id {AMONG} ORDER BY id"
-        return self._columns(sql, {"folder": "i8"}, (json_list(pages),))["folder"]
-
     def book_columns(self) -> Columns:
         return self._all_pages(_BOOK)
 

@@ -55,11 +55,6 @@ class SqliteRequisites(SqliteTable, RequisiteTable):
         row = self._db.execute("SELECT * FROM requisite_hosts WHERE origin = ?", (origin,)).fetchone()
         return None if row is None else HostRow._make(row)
 
-    def totals(self) -> tuple[int, int, int]:
-        requisites = self._value("SELECT count(*) FROM requisites")
-        versions, size = self._db.execute("SELECT count(*), ifnull(sum(size), 0) FROM requisite_versions").fetchone()
-        return int(requisites), int(versions), int(size)
-
     def _version(self, sql: str, *values: float | bytes) -> RequisiteVersion | None:
         row = self._db.execute(sql, values).fetchone()
         return None if row is None else RequisiteVersion._make(row)
