@@ -12,7 +12,7 @@ UNIVERSAL := --universal --python-version 3.11 --no-header --no-annotate
 # The tests start hundreds of Python processes: each would compile the modules again.
 quick test: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo quick test check format bench docs lock pictures browser clean man
+.PHONY: help dist demo quick test check format bench docs lock pictures browser clean man
 
 help:
 	@echo "make demo      crawl and refresh a generated web on this machine (at most two minutes)"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench     measure speed against other crawlers (in an environment of their own), and of the lab"
 	@echo "make docs      regenerate the generated pages of docs/"
 	@echo "make lock      renew the lock files in requirements/"
+	@echo "make dist      build the wheel, man pages included, and the source archive"
 	@echo "make pictures  retake the pictures of the dashboard"
 	@echo "make clean     remove .venv and caches"
 
@@ -77,6 +78,11 @@ docs: $(STAMP)
 # Man pages, from the help of the commands.
 man: $(STAMP)
 	$(BIN)/python -m recrawl.cli.manual man/man1
+
+# The wheel and the source archive, man pages included.
+dist: man
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	rm -rf dist && $(BIN)/python -m build --outdir dist
 
 # The newest versions that pyproject.toml allows, for every supported version of Python.
 lock: $(STAMP)

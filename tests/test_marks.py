@@ -180,6 +180,26 @@ def test_a_filter_has_known_fields_only(repo: Repo) -> None:
             opened.remove_filter("x")
 
 
+def test_filters_are_saved_used_and_deleted_on_the_command_line(repo: Repo) -> None:
+    with Site({"/": page("one", "/a", "/b"), "/a": page("a"), "/b": page("b")}) as site:
+        repo.crawl(site.url("/"))
+        repo.later(days=2)
+        site["/a"] = page("Something else entirely.")
+        repo.cycle()
+        repo.run("changes", "--since", "1d", "--site", site.url(""), "--save", "of today")
+        assert [row["url"] for row in repo.json("changes", "--filter", "of today")] == [site.url("/a")]
+        with recrawl.open(repo.folder) as opened:
+            opened.save_filter("new b", path="/b", what="new", site=site.url(""))
+            opened.save_filter("great", what="changed", least="10", significant="1")
+            assert [change.url for change in opened.saved_changes("new b")] == [site.url("/b")]
+            assert [change.outcome for change in opened.saved_changes("great", limit=5)] in ([], ["changed"])
+        assert "since 1d" in repo.run("changes", "--saved").out
+        assert set(repo.json("changes", "--saved")) == {"of today", "new b", "great"}
+        assert "not both" in repo.run("changes", "--filter", "new b", "--unread", code=2).err
+        repo.run("changes", "--forget", "new b")
+        assert "'new b'" in repo.run("changes", "--filter", "new b", code=2).err
+
+
 # -- quiet hours and weekdays --------------------------------------------------------------------------
 
 TIMES = st.floats(min_value=0, max_value=4e9)

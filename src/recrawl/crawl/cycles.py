@@ -176,6 +176,7 @@ def recheck(repository: Storage, options: CrawlOptions, pages: list[int], contro
         live.visit(Picks(chosen, np.zeros(len(chosen)), "a visit was requested, or its interval is over"))
         finished = not controls.stop()
         if finished:
+            live.fetch_requisites()
             repository.store.cycles.finish(row.id, options.clock())
             summarise(repository.store, row, options.clock())
     finally:

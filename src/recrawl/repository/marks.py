@@ -17,6 +17,7 @@ from recrawl.errors import NotKnown, UsageError
 from recrawl.record.storage import Storage
 from recrawl.record.store.marks import WHOLE_SITE
 from recrawl.repository.lookup import key_of, origin_of, page_of
+from recrawl.repository.results.values import Change
 from recrawl.repository.seed_rules import seed_url
 from recrawl.settings import Settings
 from recrawl.times import duration
@@ -110,7 +111,31 @@ def save_filter(storage: Storage, name: str, fields: dict[str, Any]) -> None:
     if unknown:
         raise UsageError(f"unknown filter field '{unknown[0]}'; use {', '.join(FILTER_FIELDS)}")
     kept = {key: str(fields[key]) for key in FILTER_FIELDS if fields.get(key)}
+    if not kept.get("site", "0").isdigit():
+        kept["site"] = str(target(storage, origin_of(storage, kept["site"])).site)
+    if "unread" in kept:
+        kept["unread"] = "1"
     storage.store.marks.save_filter(checked_tag(name), json.dumps(kept))
+
+
+def filter_of(storage: Storage, name: str) -> dict[str, str]:
+    """The fields of a saved filter, the site by its origin; `NotKnown` if there is none of this name."""
+    saved = saved_filters(storage)
+    if name not in saved:
+        raise NotKnown(f"there is no saved filter '{name}'; 'recrawl changes --saved' lists them")
+    fields = saved[name]
+    return {**fields, "site": storage.store.sites.get(int(fields["site"])).origin} if fields.get("site") else fields
+
+
+def passes(change: Change, fields: dict[str, str]) -> bool:
+    """Whether a change meets those conditions of a saved filter that `Reader.changes` does not know."""
+    changed = change.outcome == "changed"
+    return (
+        fields.get("path", "") in change.url
+        and fields.get("what", change.outcome) == change.outcome
+        and (not changed or (change.divergence or 0.0) >= float(fields.get("least", 0.0)) / 100)
+        and (not changed or not fields.get("significant") or bool(change.significant))
+    )
 
 
 def saved_filters(storage: Storage) -> dict[str, dict[str, str]]:

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,7 @@ from recrawl.repository import marks, opening
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import Notify, patience, seconds_of, silent, with_bytes
 from recrawl.repository.reader import Reader
-from recrawl.repository.results.values import Attempt, Import, Plan, Progress, Removal, Report
+from recrawl.repository.results.values import Attempt, Change, Import, Plan, Progress, Removal, Report
 from recrawl.repository.running import Running, running
 from recrawl.settings import TEMPLATE, Settings, Sink, checked, write_access, write_seeds, write_values
 from recrawl.times import stamp
@@ -397,6 +397,18 @@ class Repository(Reader):
     def saved_filters(self) -> dict[str, dict[str, str]]:
         """Saved filters of changes by name."""
         return marks.saved_filters(self.storage)
+
+    def saved_changes(self, name: str, limit: int = -1) -> Iterator[Change]:
+        """The changes that a saved filter lets through, newest first."""
+        given = marks.filter_of(self.storage, name)
+        found = self.changes(
+            since=given.get("since"),
+            until=given.get("until"),
+            site=given.get("site", ""),
+            tag=given.get("tag", ""),
+            unread="unread" in given,
+        )
+        return islice((change for change in found if marks.passes(change, given)), limit if limit >= 0 else None)
 
     def save_filter(self, name: str, **fields: Any) -> None:
         """Save a filter of changes: site, path, since, until, least, what, significant, tag, unread."""

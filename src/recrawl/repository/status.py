@@ -31,6 +31,8 @@ def status(storage: Storage, settings: Settings, now: float) -> Status:
     return Status(
         **{**figures, "last_visit": utc(figures["last_visit"])},
         versions=store.next_id("versions"),
+        requisites=store.next_id("requisites"),
+        screenshots=store.next_id("screenshots"),
         archive_bytes=store.warcs.total_bytes(),
         searchable=searchable,
         spending=_spending(storage, cycles),

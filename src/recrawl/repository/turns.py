@@ -269,6 +269,8 @@ def report_of(summary: Summary) -> Report:
         seconds=summary.seconds,
         notes=summary.notes,
         work=summary.work,
+        requisites=tally.requisites,
+        requisite_bytes=tally.requisite_bytes,
     )
 
 

@@ -8,6 +8,7 @@ import typer
 
 from recrawl.cli.terminal.output import AsJson, as_json, count, note, say, table, when
 from recrawl.cli.terminal.session import repository
+from recrawl.repository.results.values import Status
 from recrawl.repository.results.words import shared_text
 from recrawl.repository.running import describe_running
 from recrawl.times import span
@@ -24,6 +25,8 @@ _CYCLE_COLUMNS = {
     "changed": ">changed",
     "gone": ">gone",
     "unchanged": ">same",
+    "missing": ">missing",
+    "skipped": ">skipped",
     "failed": ">failed",
     "state": "",
 }
@@ -47,6 +50,9 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
         say(f"fresh now: {status.freshness:.1%} of {count(status.stored, 'stored page')} (90 % interval {interval})")
     archived = f"{status.archive_bytes / 1e6:,.1f} MB archived"
     say(f"{status.versions:,} versions, {archived}, {status.searchable:,} pages searchable")
+    kept = [count(number, name) for name, number in _besides(status) if number]
+    if kept:
+        say(f"{' and '.join(kept)} besides the pages")
     say(f"{status.visits:,} visits, last {when(status.last_visit)}")
     if status.age_seconds:
         median, p90, oldest = (span(status.age_seconds[name]) for name in ("p50", "p90", "p100"))
@@ -59,6 +65,11 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
     if status.spending:
         say()
         _print_spending(status.spending)
+
+
+def _besides(status: Status) -> list[tuple[str, int]]:
+    """What is kept of pages besides their versions, by name."""
+    return [("page requisite", status.requisites), ("screenshot", status.screenshots)]
 
 
 def _print_spending(spending: dict[str, Any]) -> None:

@@ -70,6 +70,8 @@ def print_report(report: Report) -> None:
     say(f"{report.kind} {report.cycle}{resumed}: {visits}{end}")
     if report.found:
         say(f"  {count(report.found, 'page')} found, {report.received / 1e6:.1f} MB received")
+    if report.requisites:
+        say(f"  {count(report.requisites, 'page requisite')} requested, {report.requisite_bytes / 1e6:.1f} MB received")
     if report.work:
         say("  policy: " + ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in report.work.items()))
     for text in report.notes:

@@ -31,6 +31,8 @@ class CycleFigures:
     new: int
     gone: int
     unchanged: int
+    missing: int
+    skipped: int
     failed: int
     unmodified: int
     """Responses with status 304."""
@@ -95,7 +97,19 @@ def cycles(repo: Reader, limit: int, *, since: float = 0.0, until: float = _EVER
 
 def _sum(group: Sequence[CycleFigures]) -> CycleFigures:
     """Add up neighbouring cycles; freshness is that at the end of the last one."""
-    names = ("visits", "changed", "new", "gone", "unchanged", "failed", "unmodified", "received", "expected")
+    names = (
+        "visits",
+        "changed",
+        "new",
+        "gone",
+        "unchanged",
+        "missing",
+        "skipped",
+        "failed",
+        "unmodified",
+        "received",
+        "expected",
+    )
     totals = {name: sum(getattr(row, name) for row in group) for name in names}
     return replace(group[-1], started=group[0].started, cycles=len(group), **totals)
 
@@ -154,9 +168,10 @@ def _decoded(row: dict[str, Any]) -> dict[str, Any]:
 
 def _figures(row: dict[str, Any]) -> CycleFigures:
     low, high = band(row["freshness"], row["freshness_sd"])
-    names = ("cycle", "policy", "started", "visits", "changed", "new", "gone", "unchanged", "failed", "received")
+    names = ("cycle", "policy", "started", "visits", "changed", "new", "gone", "unchanged", "received")
+    others = ("missing", "skipped", "failed")
     return CycleFigures(
-        **{name: row[name] for name in names},
+        **{name: row[name] for name in (*names, *others)},
         unmodified=row["not_modified"],
         expected=row["expected"],
         fresh=row["freshness"],

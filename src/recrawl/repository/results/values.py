@@ -201,6 +201,9 @@ class Status:
     brakes: list[Row] = field(default_factory=list)
     """Sites whose pages suddenly share one text, which is not recorded: `site`, `since` (a datetime), `title`, `pages`
     with the text of the `recent` ones."""
+    requisites: int = 0
+    """Known page requisites: stylesheets, images and other files."""
+    screenshots: int = 0
 
     def as_dict(self) -> Row:
         """As `recrawl status --json` prints it."""
@@ -275,6 +278,9 @@ class Report:
     notes: tuple[str, ...] = ()
     work: dict[str, int] = field(default_factory=dict)
     """What the policy reports of its computing, such as machines fitted; empty for most policies."""
+    requisites: int = 0
+    """Requests for page requisites; they are no visits, and have a budget of their own."""
+    requisite_bytes: int = 0
 
     @property
     def visits(self) -> int:
@@ -314,6 +320,8 @@ class Report:
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),
             "work": self.work,
+            "requisites": self.requisites,
+            "requisite_bytes": self.requisite_bytes,
         }
 
 

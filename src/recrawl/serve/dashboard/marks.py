@@ -19,8 +19,8 @@ from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.views import Views
 
 _NOTICES = {
-    "requested": "A visit was requested; it starts now.",
-    "queued": "A visit was requested; it follows the running cycle.",
+    "requested": "A visit is requested and starts as soon as nothing else writes to the repository.",
+    "queued": "A visit is requested; the next cycle, or the next request when nothing runs, makes it.",
 }
 """Notices after an action, by the value of `done`."""
 

@@ -56,10 +56,17 @@ def visits(cycles: Sequence[CycleFigures]) -> Values:
     """Return the chart of visits by outcome."""
     if not cycles:
         return _NO_CHART
-    columns = [[("changed", row.found), ("unchanged", row.unchanged), ("failed", row.failed)] for row in cycles]
+    columns = [
+        [
+            *(("changed", row.found), ("unchanged", row.unchanged)),
+            *(("missing", row.missing), ("skipped", row.skipped), ("failed", row.failed)),
+        ]
+        for row in cycles
+    ]
     texts = [
         f"{_when(row)}\n{count(row.visits, 'visit')}, {size(row.received)}\n"
-        f"{row.found:,} updates, {row.unchanged:,} unchanged, {row.failed:,} failed"
+        f"{row.found:,} updates, {row.unchanged:,} unchanged\n"
+        f"{row.missing:,} missing, {row.skipped:,} skipped, {row.failed:,} failed"
         for row in cycles
     ]
     axes = charts.Axes(TIME, f"Visits{_per(cycles)}")
@@ -69,7 +76,8 @@ def visits(cycles: Sequence[CycleFigures]) -> Values:
     table = [
         (
             stamp(row.started),
-            *(number(value) for value in (row.visits, row.found, row.unchanged, row.failed, row.unmodified)),
+            *(number(value) for value in (row.visits, row.found, row.unchanged)),
+            *(number(value) for value in (row.missing, row.skipped, row.failed, row.unmodified)),
             size(row.received),
         )
         for row in cycles
