@@ -15,7 +15,7 @@ quick test: export PYTHONDONTWRITEBYTECODE =
 .PHONY: help dist demo quick test check format bench docs lock pictures browser clean man
 
 help:
-	@echo "make demo      crawl and refresh a generated web on this machine (at most two minutes)"
+	@echo "make demo      crawl and refresh a generated web on this machine"
 	@echo "make quick     lint, types and the tests that need no server, browser or process of their own"
 	@echo "make test      format, lint, types, import contracts and all tests"
 	@echo "make check     the same without the tests"

@@ -1,4 +1,4 @@
-"""Independent replay tools, pywb and ReplayWeb.page, show a styled page with its images from our WARC files.
+"""Independent replay tools, pywb and ReplayWeb.page, show a styled page with its images from our WARC and WACZ files.
 
 Both are shown in a real browser that can reach nothing else: the site is gone by then. ReplayWeb.page comes from npm
 once, into the user's cache folder; where that is not possible, its test is skipped.
@@ -43,14 +43,17 @@ WSGIServer(("127.0.0.1", int(sys.argv[1])), FrontEndApp(), log=None).serve_forev
 
 
 @pytest.fixture(scope="module")
-def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The archive of a styled page, and the URL of the page; its server is gone."""
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Path], str]:
+    """The archive of a styled page as WARC and as WACZ, and the URL of the page; its server is gone."""
     repo = Repo.create(tmp_path_factory.mktemp("styled") / "repo", requisites="all")
     pages = {"/red.png": png(255, 0, 0), "/set.png": png(0, 255, 0), "/bg.png": png(0, 0, 255)}
     with Site({"/": article("Words."), "/css/site.css": sheet("rgb(200, 0, 0)"), **pages}) as site:
         site["/css/more.css"] = Reply(b"p { font-weight: 700 }", kind="text/css")
         repo.crawl(site.url("/"))
-        return repo.folder / "archive", site.url("/")
+        packed = tmp_path_factory.mktemp("packed") / "copy.wacz"
+        repo.run("export", packed)
+        (archive,) = (repo.folder / "archive").iterdir()
+        return {"warc.gz": archive, "wacz": packed}, site.url("/")
 
 
 def is_styled(frame: FrameLocator) -> None:
@@ -70,10 +73,13 @@ def tab(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def test_pywb_shows_a_styled_page(python: Path, crawled: tuple[Path, str], tmp_path: Path, tab: Page) -> None:
-    archive, url = crawled
+@pytest.mark.parametrize("kind", ["warc.gz", "wacz"])
+def test_pywb_shows_a_styled_page(
+    python: Path, crawled: tuple[dict[str, Path], str], tmp_path: Path, tab: Page, kind: str
+) -> None:
+    files, url = crawled
     _manage(python, tmp_path, "init", "copy")
-    _manage(python, tmp_path, "add", "copy", *map(str, archive.iterdir()))
+    _manage(python, tmp_path, "add", *(("--unpack-wacz",) if kind == "wacz" else ()), "copy", str(files[kind]))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -88,16 +94,16 @@ def test_pywb_shows_a_styled_page(python: Path, crawled: tuple[Path, str], tmp_p
         server.wait()
 
 
+@pytest.mark.parametrize("kind", ["warc.gz", "wacz"])
 def test_replayweb_page_shows_a_styled_page(
-    crawled: tuple[Path, str], replayweb: Path, tmp_path: Path, tab: Page
+    crawled: tuple[dict[str, Path], str], replayweb: Path, tmp_path: Path, tab: Page, kind: str
 ) -> None:
-    archive, url = crawled
+    files, url = crawled
     (tmp_path / "replay").mkdir()
     shutil.copy(replayweb / "ui.js", tmp_path)
     shutil.copy(replayweb / "sw.js", tmp_path / "replay")
-    (found,) = archive.iterdir()
-    shutil.copy(found, tmp_path / "copy.warc.gz")
-    element = f'<replay-web-page source="/copy.warc.gz" url="{url}" embed="replayonly"></replay-web-page>'
+    shutil.copy(files[kind], tmp_path / f"copy.{kind}")
+    element = f'<replay-web-page source="/copy.{kind}" url="{url}" embed="replayonly"></replay-web-page>'
     (tmp_path / "index.html").write_text(f"<!doctype html><script src=ui.js></script><body>{element}</body>")
     with Served(tmp_path) as root:
         tab.goto(f"{root}/index.html")
