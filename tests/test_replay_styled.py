@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import http.server
+import io
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -149,8 +151,24 @@ class Served:
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and parts of them: a WACZ is read from its end."""
+
     def log_message(self, *_: object) -> None:
         pass
+
+    def send_head(self) -> Any:
+        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        if asked is None:
+            return super().send_head()
+        whole = Path(self.translate_path(self.path)).read_bytes()
+        first = int(asked[1]) if asked[1] else max(0, len(whole) - int(asked[2]))
+        last = min(int(asked[2]), len(whole) - 1) if asked[1] and asked[2] else len(whole) - 1
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{last}/{len(whole)}")
+        self.send_header("Content-Length", str(last - first + 1))
+        self.send_header("Accept-Ranges", "bytes")
+        self.end_headers()
+        return io.BytesIO(whole[first : last + 1])
 
 
 def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:

@@ -106,7 +106,7 @@ def test_adding_again_keeps_what_is_not_named() -> None:
     after, (addition,) = with_seeds(before, [SITE], {"limit": 50})
     assert after.seeds == (Seed(SITE, 3, 50, (), ("/x/*",), False, 2.0), before.seeds[1])
     assert addition.notes == ("limit: 20 → 50",)
-    assert str(addition) == f"kept {SITE} (limit: 20 → 50)"
+    assert str(addition) == f"changed {SITE} (limit: 20 → 50)"
     after, (addition,) = with_seeds(after, [SITE], {}, ["limit", "exclude"])
     assert after.seeds[0] == Seed(SITE, 3, None, (), (), False, 2.0)
     assert addition.notes == ("limit: 50 → none", "exclude: /x/* → none")
@@ -148,6 +148,6 @@ def test_a_page_of_a_site_with_rules(repo: Repo, site: Start) -> None:
 
 def test_cli_says_what_changes(repo: Repo) -> None:
     assert repo.run("add", "a.example", "--limit", 20).out == f"added {SITE}\n"
-    assert repo.run("add", "a.example", "--depth", 2).out == f"kept {SITE} (depth: none → 2)\n"
+    assert repo.run("add", "a.example", "--depth", 2).out == f"changed {SITE} (depth: none → 2)\n"
     assert repo.json("add", "a.example", "--clear", "limit")[0]["notes"] == ["limit: 20 → none"]
     assert "rule" in repo.run("add", "a.example", "--clear", "speed", code=2).err

@@ -36,7 +36,8 @@ class Addition:
 
     def __str__(self) -> str:
         notes = f" ({'; '.join(self.notes)})" if self.notes else ""
-        return f"{'added' if self.before is None else 'kept'} {self.seed.url}{notes}"
+        what = "added" if self.before is None else "kept" if self.seed == self.before else "changed"
+        return f"{what} {self.seed.url}{notes}"
 
     def as_dict(self) -> dict[str, Any]:
         """As `recrawl add --json` prints it."""

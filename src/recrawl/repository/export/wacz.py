@@ -34,16 +34,23 @@ _LINES = 1024
 
 
 class _Package:
-    """A ZIP file with the size and the digest of each file in it."""
+    """A ZIP file with the size and the digest of each file in it.
 
-    def __init__(self, out: zipfile.ZipFile) -> None:
+    Files have the headers of ZIP64 only if they may need them: ReplayWeb.page does not find the contents behind those.
+    """
+
+    def __init__(self, out: zipfile.ZipFile, most: int) -> None:
         self._out = out
+        self._most = most
+        """No file has more bytes: a record is longer than its lines in the index and in the list of pages."""
         self.resources: list[dict[str, Any]] = []
 
     def add(self, path: str, blocks: Iterable[bytes]) -> None:
         """Add a file from its blocks."""
         digest, size = hashlib.sha256(), 0
-        with self._out.open(path, "w", force_zip64=True) as file:
+        entry = zipfile.ZipInfo(path)
+        entry.file_size = self._most
+        with self._out.open(entry, "w") as file:
             for block in blocks:
                 file.write(block)
                 digest.update(block)
@@ -60,7 +67,8 @@ def write(
         tempfile.TemporaryDirectory(dir=file.parent, prefix=".wacz-") as scratch,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out,
     ):
-        package, lines, blocks = _Package(out), (Path(scratch) / "lines"), _Blocks()
+        package, blocks = _Package(out, storage.store.warcs.total_bytes()), _Blocks()
+        lines = Path(scratch) / "lines"
         with lines.open("w") as unsorted:
             package.add(f"archive/{_WARC}", _records(storage, captures, unsorted))
         with lines.open() as unsorted:

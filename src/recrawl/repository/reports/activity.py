@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from recrawl.model import NOT_FAILED, SKIPPED
 from recrawl.repository.reader import Reader
 
 
@@ -13,8 +14,15 @@ def newest_visit(repo: Reader) -> int:
 
 
 def visits_after(repo: Reader, visit: int, limit: int) -> list[dict[str, Any]]:
-    """Return the visits with higher numbers, oldest first."""
-    return repo.storage.store.reports.visits_after(visit, limit)
+    """Return the visits with higher numbers, oldest first; `result` tells missing and skipped pages from failed ones."""
+    rows = repo.storage.store.reports.visits_after(visit, limit)
+    return [{**row, "result": _result(row["outcome"], row["failure"])} for row in rows]
+
+
+def _result(outcome: str, failure: str | None) -> str:
+    if failure in SKIPPED:
+        return "skipped"
+    return "missing" if failure in NOT_FAILED else outcome
 
 
 def latest_visits(repo: Reader, limit: int) -> list[dict[str, Any]]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from recrawl.model import Failure
+
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
 
 FAILURES: dict[Failure, str] = {
     Failure.ADDRESS: "The host resolves to a private, loopback or other internal IP address; see `--allow-private`.",
@@ -49,6 +53,11 @@ def in_words(failure: str) -> str:
 
     >>> in_words("dns")
     'dns: The host name could not be resolved.'
+    >>> in_words("not-found")
+    "not-found: Status 404 or 410, not yet confirmed: see the guide 'deletions'."
     """
     known = failure in set(Failure)
-    return f"{failure}: {FAILURES[Failure(failure)].replace('`', '')}" if known else failure
+    if not known:
+        return failure
+    plain = _LINK.sub(r"the guide '\1'", FAILURES[Failure(failure)]).replace("`", "")
+    return f"{failure}: {plain}"

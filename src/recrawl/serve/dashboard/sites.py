@@ -187,7 +187,7 @@ def _facts(rules: reading.SiteRules, now: float) -> list[tuple[str, str]]:
         if rules.held_since is not None:
             facts.append(("On hold", f"since {stamp(rules.held_since)}: robots.txt is unavailable"))
         facts.append(("Crawl-delay", span(rules.crawl_delay) if rules.crawl_delay else "none"))
-        facts.append(("Sitemaps", str(rules.sitemaps) if rules.sitemaps else "none"))
+        facts.append(("Sitemaps in robots.txt", str(rules.sitemaps) if rules.sitemaps else "none"))
     facts.append(("Sitemap read", stamp(rules.sitemap_at) if rules.sitemap_at else "never"))
     facts.append(("Delay between requests", f"{rules.delay:g} s, {rules.per_server} in parallel"))
     if rules.held_until > now:

@@ -142,7 +142,8 @@ def bars(
     [('new', 79), ('changed', 79)]
     """
     levels = [level for level in marks if level is not None]
-    most = max([*(sum(size for _, size in column) for column in columns), *levels, 1e-9])
+    most = max([*(sum(size for _, size in column) for column in columns), *levels, 0.0])
+    most = most or (0.01 if percent else 1.0)  # nothing to show has a scale, too
     frame, place = _framed(most, axes, percent=percent)
     step = (frame.right - frame.left) / max(1, len(columns))
     width = min(step * 0.78, 44.0)

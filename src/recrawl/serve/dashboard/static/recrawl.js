@@ -43,7 +43,7 @@
       const data = parsed(event);
       if (!data) return;
       const at = data.at ? new Date(typeof data.at === "number" ? data.at * 1000 : data.at) : new Date();
-      const word = String(data.outcome || event.type).replace(/[^a-z-]/g, "");
+      const word = String(data.result || data.outcome || event.type).replace(/[^a-z-]/g, "");
       line(list, at, word, sentence(event.type, data));
     };
     for (const kind of (list.dataset.kinds || "message").split(" ")) source.addEventListener(kind, show);
