@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def figure(html: str, title: str) -> str:
     """The text of a figure of the dashboard's start page."""
     match = re.search(rf"<dt>{title}</dt><dd>(.*?)</dd>", html, re.DOTALL)
     assert match, title
-    return re.sub(r"<[^>]+>", " ", match[1]).strip()
+    return unescape(re.sub(r"<[^>]+>", " ", match[1])).strip()
 
 
 def test_all_screens_agree(lived: tuple[Repo, Site]) -> None:

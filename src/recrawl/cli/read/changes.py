@@ -51,21 +51,25 @@ def command(
             changes: Iterable[Change] = repo.saved_changes(saved_filter, limit)
         else:
             changes = repo.changes(since=since or None, site=site, tag=tag, unread=unread, limit=limit)
-        if json:
-            as_json([change.as_dict() for change in changes])
-            return
-        table(
-            ({**change.as_dict(), "at": when(change.time), **_amounts(change)} for change in changes),
-            {
-                "at": "seen",
-                "outcome": "outcome",
-                "share": ">changed",
-                "news": ">news",
-                "new_links": ">new links",
-                "url": "page",
-                "title": "title",
-            },
-        )
+        _print(changes, json=json)
+
+
+def _print(changes: Iterable[Change], *, json: bool) -> None:
+    if json:
+        as_json([change.as_dict() for change in changes])
+        return
+    table(
+        ({**change.as_dict(), "at": when(change.time), **_amounts(change)} for change in changes),
+        {
+            "at": "seen",
+            "outcome": "outcome",
+            "share": ">changed",
+            "news": ">news",
+            "new_links": ">new links",
+            "url": "page",
+            "title": "title",
+        },
+    )
 
 
 def _keep(repo: Repository, save: str, forget: str, given: dict[str, Any], *, json: bool) -> None:

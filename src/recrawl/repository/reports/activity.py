@@ -14,7 +14,7 @@ def newest_visit(repo: Reader) -> int:
 
 
 def visits_after(repo: Reader, visit: int, limit: int) -> list[dict[str, Any]]:
-    """Return the visits with higher numbers, oldest first; `result` tells missing and skipped pages from failed ones."""
+    """Return the visits with higher numbers, oldest first; `result` tells missing and skipped from failed ones."""
     rows = repo.storage.store.reports.visits_after(visit, limit)
     return [{**row, "result": _result(row["outcome"], row["failure"])} for row in rows]
 
