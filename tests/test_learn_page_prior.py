@@ -12,7 +12,7 @@ from recrawl.choose.shock.policy import Shock
 from recrawl.columns import DAY
 from recrawl.lab.replays.small_worlds import batches
 from recrawl.learn.shocks.model import Shocks
-from recrawl.learn.shocks.page_prior import FIRST_CRAWL, PagePrior
+from recrawl.learn.shocks.page_prior import FIRST_CRAWL, INITIAL, WEIGHTS, PagePrior
 
 
 def once_visited(pages: int = 20, now: float = 30 * DAY) -> Book:
@@ -55,6 +55,7 @@ def test_the_policy_visits_pages_with_the_highest_prior_first() -> None:
 def test_the_rate_of_a_group_is_relative_to_the_priors_of_the_pages_watched() -> None:
     book = once_visited(40)
     book.prior = np.repeat(np.log(np.array([0.5, 4], np.float32)), 20)
+    book.memory["shock.prior"] = np.array([[0.0, 0.0, 99.0]])  # the weight is 1
     book.memory |= {"shock.times": np.array([0.0]), "shock.watched": np.zeros(40, np.float32)}
     watched = np.zeros(40, np.float32)
     watched[20:] = 100.0
@@ -84,6 +85,31 @@ def test_the_age_factor_since_a_visit_adds_up_over_parts_of_the_time() -> None:
         return float(np.asarray(PagePrior.of(book).age_factor(np.array([1])))[0]) * (now - since)
 
     assert total(80, 100) == pytest.approx(total(80, 85) + total(85, 100))
+
+
+def test_visits_teach_how_far_the_priors_of_a_site_count() -> None:
+    def weights(*, confirmed: bool) -> tuple[float, float]:
+        """The weights of a site after visits to it, and of a site without visits."""
+        book = once_visited(200)
+        book.site[150:], book.form = 1, np.ones(200, np.int64)
+        book.prior = np.tile(np.log(np.array([0.25, 4], np.float32)), 100)
+        shocks, pages = Shocks.of(book, "shock", book.form), np.arange(150)
+        likely = np.asarray(book.prior[:150] > 0)
+        changed = likely if confirmed else np.arange(150) % 4 < 2
+        for part in np.array_split(pages, 10):
+            place = shocks.bins.place(book.last_visit[part] / DAY)
+            shocks.score_prior(part, place, changed[part])
+            shocks.observe(part, place, changed[part])
+        shocks.prior.keep(book)
+        first, second = PagePrior.of(book).weight.tolist()
+        return first, second
+
+    neutral = float(INITIAL @ WEIGHTS)
+    site, other = weights(confirmed=True)
+    assert neutral < other < site
+    assert site > 0.9
+    site, other = weights(confirmed=False)
+    assert site < other < neutral
 
 
 def test_without_a_prior_pages_of_any_age_are_equal() -> None:

@@ -142,10 +142,12 @@ class Book:
     clusters: Clusters | None = None
     form: Ints | None = None
     """The number of the page's URL template (see `recrawl.learn.shocks.url_templates`)."""
+    index: Flags | None = None
+    """Whether the page is the index of its directory, by its URL; known with the URL templates."""
     hints: Hints | None = None
     prior: Float32s | None = None
     """The logarithm of each page's expected rate of content changes relative to an average page, from its first
-    download; NaN for pages without one, and where other changes count, too."""
+    download; NaN for pages without one."""
     words: PageWords | None = None
     """Only while a policy learns: the words of the pages that the visits have read."""
     memory: dict[str, NDArray[Any]] = field(default_factory=dict)

@@ -30,7 +30,8 @@ class Shock:
     of a rebuilt site moves the others to the front within the same cycle. The prediction is averaged with that of a
     small network, fitted on many sites, which also uses the outcomes of visits to pages of the same URL template,
     directory and site. On sites whose pages change independently, a Poisson model per page takes over. For an uncertain
-    group, a batch samples two pages; it visits the rest only if those changed. Hints count as far as they proved right.
+    group, a batch samples two pages; it visits the rest only if those changed. A new page makes changes of the pages
+    that may list it likelier. Hints count as far as they proved right.
     Pages that were never downloaded come first. Every site is visited now and then, and some batches use rates drawn
     from their posterior, so that no page is excluded for ever.
 
@@ -58,7 +59,7 @@ class Shock:
         case; such pages get at most a tenth of the budget. 0 means never.
     prior
         Whether pages of a group differ by what their first download tells of them (URL, years and numbers in the text)
-        and by their age, where changes of content count.
+        and by their age, as far as visits to the site confirm it.
 
     Example
     -------
@@ -74,7 +75,7 @@ class Shock:
 
     name: ClassVar[str] = "shock"
     source: ClassVar[str] = "recrawl's own: shocks common to groups of pages, hints, and a fitted network"
-    needs: ClassVar[frozenset[str]] = frozenset({"forms", "hints", "prior"})
+    needs: ClassVar[frozenset[str]] = frozenset({"folders", "forms", "hints", "prior"})
 
     def __init__(
         self,
@@ -155,25 +156,23 @@ class Shock:
 
     def change_probability(self, book: Book, pages: Pages) -> Floats:
         """Return the probability that each page has changed since its last visit, hints included."""
-        predicted = Mixture.of(book, poisson=self._poisson).predict(pages)
+        predicted = Mixture.of(book, poisson=self._poisson, prior=self.prior).predict(pages)
         return np.asarray(Signals.of(book).predict(pages, predicted), np.float64)
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Update the models with all visits of the cycle."""
-        lead = self._score(book, *compared_visits(book, seen))
-        Mixture.of(book, poisson=self._poisson, prior=self.prior).learn(seen, at, lead)
+        scored = self._score(book, *compared_visits(book, seen))
+        Mixture.of(book, poisson=self._poisson, prior=self.prior).learn(seen, at, scored)
         visited = last_visits(book)
         np.maximum.at(visited, book.site[seen.pages], at)
         book.memory["shock.visited"] = visited
 
-    def _score(self, book: Book, pages: Pages, changed: Flags) -> Floats:
-        """Update and store the trust in sources of hints; return the updated lead of the Poisson model.
+    def _score(self, book: Book, pages: Pages, changed: Flags) -> Mixture:
+        """Update and store the trust in sources of hints; return the mixture with its updated evidence.
 
         A cycle finds many changes because of what it found earlier in the cycle; predictions from before the cycle
         would miss them. So the models are scored part by part, each after observing the parts before it.
         """
-        if not self._poisson and book.hints is None:
-            return np.zeros((0, book.sites))
         mixture = Mixture.of(book, poisson=self._poisson, prior=self.prior)
         signals = Signals.of(book)
         parts = np.array_split(np.arange(len(pages)), min(MAX_PARTS, 1 + len(pages) // MIN_PART))
@@ -183,7 +182,7 @@ class Shock:
             if number < len(parts):  # no prediction follows the last part
                 mixture.observe(pages[part], changed[part])
         signals.keep(book)
-        return mixture.lead
+        return mixture
 
 
 def _overdue(book: Book, open_: Flags, patience: float, budget: int) -> Ints:

@@ -52,7 +52,7 @@ _MEMORY_PREFIX = "kept "
 """Prefix of the policy's own arrays in the file."""
 MAX_WORDY = 50_000
 """Visits of a fold whose words are read, the newest; reading takes about 1 ms for each that found a change."""
-_WHOLE = ("now", "folders", "links", "clusters", "form", "hints", "words", "prior", "memory")
+_WHOLE = ("now", "folders", "links", "clusters", "form", "index", "hints", "words", "prior", "memory")
 _PER_PAGE = tuple(item.name for item in fields(Book) if item.name not in _WHOLE)
 
 
@@ -215,10 +215,9 @@ def _first_pages(book: Book, pages: int, now: float) -> Book:
         view.links = _links_among(book.links, pages)
     if book.clusters is not None:
         view.clusters = Clusters(book.clusters.of[:pages], book.clusters.nearest)
-    if book.form is not None:
-        view.form = book.form[:pages]
-    if book.prior is not None:
-        view.prior = book.prior[:pages]
+    for name in ("form", "index", "prior"):
+        if (column := getattr(book, name)) is not None:
+            setattr(view, name, column[:pages])
     view.hints = None  # each recorded visit carries its own
     return view
 

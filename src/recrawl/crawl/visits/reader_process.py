@@ -138,7 +138,7 @@ class TaskReader:
             reading = self._pages.parse(task)
         except Unreadable as error:
             return Reading(task.ticket, failure=Failure.TOO_DEEP.value, detail=str(error))
-        if task.prior and self._config.levels[task.level].kind != "text":
+        if task.prior:
             reading = reading._replace(prior=change_prior(task.url, reading.text, task.at))
         if task.digest is not None:
             reading = self._compare(task, reading)

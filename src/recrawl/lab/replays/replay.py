@@ -27,6 +27,7 @@ from recrawl.lab.replays.metrics import Meter, Record
 from recrawl.lab.replays.new_links import NewLinks
 from recrawl.lab.replays.rate_accuracy import rate_accuracy
 from recrawl.lab.replays.timeline import Timeline
+from recrawl.learn.shocks.url_templates import index_pages
 from recrawl.learn.value.importance import COSTS, costs, normalise
 from recrawl.loop import Recorded, run_cycle
 from recrawl.model import Outcome, Outcomes, Pages, Picks
@@ -171,8 +172,8 @@ class Web:
         book.last_try[there] = book.last_visit[there] = book.last_change[there] = 0.0
         book.size[there] = history.size[timeline.held_row[there]]
         book.clusters = history.clusters
-        book.form = history.form
-        book.prior = None if history.change in ("text", "raw") else history.prior
+        book.form, book.index = history.form, index_pages(history.urls)
+        book.prior = history.prior
         if self._setup.weighted and history.weight is not None:
             book.weight = normalise(history.weight)[0]
         return book

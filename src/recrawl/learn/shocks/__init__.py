@@ -9,5 +9,7 @@ group changed than usual: a rebuild, a new edition.
 - `model`: change rates and shocks with nested Gamma priors
 - `page_prior`: what is known of a page's rate before its second visit
 - `change_model`: change probabilities: the shock model, corrected by a fitted network (`change_model.json`)
+- `page_prior`: what is known of a page's rate from its first download and its age
+- `new_pages`: changes of pages that list new pages
 - `mixture`: its average with a Poisson model of each page's own visits, weighted per site by how well they predicted
 """

@@ -25,7 +25,7 @@ from recrawl.learn.shocks.model import FIRST_RATE, PAGE_WEIGHT, Shocks, gamma_pr
 
 LEVELS = ("form", "folder", "site")
 """The groupings whose counts the network uses: URL template, directory, site."""
-_MEMORY = ("shock.form", "shock.folder", "shock.by_site")
+_MEMORY = ("shock.form", "shock.directory", "shock.by_site")
 """Memory keys of their counts."""
 _GROUP_FEATURES = ("lately", "today", "finds_today", "misses_today", "since", "visits_since", "recent", "fortnight")
 FEATURES = (
@@ -78,6 +78,10 @@ class ChangeModel:
         self.lately[pages] = _PAGE_FADE * self.lately[pages] + (1 - _PAGE_FADE) * changed
         if self.groups is not None:
             self.groups.update(self, groups, rows)
+
+    def score_prior(self, pages: AnyPages, changed: Flags) -> None:
+        """Update the evidence on the weights of priors with visits at the current time, before `observe`."""
+        self.shocks.score_prior(pages, self.place(pages), changed)
 
     def exposure(self, pages: AnyPages) -> Floats:
         """Return the activity of the pages' groups since their last visits, in days of usual activity."""

@@ -23,6 +23,7 @@ from recrawl.learn.chunks import AnyFloats, AnyPages, chunks, map_chunks
 from recrawl.learn.rates.estimators import bias_reduced
 from recrawl.learn.shocks.change_model import ChangeModel
 from recrawl.learn.shocks.model import FIRST_RATE, gamma_probability
+from recrawl.learn.shocks.new_pages import NewPages
 from recrawl.model import Outcomes, Pages
 
 PRIOR_WEIGHT = 1.0
@@ -99,6 +100,7 @@ class Mixture:
     book: Book
     change_model: ChangeModel
     poisson: PoissonRate | None
+    new_pages: NewPages
     lead: Floats
     """One row (none without a Poisson model), by site: its log-likelihood minus the change model's, decayed."""
     _weight: Floats = field(init=False)
@@ -115,7 +117,9 @@ class Mixture:
         lead = np.zeros((int(poisson), book.sites))
         kept = book.memory.get("shock.lead", lead[:, :0])
         lead[:, : kept.shape[1]] = kept
-        return cls(book, ChangeModel.of(book, prior=prior), PoissonRate(book) if poisson else None, lead)
+        return cls(
+            book, ChangeModel.of(book, prior=prior), PoissonRate(book) if poisson else None, NewPages.of(book), lead
+        )
 
     def shared(self, pages: Pages) -> Flags:
         """Return which pages change with their groups rather than independently, by the models' weights."""
@@ -126,6 +130,10 @@ class Mixture:
 
     def predict(self, pages: Pages) -> AnyFloats:
         """Return the probability that each page has changed since its last visit."""
+        return self.new_pages.predict(pages, self._predict(pages))
+
+    def _predict(self, pages: Pages) -> AnyFloats:
+        """Return the same, regardless of new pages."""
         if self.poisson is None or not (self._weight[1] > _MIN_WEIGHT).any():
             return self.change_model.predict(pages)
         weight = self._weight[:, self.book.site[pages]].astype(np.float32)
@@ -137,11 +145,13 @@ class Mixture:
         return probability
 
     def observe(self, pages: Pages, changed: Flags) -> None:
-        """Update the change model with visits of the current cycle."""
+        """Update the models with visits of the current cycle."""
+        self.new_pages.observe(pages, changed, self._predict(pages))
         self.change_model.observe(pages, changed)
 
     def score(self, pages: Pages, changed: Flags) -> None:
-        """Update the lead with visits that no model has observed yet."""
+        """Update the lead, and the weights of priors, with visits that no model has observed yet."""
+        self.change_model.score_prior(pages, changed)
         if self.poisson is None:
             return
         site, sites = self.book.site[pages], self.lead.shape[1]
@@ -149,13 +159,15 @@ class Mixture:
         self.lead *= FADE ** np.bincount(site, minlength=sites)
         self.lead[0] += np.bincount(site, _log_likelihood(self._predict_poisson(pages), changed) - base, sites)
 
-    def learn(self, seen: Outcomes, at: Floats, lead: Floats) -> None:
-        """Learn from a whole cycle, before the book notes it, and store the state; `lead` is the cycle's result."""
-        self.change_model.observe(*compared_visits(self.book, seen))
+    def learn(self, seen: Outcomes, at: Floats, scored: Mixture) -> None:
+        """Learn from a whole cycle, before the book notes it, and store the state, with what the cycle has scored."""
+        self.observe(*compared_visits(self.book, seen))
         self.change_model.keep(self.book)
+        self.new_pages.keep(self.book)
         if self.poisson is not None:
             self.poisson.learn(seen, at)
-        self.book.memory["shock.lead"] = lead
+        self.book.memory["shock.lead"] = scored.lead
+        scored.change_model.shocks.prior.keep(self.book)
 
     def _predict_poisson(self, pages: Pages) -> AnyFloats:
         assert self.poisson is not None

@@ -26,7 +26,7 @@ from recrawl.book import Book
 from recrawl.columns import DAY, Flags, Float32s, Floats, Ints, unique
 from recrawl.learn.chunks import AnyFloats, AnyPages, group_sums
 from recrawl.learn.shocks.group_tallies import Groups
-from recrawl.learn.shocks.page_prior import PagePrior
+from recrawl.learn.shocks.page_prior import WEIGHTS, PagePrior
 from recrawl.learn.shocks.time_bins import Bins, BinStep
 
 FIRST_RATE = 0.02
@@ -37,6 +37,8 @@ SHOCK_WEIGHT = 3.0
 """The weight of the site's shock against the group's own visits, in pages."""
 FORGET = 0.02
 """The share of the evidence on rates that decays per day."""
+_SURE = 0.02
+"""Probabilities are limited to this, and 1 minus this, so that no single visit decides on the weight of priors."""
 _SITES_AT_ONCE = 1 << 9
 _GROUPS_AT_ONCE = 1 << 12
 """Sites and groups that are summed at once, so that temporary memory does not grow with the repository."""
@@ -76,7 +78,7 @@ class Shocks:
         self._by_site = np.argsort(self.groups.site, kind="stable")
         sites = int(self.groups.site.max(initial=-1)) + 1
         self._first = np.searchsorted(self.groups.site[self._by_site], np.arange(sites + 1))
-        self._update_rates()
+        self.site_rate, self.group_rate = self._rates()
         self._since = np.zeros((len(self.groups), len(self.bins.times)), np.float32)
         for start in range(0, sites, _SITES_AT_ONCE):
             self._update_shocks(np.arange(start, min(start + _SITES_AT_ONCE, sites)))
@@ -196,14 +198,27 @@ class Shocks:
         self.expected[touched] += spread[0] * self.bins.days
         self.events[touched] += spread[1] * (since[:, :-1] - since[:, 1:])
 
-    def _update_rates(self) -> None:
-        """Compute the rates of sites and groups; the rate of the level above is the prior mean."""
+    def score_prior(self, pages: AnyPages, place: Floats, changed: Flags) -> None:
+        """Compare the weights of the prior by what visits found that the model has not observed yet."""
+        if not len(self.prior.logs) or not len(pages):
+            return
+        a, exposure = self.changes[pages] + np.float64(PAGE_WEIGHT), self.exposure(pages, place)
+        logs = np.empty((len(pages), len(WEIGHTS)))
+        for column, weight in enumerate(WEIGHTS):
+            _, rate = self._rates(weight)
+            b = self.watched[pages] + PAGE_WEIGHT / (rate[self.groups.of[pages]] * self.prior.factor(pages, weight))
+            probability = np.clip(gamma_probability(a, b, exposure), _SURE, 1 - _SURE)
+            logs[:, column] = np.log(np.where(changed, probability, 1 - probability))
+        self.prior.add(pages, logs)
+
+    def _rates(self, weight: float | None = None) -> tuple[Floats, Floats]:
+        """Return the rates of sites and groups; the rate of the level above is the prior mean."""
         site = self.groups.site
-        columns = (self.changes, self.watched * self.prior.factor(slice(None)))
+        columns = (self.changes, self.watched * self.prior.factor(slice(None), weight))
         changes, watched = (group_sums(self.groups.of, column, len(self.groups)) for column in columns)
         sites = len(self._first) - 1
-        self.site_rate = (np.bincount(site, changes, sites) + 1) / (np.bincount(site, watched, sites) + 1 / FIRST_RATE)
-        self.group_rate = (changes + 1) / (watched + 1 / self.site_rate[site])
+        site_rate = (np.bincount(site, changes, sites) + 1) / (np.bincount(site, watched, sites) + 1 / FIRST_RATE)
+        return site_rate, (changes + 1) / (watched + 1 / site_rate[site])
 
     def _update_shocks(self, sites: Ints) -> Ints:
         """Compute the activity of the groups of sites from the sums; return the groups."""

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
-from recrawl.columns import Ints
+from recrawl.columns import Flags, Ints
 
 _MAX_NUMBERED = 8
 """The longest path segment with digits that counts as a number with an affix: a date, a page, a version."""
@@ -49,6 +49,15 @@ def url_templates(urls: Iterable[str]) -> Ints:
         return known
 
     return np.fromiter((number(url) for url in urls), np.int64)
+
+
+def index_pages(urls: Iterable[str]) -> Flags:
+    """Return which URLs name the index of a directory.
+
+    >>> index_pages(["https://a.example/blog/", "https://a.example/blog/index.html", "https://a.example/blog"]).tolist()
+    [True, True, False]
+    """
+    return np.fromiter((url.partition("?")[0].rpartition("/")[2] in _INDEX for url in urls), bool)
 
 
 def _segment(name: str) -> str:

@@ -1,0 +1,101 @@
+"""New pages as signs of change in the pages that list them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recrawl.book import Book
+from recrawl.columns import DAY
+from recrawl.learn.shocks.mixture import Mixture
+from recrawl.learn.shocks.new_pages import FIRST_CRAWL, INITIAL, NewPages
+from recrawl.learn.shocks.url_templates import index_pages, url_templates
+from recrawl.learn.structure.directories import places
+
+URLS = [
+    *("https://a.example/", "https://a.example/news/index.html", "https://a.example/news/old.html"),
+    *("https://a.example/docs/", "https://a.example/news/new.html", "https://b.example/"),
+]
+FRONT, LISTING, SIBLING, OTHER, NEW, ELSEWHERE = range(6)
+NOW = FIRST_CRAWL + 30 * DAY
+
+
+def book_of(*, urls: list[str] = URLS, new: int = NEW, found: float = NOW - DAY) -> Book:
+    """Pages that were all visited at time 0, and one that was found later."""
+    book = Book.blank(len(urls), now=NOW)
+    _, book.site, book.folder, book.folders = places(urls)
+    book.form, book.index = url_templates(urls), index_pages(urls)
+    book.visits[:], book.changes[:], book.last_visit[:] = 1, 1, 0.0
+    book.found[new] = book.last_visit[new] = found
+    return book
+
+
+def given(book: Book, probability: float = 0.2) -> list[float]:
+    pages = np.arange(len(book))
+    return [float(one) for one in NewPages.of(book).predict(pages, np.full(len(book), probability))]
+
+
+def test_a_new_page_makes_changes_of_its_listing_the_front_page_and_its_siblings_likelier() -> None:
+    expected = 1 - 0.8 * (1 - INITIAL)
+    chances = given(book_of())
+    assert [chances[page] for page in (LISTING, FRONT, SIBLING)] == pytest.approx(expected.tolist())
+    assert [chances[page] for page in (OTHER, NEW, ELSEWHERE)] == [0.2] * 3
+
+
+def test_an_index_page_stands_in_the_directory_above_its_own() -> None:
+    urls = ["https://a.example/", "https://a.example/blog/", "https://a.example/blog/a/", "https://a.example/blog/b/"]
+    chances = given(book_of(urls=urls, new=3), 0.0)
+    assert chances == pytest.approx([INITIAL[1], INITIAL[0], INITIAL[2], 0.0])
+
+
+@pytest.mark.parametrize("found", [FIRST_CRAWL, NOW + 1], ids=["first crawl", "future"])
+def test_pages_of_the_first_crawl_and_pages_not_found_yet_are_not_new(found: float) -> None:
+    assert given(book_of(found=found)) == [0.2] * len(URLS)
+
+
+def test_a_visit_after_the_page_was_found_has_seen_its_effect() -> None:
+    book = book_of(found=NOW - 5 * DAY)
+    book.last_visit[LISTING] = NOW - 5 * DAY  # the visit that found it
+    chances = given(book)
+    assert chances[LISTING] == 0.2
+    assert chances[FRONT] > 0.2
+
+
+def test_days_with_new_pages_count_not_the_pages() -> None:
+    urls = [*URLS, "https://a.example/news/more.html"]
+    book = book_of(urls=urls)
+    once = given(book)[LISTING]
+    book.found[-1] = book.found[NEW] + 60
+    assert given(book)[LISTING] == pytest.approx(once)
+    book.found[-1] = book.found[NEW] - 3 * DAY
+    assert given(book)[LISTING] > once
+
+
+def test_visits_teach_how_often_new_pages_change_each_relation_on_the_site_and_elsewhere() -> None:
+    book = book_of()
+    model = NewPages.of(book)
+    before = model.predict(np.array([LISTING, FRONT, SIBLING]), np.zeros(3))
+    for _ in range(30):
+        model.observe(np.array([LISTING, SIBLING]), np.array([False, True]), np.array([0.0, 0.0]))
+    model.keep(book)
+    after = NewPages.of(book).predict(np.array([LISTING, FRONT, SIBLING]), np.zeros(3))
+    assert after[0] < before[0] / 3
+    assert after[1] == pytest.approx(before[1])
+    assert after[2] > 3 * before[2]
+
+
+def test_a_change_that_was_expected_anyway_is_weak_evidence() -> None:
+    def learned(probability: float) -> float:
+        model = NewPages.of(book_of())
+        for _ in range(10):
+            model.observe(np.array([SIBLING]), np.array([True]), np.array([probability]))
+        return float(model.predict(np.array([SIBLING]), np.zeros(1))[0])
+
+    assert learned(0.95) < learned(0.1)
+
+
+def test_the_mixture_uses_new_pages_and_works_without_directories() -> None:
+    book = book_of()
+    with_new = Mixture.of(book).predict(np.array([LISTING]))[0]
+    book.folders = None
+    assert with_new > 0.6 > Mixture.of(book).predict(np.array([LISTING]))[0]
