@@ -11,17 +11,22 @@ from functools import lru_cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from recrawl.compare.noise.json_filter import compiled_jmespath
+from recrawl.compare.noise.xpath import compiled_xpath, nodes_by_xpath
 from recrawl.errors import UsageError
 from recrawl.patterns import Pattern, compiled
 
 PATTERN_CHARACTERS = 200_000
 """Patterns apply to the first characters of a text only; the rest stays as it is."""
+XPATH, JMESPATH = "xpath:", "jmespath:"
+"""Prefixes of selectors that are not CSS."""
 _EMPTY = LexborHTMLParser("<html>")
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """CSS selectors of elements, and regular expressions of text, that do not count as change.
+    """CSS selectors of elements, and regular expressions of text, that do not count as change. Selectors may also be
+    XPath (`xpath:...`, for HTML and XML) and JMESPath (`jmespath:...`, for JSON).
 
     `frame` and `content` are selectors that overrule what is learned about a site's frame (`compare.content`): their
     elements stay in the text, and never or always count as content.
@@ -40,7 +45,11 @@ class Noise:
 
     def check(self) -> None:
         """Raise `UsageError` for the first invalid selector or pattern."""
-        for selector in (*self.selectors, *self.frame, *self.content):
+        for expression in self.expressions(XPATH):
+            compiled_xpath(expression)
+        for expression in self.expressions(JMESPATH):
+            compiled_jmespath(expression)
+        for selector in (*self._css, *self.frame, *self.content):
             try:
                 _EMPTY.css(selector)
             except SelectolaxError:
@@ -63,9 +72,20 @@ class Noise:
         parts = [f"s{len(s)}:{s}" for s in self.selectors] + [f"p{len(p)}:{p}" for p in self.patterns]
         return hashlib.blake2b("".join(parts).encode("utf-8", "replace"), digest_size=8).digest()
 
+    def expressions(self, prefix: str) -> list[str]:
+        """The selectors with this prefix, without it."""
+        return [selector.removeprefix(prefix).strip() for selector in self.selectors if selector.startswith(prefix)]
+
+    @property
+    def _css(self) -> list[str]:
+        return [selector for selector in self.selectors if not selector.startswith((XPATH, JMESPATH))]
+
     def prune(self, tree: LexborHTMLParser) -> None:
         """Remove the selected elements from the tree; an invalid selector selects nothing."""
-        for selector in self.selectors:
+        paths = self.expressions(XPATH)
+        if paths:
+            remove(nodes_by_xpath(tree, paths))
+        for selector in self._css:
             try:
                 remove(tree.css(selector))
             except SelectolaxError:

@@ -5,4 +5,5 @@
 - `document`: text to a tree, with a guard against pages that would block the parser
 - `nesting`: estimate of the parser's work on a page with many tags
 - `text`: the visible text of a tree, on one line for digests or by lines for people
+- `file_types`: pages that are not HTML: Markdown, JSON, XML, feeds, PDF
 """

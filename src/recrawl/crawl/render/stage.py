@@ -11,6 +11,7 @@ from collections import deque
 from multiprocessing.connection import Connection
 from typing import Protocol
 
+from recrawl.compare.parsing.file_types import HTML
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.render.demands import Demands
 from recrawl.crawl.render.messages import RenderConfig, Rendered, RenderTask
@@ -20,7 +21,7 @@ from recrawl.crawl.requisites.registry import Registry
 from recrawl.crawl.visits.messages import Reading, Task
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.servers import Server, Servers
-from recrawl.crawl.visits.stored_text import HTML, media_type
+from recrawl.crawl.visits.stored_text import media_type
 from recrawl.record.storage import Storage
 
 _META = "rendering"

@@ -114,5 +114,7 @@ class ReaderConfig:
     noises: tuple[Noise, ...] = (NO_NOISE,)
     levels: tuple[ChangeLevel, ...] = (ChangeLevel(),)
     want_text: bool = True
+    pdf: bool = False
+    """Whether links to PDF files are followed."""
     deadline: float = 0.0
     """Seconds after which a process that still parses a batch ends itself; 0 for never."""

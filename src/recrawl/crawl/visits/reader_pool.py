@@ -16,6 +16,7 @@ from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
+from recrawl.compare.parsing.file_types import PDF, has_pdf
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
 from recrawl.crawl.visits.servers import level_table, noise_table
@@ -175,5 +176,6 @@ class Readers:
 def readers_of(options: CrawlOptions) -> Readers:
     """The reader processes of a run."""
     noises, levels = tuple(noise_table(options)), tuple(level_table(options))
-    config = ReaderConfig(options.rules, noises, levels, want_text=options.index)
+    pdf = options.accepts(PDF) and has_pdf()
+    config = ReaderConfig(options.rules, noises, levels, want_text=options.index, pdf=pdf)
     return Readers(config, processes=options.readers, seconds=options.parse_seconds)

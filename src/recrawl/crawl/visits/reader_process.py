@@ -29,10 +29,11 @@ from recrawl.compare.noise.filters import Noise
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
+from recrawl.compare.parsing.file_types import HTML, hypertext, is_json, is_xml
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
-from recrawl.crawl.visits.stored_text import HTML, StoredText, media_type, plain
-from recrawl.discover import requisites
-from recrawl.discover.links import LinkReader, PageLinks
+from recrawl.crawl.visits.stored_text import StoredText, media_type, plain
+from recrawl.discover import requisites, sitemaps
+from recrawl.discover.links import MAX_LINKS, SKIP_SUFFIXES, LinkReader, PageLinks
 from recrawl.discover.page_headers import header_links
 from recrawl.discover.urls import key
 from recrawl.errors import Unreadable
@@ -52,7 +53,7 @@ class PageReader:
 
     def __init__(self, config: ReaderConfig) -> None:
         self._config = config
-        self._links = LinkReader(config.rules)
+        self._links = LinkReader(config.rules, SKIP_SUFFIXES - {"pdf"} if config.pdf else SKIP_SUFFIXES)
         self._keys: dict[str, int] = {}
         self.tree: LexborHTMLParser | None = None
 
@@ -67,9 +68,9 @@ class PageReader:
         content_type, mime = media_type(task.body, task.headers)
         noise = self._config.noises[task.noise]
         robots, refreshes = header_links(task.headers)
-        if not mime.startswith(HTML):
+        decoded = hypertext(task.body, content_type, mime)
+        if decoded is None:
             return self._parse_other(task, content_type, mime)
-        decoded = decode(task.body, content_type)
         tree = self.tree = parse(task.rendered or decoded.text)
         links = self._links.read(tree, task.url, refreshes)
         styles, files = _needed(tree, task)  # before the text: noise filters remove elements
@@ -94,16 +95,18 @@ class PageReader:
         )
 
     def _parse_other(self, task: Task, content_type: str, mime: str) -> Reading:
-        """Text of a page that is not HTML; links are in its headers alone."""
+        """Text of a page that is not HTML; links are in its headers, and in a feed."""
         noise = self._config.noises[task.noise]
         robots, refreshes = header_links(task.headers)
-        words, encoding = plain(task.body, content_type, mime, noise)
+        words, encoding, title = plain(task.body, content_type, mime, noise)
         of = digest.of_text(words) if encoding else digest.of_payload(task.body)[:16]
-        links = self._links.read(parse(""), task.url, refreshes) if refreshes else _NO_LINKS
+        targets = [*refreshes, *_feed_links(task, mime)]
+        links = self._links.read(parse(""), task.url, targets) if targets else _NO_LINKS
         return Reading(
             task.ticket,
             mime=mime,
             encoding=encoding,
+            title=title,
             text=words,
             digest=of,
             urls="\n".join(links.urls),
@@ -123,6 +126,13 @@ class PageReader:
                 if url not in self._keys:
                     self._keys[url] = key(url)
         return array("q", map(self._keys.__getitem__, urls)).tobytes()
+
+
+def _feed_links(task: Task, mime: str) -> list[str]:
+    """The pages that a feed lists; none for any other document."""
+    if not (is_xml(mime) or is_json(mime)):
+        return []
+    return [entry.url for entry in sitemaps.parse(task.body, task.url, max_entries=MAX_LINKS).entries]
 
 
 class TaskReader:

@@ -12,10 +12,7 @@ from recrawl.compare.content.lines import lines as content_lines
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
-from recrawl.compare.parsing.encoding import decode
-
-HTML = ("text/html", "application/xhtml+xml")
-_TEXTUAL = ("text/", "application/json", "application/xml", "application/javascript")
+from recrawl.compare.parsing.file_types import hypertext, lines_of
 
 
 class StoredText:
@@ -25,8 +22,9 @@ class StoredText:
         self._read_lines = partial(read_lines, body, headers)
         content_type, mime = media_type(body, headers)
         self._tree: LexborHTMLParser | None = None
-        if mime.startswith(HTML):
-            self._tree = parse(decode(body, content_type).text)
+        page = hypertext(body, content_type, mime)
+        if page is not None:
+            self._tree = parse(page.text)
             self.text = text.visible(self._tree, noise)
         else:
             self.text = plain(body, content_type, mime, noise)[0]
@@ -54,26 +52,27 @@ def read_text(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -
 def read_page(body: bytes, headers: tuple[tuple[str, str], ...]) -> tuple[str, int]:
     """The unfiltered text of a stored page, and its number of images."""
     content_type, mime = media_type(body, headers)
-    if not mime.startswith(HTML):
+    page = hypertext(body, content_type, mime)
+    if page is None:
         return plain(body, content_type, mime, NO_NOISE)[0], 0
-    tree = parse(decode(body, content_type).text)
+    tree = parse(page.text)
     return text.visible(tree), len(tree.css("img"))
 
 
 def read_lines(body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> list[str]:
     """The lines of a stored page, for display."""
     content_type, mime = media_type(body, headers)
-    if not mime.startswith(HTML):
-        return decode(body, content_type).text.splitlines() if mime.startswith(_TEXTUAL) else ["(not text)"]
-    return text.lines(parse(decode(body, content_type).text), noise)
+    page = hypertext(body, content_type, mime)
+    if page is not None:
+        return text.lines(parse(page.text), noise)
+    found = lines_of(body, content_type, mime, noise)
+    return ["(not text)"] if found is None else found.lines
 
 
-def plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str, str]:
-    """Text and encoding of a body that is not HTML; both empty if it is not text."""
-    if not (mime.startswith(_TEXTUAL) or mime.endswith(("+xml", "+json"))):
-        return "", ""
-    decoded = decode(body, content_type)
-    return text.plain(decoded.text, noise), decoded.encoding
+def plain(body: bytes, content_type: str, mime: str, noise: Noise) -> tuple[str, str, str]:
+    """Text, encoding and title of a body that is neither HTML nor Markdown; all empty if it is not text."""
+    found = lines_of(body, content_type, mime, noise)
+    return ("", "", "") if found is None else (text.plain("\n".join(found.lines), noise), found.encoding, found.title)
 
 
 def header(headers: tuple[tuple[str, str], ...], name: str) -> str:

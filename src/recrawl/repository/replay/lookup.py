@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
-from recrawl.crawl.visits.stored_text import HTML, header, sniff
+from recrawl.compare.parsing.file_types import HTML
+from recrawl.crawl.visits.stored_text import header, sniff
 from recrawl.discover.urls import canonical, key
 from recrawl.errors import DamagedRecord, NotKnown
 from recrawl.record.archive import Place
