@@ -81,7 +81,7 @@ def test_a_webhook_gets_every_change_in_order_as_a_signed_cloud_event(
     history: Repo, events: EventServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOOK_SECRET", SECRET)
-    history.run("sink", "add", "hook", "webhook", f"{events.url}/in", "--secret-env", "HOOK_SECRET")
+    history.run("sink", "add", "hook", "webhook", f"{events.url}/in", "--secret", "${HOOK_SECRET}")
     assert history.json("sink", "run")[0]["sent"] == len(changes(history))
     kinds = {"new": "created", "changed": "changed", "gone": "removed"}
     found = [(event["subject"], event["type"]) for event in events.events]
@@ -99,14 +99,18 @@ def test_an_index_holds_the_newest_version_of_every_page(history: Repo) -> None:
         secret = history.folder / "key"
         secret.write_text(SECRET)
         secret.chmod(0o600)
-        history.run("sink", "add", "search", "opensearch", f"{index.url}/pages", "--secret-file", "key")
+        history.run(
+            "sink", "add", "search", "opensearch", f"{index.url}/pages", "--secret", f"${{file:{history.folder}/key}}"
+        )
         history.run("sink", "run", "search")
         assert {url: index.documents[document_id(url)]["text"] for url in current(history)} == current(history)
         assert len(index.documents) == 3
         assert len(index.writes) == len(changes(history))
         index.reject = lambda order: 429 if len(index.writes) > len(changes(history)) else 0
         history.run("sink", "remove", "search")
-        history.run("sink", "add", "again", "opensearch", f"{index.url}/pages", "--secret-file", "key")
+        history.run(
+            "sink", "add", "again", "opensearch", f"{index.url}/pages", "--secret", f"${{file:{history.folder}/key}}"
+        )
         refused = history.run("sink", "run", code=1)
         assert "429" in refused.err
         assert history.json("sink")[0] | {"delivered": -1, "waiting": len(changes(history))} == history.json("sink")[0]
@@ -121,14 +125,14 @@ def test_a_table_of_postgresql_holds_every_change_once(history: Repo, monkeypatc
 
     monkeypatch.setenv("PG_PASSWORD", SECRET)
     with postgres(SECRET) as url:
-        history.run("sink", "add", "table", "postgres", f"{url}?table=changes", "--secret-env", "PG_PASSWORD")
+        history.run("sink", "add", "table", "postgres", f"{url}?table=changes", "--secret", "${PG_PASSWORD}")
         history.run("sink", "run")
         with psycopg.connect(url, password=SECRET) as connection:
             rows = connection.execute("SELECT url, outcome FROM changes ORDER BY id").fetchall()
             assert rows == changes(history)
             killed(history, "table", after=0)
             history.run("sink", "remove", "table")
-            history.run("sink", "add", "table", "postgres", f"{url}?table=changes", "--secret-env", "PG_PASSWORD")
+            history.run("sink", "add", "table", "postgres", f"{url}?table=changes", "--secret", "${PG_PASSWORD}")
             history.run("sink", "run")
             assert connection.execute("SELECT count(*) FROM changes").fetchone() == (len(rows),)
             newest = "SELECT DISTINCT ON (url) url, text, outcome FROM changes ORDER BY url, id DESC"
@@ -137,7 +141,7 @@ def test_a_table_of_postgresql_holds_every_change_once(history: Repo, monkeypatc
         monkeypatch.setenv("PG_PASSWORD", "wrong")
         history.later(days=3)
         history.run("sink", "remove", "table")
-        history.run("sink", "add", "table", "postgres", url, "--secret-env", "PG_PASSWORD")
+        history.run("sink", "add", "table", "postgres", url, "--secret", "${PG_PASSWORD}")
         assert "password authentication failed" in history.run("sink", "run", code=1).err
 
 
@@ -251,7 +255,7 @@ def test_private_addresses_are_refused_unless_the_setting_names_them(history: Re
 
 def test_secrets_are_neither_stored_nor_shown(history: Repo, events: EventServer, monkeypatch: Any) -> None:
     monkeypatch.setenv("HOOK_SECRET", SECRET)
-    history.run("sink", "add", "hook", "webhook", events.url, "--secret-env", "HOOK_SECRET")
+    history.run("sink", "add", "hook", "webhook", events.url, "--secret", "${HOOK_SECRET}")
     shown = [history.run("sink", *words) for words in (("list",), ("list", "--json"), ("run",), ("run", "--json"))]
     assert all(SECRET not in result.out + result.err for result in shown)
     stored = [file for file in history.folder.rglob("*") if file.is_file()]
@@ -263,7 +267,8 @@ def test_secrets_are_neither_stored_nor_shown(history: Repo, events: EventServer
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("add", "x", "opensearch", "https://user:pass@host/index"), "--secret-env"),
+        (("add", "x", "opensearch", "https://user:pass@host/index"), "--secret"),
+        (("add", "x", "webhook", "https://host/", "--secret", "plain"), "${NAME}"),
         (("add", "x", "kafka", "https://host/"), "kafka"),
         (("add", "Big Name", "webhook", "https://host/"), "Big Name"),
         (("add", "x", "webhook", "ftp://host/"), "ftp://host/"),
@@ -278,11 +283,11 @@ def test_a_wrong_sink_is_refused_with_a_reason(repo: Repo, words: tuple[str, ...
 
 
 def test_a_missing_variable_and_a_readable_secret_file_are_refused(history: Repo) -> None:
-    history.run("sink", "add", "a", "webhook", "https://host.example/", "--secret-env", "NOT_SET_ANYWHERE")
+    history.run("sink", "add", "a", "webhook", "https://host.example/", "--secret", "${NOT_SET_ANYWHERE}")
     assert "NOT_SET_ANYWHERE" in history.run("sink", "run", "a", code=2).err
     (history.folder / "key").write_text(SECRET)
     (history.folder / "key").chmod(0o644)
-    history.run("sink", "add", "b", "webhook", "https://host.example/", "--secret-file", "key")
+    history.run("sink", "add", "b", "webhook", "https://host.example/", "--secret", f"${{file:{history.folder}/key}}")
     refused = history.run("sink", "run", "b", code=2).err
     assert "chmod 600" in refused
     assert SECRET not in refused

@@ -221,10 +221,8 @@ class Sink:
     """A URL, or a folder or file within the repository's."""
     site: str = ""
     """Only changes of this site; all if empty."""
-    secret_env: str = ""
-    """The environment variable that holds the token or password."""
-    secret_file: str = ""
-    """The file that holds it; only its owner may read it."""
+    secret: str = ""
+    """Refers to a token or password: ${NAME} or ${file:PATH}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +458,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "significance": (int, float),
     "hold": (bool,),
     **dict.fromkeys(("change", "requisites", "render", "screenshots", "every"), (str,)),
-    **dict.fromkeys(("kind", "secret_env", "secret_file"), (str,)),
+    **dict.fromkeys(("kind",), (str,)),
     **dict.fromkeys(("keep_cookies", "http2", "login_browser"), (bool,)),
     **dict.fromkeys(("cookie_file", "user", "password", "token", "user_agent", "ca_file"), (str,)),
     **dict.fromkeys(("proxy", "proxy_user", "proxy_password", "login_url", "login_form"), (str,)),

@@ -511,19 +511,18 @@ class Repository(Reader):
         target: str,
         *,
         site: str = "",
-        secret_env: str = "",
-        secret_file: str = "",
+        secret: str = "",
         from_now: bool = False,
     ) -> None:
         """Deliver every change to another system: opensearch, webhook, postgres, markdown or chunks.
 
-        The secret is in an environment variable or a file with mode 600; only its name is stored. `from_now` skips what
-        is recorded already.
+        `secret` refers to a token or password: `${NAME}` to an environment variable, `${file:PATH}` to a file with mode
+        600. `from_now` skips what is recorded already.
         """
         from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
 
         where = origin_of(self.storage, site)
-        delivery.add(self, Sink(name, kind, target, where, secret_env, secret_file), from_now=from_now)
+        delivery.add(self, Sink(name, kind, target, where, secret), from_now=from_now)
 
     def remove_sink(self, name: str) -> None:
         """Remove a sink; what was delivered stays where it is."""

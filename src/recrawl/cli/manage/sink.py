@@ -12,7 +12,7 @@ from recrawl.errors import UnknownName, UsageError
 from recrawl.repository.repository import Repository
 from recrawl.repository.results.words import count
 
-EXAMPLE = "Example: recrawl sink add search opensearch https://search.example:9200/pages --secret-env SEARCH_KEY"
+EXAMPLE = "Example: recrawl sink add search opensearch https://search.example:9200/pages --secret '${SEARCH_KEY}'"
 _ACTIONS = ("add", "list", "remove", "run")
 _COLUMNS = {"name": "name", "kind": "kind", "target": "target", "waiting": ">waiting", "problem": "problem"}
 
@@ -26,24 +26,22 @@ def command(
     ] = "",
     target: Annotated[str, typer.Argument(metavar="[TARGET]", help="A URL, or a folder or file.")] = "",
     site: Annotated[str, typer.Option(metavar="SITE", help="Only changes of this site.")] = "",
-    secret_env: Annotated[
-        str, typer.Option(metavar="VARIABLE", help="Environment variable with the token or password.")
+    secret: Annotated[
+        str,
+        typer.Option(metavar="REFERENCE", help="Token or password: '${NAME}' of the environment, or '${file:PATH}'."),
     ] = "",
-    secret_file: Annotated[str, typer.Option(metavar="FILE", help="File with the token or password, mode 600.")] = "",
     from_now: Annotated[bool, typer.Option("--from-now", help="Skip what is stored already.")] = False,
     json: AsJson = False,
 ) -> None:
     """Deliver every change to a sink: at least once, the changes of a page in order, resumed after a crash.
 
     'run' and 'serve' deliver after each cycle; 'sink run' delivers now. A failed delivery is tried again next time,
-    from where it stopped. Secrets are named, never stored or shown.
+    from where it stopped. Secrets are referred to, never stored or shown.
     """
     _check(action, name, kind, target)
     with repository(ctx) as repo:
         if action == "add":
-            repo.add_sink(
-                name, kind, target, site=site, secret_env=secret_env, secret_file=secret_file, from_now=from_now
-            )
+            repo.add_sink(name, kind, target, site=site, secret=secret, from_now=from_now)
         elif action == "remove":
             repo.remove_sink(name)
         sent = _run(repo, name) if action == "run" else {}

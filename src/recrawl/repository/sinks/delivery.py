@@ -40,10 +40,9 @@ class SinkState:
     """Why the last delivery failed; empty if it did not."""
 
     def as_dict(self) -> Row:
-        """As `recrawl sink list --json` prints it; the secret itself is never shown."""
+        """As `recrawl sink list --json` prints it; of the secret, its reference."""
         rule = self.rule
-        secret = f"${rule.secret_env}" if rule.secret_env else rule.secret_file
-        own = {"name": rule.name, "kind": rule.kind, "target": rule.target, "site": rule.site, "secret": secret}
+        own = {"name": rule.name, "kind": rule.kind, "target": rule.target, "site": rule.site, "secret": rule.secret}
         return own | {"delivered": self.delivered, "waiting": self.waiting, "problem": self.problem}
 
 

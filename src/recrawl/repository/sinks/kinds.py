@@ -1,18 +1,16 @@
 """The kinds of sinks by name, and their secrets.
 
-A secret (a token, a password) is named in the settings, never written there: it comes from an environment variable or
-from a file that only its owner can read.
+A secret (a token, a password) is referred to in the settings, never written there: see `fetch/secrets.py`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from recrawl.errors import UnknownName, UsageError
+from recrawl.fetch.secrets import has_reference, reveal
 from recrawl.repository.sinks.chunk_lines import ChunkLines
 from recrawl.repository.sinks.markdown_files import MarkdownFiles
 from recrawl.repository.sinks.opensearch import OpenSearch
@@ -66,34 +64,19 @@ def check_sink(rule: SinkRule) -> None:
     """Raise `UsageError` for a sink that cannot work."""
     if rule.kind not in KINDS:
         raise UnknownName("kind of sink", rule.kind, KINDS)
-    if rule.secret_env and rule.secret_file:
-        raise UsageError("use --secret-env or --secret-file, not both")
+    if rule.secret and not has_reference(rule.secret):
+        raise UsageError(
+            "give the secret by reference: '${NAME}' for an environment variable, '${file:PATH}' for a file"
+        )
     schemes = _SCHEMES.get(rule.kind, ())
     parts = urlsplit(rule.target)
     if schemes and (parts.scheme not in schemes or not parts.hostname):
         raise UsageError(f"invalid target '{rule.target}' of a sink '{rule.kind}'; use {schemes[-1]}://host/...")
     if schemes and parts.password:
-        raise UsageError("leave the password out of the target; name it with --secret-env or --secret-file")
+        raise UsageError("leave the password out of the target; refer to it with --secret")
 
 
 def make_sink(rule: SinkRule, repo: Repository) -> Sink:
     """Open a sink."""
     check_sink(rule)
-    return KINDS[rule.kind](rule.target, secret_of(rule, repo.folder), repo)
-
-
-def secret_of(rule: SinkRule, folder: Path) -> str:
-    """The secret of a sink; empty if it has none."""
-    if rule.secret_env:
-        if rule.secret_env not in os.environ:
-            raise UsageError(f"the environment variable {rule.secret_env} of the sink '{rule.name}' is not set")
-        return os.environ[rule.secret_env]
-    if not rule.secret_file:
-        return ""
-    file = folder / rule.secret_file
-    try:
-        if file.stat().st_mode & 0o077:
-            raise UsageError(f"others can read {file}, which holds a secret; run: chmod 600 {file}")
-        return file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise UsageError(f"cannot read the secret file {file}: {error.strerror}") from error
+    return KINDS[rule.kind](rule.target, reveal(rule.secret, f"the sink '{rule.name}'"), repo)
