@@ -162,7 +162,7 @@ def harmful(living: Living) -> str:
 # -- every page ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", ["light", "phone"])
 def test_every_page_is_whole(browser: Browser, service: Service, living: Living, tmp_path: Path, look: str) -> None:
     context, watched = tab(browser, service, **LOOKS[look])
     bad = harmful(living)
@@ -170,6 +170,9 @@ def test_every_page_is_whole(browser: Browser, service: Service, living: Living,
         page = watched.go(path)
         assert page.locator("main h1").count() == 1, path
         watched.check(rules=RULES.get(look, ()))
+        page.emulate_media(color_scheme="dark")  # other colours, and nothing else
+        watched.check(rules=RULES["dark"])
+        page.emulate_media(color_scheme="light")
         wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wider <= 0, f"{path} is wider than the window"
         picture = page.screenshot(full_page=True, path=tmp_path / "page.png")
