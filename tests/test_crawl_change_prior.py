@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from recrawl.compare.change_prior import change_prior
-from recrawl.crawl.state.book_columns import equip, put_away
+from recrawl.crawl.state.book_columns import delete_columns, equip
 from recrawl.crawl.state.load_book import load_book
 from recrawl.lab.formats.archive import write
 from recrawl.lab.histories.history import History
@@ -87,7 +87,7 @@ def test_a_resumed_cycle_has_the_priors_that_it_began_with(tmp_path: Path) -> No
     assert prior_of(7, begin=True) == [0.5, -9], "the cycle is resumed"
     assert prior_of(8, begin=False) == [1.5, 1.5], "another cycle"
     with Storage(repo.folder) as storage:
-        put_away(storage)
+        delete_columns(storage)
     assert prior_of(7, begin=False) == [1.5, 1.5]
 
 

@@ -14,7 +14,7 @@ import pytest
 from recrawl.book import Book
 from recrawl.crawl import cycles
 from recrawl.crawl.options import Spending
-from recrawl.crawl.state.limits import ByteBudget, expected_bytes, part
+from recrawl.crawl.state.limits import ByteBudget, expected_bytes, visits_of
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from tests.crashes import SMALL, Bench, choices, judge
@@ -228,7 +228,7 @@ def test_pushed_pages_are_visited_first_within_their_share(repo: Repo, two: tupl
 
 
 def test_shares() -> None:
-    assert [part(said, 50) for said in (0.5, 1, 7, 0.001)] == [25, 1, 7, 1]
+    assert [visits_of(said, 50) for said in (0.5, 1, 7, 0.001)] == [25, 1, 7, 1]
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,7 @@ def test_the_report_has_all_its_parts(tmp_path: Path) -> None:
     text = page.read_text()
     assert page == tmp_path / "out" / "experiments.md"
     assert "scale 0.5, seeds 3, no archives, 4.5 minutes on 1 processes" in text
-    assert [one["name"] for one in report.held(tmp_path / "out")] == ["t-table1", "t-fig6", "q-example"]
+    assert [one["name"] for one in report.stored_runs(tmp_path / "out")] == ["t-table1", "t-fig6", "q-example"]
     for done in runs:
         assert f"## {done.experiment.name}: {done.experiment.title}\n" in text
         for claim in done.result.claims:
@@ -363,10 +363,10 @@ def test_an_interrupted_run_keeps_what_it_has_finished_and_is_resumed(
     with monkeypatch.context() as broken:
         broken.setitem(EXPERIMENTS, "t-table1", replace(EXPERIMENTS["t-table1"], run=interrupted))
         repo.run(*arguments, code=130)
-    assert [one["name"] for one in report.held(out)] == ["q-example"]
+    assert [one["name"] for one in report.stored_runs(out)] == ["q-example"]
     assert "56" in (out / "experiments.md").read_text()
     assert [done["name"] for done in repo.json(*arguments, "--resume")] == ["t-table1"]
-    assert [one["name"] for one in report.held(out)] == ["t-table1", "q-example"]
+    assert [one["name"] for one in report.stored_runs(out)] == ["t-table1", "q-example"]
     assert repo.json(*arguments, "--resume") == []
     assert [done["name"] for done in repo.json(*arguments, "--resume", "--seeds", "1")] == ["q-example", "t-table1"]
 

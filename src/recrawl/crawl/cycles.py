@@ -16,7 +16,7 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import named_anchors
 from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import limits
-from recrawl.crawl.state.book_columns import check_needs, put_away
+from recrawl.crawl.state.book_columns import check_needs, delete_columns
 from recrawl.crawl.state.policy_memory import ready_book, recorded_visits, save_memory
 from recrawl.crawl.state.rechecks import absent_pages
 from recrawl.crawl.state.rescope import rescope, scopes_changed
@@ -157,8 +157,8 @@ def cycle(
         if finished:
             _finish(repository, options, live, row)
             save_memory(repository, policy, past)
-            put_away(repository)
-            limits.put_away(repository)
+            delete_columns(repository)
+            limits.delete_columns(repository)
     finally:
         live.close()
     work = work_of(policy, past.book) if finished and past is not None else {}

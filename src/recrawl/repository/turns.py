@@ -19,7 +19,7 @@ from recrawl.crawl.cycles import Summary
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import limits
-from recrawl.crawl.state.book_columns import put_away
+from recrawl.crawl.state.book_columns import delete_columns
 from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
 from recrawl.record.rows import CycleRow
@@ -212,8 +212,8 @@ def abandon(folder: Path, values: Settings, options: CrawlOptions, calls: Callba
             return None
         storage.store.cycles.finish(row.id, options.clock())
         summarise(storage.store, row, options.clock())
-        put_away(storage)
-        limits.put_away(storage)
+        delete_columns(storage)
+        limits.delete_columns(storage)
         return row.id
 
 

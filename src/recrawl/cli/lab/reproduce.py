@@ -116,7 +116,7 @@ def _missing(report: Any, chosen: Sequence[Any], settings: dict[str, Any], out: 
     """The experiments that the report does not hold from a run with the same settings."""
     if out is None:
         raise UsageError("--resume needs --out: name the folder of the report to continue")
-    done = {one["name"] for one in report.held(out) if one["run"] == _ran(settings)}
+    done = {one["name"] for one in report.stored_runs(out) if one["run"] == _ran(settings)}
     return [it for it in chosen if it.name not in done]
 
 

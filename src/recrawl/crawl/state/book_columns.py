@@ -59,7 +59,7 @@ def equip(book: Book, repository: Storage, cycle: CycleRow, needs: frozenset[str
         book.hints = hints_for(book, repository, cycle, begin=begin)
 
 
-def put_away(repository: Storage) -> None:
+def delete_columns(repository: Storage) -> None:
     """Delete the files of a finished cycle."""
     hints_file(repository).unlink(missing_ok=True)
     _links_file(repository).unlink(missing_ok=True)

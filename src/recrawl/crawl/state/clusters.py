@@ -22,7 +22,7 @@ from recrawl.columns import Int32s
 from recrawl.compare.terms import hashed, hashed_addresses
 from recrawl.crawl.reports.anchors import links_of
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
-from recrawl.crawl.state.load_book import mark
+from recrawl.crawl.state.load_book import mark_before
 from recrawl.crawl.visits.stored_text import read_page
 from recrawl.errors import Unreadable
 from recrawl.learn.structure.cluster_arrays import packed, unpacked
@@ -90,7 +90,7 @@ def _read_saved(repository: Storage, cycle: CycleRow, pages: int) -> _Saved | No
     if file is None or not file.keys() >= _HEAD or str(file["version"]) != __version__:
         return None
     upto = int(file["upto"])
-    if upto > cycle.first_visit or not np.array_equal(file["last"], mark(repository.store, upto)):
+    if upto > cycle.first_visit or not np.array_equal(file["last"], mark_before(repository.store, upto)):
         return None
     model = unpacked(file)
     return _Saved(model, int(file["cycle"]), upto, int(file["from"])) if len(model.page) <= pages else None
@@ -101,7 +101,7 @@ def _save(repository: Storage, kept: _Saved) -> None:
         "version": np.array(__version__),
         "cycle": np.array(kept.cycle),
         "upto": np.array(kept.upto),
-        "last": mark(repository.store, kept.upto),
+        "last": mark_before(repository.store, kept.upto),
         "from": np.array(kept.made_from),
     }
     write_arrays(file_of(repository), {**head, **packed(kept.model)})

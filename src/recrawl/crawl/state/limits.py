@@ -70,7 +70,7 @@ def limited(
     return Budgeted(policy, allowance, rechecks=rechecks, **columns), allowance
 
 
-def put_away(repository: Storage) -> None:
+def delete_columns(repository: Storage) -> None:
     """Delete the file of a finished cycle."""
     _file(repository).unlink(missing_ok=True)
 
@@ -118,7 +118,7 @@ class ByteBudget:
 def allowance_of(servers: Servers, store: Store, options: CrawlOptions, budget: int, seconds: float) -> Allowance:
     """The limits of a cycle that begins now and lasts `seconds`."""
     spending = options.spending
-    site_most = part(spending.site_share, budget) if spending.site_share < 1 else None
+    site_most = visits_of(spending.site_share, budget) if spending.site_share < 1 else None
     most = _parts(spending.most, servers, budget)
     slow = paces(store)[0] if seconds < math.inf else {}
     for server in servers:
@@ -131,15 +131,15 @@ def allowance_of(servers: Servers, store: Store, options: CrawlOptions, budget: 
         site_most=site_most,
         most=most,
         least=_parts(spending.least, servers, budget),
-        new=part(spending.reserve_new, budget) if spending.reserve_new else None,
-        pushed=part(spending.reserve_pushed, budget) if spending.reserve_pushed else 0,
+        new=visits_of(spending.reserve_new, budget) if spending.reserve_new else None,
+        pushed=visits_of(spending.reserve_pushed, budget) if spending.reserve_pushed else 0,
     )
 
 
-def part(value: float, budget: int) -> int:
+def visits_of(value: float, budget: int) -> int:
     """A number of visits: values under 1 are shares of the budget.
 
-    >>> part(0.25, 200), part(30, 200), part(0.001, 200), part(0, 200)
+    >>> visits_of(0.25, 200), visits_of(30, 200), visits_of(0.001, 200), visits_of(0, 200)
     (50, 30, 1, 0)
     """
     if value >= 1:
@@ -149,7 +149,7 @@ def part(value: float, budget: int) -> int:
 
 def _parts(by_origin: Mapping[str, float], servers: Servers, budget: int) -> dict[int, int]:
     """Numbers of visits by site, from values by origin."""
-    return {server.id: part(by_origin[server.origin], budget) for server in servers if server.origin in by_origin}
+    return {server.id: visits_of(by_origin[server.origin], budget) for server in servers if server.origin in by_origin}
 
 
 def capacity(server: Server, options: CrawlOptions, seconds: float, answer: float) -> float:

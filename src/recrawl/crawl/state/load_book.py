@@ -42,16 +42,16 @@ def step_back(book: Book, store: Store, first_visit: int) -> Ints:
     if len(touched):
         book.forget(touched)
         past = store.visits.history(touched, first_visit)
-        for rows in turns(past["page"]):
+        for rows in split_repeats(past["page"]):
             outcomes = Outcomes(past["page"][rows], past["outcome"][rows])
             book.note(outcomes, past["at"][rows], past["held"][rows] == 0)
     return touched
 
 
-def turns(pages: Ints) -> Iterator[Ints]:
+def split_repeats(pages: Ints) -> Iterator[Ints]:
     """Split visits so that no part has a page twice: the rows of all first visits, of all second visits, ...
 
-    >>> [rows.tolist() for rows in turns(np.array([7, 8, 7, 9, 7]))]
+    >>> [rows.tolist() for rows in split_repeats(np.array([7, 8, 7, 9, 7]))]
     [[0, 1, 3], [2], [4]]
     """
     order = np.argsort(pages, kind="stable")
@@ -63,7 +63,7 @@ def turns(pages: Ints) -> Iterator[Ints]:
         yield np.flatnonzero(turn == k)
 
 
-def mark(store: Store, upto: int) -> Floats:
+def mark_before(store: Store, upto: int) -> Floats:
     """A mark of the visits before a number: page, time and outcome of the last one."""
     last = store.visits.between(upto - 1, upto)
     return np.array([last["page"], last["at"], last["outcome"]], np.float64)

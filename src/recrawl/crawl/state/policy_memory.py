@@ -38,7 +38,7 @@ from recrawl.choose.protocol import Learner, names_of, needs_of
 from recrawl.crawl.hints.hint_codec import unpack_hints
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import equip
-from recrawl.crawl.state.load_book import load_book, mark, step_back, turns
+from recrawl.crawl.state.load_book import load_book, mark_before, split_repeats, step_back
 from recrawl.crawl.state.visit_words import words_of_visits
 from recrawl.learn.structure.neighbours import fitted
 from recrawl.loop import Recorded, note
@@ -111,7 +111,7 @@ def save_memory(repository: Storage, policy: Policy, past: Past | None) -> None:
         "policy": np.array(describe(policy)),
         "version": np.array(__version__),
         "upto": np.array(past.upto),
-        "last": mark(repository.store, past.upto),
+        "last": mark_before(repository.store, past.upto),
         "known": past.book.known[: past.pages],
     }
     kept = {_MEMORY_PREFIX + name: column for name, column in past.book.memory.items()}
@@ -158,7 +158,7 @@ def _fits(file: Arrays, store: Store, policy: Policy, cycle: CycleRow, pages: in
         and str(file["policy"]) == describe(policy)
         and str(file["version"]) == __version__
         and int(file["upto"]) <= cycle.first_visit
-        and np.array_equal(file["last"], mark(store, int(file["upto"])))
+        and np.array_equal(file["last"], mark_before(store, int(file["upto"])))
         and len(file["known"]) <= pages
     )
 
@@ -181,7 +181,7 @@ def _visits_until(repository: Storage, policy: Policy, past: Past, end: int) -> 
         cycle = cycles[int(visits["cycle"][0])]
         past.pages = max(past.pages, cycle.known, int(visits["page"].max()) + 1)
         view = _first_pages(past.book, past.pages, cycle.started)
-        for rows in turns(visits["page"]):  # only imported visits can contain a page more than once
+        for rows in split_repeats(visits["page"]):  # only imported visits can contain a page more than once
             pages = visits["page"][rows]
             if "hints" in policy.needs:
                 view.hints = unpack_hints(pages, visits["hints"][rows], view)

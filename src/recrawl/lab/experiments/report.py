@@ -99,12 +99,12 @@ def add(folder: Path, done: FinishedRun) -> Path:
     part.write_text(json.dumps(as_json(done), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     part.replace(path)
     page = folder / PAGE
-    saved = held(folder)
+    saved = stored_runs(folder)
     page.write_text("\n\n".join([_head(saved), *map(_section, saved)]) + "\n", encoding="utf-8")
     return page
 
 
-def held(folder: Path) -> list[Saved]:
+def stored_runs(folder: Path) -> list[Saved]:
     """The experiments that a report holds, as JSON values, in the order of the documents; files of others are left."""
     files = [folder / FOLDER / f"{name}.json" for name in EXPERIMENTS]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]

@@ -53,7 +53,7 @@ def opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
 
 
-def looks_like_one(start: bytes) -> bool:
+def is_listing(start: bytes) -> bool:
     """Whether a file that starts with these bytes is a listing."""
     lines = start.decode("utf-8", "replace").splitlines()[:20]
     found = list(captures(lines[:-1] if len(lines) > 1 else lines))

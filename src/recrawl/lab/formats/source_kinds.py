@@ -62,7 +62,7 @@ def guess(path: Path) -> Kind | None:
         return "parquet"
     if start.startswith(b"WARC/") or path.name.endswith(".warc.zst"):
         return "warc"
-    return "cdx" if capture_listings.looks_like_one(start) else None
+    return "cdx" if capture_listings.is_listing(start) else None
 
 
 def _start(path: Path) -> bytes:

@@ -23,7 +23,7 @@ class Parameter(NamedTuple):
     help: str
 
 
-def _is(default: Any, explanation: str) -> Any:
+def _parameter(default: Any, explanation: str) -> Any:
     return field(default=default, metadata={"help": explanation})
 
 
@@ -37,31 +37,33 @@ class SyntheticWorld:
     {'news': 3.0, 'blog': 1.0}
     """
 
-    seed: int = _is(1, "the same seed and parameters give the same bytes")
-    start: int = _is(1704067200, "first second, since 1970 UTC (a Monday, so that weeks begin with the world)")
-    days: float = _is(60.0, "length of the history in days")
-    sites: int = _is(5, "number of sites (T: 210)")
-    pages: int = _is(200, "pages of a site at the start, lists included (T table 1: 1,100 to 2,000)")
-    kinds: str = _is("news,docs,shop,blog,university", "kinds of site with weights, as news=2,docs=1")
-    change_rate: float = _is(
+    seed: int = _parameter(1, "the same seed and parameters give the same bytes")
+    start: int = _parameter(1704067200, "first second, since 1970 UTC (a Monday, so that weeks begin with the world)")
+    days: float = _parameter(60.0, "length of the history in days")
+    sites: int = _parameter(5, "number of sites (T: 210)")
+    pages: int = _parameter(200, "pages of a site at the start, lists included (T table 1: 1,100 to 2,000)")
+    kinds: str = _parameter("news,docs,shop,blog,university", "kinds of site with weights, as news=2,docs=1")
+    change_rate: float = _parameter(
         0.15, "changes a day of a page that changes at all, times its kind's pace (Q: 12 % of pages a day)"
     )
-    rate_shape: float = _is(1.0, "gamma shape of rates among directories, and again among pages: small is more uneven")
-    never: float = _is(0.3, "share of the pages whose own text never changes")
-    folder_updates: float = _is(
+    rate_shape: float = _parameter(
+        1.0, "gamma shape of rates among directories, and again among pages: small is more uneven"
+    )
+    never: float = _parameter(0.3, "share of the pages whose own text never changes")
+    folder_updates: float = _parameter(
         6.0, "times a year that about half of a directory is updated at once (T: same directory)"
     )
-    template_changes: float = _is(3.0, "times a year that a site's template changes, and all its pages with it")
-    template_text: float = _is(0.5, "share of template changes that alter visible text, not markup alone")
-    births: float = _is(0.01, "pages born a day, as a share of the pages at the start, times the kind's pace")
-    removals: float = _is(0.0005, "probability per day that a page is removed, times the kind's pace")
-    publications: float = _is(24.0, "times per day, at most, at which a site publishes new pages")
-    rhythm: float = _is(0.7, "strength of day and week: 0 is even, 1 is office hours only")
-    noise: float = _is(0.04, "share of the pages whose footer has a date and a counter that tick every day")
-    sidebar_days: float = _is(7.0, "sidebars with the newest pages are rebuilt at most this often")
-    size_min: int = _is(5_000, "size of the smallest pages in bytes")
-    size_max: int = _is(60_000, "size of the largest pages in bytes; sizes are log-uniform between")
-    links: int = _is(60, "links on an ordinary page, about")
+    template_changes: float = _parameter(3.0, "times a year that a site's template changes, and all its pages with it")
+    template_text: float = _parameter(0.5, "share of template changes that alter visible text, not markup alone")
+    births: float = _parameter(0.01, "pages born a day, as a share of the pages at the start, times the kind's pace")
+    removals: float = _parameter(0.0005, "probability per day that a page is removed, times the kind's pace")
+    publications: float = _parameter(24.0, "times per day, at most, at which a site publishes new pages")
+    rhythm: float = _parameter(0.7, "strength of day and week: 0 is even, 1 is office hours only")
+    noise: float = _parameter(0.04, "share of the pages whose footer has a date and a counter that tick every day")
+    sidebar_days: float = _parameter(7.0, "sidebars with the newest pages are rebuilt at most this often")
+    size_min: int = _parameter(5_000, "size of the smallest pages in bytes")
+    size_max: int = _parameter(60_000, "size of the largest pages in bytes; sizes are log-uniform between")
+    links: int = _parameter(60, "links on an ordinary page, about")
 
     def __post_init__(self) -> None:
         bounds: list[tuple[str, float, float]] = [
