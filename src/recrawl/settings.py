@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import tomlkit
 
+from recrawl import plugins
 from recrawl.compare.levels import NAMES, parse_level
 from recrawl.discover.urls import DEFAULT_TRACKING
 from recrawl.errors import UnknownName, UsageError
@@ -50,6 +51,7 @@ SETTINGS: tuple[Setting, ...] = (
         "Order of a crawl: breadth, depth, path (shortest first) or importance.",
         choices=tuple(ORDERS),
     ),
+    Setting("fetcher", "http", "What downloads pages: http (libcurl), or the name of a plug-in."),
     Setting("max_bytes", 10_000_000, "Largest page in bytes, after decompression.", least=1000),
     Setting("timeout", 60.0, "Longest download, in seconds.", least=0.05),
     Setting("connect_timeout", 10.0, "Longest wait for a connection, in seconds.", least=0.05),
@@ -321,6 +323,8 @@ def _check_meaning(name: str, value: Any) -> None:
         size(value)
     if name == "change" and not value.startswith("relevance:"):
         parse_level(value)
+    if name == "fetcher" and value not in (known := ["http", *(plugins.names("fetchers") if value != "http" else ())]):
+        raise UnknownName("fetcher", value, known)
     if name == "every" and duration(value) < 1:
         raise UsageError(f"invalid value '{value}' of the setting 'every'; use 1s or more, such as 30m, 6h or 1d")
     if name == "contact" and not value.isprintable():

@@ -1,8 +1,8 @@
 """The registry of policies, and the conversion between a policy and its text.
 
 Command line, settings and reports write a policy as its name with its parameters, such as `fixed-interval(days=3)`.
-`make_policy` builds the policy from this text; `describe` returns the text of a policy. A class of the user's own is
-written `module:Class(param=value)` (see `custom`).
+`make_policy` builds the policy from this text; `describe` returns the text of a policy. Plug-ins add policies by name
+(see `recrawl.plugins`). A class of the user's own is written `module:Class(param=value)` (see `custom`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import inspect
 import re
 from typing import Any
 
+from recrawl import plugins
 from recrawl.choose.crawlers.fixed_interval import FixedInterval
 from recrawl.choose.crawlers.heritrix1 import Heritrix1
 from recrawl.choose.crawlers.manifoldcf import ManifoldCF
@@ -93,8 +94,9 @@ def make_policy(text: str, *, imports: bool = True) -> Policy:
     if not match:
         raise UsageError(f"invalid policy '{text}': expected name, name(param=value) or module:Class(param=value)")
     name, inside = match[1], match[2] or ""
-    if name not in POLICIES:
-        raise UnknownName("policy", name, POLICIES)
+    kind = kind_of(name)
+    if kind is None:
+        raise UnknownName("policy", name, [*POLICIES, *plugins.names("policies")])
     known = parameters(name)
     values = {}
     for part in filter(None, (piece.strip() for piece in _COMMA.split(inside))):
@@ -108,13 +110,18 @@ def make_policy(text: str, *, imports: bool = True) -> Policy:
                 UnknownName(f"parameter of {name}", key, known) if known else UsageError(f"{name} takes no parameters")
             )
         values[key] = _parse(value, known[key], f"{name}'s {key}")
-    policy: Policy = POLICIES[name](**values)
+    policy: Policy = kind(**values)
     return policy
+
+
+def kind_of(name: str) -> type[Any] | None:
+    """Return the class of a policy by its name: ours, or that of a plug-in; None if there is none."""
+    return POLICIES.get(name) or plugins.load("policies", name)
 
 
 def parameters(policy: str | Policy) -> dict[str, Any]:
     """Return the parameters of a policy, or of the one with this name, with their defaults."""
-    kind = POLICIES[policy] if isinstance(policy, str) else type(policy)
+    kind = (kind_of(policy) or POLICIES[policy]) if isinstance(policy, str) else type(policy)
     if kind.__init__ is object.__init__:
         return {}
     return {key: parameter.default for key, parameter in inspect.signature(kind).parameters.items()}
@@ -144,7 +151,7 @@ def describe(policy: Policy) -> str:
     >>> describe(make_policy("fixed-interval( days = 3 )"))
     'fixed-interval(days=3)'
     """
-    if POLICIES.get(getattr(policy, "name", "")) is not type(policy):
+    if kind_of(getattr(policy, "name", "")) is not type(policy):
         return describe_custom(policy)
     changed = [
         f"{key}={_format(getattr(policy, key))}"

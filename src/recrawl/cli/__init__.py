@@ -7,7 +7,7 @@ manage/      create a repository, say what it tracks, verify it: init, add, rm, 
              chunks, sink, check
 refresh/     visit pages: crawl, cycle, run, serve, demo
 read/        list what is stored: status, sites, pages, changes, log, show, diff, search
-explain/     explain and estimate: why, predict, rates, anchor, noise, policies
+explain/     explain and estimate: why, predict, rates, anchor, noise, policies, plugins
 lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
 terminal/    what commands share: options, output, tables, progress, opening a repository
 reference.py, api_reference.py, failure_reference.py, markdown.py  the generated pages of docs/reference
@@ -56,6 +56,7 @@ VERBS: dict[str, str] = {
     "anchor": "Find the page that links a site's newest pages.",
     "noise": "Suggest filters for noise (dates, counters, ads).",
     "policies": "List the policies and their sources.",
+    "plugins": "List the plug-ins of installed packages.",
     "tag": "Tag pages and sites.",
     "config": "List, show or change settings.",
     "access": "Set headers, cookies, logins and proxies of sites.",
@@ -87,7 +88,7 @@ _FOLDERS = {
     ),
     "refresh": ("crawl", "cycle", "recheck", "run", "serve", "demo"),
     "read": ("status", "sites", "pages", "changes", "log", "show", "diff", "search"),
-    "explain": ("why", "predict", "rates", "anchor", "noise", "policies"),
+    "explain": ("why", "predict", "rates", "anchor", "noise", "policies", "plugins"),
 }
 _RENAMED = {"import": "imports", "export": "exports"}
 """Commands whose module has another name: `import` is a keyword of Python."""

@@ -5,6 +5,7 @@ content          the page's own text differs, not only the frame of its site (`c
 significant      the word counts differ by the chi-squared test (spec C2)
 divergence:X     at least the share X of the words differs (spec C7)
 words:N          at least N words differ (Ali and Williams 2003 use about 20)
+NAME:ARGUMENT    what the plug-in NAME says (see `recrawl.plugins`)
 relevance:FILE   it begins or ceases to match one of the queries in FILE (spec C4)
 """
 
@@ -14,6 +15,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from recrawl import plugins
 from recrawl.errors import UsageError
 
 _WORD = re.compile(r"\w+")
@@ -29,9 +31,15 @@ class ChangeLevel:
     """For `divergence`: the smallest share of words; for `words`: the smallest number of them."""
     queries: tuple[tuple[str, ...], ...] = ()
     """For `relevance`: the words of each query."""
+    plugin: bool = False
+    """Whether `kind` is the name of a plug-in."""
+    argument: str = ""
+    """For a plug-in."""
 
     def counts(self, differs: Differences) -> bool:
         """Whether the change counts; the text differs. What could not be measured counts."""
+        if self.plugin:
+            return bool(plugins.load("levels", self.kind)(differs, self.argument))
         if self.kind == "content":
             return differs.content is not False
         if self.kind == "significant":
@@ -80,6 +88,8 @@ def parse_level(text: str) -> ChangeLevel:
         return ChangeLevel(kind, float(rest))
     if kind == "relevance" and rest:
         return ChangeLevel(kind, queries=_queries(Path(rest)))
+    if plugins.load("levels", kind) is not None:
+        return ChangeLevel(kind, plugin=True, argument=rest)
     raise UsageError(f"invalid change '{text}'; use {NAMES}")
 
 

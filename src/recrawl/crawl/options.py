@@ -15,7 +15,7 @@ from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
 from recrawl.fetch.access import AccessRule
-from recrawl.fetch.http import FetchLimits
+from recrawl.fetch.http import Client, FetchLimits
 from recrawl.model import RequisiteLevel
 
 ACCEPTED = ("text/*", "application/xhtml+xml", "application/xml", "application/json", "application/*+xml")
@@ -70,6 +70,8 @@ class CrawlOptions:
     """What counts as a change, for sites without a definition of their own."""
     rules: UrlRules = DEFAULT_RULES
     limits: FetchLimits = field(default_factory=FetchLimits)
+    fetcher: type[Client] = Client
+    """What downloads pages; a plug-in may replace it."""
     traps: TrapLimits = field(default_factory=TrapLimits)
     allow_private: bool = False
     delay: float = 1.0

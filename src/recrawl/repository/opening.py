@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from recrawl import settings
+from recrawl import plugins, settings
 from recrawl.compare.levels import parse_level
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions, Spending
@@ -23,8 +23,8 @@ from recrawl.crawl.state.weights import Weights
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, origin
-from recrawl.errors import UsageError
-from recrawl.fetch.http import FetchLimits
+from recrawl.errors import UnknownName, UsageError
+from recrawl.fetch.http import Client, FetchLimits
 from recrawl.model import ORDERS
 from recrawl.record import storage, store
 from recrawl.record.lock import Lock
@@ -181,6 +181,7 @@ def options_of(
         change=parse_level(change or values["change"]),
         rules=rules,
         limits=_fetch_limits(values),
+        fetcher=_fetcher(values["fetcher"]),
         traps=TrapLimits(queries=values["max_queries"], children=values["max_folder"]),
         allow_private=allow_private,
         spending=_spending(values, rules),
@@ -213,6 +214,14 @@ def options_of(
         parse_seconds=values["parse_seconds"],
         index=values["index"],
     )
+
+
+def _fetcher(name: str) -> type[Client]:
+    """What downloads pages: libcurl, or a plug-in."""
+    kind: type[Client] | None = Client if name == "http" else plugins.load("fetchers", name)
+    if kind is None:
+        raise UnknownName("fetcher", name, ["http", *plugins.names("fetchers")])
+    return kind
 
 
 def _fetch_limits(values: Settings) -> FetchLimits:

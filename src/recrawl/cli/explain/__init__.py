@@ -1,1 +1,1 @@
-"""Commands that explain and estimate: why, predict, rates, anchor, noise, policies."""
+"""Commands that explain and estimate: why, predict, rates, anchor, noise, policies, plugins."""

@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
+from recrawl import plugins
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.compare.noise.json_filter import json_leaves
 from recrawl.compare.noise.xpath import removed_by_xpath
 from recrawl.compare.parsing.encoding import Decoded, decode
+from recrawl.errors import Unreadable
 
 HTML = ("text/html", "application/xhtml+xml")
 MARKDOWN = ("text/markdown", "text/x-markdown")
@@ -84,7 +86,9 @@ def _markdown() -> Any:
 
 
 def lines_of(body: bytes, content_type: str, mime: str, noise: Noise = NO_NOISE) -> Lines | None:
-    """Title and lines of a page that is not HTML; None if it is not text."""
+    """Title and lines of a page that is not HTML; None if it is not text. A plug-in for its type comes first."""
+    if (parser := plugins.load("parsers", mime)) is not None:
+        return _by_plugin(parser, body, content_type, mime)
     if mime == PDF:
         return _pdf(body) if has_pdf() else None
     if not (mime.startswith(_TEXTUAL) or is_xml(mime) or is_json(mime)):
@@ -96,6 +100,13 @@ def lines_of(body: bytes, content_type: str, mime: str, noise: Noise = NO_NOISE)
     elif is_xml(mime):
         found = _xml(body, noise)
     return (found or Lines(decoded.text.splitlines()))._replace(encoding=decoded.encoding)
+
+
+def _by_plugin(parser: Any, body: bytes, content_type: str, mime: str) -> Lines:
+    try:
+        return Lines(str(parser(body, content_type)).splitlines())
+    except plugins.ERRORS as error:
+        raise Unreadable(f"the parser of {mime} failed: {type(error).__name__}: {error}") from error
 
 
 def _json(text: str, noise: Noise) -> Lines | None:

@@ -40,7 +40,6 @@ from recrawl.crawl.visits.results import Done, policy_outcome
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.fetch.access import JARS
-from recrawl.fetch.http import Client
 from recrawl.fetch.transfer import Request
 from recrawl.model import Answer, Failure, Outcome, State, Unvisited
 from recrawl.record.rows import CycleRow
@@ -59,7 +58,9 @@ class Journey:
         self.tally, self.bytes, self.servers = RunCounts(), ByteBudget(), Servers(store, options)
         self.lanes, rank = lanes_for(store, options, cycle)
         self.logins = Logins(repository.folder / JARS, self.lanes, options, self.tally.warnings)
-        self.client = Client(agent=options.agent, limits=options.limits, clock=options.clock, profiles=self.logins.of)
+        self.client = options.fetcher(
+            agent=options.agent, limits=options.limits, clock=options.clock, profiles=self.logins.of
+        )
         self.readers = readers_of(options)
         self._found: list[tuple[int, int]] = []
         self.discovery = Discovery(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from recrawl import plugins
 from recrawl.errors import UnknownName, UsageError
 from recrawl.fetch.secrets import has_reference, reveal
 from recrawl.repository.sinks.chunk_lines import ChunkLines
@@ -62,8 +63,7 @@ _SCHEMES = {
 
 def check_sink(rule: SinkRule) -> None:
     """Raise `UsageError` for a sink that cannot work."""
-    if rule.kind not in KINDS:
-        raise UnknownName("kind of sink", rule.kind, KINDS)
+    factory_of(rule.kind)
     if rule.secret and not has_reference(rule.secret):
         raise UsageError(
             "give the secret by reference: '${NAME}' for an environment variable, '${file:PATH}' for a file"
@@ -76,7 +76,15 @@ def check_sink(rule: SinkRule) -> None:
         raise UsageError("leave the password out of the target; refer to it with --secret")
 
 
+def factory_of(kind: str) -> Factory:
+    """The function that makes sinks of a kind: ours, or that of a plug-in."""
+    factory: Factory | None = KINDS.get(kind) or plugins.load("sinks", kind)
+    if factory is None:
+        raise UnknownName("kind of sink", kind, [*KINDS, *plugins.names("sinks")])
+    return factory
+
+
 def make_sink(rule: SinkRule, repo: Repository) -> Sink:
     """Open a sink."""
     check_sink(rule)
-    return KINDS[rule.kind](rule.target, reveal(rule.secret, f"the sink '{rule.name}'"), repo)
+    return factory_of(rule.kind)(rule.target, reveal(rule.secret, f"the sink '{rule.name}'"), repo)
