@@ -58,9 +58,7 @@ class Journey:
         self.tally, self.bytes, self.servers = RunCounts(), ByteBudget(), Servers(store, options)
         self.lanes, rank = lanes_for(store, options, cycle)
         self.logins = Logins(repository.folder / JARS, self.lanes, options, self.tally.warnings)
-        self.client = options.fetcher(
-            agent=options.agent, limits=options.limits, clock=options.clock, profiles=self.logins.of
-        )
+        self.client = options.client(self.logins.of)
         self.readers = readers_of(options)
         self._found: list[tuple[int, int]] = []
         self.discovery = Discovery(
