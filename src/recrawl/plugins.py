@@ -26,6 +26,22 @@ GROUPS = {
 """Group, without `recrawl.`, and what its entry points refer to."""
 
 
+ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+"""What foreign code raises; it concerns the plug-in alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plugin:
     """An entry point of an installed package."""
@@ -55,7 +71,7 @@ def load(group: str, name: str) -> Any:
         return None
     try:
         value = entry.load()
-    except Exception as error:  # a plug-in is foreign code: whatever it raises concerns it alone
+    except ERRORS as error:
         problem = " ".join(f"{type(error).__name__}: {error}".split())
         raise UsageError(f"the plug-in '{name}' ({entry.value}) cannot be loaded: {problem}") from error
     if not callable(value):

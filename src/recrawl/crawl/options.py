@@ -14,7 +14,7 @@ from recrawl.crawl.state.weights import EVEN, Weights
 from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
-from recrawl.fetch.access import AccessRule
+from recrawl.fetch.access import AccessRule, Profile
 from recrawl.fetch.http import Client, FetchLimits
 from recrawl.model import RequisiteLevel
 
@@ -119,6 +119,10 @@ class CrawlOptions:
     commit_visits: int = 256
     commit_seconds: float = 1.0
     index_seconds: float = 3.0
+
+    def client(self, profiles: Callable[[str], Profile | None]) -> Client:
+        """What downloads the pages of a run; `profiles` gives how a site is accessed."""
+        return self.fetcher(agent=self.agent, limits=self.limits, clock=self.clock, profiles=profiles)
 
     def accepts(self, content_type: str) -> bool:
         """Whether a body of this content type is downloaded; an empty type is."""
