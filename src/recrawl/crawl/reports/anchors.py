@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Book, LinkGraph
+from recrawl.book import Book
 from recrawl.choose.papers.anchor_depth import NAMED
-from recrawl.columns import Floats, Int32s, Ints
+from recrawl.columns import Floats, Ints
+from recrawl.crawl.state.link_graph import links_of
 from recrawl.discover.urls import key
 from recrawl.learn.structure.anchor import Candidates, anchors, candidates
 from recrawl.learn.structure.depth import Layers, from_anchors, layers, recommend
@@ -53,23 +54,6 @@ def load(store: Store, now: float) -> Book:
     book = Book(now=now, known=known, **columns)
     book.links = links_of(store, len(book))
     return book
-
-
-def links_of(store: Store, pages: int) -> LinkGraph:
-    """All links; a link to a moved page leads to its new page."""
-    lengths = np.zeros(pages, np.int64)
-    parts: list[Int32s] = [np.zeros(0, np.int32)]
-    for page, packed in store.links.below(pages):
-        parts.append(np.frombuffer(packed, "<i4"))
-        lengths[page] = len(parts[-1])
-    moved = np.arange(pages, dtype=np.int32)
-    for page, leads_to in store.pages.moves(pages):
-        moved[page] = leads_to
-    target = np.concatenate(parts).astype(np.int32)
-    # Without links to pages found during this read.
-    there = target < pages
-    row = np.repeat(np.arange(pages), lengths)[there]
-    return LinkGraph(np.concatenate(([0], np.cumsum(np.bincount(row, minlength=pages)))), moved[target[there]])
 
 
 def named_pages(store: Store, urls: Iterable[str]) -> Ints:

@@ -3,6 +3,7 @@
 load_book       the book as it was when the cycle began
 policy_memory   what a policy has learned, folded over recorded visits
 book_columns    directories, links, clusters and hints, for policies that need them
+link_graph      the links between pages
 clusters        clusters of similar pages
 visit_words     the words that visits have found, for policies that learn from them
 weights         importance of pages and cost of visits

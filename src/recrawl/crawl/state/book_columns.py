@@ -15,8 +15,8 @@ from recrawl.book import Book, LinkGraph
 from recrawl.choose import Policy
 from recrawl.columns import Float32s
 from recrawl.crawl.hints.hint_codec import hints_file, hints_for
-from recrawl.crawl.reports.anchors import links_of
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
+from recrawl.crawl.state.link_graph import links_of
 from recrawl.errors import UsageError
 from recrawl.learn.shocks.url_templates import index_pages, url_templates
 from recrawl.learn.structure.directories import places

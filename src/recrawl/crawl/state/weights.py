@@ -13,8 +13,8 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.columns import Floats
-from recrawl.crawl.reports.anchors import links_of
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
+from recrawl.crawl.state.link_graph import links_of
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
 from recrawl.discover.weight_files import read_weights, split_base
 from recrawl.errors import UsageError
