@@ -207,6 +207,12 @@ class VersionRow(NamedTuple):
     significance: float | None = None
     rendered: int = 0
     """Whether text and links are those of the page after its scripts had run."""
+    language: str = ""
+    """What the page states about itself, from here on: its language tag, a description, its picture, two dates."""
+    description: str = ""
+    image: str = ""
+    published: float | None = None
+    updated: float | None = None
 
 
 class SiteRow(NamedTuple):

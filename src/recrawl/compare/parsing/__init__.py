@@ -5,5 +5,6 @@
 - `document`: text to a tree, with a guard against pages that would block the parser
 - `nesting`: estimate of the parser's work on a page with many tags
 - `text`: the visible text of a tree, on one line for digests or by lines for people
+- `page_fields`: language, description, image and dates that a page states
 - `file_types`: pages that are not HTML: Markdown, JSON, XML, feeds, PDF
 """

@@ -67,6 +67,12 @@ class Reading(NamedTuple):
     mime: str = ""
     encoding: str = ""
     title: str = ""
+    language: str = ""
+    description: str = ""
+    image: str = ""
+    """URL of its picture."""
+    published: float | None = None
+    updated: float | None = None
     text: str = ""
     digest: bytes = b""
     changed: bool = True

@@ -30,9 +30,11 @@ from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
 from recrawl.compare.parsing.file_types import HTML, hypertext, is_json, is_xml
+from recrawl.compare.parsing.page_fields import page_fields
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
-from recrawl.crawl.visits.stored_text import StoredText, media_type, plain
+from recrawl.crawl.visits.stored_text import StoredText, header, media_type, plain
 from recrawl.discover import requisites, sitemaps
+from recrawl.discover.dates import parse_date
 from recrawl.discover.links import MAX_LINKS, SKIP_SUFFIXES, LinkReader, PageLinks
 from recrawl.discover.page_headers import header_links
 from recrawl.discover.urls import key
@@ -74,13 +76,19 @@ class PageReader:
         tree = self.tree = parse(task.rendered or decoded.text)
         links = self._links.read(tree, task.url, refreshes)
         styles, files = _needed(tree, task)  # before the text: noise filters remove elements
-        title, words = text.title(tree), text.visible(tree, noise)
+        stated = page_fields(tree, decoded.text, header(task.headers, "content-language"))
+        title, words = text.title(tree) or stated.title, text.visible(tree, noise)
         differs = text.visible(parse(decoded.text), noise) != words if task.rendered else None
         return Reading(
             task.ticket,
             mime=mime,
             encoding=decoded.encoding,
             title=title,
+            language=stated.language,
+            description=stated.description,
+            image=requisites.absolute(stated.image, task.url) or "" if stated.image else "",
+            published=parse_date(stated.published) if stated.published else None,
+            updated=parse_date(stated.updated) if stated.updated else None,
             text=words,
             digest=digest.of_text(words),
             urls="\n".join(links.urls),

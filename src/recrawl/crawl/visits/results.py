@@ -207,6 +207,11 @@ def _version_row(
         content_share=None if change is None else change.share,
         significance=None if change is None else change.significance,
         rendered=int(reading.render_differs is not None),
+        language=reading.language,
+        description=reading.description,
+        image=reading.image,
+        published=reading.published,
+        updated=reading.updated,
     )
 
 

@@ -1,7 +1,6 @@
 """The schema as named steps in order; each is applied once and recorded in the table `migrations`.
 
-A released step is never edited: changes are new steps. A store with an unknown step was made by a newer recrawl and is
-refused.
+A released step is never edited: changes are new steps. One with an unknown step comes from a newer recrawl: refused.
 
 A page's id is its number in the book, counted from 0 without gaps. URLs are looked up by `key`, a 64-bit hash, which
 makes the index a tenth of the size of one over URLs. Links are one packed array per page (little-endian int32 page
@@ -13,6 +12,7 @@ from __future__ import annotations
 import sqlite3
 
 from recrawl.errors import NewerRepository
+from recrawl.record.schema.fields import FIELDS
 from recrawl.record.schema.first import FIRST
 from recrawl.record.schema.marks import MARKS
 from recrawl.record.schema.screenshots import SCREENSHOTS
@@ -274,6 +274,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0012-prior", "ALTER TABLE pages ADD COLUMN prior REAL"),
     ("0013-marks", MARKS),
     ("0014-screenshots", SCREENSHOTS),
+    ("0015-fields", FIELDS),
 )
 
 

@@ -53,6 +53,13 @@ class Version:
     title: str
     mime: str
     encoding: str
+    language: str
+    """The language tag that the page declares, in lower case; empty if it declares none."""
+    description: str
+    image: str
+    """The URL of its picture."""
+    published: datetime | None
+    updated: datetime | None
     digest: str
     """Of the text without noise, in hexadecimal (spec C1)."""
     rendered: bool
@@ -78,6 +85,11 @@ class Version:
             title=row.title,
             mime=row.mime,
             encoding=row.encoding,
+            language=row.language,
+            description=row.description,
+            image=row.image,
+            published=None if row.published is None else at(row.published),
+            updated=None if row.updated is None else at(row.updated),
             digest=row.digest.hex(),
             rendered=bool(row.rendered),
             _row=row,

@@ -137,7 +137,10 @@ def _pair(repository: Repository, given: Arguments) -> tuple[dict[str, Any], Sto
 
 
 def _version(row: StoredVersion) -> dict[str, Any]:
-    names = ("id", "at", "divergence", "new_links", "size", "title", "mime", "encoding", "digest")
+    names = (
+        *("id", "at", "divergence", "new_links", "size", "title", "mime", "encoding", "digest"),
+        *("language", "description", "image", "published", "updated"),
+    )
     values = {name: getattr(row, name) for name in names}
     significant = None if row.significant is None else bool(row.significant)
     flags = {"changed": bool(row.changed), "significant": significant, "rendered": bool(row.rendered)}

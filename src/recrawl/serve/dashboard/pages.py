@@ -189,6 +189,9 @@ def _show(views: Views, request: Request, template: str, found: dict[str, Any], 
 def _facts(found: dict[str, Any], versions: list[StoredVersion], now: float) -> list[tuple[str, str]]:
     last = found["last_visit"]
     changed = max(0, found["changes"] - 1)
+    newest = versions[0] if versions else None
+    stated = {"Language": newest.language, "Description": newest.description} if newest else {}
+    dates = {"Published": newest.published, "Updated by its own account": newest.updated} if newest else {}
     return [
         ("Visits", f"{found['visits']:,} ({changed:,} found a change)"),
         ("Last visit", "never" if last is None else f"{stamp(last)}, {span(max(0.0, now - last))} ago"),
@@ -198,6 +201,8 @@ def _facts(found: dict[str, Any], versions: list[StoredVersion], now: float) -> 
         ("Size", size(found["size"])),
         ("Media type", (versions[0].mime if versions else "") or "not known"),
         ("Consecutive failures", str(found["failures"])),
+        *((name, text) for name, text in stated.items() if text),
+        *((name, stamp(date)) for name, date in dates.items() if date is not None),
     ]
 
 
