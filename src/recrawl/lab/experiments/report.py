@@ -33,11 +33,12 @@ that very statement and can only agree. No world was adjusted to make a claim ho
 
 How to read it. The archives are a convenience sample, mostly of present-day project and documentation sites: a claim
 about news sites, or about the web of 2002, is not refuted if it does not hold there. Generated worlds rest on
-assumptions that the documents do not print; each world's module names them. A reason is *tested*
-where it names a separate run that tested it; otherwise it is *assumed*. Some rules of judgement were set after a first
-small run: that differences under 2 % decide nothing, what counts as "three times" and "twice", that T's policies run
-one sample at a time (in batches the cluster policy could not show any effect of d), and that table 4.1 of Q is
-compared as a mean over runs (a single run was up to 12 points off)."""
+assumptions that the documents do not print; each world's module names them. A reason is *tested* or *measured* where
+this run, or a separate one that it names, showed it; it holds *by construction* where the generated world makes it so;
+otherwise it is *assumed*. Some rules of judgement were set after a first small run: that differences under 2 % decide
+nothing, what counts as "three times" and "twice", that T's policies run one sample at a time (in batches the cluster
+policy could not show any effect of d), and that table 4.1 of Q is compared as a mean over runs (a single run was up to
+12 points off)."""
 _FOLD_ROWS = 14
 """Tables with more rows are collapsed."""
 _MAX_ROWS = 150

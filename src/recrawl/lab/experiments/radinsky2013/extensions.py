@@ -45,10 +45,13 @@ CALIBRATED = 0.05
 _PREDICT_ALL = ("frequency", POOLED)
 """Methods that predict all pages of a world, whichever are judged."""
 _PLACE = "beyond R"
-_FEW_LEFT = "most pages change almost daily or almost never, which leaves too few to decide; see the middling pages"
+_FEW_LEFT = (
+    "assumed: most pages change almost daily or almost never, which leaves too few to decide; see the middling pages"
+)
 _SHORT_SECONDS, _REPEATS = 2.0, 5
 _SMALL_WORLD = "measured: a fit and one call per day cost about the same however few pages there are"
-_ROUGH = "a share of fifty days is a rough estimate, and nothing shrinks it towards the middle"
+_ROUGH = "assumed: a share of fifty days is a rough estimate, and nothing shrinks it towards the middle"
+_NO_RHYTHM = "by construction: this world has no weekly rhythm"
 _OVERFITTED = "assumed: overfitting on so few pages"
 _SKETCH = "assumed: it sees each day once, and a sketch instead of all words"
 _COST = (
@@ -246,5 +249,5 @@ def _claim_of_ablation(world: PredictionWorld, rows: list[Row]) -> Claim:
     )
     return Claim.of(
         _PLACE, "Weekday and hour rhythms raise the AUC of middling pages.", world.title, holds,
-        numbers, "This world has no weekly rhythm." if world.label == "planted" else "",
+        numbers, _NO_RHYTHM if world.label == "planted" else "assumed: these pages have little of a weekly rhythm",
     )  # fmt: skip

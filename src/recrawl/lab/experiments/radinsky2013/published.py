@@ -41,7 +41,7 @@ STATEMENTS = {
 
 TOO_FEW = "too few pages flip often enough for the test to decide"
 _OWN_DAYS = "assumed: the page's own recent days carry nearly all the information of its relatives"
-_LEADERS = "in this world every page links to its group's leader, so links select the only informative page"
+_LEADERS = "by construction: every page links to its group's leader, so links select the only informative page"
 _BY_RELATION = "assumed: votes are weighted by relation, so distant experts hardly count"
 _WHY = {
     "temporal": _OWN_DAYS,
@@ -61,9 +61,9 @@ _WHY = {
 _WHY_MADE = {
     "temporal": _LEADERS,
     "graph": _LEADERS,
-    "all choices": "the baseline is strong: most pages change at random, or while a hidden cause is on",
-    "all sizes": "the single expert cannot learn from pages that change at random",
-    "constant": "more days give more examples of a rule that never changes",
+    "all choices": "by construction: most pages change at random, or while a hidden cause is on",
+    "all sizes": "by construction: the single expert cannot learn from pages that change at random",
+    "constant": "by construction: more days give more examples of a rule that never changes",
 }
 
 

@@ -78,12 +78,10 @@ def _claims_of_table_1(world: PredictionWorld, test_days: range) -> list[Claim]:
     to_single, to_base = compare(world, multiple, single, test_days), compare(world, multiple, base, test_days)
     both = all_hold([better(to_single), better(to_base)])
     return [
-        make_claim("single", world, better(first), describe_test(first),
-                   "One day's features add too little to the page's rate."),
+        make_claim("single", world, better(first), describe_test(first)),
         make_claim(
             "multiple", world, both,
             f"to the single expert {describe_test(to_single)}; to the baseline {describe_test(to_base)}",
-            "Votes are weighted by the relation, not by success; r-table2 has a machine that can distinguish experts.",
         ),
     ]  # fmt: skip
 
@@ -123,11 +121,10 @@ def _claims_of_table_2(world: PredictionWorld, test_days: range) -> list[Claim]:
     return [
         make_claim(
             "best", world, best, numbers,
-            "One machine over all features can learn which expert matters; a vote weighted by relation cannot.",
         ),
         make_claim(
             "not enough", world, None if gain is None else not gain,
-            f"union to the single expert {describe_test(union)}", "The union learns which related page is informative.",
+            f"union to the single expert {describe_test(union)}",
         ),
     ]  # fmt: skip
 
