@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parents[1]
 PACKAGING = ROOT / "packaging"
@@ -66,8 +66,8 @@ def test_the_compose_file_names_files_that_exist() -> None:
     assert folders
     assert all((PACKAGING / folder).exists() for folder in folders)
     assert (PACKAGING / compose["services"]["recrawl"]["build"]["context"]).resolve() == ROOT
-    for file in ("prometheus.yml", *PACKAGING.glob("grafana/provisioning/*/*.yml")):
-        assert yaml.safe_load((PACKAGING / file).read_text())
+    for file in (PACKAGING / "prometheus.yml", *PACKAGING.glob("grafana/provisioning/*/*.yml")):
+        assert yaml.safe_load(file.read_text())
 
 
 @pytest.mark.skipif(not works("docker", "compose", "version"), reason="docker compose is not installed")
