@@ -9,6 +9,7 @@ import inspect
 import re
 import statistics
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,11 @@ def test_functions_are_short() -> None:
 
 def test_module_names_say_something() -> None:
     assert [name(path) for path in MODULES if path.stem in BLAND] == []
+
+
+def test_no_class_name_is_used_twice() -> None:
+    classes = [it.name for path in MODULES for it in ast.walk(tree(path)) if isinstance(it, ast.ClassDef)]
+    assert [it for it, times in Counter(classes).items() if times > 1 and not it.startswith("_")] == []
 
 
 def test_no_global_and_nothing_caught_blindly() -> None:

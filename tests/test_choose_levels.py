@@ -14,7 +14,7 @@ from recrawl.book import Book, Clusters
 from recrawl.choose import make_policy
 from recrawl.choose.papers.by_site.frequency_greedy import past_rates
 from recrawl.choose.papers.by_site.site_sampling import Deck
-from recrawl.choose.papers.by_site.version_history import History, steady_versions
+from recrawl.choose.papers.by_site.version_history import ComparisonHistory, steady_versions
 from recrawl.errors import UsageError
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
@@ -145,7 +145,7 @@ def test_versions_are_those_since_the_rate_shifted(pages: list[tuple[int, list[b
     flags = np.array([sum(flag << place for place, flag in enumerate(bits)) for _, bits in pages], np.int64)
     compared = np.array([len(bits) for _, bits in pages], np.int64)
     group = np.array([number for number, _ in pages])
-    got = steady_versions(History(flags, compared), group)
+    got = steady_versions(ComparisonHistory(flags, compared), group)
     for (number, _), versions in zip(pages, got.tolist(), strict=True):
         assert versions == since_the_shift([bits for other, bits in pages if other == number])
 
@@ -161,7 +161,7 @@ def test_a_site_that_has_begun_to_change_is_rated_by_its_last_visits_only() -> N
         changed = np.where(book.site == 0, visit >= 40, visit % 3 == 0).astype(np.int8)
         for policy, own in zip(policies, books, strict=True):
             note(policy, own, Outcomes(np.arange(80), changed), np.full(80, visit * DAY))
-    history = History(books[0].memory["frequency-greedy.flags"], books[0].memory["frequency-greedy.compared"])
+    history = ComparisonHistory(books[0].memory["frequency-greedy.flags"], books[0].memory["frequency-greedy.compared"])
     versions = steady_versions(history, book.site)
     assert set(versions[:40].tolist()) == {5}
     assert set(versions[40:].tolist()) == {60}
@@ -188,5 +188,7 @@ def test_versions_are_checked() -> None:
 
 def test_without_pages_or_comparisons_there_is_nothing_to_adapt_to() -> None:
     none = np.zeros(0, np.int64)
-    assert steady_versions(History(none, none), none).tolist() == []
-    assert steady_versions(History(np.zeros(2, np.int64), np.zeros(2, np.int64)), np.zeros(2, int)).tolist() == [60, 60]
+    assert steady_versions(ComparisonHistory(none, none), none).tolist() == []
+    assert steady_versions(
+        ComparisonHistory(np.zeros(2, np.int64), np.zeros(2, np.int64)), np.zeros(2, int)
+    ).tolist() == [60, 60]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recrawl.compare.content.census import Census, CensusEvidence
 from recrawl.compare.content.changed_lines import changed_lines
-from recrawl.compare.content.judge import ContentChange, Evidence, NoEvidence, content_words, judge
+from recrawl.compare.content.judge import ContentChange, LineEvidence, NoEvidence, content_words, judge
 from recrawl.compare.content.lines import Line, lines
 from recrawl.compare.content.own_history import OwnHistory
 from recrawl.compare.parsing.document import parse
@@ -25,7 +25,7 @@ def _page(body: str, menu: str = _MENU, footer: str = _FOOTER) -> list[Line]:
     return lines(parse(f"<html><body>{menu}<main>{body}</main>{footer}"))
 
 
-def _verdict(old: list[Line], new: list[Line], known: Evidence | None = None) -> ContentChange:
+def _verdict(old: list[Line], new: list[Line], known: LineEvidence | None = None) -> ContentChange:
     return judge(changed_lines(old, new), content_words(old, new), known or NoEvidence())
 
 

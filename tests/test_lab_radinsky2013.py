@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recrawl.lab.experiments.radinsky2013 import crawling, published
-from recrawl.lab.experiments.radinsky2013.crawls import Losses, Plan, carried_forward, frozen_crawl, online_crawl
+from recrawl.lab.experiments.radinsky2013.crawls import CrawlPlan, Losses, carried_forward, frozen_crawl, online_crawl
 from recrawl.lab.predict.days_as_history import as_history
 from recrawl.lab.predict.frozen import FrozenMachines
 from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, margins_by_day
@@ -20,16 +20,16 @@ DAYS = WORLD.days
 
 @pytest.mark.parametrize("method", ["random", "frequency", "2d"])
 def test_more_visits_give_higher_freshness(method: str) -> None:
-    few, many = (frozen_crawl(DAYS, Plan(method, share, 20, 10, seed=1)).mean() for share in (0.1, 0.6))
+    few, many = (frozen_crawl(DAYS, CrawlPlan(method, share, 20, 10, seed=1)).mean() for share in (0.1, 0.6))
     assert few < many < 1
-    assert frozen_crawl(DAYS, Plan(method, 1.0, 20, 10, seed=1)).all()
+    assert frozen_crawl(DAYS, CrawlPlan(method, 1.0, 20, 10, seed=1)).all()
 
 
 def test_the_same_seed_gives_the_same_crawl() -> None:
-    first, second = (frozen_crawl(DAYS, Plan("frequency", 0.3, 20, 10, seed=3)) for _ in range(2))
+    first, second = (frozen_crawl(DAYS, CrawlPlan("frequency", 0.3, 20, 10, seed=3)) for _ in range(2))
     assert first.shape == (len(DAYS), 10)
     assert np.array_equal(first, second)
-    assert not np.array_equal(first, frozen_crawl(DAYS, Plan("frequency", 0.3, 20, 10, seed=4)))
+    assert not np.array_equal(first, frozen_crawl(DAYS, CrawlPlan("frequency", 0.3, 20, 10, seed=4)))
 
 
 @pytest.mark.parametrize("method", ["2d", "3d"])

@@ -12,7 +12,7 @@ from recrawl.errors import UsageError
 from recrawl.record.store import SqliteStore
 from recrawl.repository.explain import noise
 from recrawl.repository.reports import changes, directory_tree, heat_map, overview, pages, sites
-from recrawl.repository.reports.changes import Cursor, Filters
+from recrawl.repository.reports.changes import ChangeCursor, Filters
 from recrawl.repository.repository import Repository
 from tests.world import Repo, Site
 
@@ -78,7 +78,7 @@ def test_changes_go_on_where_they_stopped(repository: Repository) -> None:
         after = part.older
         if after is None:
             break
-        after = Cursor.read(str(after))
+        after = ChangeCursor.read(str(after))
     assert found == whole
 
 
@@ -107,7 +107,7 @@ def test_changes_look_through_so_many_and_no_more(repository: Repository, monkey
 @pytest.mark.parametrize("text", ["x", "1", "1_x", "_", "nan_1", "inf_1", "1e999_1", "1_-1", f"1_{10**30}"])
 def test_a_bad_cursor_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="invalid cursor"):
-        Cursor.read(text)
+        ChangeCursor.read(text)
 
 
 def test_an_unknown_kind_of_update_is_refused(repository: Repository) -> None:

@@ -213,7 +213,7 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class SinkRule:
     """Another system that gets every change."""
 
     name: str
@@ -245,7 +245,7 @@ class Settings:
     filters: tuple[Filter, ...] = ()
     alerts: tuple[Alert, ...] = ()
     shares: tuple[Share, ...] = ()
-    sinks: tuple[Sink, ...] = ()
+    sinks: tuple[SinkRule, ...] = ()
     access: tuple[AccessRule, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
@@ -281,7 +281,7 @@ def load(path: Path) -> Settings:
         _rows(Filter, raw.get("filter", []), f"[[filter]] in {path.name}"),
         _rows(Alert, raw.get("alert", []), f"[[alert]] in {path.name}"),
         _rows(Share, raw.get("share", []), f"[[share]] in {path.name}"),
-        _rows(Sink, raw.get("sink", []), f"[[sink]] in {path.name}"),
+        _rows(SinkRule, raw.get("sink", []), f"[[sink]] in {path.name}"),
         _rows(AccessRule, raw.get("access", []), f"[[access]] in {path.name}"),
     )
 
@@ -409,7 +409,7 @@ def write_alerts(path: Path, alerts: tuple[Alert, ...]) -> None:
     _write_rows(path, "alert", alerts)
 
 
-def write_sinks(path: Path, sinks: tuple[Sink, ...]) -> None:
+def write_sinks(path: Path, sinks: tuple[SinkRule, ...]) -> None:
     """Replace the sinks in the file."""
     _write_rows(path, "sink", sinks)
 

@@ -40,7 +40,7 @@ _SECTIONS: dict[str, list[tuple[str, Any]]] = {
         *((name, getattr(values, name)) for name in ("Visit", "SearchHit", "Explanation", "Import", "Removal")),
         ("Attempt", values.Attempt),
         ("CheckReport", checking.CheckReport),
-        ("Problem", checking.Problem),
+        ("CheckProblem", checking.CheckProblem),
         ("Prediction", prediction.Prediction),
         ("Rate", rates.Rate),
         ("PageRate", rates.PageRate),

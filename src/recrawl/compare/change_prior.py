@@ -64,7 +64,7 @@ FEATURES = (
 """The features, in the order of the weights."""
 
 
-class Weights(NamedTuple):
+class PriorWeights(NamedTuple):
     """The fitted weights, one per feature."""
 
     mean: Sequence[float]
@@ -136,6 +136,6 @@ def _digits(text: str) -> float:
 
 
 @cache
-def _weights() -> Weights:
+def _weights() -> PriorWeights:
     kept = json.loads(files("recrawl.compare").joinpath("change_prior.json").read_text(encoding="utf-8"))
-    return Weights(kept["mean"], kept["spread"], kept["weight"], float(kept["constant"]))
+    return PriorWeights(kept["mean"], kept["spread"], kept["weight"], float(kept["constant"]))

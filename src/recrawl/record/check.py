@@ -21,7 +21,7 @@ _RESTORE = "restore recrawl.db from a copy, or import the WARC files in archive/
 
 
 @dataclass(slots=True)
-class Problem:
+class CheckProblem:
     """Something that is wrong."""
 
     part: str
@@ -35,7 +35,7 @@ class Problem:
 class Findings:
     """What a check has found so far."""
 
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[CheckProblem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What is no problem but worth knowing."""
     records: int = 0
@@ -47,9 +47,9 @@ class Findings:
 
     def add(self, part: str, what: str) -> None:
         """Note a problem."""
-        self.problems.append(Problem(part, what))
+        self.problems.append(CheckProblem(part, what))
 
-    def of(self, part: str) -> list[Problem]:
+    def of(self, part: str) -> list[CheckProblem]:
         """The problems of a part."""
         return [problem for problem in self.problems if problem.part == part]
 

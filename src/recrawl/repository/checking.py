@@ -14,8 +14,8 @@ from recrawl.crawl.reports.summaries import catch_up
 from recrawl.crawl.visits.shared_text import refused_texts
 from recrawl.errors import DiskFull, StorageFailure
 from recrawl.record.check import (
+    CheckProblem,
     Findings,
-    Problem,
     check_archive,
     check_database,
     check_index,
@@ -27,14 +27,14 @@ from recrawl.record.store import open_store
 from recrawl.repository.opening import Notify, prepare
 from recrawl.settings import Settings
 
-__all__ = ["CheckReport", "Problem", "check", "unusable", "upgrade"]
+__all__ = ["CheckProblem", "CheckReport", "check", "unusable", "upgrade"]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
     """What a check of database, archive and index has found."""
 
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[CheckProblem, ...] = ()
     notes: tuple[str, ...] = ()
     """What is no problem but worth knowing, such as what a crash has left for the next writing command."""
     pages: int = 0
@@ -104,7 +104,7 @@ def _repair(storage: Storage, values: Settings, options: CrawlOptions, findings:
 
 def unusable(error: StorageFailure) -> CheckReport:
     """The report on a repository that cannot even be opened."""
-    return CheckReport((Problem("database", str(error)),))
+    return CheckReport((CheckProblem("database", str(error)),))
 
 
 def upgrade(folder: Path, now: float) -> None:

@@ -21,7 +21,7 @@ from recrawl.repository.opening import Notify, patience, seconds_of, silent, wit
 from recrawl.repository.reader import Reader
 from recrawl.repository.results.values import Attempt, Change, Import, Plan, Progress, Removal, Report
 from recrawl.repository.running import Running, running
-from recrawl.settings import TEMPLATE, Settings, Sink, checked, write_access, write_seeds, write_values
+from recrawl.settings import TEMPLATE, Settings, SinkRule, checked, write_access, write_seeds, write_values
 from recrawl.times import stamp
 
 if TYPE_CHECKING:
@@ -522,7 +522,7 @@ class Repository(Reader):
         from recrawl.repository.sinks import delivery  # lazy: few repositories have sinks
 
         where = origin_of(self.storage, site)
-        delivery.add(self, Sink(name, kind, target, where, secret), from_now=from_now)
+        delivery.add(self, SinkRule(name, kind, target, where, secret), from_now=from_now)
 
     def remove_sink(self, name: str) -> None:
         """Remove a sink; what was delivered stays where it is."""

@@ -24,7 +24,7 @@ _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ServiceEvent:
     """One event."""
 
     number: int
@@ -37,13 +37,13 @@ class Event:
 class Listener:
     """A subscriber: read events from `queue`; None marks the end of the stream."""
 
-    queue: asyncio.Queue[Event | None]
+    queue: asyncio.Queue[ServiceEvent | None]
     loop: asyncio.AbstractEventLoop
     owner: str = ""
     """Name of the session that listens."""
     dropped: bool = field(default=False)
 
-    def put(self, event: Event | None) -> None:
+    def put(self, event: ServiceEvent | None) -> None:
         """Queue an event; call it in the listener's own event loop."""
         if self.dropped:
             return
@@ -66,14 +66,14 @@ class EventBus:
         self.log: Callable[[str, dict[str, Any]], None] = lambda _kind, _data: None
         """Called with each event, in the thread that publishes it."""
         self._numbers = itertools.count(1)
-        self._recent: deque[Event] = deque(maxlen=keep)
+        self._recent: deque[ServiceEvent] = deque(maxlen=keep)
         self._listeners: set[Listener] = set()
         self._lock = threading.Lock()
 
     def publish(self, kind: str, data: dict[str, Any]) -> None:
         """Send an event to all listeners."""
         with self._lock:
-            event = Event(next(self._numbers), kind, data)
+            event = ServiceEvent(next(self._numbers), kind, data)
             self._recent.append(event)
             dead = {listener for listener in self._listeners if listener.dropped or listener.loop.is_closed()}
             self._listeners -= dead

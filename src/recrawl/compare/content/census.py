@@ -106,7 +106,7 @@ class Census:
 
 
 class CensusEvidence:
-    """What a census says about the other pages of a site (see `judge.Evidence`)."""
+    """What a census says about the other pages of a site (see `judge.LineEvidence`)."""
 
     def __init__(self, census: Census, *, counts_old: bool = False, counts_new: bool = False) -> None:
         """The flags tell whether the census counts the page itself, and with which version."""

@@ -54,7 +54,7 @@ class ContentChange(NamedTuple):
 NOTHING = ContentChange(content=False, share=0.0, significance=0.0)
 
 
-class Evidence(Protocol):
+class LineEvidence(Protocol):
     """What is known about the other pages of the site."""
 
     @property
@@ -82,7 +82,7 @@ def content_words(old: Sequence[Line], new: Sequence[Line]) -> int:
     return sum(line.text.count(" ") + 1 for version in (old, new) for line in version if not line.framed)
 
 
-def judge(changes: Sequence[LineChange], total_words: int, known: Evidence) -> ContentChange:
+def judge(changes: Sequence[LineChange], total_words: int, known: LineEvidence) -> ContentChange:
     """Judge a change by its lines; `total_words` are the `content_words` of both versions."""
     if not changes:
         return NOTHING
@@ -97,7 +97,7 @@ def judge(changes: Sequence[LineChange], total_words: int, known: Evidence) -> C
     )
 
 
-def line_scores(changes: Sequence[LineChange], known: Evidence) -> Floats:
+def line_scores(changes: Sequence[LineChange], known: LineEvidence) -> Floats:
     """The score of each changed line."""
     scores: Floats = feature_matrix(changes, known) @ LINE_WEIGHTS
     scores[[change.mechanical for change in changes]] = _MECHANICAL
@@ -105,7 +105,7 @@ def line_scores(changes: Sequence[LineChange], known: Evidence) -> Floats:
     return scores
 
 
-def feature_matrix(changes: Sequence[LineChange], known: Evidence) -> Floats:
+def feature_matrix(changes: Sequence[LineChange], known: LineEvidence) -> Floats:
     """One row for each changed line, one column for each of `FEATURES`."""
     rows = []
     total = max(known.pages, 1)

@@ -27,7 +27,7 @@ from recrawl.record.storage import Storage
 _META = "rendering"
 
 
-class Run(Protocol):
+class RenderRun(Protocol):
     """What the stage needs of a run."""
 
     servers: Servers
@@ -38,7 +38,7 @@ class Run(Protocol):
 class RenderStage:
     """Pages between their answer and the reader process."""
 
-    def __init__(self, run: Run, storage: Storage, registry: Registry, options: CrawlOptions) -> None:
+    def __init__(self, run: RenderRun, storage: Storage, registry: Registry, options: CrawlOptions) -> None:
         self._store, self._servers, self._options = storage.store, run.servers, options
         self._demands = Demands(storage, registry, run.requisites, run.recorder, options)
         self._waiting: deque[tuple[Server, Task]] = deque()

@@ -22,7 +22,7 @@ Visits = NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True)
-class OwnHistory:
+class OwnVisits:
     """A page's own history."""
 
     visits: int
@@ -42,13 +42,13 @@ def site_visits(store: Store, site: int) -> Visits:
     return store.visits.of_site(site, _MAX_VISITS)
 
 
-def own_history(visits: Visits, page: int) -> OwnHistory:
+def own_history(visits: Visits, page: int) -> OwnVisits:
     """Summary of a page's own visits."""
     mine = visits[visits["page"] == page]
     later = mine[1:]
     changed = later["at"][later["changed"]]
     low, high = wilson_interval(int(later["changed"].sum()), len(later))
-    return OwnHistory(
+    return OwnVisits(
         visits=len(mine),
         compared=len(later),
         changes=len(changed),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from recrawl.compare.digest import of_payload
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.requisites.registry import Registry, lines, validators_of
-from recrawl.crawl.requisites.run import Run
+from recrawl.crawl.requisites.run import RequisiteRun
 from recrawl.crawl.visits.messages import Reading, Scan
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.redirects import ARCHIVED, REDIRECTS
@@ -49,7 +49,7 @@ class _Body(NamedTuple):
 class RequisiteFetches:
     """The requisites of one run."""
 
-    def __init__(self, run: Run, store: Store, registry: Registry, options: CrawlOptions) -> None:
+    def __init__(self, run: RequisiteRun, store: Store, registry: Registry, options: CrawlOptions) -> None:
         self._store, self._registry, self._options = store, registry, options
         self._servers, self._lanes, self._client = run.servers, run.lanes, run.client
         self._readers, self._recorder = run.readers, run.recorder

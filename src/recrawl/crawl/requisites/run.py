@@ -13,7 +13,7 @@ from recrawl.fetch.http import Client
 from recrawl.fetch.lanes import Lanes
 
 
-class Run(Protocol):
+class RequisiteRun(Protocol):
     """What pages and requisites of a run share."""
 
     servers: Servers

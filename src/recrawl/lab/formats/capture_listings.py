@@ -23,7 +23,7 @@ import numpy as np
 from recrawl.columns import Ints
 from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive
-from recrawl.lab.formats.cdx import Capture, captures
+from recrawl.lab.formats.cdx import ListedCapture, captures
 from recrawl.lab.histories.history import ABSENT, History, assemble
 
 CARRIES = frozenset({"digests"})
@@ -99,7 +99,7 @@ class _Table:
         """Count something to report to the user."""
         self._remarks[what] = self._remarks.get(what, 0) + 1
 
-    def note(self, capture: Capture | None) -> None:
+    def note(self, capture: ListedCapture | None) -> None:
         """Add the capture of a line; None is an invalid line."""
         if capture is None:
             self._broken += 1
@@ -149,7 +149,7 @@ class _Table:
         return CaptureListing(history, self.count, self._broken, self._remarks)
 
 
-def _kind(capture: Capture) -> int:
+def _kind(capture: ListedCapture) -> int:
     """Return the meaning of a capture. Without status and MIME type it counts as a revisit."""
     if capture.mime == _REVISIT or not (capture.status or capture.mime):
         return _SEEN_AGAIN

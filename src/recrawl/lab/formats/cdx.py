@@ -24,7 +24,7 @@ _LETTERS = {
 _NAMES = {**{name: name for name in COLUMNS}, "url": "original", "mime": "mimetype", "status": "statuscode"}
 
 
-class Capture(NamedTuple):
+class ListedCapture(NamedTuple):
     """One line of a listing; missing fields are empty."""
 
     url: str
@@ -35,7 +35,7 @@ class Capture(NamedTuple):
     length: int
 
 
-def captures(lines: Iterable[str]) -> Iterator[Capture | None]:
+def captures(lines: Iterable[str]) -> Iterator[ListedCapture | None]:
     """Yield the capture of each line, None for an invalid one; skip lines without a capture."""
     columns: Sequence[str] = COLUMNS
     for line in lines:
@@ -76,7 +76,7 @@ def _rows(text: str) -> Iterator[list[str] | None]:
         yield row if valid else None
 
 
-def _of_object(text: str) -> Capture | None:
+def _of_object(text: str) -> ListedCapture | None:
     """Parse a CDXJ line, or a JSON object alone."""
     head, brace, rest = text.partition("{")
     try:
@@ -94,13 +94,13 @@ def _of_object(text: str) -> Capture | None:
     return _capture(fields)
 
 
-def _capture(fields: Mapping[str, str]) -> Capture | None:
+def _capture(fields: Mapping[str, str]) -> ListedCapture | None:
     url, stamp = fields.get("original", ""), fields.get("timestamp", "")
     time = seconds(stamp)
     if not url or time is None or "digest" not in fields:
         return None
     length = fields.get("length", "")
-    return Capture(
+    return ListedCapture(
         url=url,
         time=time,
         mime=_value(fields.get("mimetype", "")).partition(";")[0].strip().lower(),

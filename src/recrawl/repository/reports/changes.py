@@ -40,18 +40,18 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class ChangeCursor:
     """A position in the stream: after this visit."""
 
     at: float
     id: int
 
     @classmethod
-    def read(cls, text: str) -> Cursor | None:
+    def read(cls, text: str) -> ChangeCursor | None:
         """Parse a cursor; None if empty.
 
-        >>> Cursor.read(str(Cursor(2.5, 7)))
-        Cursor(at=2.5, id=7)
+        >>> ChangeCursor.read(str(ChangeCursor(2.5, 7)))
+        ChangeCursor(at=2.5, id=7)
         """
         if not text:
             return None
@@ -73,16 +73,16 @@ class Changes:
     """A page of the stream; `older` is the cursor of the next page, None at the end."""
 
     rows: list[dict[str, Any]]
-    older: Cursor | None
+    older: ChangeCursor | None
     looked_through: bool
     """Whether the page ended at the scan limit, with fewer rows than the limit."""
 
 
-def changes(repo: Reader, filters: Filters, *, limit: int = 50, after: Cursor | None = None) -> Changes:
+def changes(repo: Reader, filters: Filters, *, limit: int = 50, after: ChangeCursor | None = None) -> Changes:
     """Return updates that pass the filters, newest first, after a position in the stream."""
     if filters.outcome and filters.outcome not in OUTCOMES:
         raise UsageError(f"unknown outcome '{filters.outcome}'; use {', '.join(OUTCOMES)}")
-    start = after or Cursor(_FOREVER if filters.until is None else filters.until, _MAX_ID)
+    start = after or ChangeCursor(_FOREVER if filters.until is None else filters.until, _MAX_ID)
     if filters.until is not None and start.at > filters.until:
         start = replace(start, at=filters.until)
     place = StreamPlace(start.at, start.id)
@@ -91,9 +91,9 @@ def changes(repo: Reader, filters: Filters, *, limit: int = 50, after: Cursor | 
     least = max(-_FOREVER if floor is None else floor.at, -_FOREVER if filters.since is None else filters.since)
     rows = reports.updates_before(place, least, _update_filter(filters), limit)
     if len(rows) == limit:
-        return Changes(rows, Cursor(rows[-1]["at"], rows[-1]["id"]), looked_through=False)
+        return Changes(rows, ChangeCursor(rows[-1]["at"], rows[-1]["id"]), looked_through=False)
     ended = floor is None or (filters.since is not None and floor.at <= filters.since)
-    older = None if ended or floor is None else Cursor(*floor)
+    older = None if ended or floor is None else ChangeCursor(*floor)
     return Changes(rows, older, looked_through=not ended)
 
 

@@ -17,8 +17,7 @@ from recrawl.record.rows import Row, VersionRow
 from recrawl.repository.results.values import at
 from recrawl.repository.sinks.kinds import check_sink, make_sink
 from recrawl.repository.sinks.protocol import MAX_CHARACTERS, Event
-from recrawl.settings import Sink as SinkRule
-from recrawl.settings import write_sinks
+from recrawl.settings import SinkRule, write_sinks
 
 if TYPE_CHECKING:
     from recrawl.repository.repository import Repository

@@ -18,7 +18,7 @@ from recrawl.repository.sinks.opensearch import OpenSearch
 from recrawl.repository.sinks.postgres import Postgres
 from recrawl.repository.sinks.protocol import Sink
 from recrawl.repository.sinks.webhook import Webhook
-from recrawl.settings import Sink as SinkRule
+from recrawl.settings import SinkRule
 
 if TYPE_CHECKING:
     from recrawl.repository.repository import Repository

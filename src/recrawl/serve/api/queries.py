@@ -13,7 +13,7 @@ from recrawl.model import State
 from recrawl.repository.push import receiving
 from recrawl.repository.reports import overview
 from recrawl.repository.reports import sites as reading
-from recrawl.repository.reports.changes import Cursor, Filters, changes
+from recrawl.repository.reports.changes import ChangeCursor, Filters, changes
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import AFTER, LIMIT, Arguments, Operation, bad_cursor, rows
 from recrawl.serve.context import Context
@@ -81,7 +81,7 @@ def stream(context: Context, given: Arguments) -> dict[str, Any]:
             tag=given["tag"],
             unread=given["unread"],
         )
-        after = Cursor.read(given["after"])
+        after = ChangeCursor.read(given["after"])
         if after is not None and not math.isfinite(after.at):
             raise bad_cursor(given["after"])
         found = changes(repository, filters, limit=given["limit"], after=after)

@@ -23,7 +23,7 @@ _MAX_OFFSET = 1000
 def changes(views: Views, request: Request) -> Response:
     """Show the stream of updates."""
     form, filters = _filters(views, request)
-    after = form.read("after", reading.Cursor.read)
+    after = form.read("after", reading.ChangeCursor.read)
     with views.reading() as repository:
         found = reading.changes(repository, filters, after=after) if not form.errors else None
         sites, tags, saved = names(repository), repository.tags(), repository.saved_filters()

@@ -27,7 +27,7 @@ MAX_VERSIONS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class ComparisonHistory:
     """The comparisons of all pages that a policy has stored."""
 
     flags: Ints
@@ -38,7 +38,7 @@ class History:
     def rates(self, versions: int | Ints) -> Floats:
         """Return C of every page over its last `versions` comparisons; 1 for a page without any: it is new.
 
-        >>> History(np.array([0b01101, 0]), np.array([5, 0])).rates(3).round(3).tolist()
+        >>> ComparisonHistory(np.array([0b01101, 0]), np.array([5, 0])).rates(3).round(3).tolist()
         [0.667, 1.0]
         """
         counted = np.minimum(self.compared, versions)
@@ -58,9 +58,9 @@ def versions_of(book: Book, policy: str, versions: str, group: NDArray[np.intege
     return int(versions) if versions != "auto" else steady_versions(stored(book, policy), group)
 
 
-def stored(book: Book, policy: str) -> History:
+def stored(book: Book, policy: str) -> ComparisonHistory:
     """Return the comparisons that a policy has stored."""
-    return History(book.kept(f"{policy}.flags", 0, np.int64), book.kept(f"{policy}.compared", 0, np.int64))
+    return ComparisonHistory(book.kept(f"{policy}.flags", 0, np.int64), book.kept(f"{policy}.compared", 0, np.int64))
 
 
 def page_rates(book: Book, policy: str, versions: int | Ints, seen: Outcomes) -> Floats:
@@ -84,12 +84,12 @@ def store_comparisons(book: Book, policy: str, versions: str, seen: Outcomes) ->
     book.memory[f"{policy}.flags"], book.memory[f"{policy}.compared"] = past.flags, past.compared
 
 
-def steady_versions(history: History, group: NDArray[np.integer]) -> Ints:
+def steady_versions(history: ComparisonHistory, group: NDArray[np.integer]) -> Ints:
     """Return V of every page: the versions since the last shift of its group's change rate, all if there was none.
 
-    >>> steady_versions(History(np.full(4, 0b0101010101), np.full(4, 10)), np.zeros(4, int)).tolist()
+    >>> steady_versions(ComparisonHistory(np.full(4, 0b0101010101), np.full(4, 10)), np.zeros(4, int)).tolist()
     [60, 60, 60, 60]
-    >>> lately = History(np.full(4, 0b11111), np.full(4, 40))  # only the last 5 of 40 comparisons found a change
+    >>> lately = ComparisonHistory(np.full(4, 0b11111), np.full(4, 40))  # 5 changes, the last ones of 40
     >>> steady_versions(lately, np.zeros(4, int)).tolist()
     [5, 5, 5, 5]
     """
@@ -114,7 +114,7 @@ def _log_likelihood(changes: Floats, counted: Floats) -> Floats:
     return changes * np.log(rate) + (counted - changes) * np.log1p(-rate)
 
 
-def _by_age(history: History, number: Ints) -> tuple[Floats, Floats]:
+def _by_age(history: ComparisonHistory, number: Ints) -> tuple[Floats, Floats]:
     """Return comparisons and changes, age (0 for the newest comparison) by group."""
     groups = int(number.max(initial=-1)) + 1
     ages = np.arange(int(history.compared.max(initial=0)))
@@ -148,7 +148,7 @@ def _ones(flags: Ints, versions: int | Ints) -> Ints:
     return ones
 
 
-def _with_visits(history: History, seen: Outcomes) -> History:
+def _with_visits(history: ComparisonHistory, seen: Outcomes) -> ComparisonHistory:
     """Return the histories of the visited pages, with these visits."""
     flags = ((history.flags[seen.pages] << 1) | seen.changed) & ((1 << MAX_VERSIONS) - 1)
-    return History(flags, np.minimum(history.compared[seen.pages] + 1, MAX_VERSIONS))
+    return ComparisonHistory(flags, np.minimum(history.compared[seen.pages] + 1, MAX_VERSIONS))

@@ -12,7 +12,7 @@ from statistics import fmean
 
 import numpy as np
 
-from recrawl.choose.papers.by_site.version_history import History, steady_versions
+from recrawl.choose.papers.by_site.version_history import ComparisonHistory, steady_versions
 from recrawl.columns import Flags, Floats, Ints
 from recrawl.lab.experiments.alqaaideh2009 import measures
 from recrawl.lab.experiments.alqaaideh2009 import published as q
@@ -84,7 +84,7 @@ def accuracy_by_versions(site: Ints, changed: Flags, runs: int = _RUNS) -> dict[
         rng = np.random.default_rng([run, 41])
         order = rng.permutation(len(site))
         picked = np.concatenate([order[site[order] == w][:_SAMPLE] for w in range(int(site.max()) + 1)])
-        history, group = History(flags[picked].astype(np.int64), compared[picked]), site[picked]
+        history, group = ComparisonHistory(flags[picked].astype(np.int64), compared[picked]), site[picked]
         versions: dict[str, int | Ints] = {
             f"V = {FEW}": FEW, f"V = {MANY}": MANY, "auto": steady_versions(history, group),
         }  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 
 from recrawl.columns import Floats
 from recrawl.lab.experiments.radinsky2013 import published as r
-from recrawl.lab.experiments.radinsky2013.crawls import Losses, Plan, frozen_crawl, online_crawl
+from recrawl.lab.experiments.radinsky2013.crawls import CrawlPlan, Losses, frozen_crawl, online_crawl
 from recrawl.lab.experiments.radinsky2013.settings import PredictionWorld, better, describe_test, progress_steps, worlds
 from recrawl.lab.experiments.result import Claim, ExperimentOptions, Picture, Result, Row
 from recrawl.lab.predict.days import Days
@@ -105,7 +105,7 @@ def _measure(
     for observed in all_observed:
         for method in FROZEN:
             known = losses.setdefault((share, observed, method), Losses())
-            plans = [Plan(method, share, observed, CRAWLED, seed, r.K, known) for seed in seeds]
+            plans = [CrawlPlan(method, share, observed, CRAWLED, seed, r.K, known) for seed in seeds]
             fresh[share, observed, method] = np.mean([frozen_crawl(days, plan) for plan in plans], axis=(0, 2))
     if all_observed:
         total = max(all_observed) + CRAWLED

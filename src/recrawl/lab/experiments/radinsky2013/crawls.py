@@ -55,7 +55,7 @@ class Losses:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CrawlPlan:
     """A crawl: `observed` days of random visits, then `crawled` days by a method."""
 
     method: str
@@ -68,12 +68,12 @@ class Plan:
     losses: Losses = field(default_factory=Losses)
 
 
-def frozen_crawl(days: Days, plan: Plan) -> Flags:
+def frozen_crawl(days: Days, plan: CrawlPlan) -> Flags:
     """Page by day of the crawl: whether the copy is fresh at the end of the day, after its visits.
 
     >>> days = Days(["http://a.example/"], ["a.example"], np.zeros(1, np.int32), np.arange(3), *[np.ones((1, 3), bool)],
     ...     np.array([[1, 2, 3]]), *[np.zeros((1, 3), bool)] * 2, "text", *[np.zeros((1, 3), np.int32)] * 3, None)
-    >>> frozen_crawl(days, Plan("random", share=1.0, observed=1, crawled=2, seed=1)).tolist()
+    >>> frozen_crawl(days, CrawlPlan("random", share=1.0, observed=1, crawled=2, seed=1)).tolist()
     [[True, True]]
     """
     rng = np.random.default_rng([plan.seed, 83])
@@ -95,7 +95,7 @@ def frozen_crawl(days: Days, plan: Plan) -> Flags:
     return _fresh(days, visits)[:, plan.observed : plan.observed + plan.crawled]
 
 
-def _machines(known: Days, plan: Plan) -> Predictor | None:
+def _machines(known: Days, plan: CrawlPlan) -> Predictor | None:
     if plan.method not in ("2d", "3d"):
         return None
     setting = PredictionSetting(plan.method, k=plan.k, train=plan.observed - 1, seed=plan.seed)
