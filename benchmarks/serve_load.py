@@ -3,7 +3,8 @@
 A repository is filled without crawling: pages that the benchmark's web serves, visits spread over cycles, and the sums
 that cycles write. Then the real `recrawl serve` answers
 
-* alone: each page of the dashboard and each question of the API, one after another; median and 95th percentile;
+* alone: each page of the dashboard and each question of the API, one after another; median and 95th percentile, and the
+  CPU of an answer that is not cached;
 * while it runs a cycle: clients ask for a fixed rate in all (200 a second unless told otherwise), a mix of the above;
 
 and runs such a cycle without any requests, for how much they slow it. The bar: overview within 100 ms at the 95th
@@ -154,6 +155,21 @@ def alone(port: int, rounds: int) -> Times:
     return times
 
 
+def uncached(service: Running, rounds: int = 5) -> dict[str, float]:
+    """Milliseconds of CPU of an answer that is rendered anew, by name: rendered pages are kept for a second."""
+    spent = {}
+    with closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)) as connection:
+        for name, path in PATHS.items():
+            before = 0.0
+            for _ in range(rounds):
+                time.sleep(1.1)
+                begun = service.cpu()
+                asked(connection, path)
+                before += service.cpu() - begun
+            spent[name] = 1000 * before / rounds
+    return spent
+
+
 def pressed(port: int, rate: float, stop: threading.Event, clients: int = 8) -> tuple[Times, float]:
     """Clients that ask at a fixed rate in all until told to stop; what they saw, and the rate that was held."""
     times, lock = Times(), threading.Lock()
@@ -246,6 +262,8 @@ def report(folder: Path, chosen: argparse.Namespace) -> None:
         for name in PATHS:
             median, high = times.figures(name)
             print(f"  {name:12} median {median:7.1f} ms   95 % within {high:7.1f} ms")
+        for name, spent in uncached(service).items():
+            print(f"  {name:12} {spent:7.1f} ms CPU when rendered anew")
     with served(folder) as service:
         cycle(service.port, 1)  # the first one crawls what the web has beside the pages that were made up
     quiet = []

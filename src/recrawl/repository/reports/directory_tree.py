@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 MAX_PAGES = 5_000
 """Only the pages of a site that were discovered first are read."""
@@ -45,14 +45,16 @@ def tree(pages: Iterable[PageCounts], name: str) -> Folder:
     """
     top = Folder(name)
     for page, url, visits, changes in pages:
-        parts = urlsplit(url)
-        *folders, last = parts.path.split("/")[1:] or [""]
-        leaf = (unquote(last) or "/") + (f"?{parts.query}" if parts.query else "")
+        path, _, query = url.partition("?")  # stored URLs are canonical: no fragment, and a path that begins with /
+        *folders, last = path.split("/")[3:] or [""]
+        leaf = (unquote(last) or "/") + (f"?{query}" if query else "")
         compared, changed = max(0, visits - 1), max(0, changes - 1)
         here = top
         _count(here, compared, changed)
         for part in folders[:_MAX_DEPTH]:
-            here = here.folders.setdefault(part, Folder(unquote(part) or "/"))
+            if part not in here.folders:
+                here.folders[part] = Folder(unquote(part) or "/")
+            here = here.folders[part]
             _count(here, compared, changed)
         here.leaves.append((leaf, page, compared, changed))
     _trim(top)
