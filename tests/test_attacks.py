@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import stat
 import subprocess
@@ -165,6 +166,22 @@ def test_a_bomb_in_a_wacz_takes_no_memory(tmp_path: Path) -> None:
     assert file.stat().st_size < 200_000
     taken = warc_files.convert([file], tmp_path / "out.parquet", max_bytes=1_000_000)
     assert taken.remarks == {"versions left out: too large": 1}
+
+
+def test_a_damaged_wacz_is_read_up_to_the_damage_or_refused(tmp_path: Path) -> None:
+    rng = random.Random(2)
+    body = BODY + rng.randbytes(1500).hex().encode()
+    whole = wacz(tmp_path / "a.wacz", {"archive/a.warc": record(str(len(body)), body) * 20}).read_bytes()
+    ends = set()
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        (tmp_path / "a.wacz").write_bytes(damaged[: rng.choice([len(whole), rng.randrange(len(whole))])])
+        try:
+            ends.update(warc_files.convert([tmp_path / "a.wacz"], tmp_path / "out.parquet").remarks)
+        except BadArchive as error:
+            ends.add(type(error).__name__)
+    assert ends >= {"BadArchive", "files read only up to a damaged place"}
 
 
 def test_a_listing_of_garbage_is_refused_or_counted(tmp_path: Path) -> None:

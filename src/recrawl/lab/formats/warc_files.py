@@ -38,6 +38,8 @@ _KINDS = WarcRecordType.response | WarcRecordType.revisit
 _REMOVED = -1
 _MICRO = 1_000_000
 _CHUNK = 1 << 16
+_DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
+"""Errors of fastwarc and of ZIP files while damaged data are read."""
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
@@ -63,18 +65,9 @@ def convert(
     max_bytes: int = MAX_BYTES,
     progress: Progress = lambda *_: None,
 ) -> Taken:
-    """Write the pages of WARC files as an archive.
+    """Write the pages of WARC files, or folders of them, as an archive: a Parquet file.
 
-    Parameters
-    ----------
-    paths
-        WARC files or folders, in any order.
-    out
-        The Parquet file to write.
-    window
-        The part of the history to import.
-    max_bytes
-        Larger pages are skipped.
+    `window` is the part of the history to import; pages of more than `max_bytes` are skipped.
     """
     files = files_of(paths)
     taken = Taken()
@@ -124,7 +117,7 @@ def _read(stream: IO[bytes], name: str, taken: Taken) -> Iterator[WarcRecord]:
             last = record.stream_pos
             if record.record_type & _KINDS:
                 yield record
-    except OSError as error:  # fastwarc's error for invalid data
+    except _DAMAGED as error:
         if last < 0:
             raise BadArchive(f"{name} is not a WARC file: {error}") from error
         taken.remark("files read only up to a damaged place")
@@ -140,7 +133,7 @@ def _is_cut(stream: IO[bytes], start: int) -> bool:
         with gzip.GzipFile(fileobj=stream) as members:
             while members.read(_CHUNK):
                 pass
-    except (EOFError, OSError, zlib.error):
+    except _DAMAGED:
         return True
     return False
 
@@ -167,7 +160,10 @@ class _Captures:
         if record.content_length > self._max_bytes:
             self._taken.remark("versions left out: too large")
             return
-        block = record.reader.read(record.content_length)
+        try:
+            block = record.reader.read(record.content_length)
+        except _DAMAGED:
+            block = b""
         if len(block) < record.content_length:
             self._taken.remark("records left out: cut off")
             return
