@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.world import Reply, Site, page
@@ -21,7 +22,7 @@ from tests.world import Reply, Site, page
 from benchmarks.report import Table
 from recrawl.lab.synth import SyntheticWorld, write
 
-FEW, MANY = 40, 240
+FEW, MANY = 20, 120
 _WORDS = "a page with some words of its own "
 _REFS = re.compile(r"I +refs: +([\d,]+)")
 
@@ -59,57 +60,61 @@ def recrawl(tree: Path, folder: Path, *words: str, counted: bool = False) -> flo
     return sum(int(count.replace(",", "")) for count in _REFS.findall(ended.stderr)) / 1e6
 
 
-def visits(tree: Path, scratch: Path) -> dict[str, float]:
-    """Millions of instructions for a page: its first crawl, and its refresh with a 304."""
-    counts: dict[tuple[str, int], float] = {}
+def visits(tree: Path, scratch: Path, command: str) -> float:
+    """Millions of instructions for a page: its first crawl, or its refresh with a 304."""
+    counts = []
     for pages in (FEW, MANY):
-        folder = scratch / f"{tree.name}-{pages}"
+        folder = scratch / f"{command}-{pages}"
         folder.mkdir()
         with Site(site(pages)) as web:
             recrawl(tree, folder, "init")
             for setting in ("parse_seconds", "timeout", "stall", "connect_timeout"):
                 recrawl(tree, folder, "config", setting, "600")  # valgrind is slow
             recrawl(tree, folder, "add", web.url(), "--allow-private", "--delay", "0")
-            counts["crawl", pages] = recrawl(tree, folder, "crawl", counted=True)
-            budget = ("--budget", str(pages + 1), "--policy", "round-robin")
-            counts["refresh", pages] = recrawl(tree, folder, "cycle", *budget, counted=True)
-            assert len(web.asked()) >= 2 * pages, web.asked()
-    return {
-        "first crawl, per page": (counts["crawl", MANY] - counts["crawl", FEW]) / (MANY - FEW),
-        "refresh of an unchanged page (304)": (counts["refresh", MANY] - counts["refresh", FEW]) / (MANY - FEW),
-    }
+            counts.append(recrawl(tree, folder, "crawl", counted=command == "crawl"))
+            if command == "refresh":
+                budget = ("--budget", str(pages + 1), "--policy", "round-robin")
+                counts[-1] = recrawl(tree, folder, "cycle", *budget, counted=True)
+            assert len(web.asked()) == (pages + 1) * (1 + (command == "refresh")), web.asked()
+    return (counts[1] - counts[0]) / (MANY - FEW)
 
 
-def others(tree: Path, scratch: Path) -> dict[str, float]:
-    """Millions of instructions of the start and of a replay."""
-    folder = scratch / f"{tree.name}-lab"
-    folder.mkdir()
+def replay(tree: Path, scratch: Path) -> float:
+    """Millions of instructions of a replay."""
     world = scratch / "world.parquet"
-    if not world.exists():
-        write(SyntheticWorld(seed=3, sites=2, pages=40, days=30.0), world, lambda _done, _rows: None)
-    replay = ("lab", "run", str(world), "--policy", "shock", "--budget", "0.05", "--cycle", "1d")
-    return {
-        "recrawl --version": recrawl(tree, folder, "--version", counted=True),
-        "lab run": recrawl(tree, folder, *replay, counted=True),
-    }
+    write(SyntheticWorld(seed=3, sites=2, pages=40, days=30.0), world, lambda _done, _rows: None)
+    words = ("lab", "run", str(world), "--policy", "shock", "--budget", "0.05", "--cycle", "1d")
+    return recrawl(tree, scratch, *words, counted=True)
+
+
+WORK: dict[str, Callable[[Path, Path], float]] = {
+    "refresh": lambda tree, scratch: visits(tree, scratch, "refresh"),
+    "crawl": lambda tree, scratch: visits(tree, scratch, "crawl"),
+    "start": lambda tree, scratch: recrawl(tree, scratch, "--version", counted=True),
+    "replay": replay,
+}
+NAMES = {
+    "refresh": "refresh of an unchanged page (304), per page",
+    "crawl": "first crawl, per page",
+    "start": "`recrawl --version`",
+    "replay": "`lab run` with `shock`",
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__.partition("\n")[0])
     parser.add_argument("--before", type=Path, required=True, help="checkout of the other version")
-    parser.add_argument("--only", choices=("visits", "others"), help="only these commands")
+    parser.add_argument("--only", choices=WORK, action="append", default=[], help="only this work; repeatable")
     chosen = parser.parse_args()
-    trees = {"before": chosen.before.resolve(), "now": Path(__file__).parents[1]}
-    parts = [visits, others] if chosen.only is None else [visits if chosen.only == "visits" else others]
-    counts: dict[str, dict[str, float]] = {}
-    with tempfile.TemporaryDirectory() as scratch:
-        for name, tree in trees.items():
-            (Path(scratch) / name).mkdir()
-            counts[name] = {what: count for part in parts for what, count in part(tree, Path(scratch) / name).items()}
+    trees = (chosen.before.resolve(), Path(__file__).parents[1])
     rows = []
-    for what, before in counts["before"].items():
-        now = counts["now"][what]
-        rows.append([what, f"{before:,.2f}", f"{now:,.2f}", f"{now / before:.3f}"])
+    for name in chosen.only or WORK:
+        counts = []
+        for tree in trees:
+            with tempfile.TemporaryDirectory() as scratch:
+                counts.append(WORK[name](tree, Path(scratch)))
+        rows.append([NAMES[name], *(f"{count:,.2f}" for count in counts), f"{counts[1] / counts[0]:.3f}"])
+        print(rows[-1], file=sys.stderr, flush=True)
     Table("Millions of instructions", ["work", "before", "now", "ratio"], rows).show()
 
 
