@@ -269,7 +269,7 @@ def table(trials: list[Trial]) -> Table:
         counts = [tally.victims.total(), *(tally.victims[victim] for victim in (*VICTIMS, "stopped")), tally.too_late]
         counts += [*(tally.wrong[kind] for kind in KINDS), tally.stuck]
         rows.append([name, *map(str, counts)])
-    return Table("Commands killed with SIGKILL at random moments", heads, rows)
+    return Table("Commands killed or stopped at random moments", heads, rows)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.kills_verdict import pages_of
-from recrawl.cli import VERBS, app_of, invoke
+from recrawl.cli import VERBS, app_of, main
 from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions
 from recrawl.lab.formats.archive import Archive
@@ -250,4 +250,5 @@ def _run(arguments: list[str], output: Path) -> None:
         return replace(options_of(*given, **named), **COMMITS)
 
     reader.options_of = smaller  # type: ignore[attr-defined]
-    sys.exit(invoke(arguments))
+    sys.argv = ["recrawl", *arguments]
+    main()
