@@ -30,6 +30,7 @@ _FILES = (
     ("an archive file lost its end", "writing commands: one line; exit code 1", "restore it, or `check --repair`"),
     ("the disk is full", "one line; exit code 1; nothing committed is lost", "free space, run the command again"),
     ("a read-only file system", "all queries work; writing commands: one line; exit code 1", ""),
+    ("a command is asked to stop (Ctrl-C, SIGTERM)", "it ends in order; exit code 130, or 0 if all was done", ""),
     ("a command is killed", "the next one continues; nothing is lost or doubled", "nothing to do"),
     ("a reader process is killed", "`parse-crash` for its page; a new process takes over", "nothing to do"),
 )
@@ -38,7 +39,8 @@ _FILES = (
 _KILLS = """`python -m benchmarks.kills --count 1000` kills (SIGKILL) `crawl`, `cycle`, `import`, `noise`, `serve`,
 `export` and `check` at random moments: the command, the processes it has started, or both. After each kill it runs
 `recrawl check`, compares versions and visits with those recorded before, runs the command again to its end, and
-compares the repository with one that was never disturbed.
+compares the repository with one that was never disturbed. With `--signal TERM` it asks the command to stop instead.
+`python -m benchmarks.disk_full` does the same on disks that fill up.
 """
 """How it is shown that nothing is lost."""
 
