@@ -172,7 +172,7 @@ def test_a_damaged_wacz_is_read_up_to_the_damage_or_refused(tmp_path: Path) -> N
     rng = random.Random(2)
     body = BODY + rng.randbytes(1500).hex().encode()
     whole = wacz(tmp_path / "a.wacz", {"archive/a.warc": record(str(len(body)), body) * 20}).read_bytes()
-    ends = set()
+    ends: set[str] = set()
     for _ in range(60):
         damaged = bytearray(whole)
         damaged[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
