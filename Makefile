@@ -12,7 +12,7 @@ UNIVERSAL := --universal --python-version 3.11 --no-header --no-annotate
 # The tests start hundreds of Python processes: each would compile the modules again.
 quick test: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help sbom dist demo quick test check format bench docs lock pictures browser clean man
+.PHONY: help site sbom dist demo quick test check format bench docs lock pictures browser clean man
 
 help:
 	@echo "make demo      crawl and refresh a generated web on this machine"
@@ -25,6 +25,7 @@ help:
 	@echo "make lock      renew the lock files in requirements/"
 	@echo "make dist      build the wheel, man pages included, and the source archive"
 	@echo "make sbom      write sbom.json: the packages of .venv, in the format of CycloneDX"
+	@echo "make site      build the documentation as a web site in site/"
 	@echo "make pictures  retake the pictures of the dashboard"
 	@echo "make clean     remove .venv and caches"
 
@@ -90,6 +91,10 @@ lock: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip compile --quiet --upgrade $(UNIVERSAL) pyproject.toml --extra dev --output-file $(LOCK)
 	for peer in pywb wacz; do $(BIN)/uv pip compile --quiet --upgrade $(UNIVERSAL) requirements/$$peer.in --output-file requirements/$$peer.lock; done
+
+# The documentation with search and the docstrings; broken links fail.
+site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # What is installed in .venv, with versions and licences.
 sbom: $(STAMP)
