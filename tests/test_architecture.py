@@ -13,8 +13,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import recrawl
 
+pytestmark = pytest.mark.xdist_group("architecture")  # all parse the same files
 SOURCE = Path(recrawl.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 BLAND = {"utils", "util", "helpers", "helper", "misc", "common", "tools"}
@@ -25,8 +28,13 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree(path)))
+
+
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -100,7 +108,7 @@ def test_module_names_say_something() -> None:
 
 
 def test_no_class_name_is_used_twice() -> None:
-    classes = [it.name for path in MODULES for it in ast.walk(tree(path)) if isinstance(it, ast.ClassDef)]
+    classes = [it.name for path in MODULES for it in nodes(path) if isinstance(it, ast.ClassDef)]
     assert [it for it, times in Counter(classes).items() if times > 1 and not it.startswith("_")] == []
 
 
@@ -166,7 +174,7 @@ def test_commands_and_service_do_not_reach_through_a_repository() -> None:
         f"{name(path)}:{node.lineno}"
         for path in MODULES
         if name(path).startswith(("cli/", "serve/"))
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr in ("storage", "store", "opened")
     ]
     assert reached == []

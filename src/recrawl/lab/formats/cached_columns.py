@@ -20,8 +20,17 @@ _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, z
 """Errors of reading a damaged cache file."""
 
 
-def pool_of(workers: int | None, tasks: int) -> Executor:
-    """Return worker processes, by default one per core, for this many tasks; a thread where one worker is enough."""
+SMALL_READING = 2_000
+"""Rows. Up to this, a worker process takes longer to start than the reading takes."""
+
+
+def pool_of(workers: int | None, tasks: int, rows: int | None = None) -> Executor:
+    """Return worker processes, by default one per core, for this many tasks; a thread where one worker is enough.
+
+    `rows` is the number of rows that all tasks read, where it is known.
+    """
+    if workers is None and rows is not None and rows <= SMALL_READING:
+        workers = 1
     needed = min(workers or os.cpu_count() or 1, tasks)
     return worker_pool(needed) if needed > 1 else ThreadPoolExecutor(1)
 

@@ -97,7 +97,7 @@ def facts_of(
     total = sum(rows for rows, _ in sizes)
     done = 0
     found: list[Facts] = []
-    with pool_of(workers, max((groups for _, groups in sizes), default=1)) as pool:
+    with pool_of(workers, max((groups for _, groups in sizes), default=1), total) as pool:
         for file, name, (_, groups) in zip(files, names, sizes, strict=True):
             kept = from_cache(name)
             if kept is not None:

@@ -81,7 +81,7 @@ def _count_file(file: Path, selected: Flags, workers: int | None) -> Iterator[sp
     parquet = pq.ParquetFile(file)
     ends = np.cumsum([0, *(parquet.metadata.row_group(n).num_rows for n in range(parquet.num_row_groups))])
     groups = [selected[ends[n] : ends[n + 1]] for n in range(parquet.num_row_groups)]
-    with pool_of(workers, len(groups)) as pool:
+    with pool_of(workers, len(groups), int(selected.sum())) as pool:
         yield from pool.map(_count_row_group, [file] * len(groups), range(len(groups)), groups)
 
 

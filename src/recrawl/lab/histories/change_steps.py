@@ -58,7 +58,7 @@ def steps_of(
     """Mark the rows of each file that differ enough from the version before on the same page."""
     total, done = sum(map(len, facts)), 0
     found = []
-    with pool_of(workers, len(files)) as pool:
+    with pool_of(workers, len(files), total) as pool:
         names = [cache / f"{file_name(file, f'{_CACHE_FORMAT} {change}')}.npz" if cache else None for file in files]
         cached = [from_cache(name) for name in names]
         pending = [
