@@ -10,6 +10,7 @@
 - `git_pages`: which files of a repository are pages, their URLs, the rows that an archive keeps
 - `git_program`: calls of the git program
 - `warc_files`: import of WARC files
+- `warc_records`: single records of them
 - `hint_files`: what the sitemaps and feeds of sites said over time
 - `capture_listings`: histories from CDX and CDXJ listings
 - `cdx`: the lines of such listings

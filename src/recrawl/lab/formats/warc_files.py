@@ -9,7 +9,6 @@ Until the versions are sorted, the bodies wait in an unnamed temporary file, com
 
 from __future__ import annotations
 
-import base64
 import gzip
 import hashlib
 import os
@@ -29,6 +28,7 @@ from recrawl.discover.urls import canonical
 from recrawl.errors import BadArchive
 from recrawl.extras import pa
 from recrawl.lab.formats.version_rows import MAX_BYTES, Progress, Row, Taken, Window, write_versions
+from recrawl.lab.formats.warc_records import derived_kind, payload_digest, read_http
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".wacz")
 HTML = ("text/html", "application/xhtml+xml")
@@ -111,17 +111,21 @@ def _records(file: Path, taken: Taken) -> Iterator[WarcRecord]:
 
 
 def _read(stream: IO[bytes], name: str, taken: Taken) -> Iterator[WarcRecord]:
-    last = -1
+    last, derived, pages = -1, "", False
     try:
         for record in ArchiveIterator(stream, parse_http=False):
             last = record.stream_pos
             if record.record_type & _KINDS:
+                pages = True
                 yield record
+            derived = derived or derived_kind(record)
     except _DAMAGED as error:
         if last < 0:
             raise BadArchive(f"{name} is not a WARC file: {error}") from error
         taken.remark("files read only up to a damaged place")
     else:
+        if derived and not pages:
+            raise BadArchive(f"{name} is {derived} and has no pages; import the WARC file that it was made from")
         if last >= 0 and name.endswith(".gz") and _is_cut(stream, last):
             taken.remark("files whose end is missing")
 
@@ -168,14 +172,14 @@ class _Captures:
             self._taken.remark("records left out: cut off")
             return
         time = int(record.record_date.timestamp() * _MICRO)
-        digest = _digest(record.headers.get("WARC-Payload-Digest") or "")
+        digest = payload_digest(record.headers.get("WARC-Payload-Digest") or "")
         if record.record_type == WarcRecordType.revisit:
             self._revisit(url, time, block, digest)
         else:
             self._response(url, time, block, digest)
 
     def _response(self, url: str, time: int, block: bytes, digest: bytes) -> None:
-        status, kind, body = _http(block, self._max_bytes)
+        status, kind, body = read_http(block, self._max_bytes)
         if status in GONE:
             self._add(url, time, _REMOVED)
         elif status == 200 and kind.startswith(HTML):
@@ -189,7 +193,7 @@ class _Captures:
             self._taken.remark("records left out: not HTTP")
 
     def _revisit(self, url: str, time: int, block: bytes, digest: bytes) -> None:
-        status = _http(block, 0)[0] if block else None
+        status = read_http(block, 0)[0] if block else None
         if status in GONE:
             self._add(url, time, _REMOVED)
         elif status in (None, 200, 304) and digest:
@@ -255,41 +259,3 @@ def _in_order(page: Ints, micros: array[int], slots: array[int]) -> tuple[Ints, 
     page, second, slot = page[order], micro[order] // _MICRO, slot[order]
     last = np.append((page[1:] != page[:-1]) | (second[1:] != second[:-1]), True)[: len(page)]
     return page[last], second[last], slot[last]
-
-
-def _http(block: bytes, limit: int) -> tuple[int | None, str, bytes | None]:
-    """Return status, content type and body (at most one byte over the limit) of an HTTP response.
-
-    Some archives store decoded bodies with the headers of the encoded ones: a body that cannot be decoded is taken as
-    it is if it looks like HTML.
-    """
-    for how in ("all", "transfer", "none"):
-        record = WarcRecord()
-        record.init_headers(WarcRecordType.response)
-        record.is_http = True
-        record.set_bytes_content(block)
-        try:
-            record.parse_http(auto_decode=how)
-            body: bytes = record.reader.read(limit + 1)
-        except OSError:
-            continue
-        status = getattr(record.http_headers, "status_code", None)
-        looks = body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<"
-        kind = (record.http_content_type or ("text/html" if looks else "")).lower()
-        return status, kind, body if looks or how == "all" else None
-    return None, "", None
-
-
-def _digest(text: str) -> bytes:
-    """Normalise a digest: `sha1:` in base 32 or base 16 to its bytes, others to lower-case text.
-
-    >>> _digest("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ") == _digest("SHA1:da39a3ee5e6b4b0d3255bfef95601890afd80709")
-    True
-    """
-    name, _, value = text.strip().rpartition(":")
-    if name.lower() in ("", "sha1"):
-        try:
-            return base64.b32decode(value.upper()) if len(value) == 32 else bytes.fromhex(value)
-        except ValueError:
-            pass
-    return text.strip().lower().encode("utf-8", "replace")
