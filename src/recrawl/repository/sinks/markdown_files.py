@@ -51,7 +51,7 @@ def file_name(url: str) -> str:
     """The path of a page's file, from its URL; a digest keeps apart what the readable part does not.
 
     >>> file_name("https://example.org/news/today.html?a=1")
-    'example.org/news/today.html-21f9b1c7.md'
+    'example.org/news/today.html-f9b3a1da.md'
     >>> file_name("https://example.org/../../etc/passwd").count("..")
     0
     """
