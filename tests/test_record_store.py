@@ -61,6 +61,9 @@ versions = rows(
     title=texts,
     mime=texts,
     encoding=texts,
+    language=texts,
+    description=texts,
+    image=texts,
 )
 visits = rows(
     VisitRow,

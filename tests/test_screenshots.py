@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from PIL import Image
@@ -168,5 +169,9 @@ def test_the_dashboard_shows_and_compares_them(browser: Browser, taken: Taken, l
         here.get_by_label("Drag to compare").fill("20")
         assert here.locator(".wipe-top").evaluate("it => it.style.getPropertyValue('--wipe')") == "20%"
         assert here.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        watched.check()
+        watched.go(f"/settings?edit={quote(taken.live, safe='')}")
+        expect(here.get_by_label("Screenshots")).to_have_value("always")
+        expect(here.get_by_label("Rendering")).to_have_value("")
         watched.check()
         context.close()
