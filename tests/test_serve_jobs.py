@@ -197,13 +197,15 @@ def test_the_lab_runs_over_http(ask: Asker) -> None:
         {"policy": ["random", "clairvoyant"], "budget": [1], "seeds": 1, "chart": "c.json"},
     )
     assert (compared["state"], len(compared["result"]), compared["file"]) == ("done", 2, "c.json"), compared
-    options = {"method": "frequency", "train": 2, "days": 1, "lags": "1-3", "words": 5, "omega": "even"}
-    predicted = job(ask, "lab-predict", {"archives": ["world.parquet"], **options})
-    assert predicted["state"] == "done", predicted
-    assert [predicted["result"][name] for name in ("lags", "words", "omega")] == [[1, 3], 5, "even"]
     listed = job(ask, "lab-reproduce", {"list": True})
     assert listed["state"] == "done"
     assert listed["result"], listed
+
+
+def test_a_prediction_takes_lags_words_and_omega(ask: Asker) -> None:
+    put(ask, "any.parquet", b"not read: the options are checked first")
+    failed = job(ask, "lab-predict", {"archives": ["any.parquet"], "lags": "1-3", "words": 5, "omega": "odd"})
+    assert "unknown word weight 'odd'" in failed["error"], failed
 
 
 def test_the_next_plan_is_told(ask: Asker) -> None:
@@ -232,6 +234,7 @@ def test_a_job_that_fails_says_why(ask: Asker) -> None:
         ("lab-run", {"policy": ["nonsense"]}),
         ("lab-run", {"policy": ["random"], "importance": "file:/etc/passwd"}),
         ("lab-predict", {"label": "relevance:/etc/passwd"}),
+        ("lab-predict", {"words": 0}),
         ("lab-reproduce", {"names": ["x"], "archives": ["/etc"]}),
     ],
 )
