@@ -26,7 +26,7 @@ from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
 from recrawl.errors import Unreadable, UsageError
 from recrawl.lab.formats.archive import Archive, files_of
-from recrawl.lab.histories.content_walk import ContentWalk
+from recrawl.lab.histories.content_walk import ContentWalk, row_places
 from recrawl.lab.labels import read_pairs, site_of
 
 try:
@@ -105,6 +105,17 @@ class CrudeRule:
         if row not in self._read:
             self._read[row] = PageLines.of(_raw_lines(self._archive.html(row)) if row >= 0 else ())
         return self._read[row]
+
+
+def crude_steps(file: Path, text: np.ndarray) -> np.ndarray:
+    """Mark the rows of a file that change more than frame by the crude rule; `text` holds digests, 0 for a removal."""
+    archive, place = Archive.open([file]), row_places(file)
+    rule, digest, page_of = CrudeRule(archive), text[place], archive.page_of
+    found = np.zeros(len(text), bool)
+    for row in np.flatnonzero((page_of[1:] == page_of[:-1]) & (digest[1:] != digest[:-1])) + 1:
+        removal = digest[row] == 0 or digest[row - 1] == 0
+        found[place[row]] = removal or rule.differs(int(page_of[row]), int(row) - 1, int(row))
+    return found
 
 
 def crude_differs(

@@ -7,7 +7,8 @@ The sites are divided into folds. For each fold, a Poisson regression of the cha
 versions is fitted on the sites of the other folds (every site with the square root of its page-days as its weight), so
 no page is ever scored by weights that have seen its site. Then the policy `shock` is replayed on all sites together
 with these priors, and without any. `--write` fits on all sites and writes the weights into recrawl; `--cost`
-measures the time for a page, beside that of parsing it.
+measures the time for a page, beside that of parsing it. With `--change stripped`, versions that differ from the one
+before in frame only, by the crude rule of `benchmarks.content`, are left out, and any change of the text counts.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import PoissonRegressor
 
+from benchmarks.content_labels import crude_steps
 from benchmarks.opinion import clairvoyant
 from recrawl.choose.shock.policy import Shock
 from recrawl.compare.change_prior import FEATURES, FURTHEST, LARGEST, change_prior, features
@@ -31,7 +33,9 @@ from recrawl.compare.parsing.encoding import decode
 from recrawl.discover.links import LinkReader
 from recrawl.errors import Unreadable
 from recrawl.lab.formats.archive import Archive, files_of
-from recrawl.lab.histories.opening import open_history
+from recrawl.lab.formats.cached_columns import file_name, from_cache, to_cache
+from recrawl.lab.formats.page_facts import facts_of
+from recrawl.lab.histories.opening import history_of, open_history
 from recrawl.lab.replays.clairvoyant import unit_jobs
 from recrawl.lab.replays.replay import Setup, replay
 
@@ -49,6 +53,18 @@ def first_versions(paths):
         rows = np.flatnonzero(~archive.removed)
         for row in rows[np.unique(archive.page_of[rows], return_index=True)[1]].tolist():
             yield archive.urls[archive.page_of[row]], float(archive.times[row]), archive.html(row)
+
+
+def stripped(paths, cache):
+    """The history of archives without versions that differ in frame only."""
+    paths = [file for given in paths for file in files_of(given)]
+    facts, steps = facts_of(paths, cache), []
+    for path, known in zip(paths, facts, strict=True):
+        name = cache / f"{file_name(path, 'stripped')}.npz"
+        kept = from_cache(name) or {"steps": crude_steps(path, known.text)}
+        to_cache(name, kept)
+        steps.append(kept["steps"])
+    return replace(history_of(facts, "content", steps), change="text")
 
 
 def words_of(body: bytes) -> str:
@@ -124,7 +140,8 @@ def main():
     if asked.cost:
         cost(asked.archives)
         return
-    history = open_history(asked.archives, asked.change, asked.cache)
+    by = (asked.archives, asked.cache)
+    history = stripped(*by) if asked.change == "stripped" else open_history(by[0], asked.change, by[1])
     changes, days, born = changes_of(history, asked.cycles)
     known = {url: features(url, words_of(body), at) for url, at, body in first_versions(asked.archives)}
     values = np.array([known.get(url, [0.0] * len(FEATURES)) for url in history.urls], float)

@@ -9,6 +9,7 @@ from recrawl.book import Book
 from recrawl.columns import DAY
 from recrawl.learn.shocks.mixture import Mixture
 from recrawl.learn.shocks.new_pages import FIRST_CRAWL, INITIAL, NewPages
+from recrawl.learn.shocks.room import note_hits
 from recrawl.learn.shocks.url_templates import index_pages, url_templates
 from recrawl.learn.structure.directories import places
 
@@ -27,6 +28,7 @@ def book_of(*, urls: list[str] = URLS, new: int = NEW, found: float = NOW - DAY)
     book.form, book.index = url_templates(urls), index_pages(urls)
     book.visits[:], book.changes[:], book.last_visit[:] = 1, 1, 0.0
     book.found[new] = book.last_visit[new] = found
+    book.memory["shock.hits"] = np.array([10.0, 5.0])  # half of the visits found nothing: there is room to gain
     return book
 
 
@@ -92,6 +94,12 @@ def test_a_change_that_was_expected_anyway_is_weak_evidence() -> None:
         return float(model.predict(np.array([SIBLING]), np.zeros(1))[0])
 
     assert learned(0.95) < learned(0.1)
+
+
+def test_where_every_visit_finds_a_change_new_pages_do_not_count() -> None:
+    book = book_of()
+    note_hits(book.memory, np.ones(1000, bool))
+    assert given(book) == pytest.approx([0.2] * len(URLS))
 
 
 def test_the_mixture_uses_new_pages_and_works_without_directories() -> None:

@@ -20,6 +20,7 @@ def once_visited(pages: int = 20, now: float = 30 * DAY) -> Book:
     book = Book.blank(pages, now=now)
     book.visits[:], book.changes[:], book.last_visit[:] = 1, 1, 0.0
     book.form = np.ones(pages, np.int64)
+    book.memory["shock.hits"] = np.array([10.0, 5.0])  # half of the visits found nothing: there is room to gain
     return book
 
 

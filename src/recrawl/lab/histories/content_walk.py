@@ -95,7 +95,7 @@ class ContentWalk:
 def content_steps(file: Path, text: Ints) -> Flags:
     """Mark the rows of a file that change content; `text` holds the digests of the rows' texts, 0 for a removal."""
     archive = Archive.open([file])
-    place = _places(file)
+    place = row_places(file)
     digest = text[place]
     walk = ContentWalk(archive, lambda old, new: bool(digest[old] == digest[new]))
     found = np.zeros(len(text), bool)
@@ -104,7 +104,7 @@ def content_steps(file: Path, text: Ints) -> Flags:
     return found
 
 
-def _places(file: Path) -> Ints:
+def row_places(file: Path) -> Ints:
     """For each row of the file's archive, sorted by URL and time and without duplicates, its place in the file."""
     table = pq.read_table(file, columns=["url", "time"])
     time = table["time"].to_numpy()

@@ -24,6 +24,7 @@ from recrawl.learn.rates.estimators import bias_reduced
 from recrawl.learn.shocks.change_model import ChangeModel
 from recrawl.learn.shocks.model import FIRST_RATE, gamma_probability
 from recrawl.learn.shocks.new_pages import NewPages
+from recrawl.learn.shocks.room import note_hits
 from recrawl.model import Outcomes, Pages
 
 PRIOR_WEIGHT = 1.0
@@ -161,7 +162,9 @@ class Mixture:
 
     def learn(self, seen: Outcomes, at: Floats, scored: Mixture) -> None:
         """Learn from a whole cycle, before the book notes it, and store the state, with what the cycle has scored."""
-        self.observe(*compared_visits(self.book, seen))
+        pages, changed = compared_visits(self.book, seen)
+        self.observe(pages, changed)
+        note_hits(self.book.memory, changed)
         self.change_model.keep(self.book)
         self.new_pages.keep(self.book)
         if self.poisson is not None:

@@ -8,7 +8,8 @@ with new pages changes a page in relation r with probability q_r, independently 
     P(unchanged) = P(unchanged without new pages) · Π_r (1 - q_r)^(k_r)
 
 where k_r is the number of such days since the page's last visit. The probabilities q are learned from visits, by
-expectation maximisation: per site, with those of all sites as the prior mean.
+expectation maximisation: per site, with those of all sites as the prior mean. The formula counts
+less where visits find changes anyway (`room`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.columns import DAY, Flags, Floats, Ints
 from recrawl.learn.chunks import AnyFloats, AnyPages
+from recrawl.learn.shocks.room import room_to_gain
 
 RELATIONS = ("index", "above", "sibling")
 FIRST_CRAWL = 7 * DAY
@@ -72,7 +74,7 @@ class NewPages:
         rows, days = self._days(pages)
         if not len(rows):
             return probability
-        log = (days * self._log_unchanged[self.book.site[pages[rows]]]).sum(axis=1)
+        log = (days * self._log_unchanged[self.book.site[pages[rows]]]).sum(axis=1) * room_to_gain(self.book.memory)
         given = probability.astype(np.float64)
         given[rows] = 1 - (1 - given[rows]) * np.exp(log)
         return given

@@ -8,7 +8,7 @@ The age of pages of the first crawl is unknown; they count as old.
 Both hold where pages change on their own. Where they mostly change with their templates, as on many sites if any change
 of the text counts, they say nothing. So each site has a weight w from 0 to 1, and the factor is f^w. It is learned from
 visits: the book's memory holds, for a grid of weights, the log-likelihood of what the visits to the site found. Sites
-with few visits use what is common among the others.
+with few visits use what is common among the others. All weights are lower where visits find changes anyway (`room`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.columns import DAY, Float32s, Floats
 from recrawl.learn.chunks import AnyPages
+from recrawl.learn.shocks.room import room_to_gain
 
 YOUNG_FACTOR = 30.0
 """How much more often a page changes on its first day."""
@@ -55,7 +56,7 @@ class PagePrior:
         for _ in range(_ROUNDS if seen.any() else 0):
             common = POOL_WEIGHT * INITIAL + _posterior(self.logs[seen], common).sum(axis=0)
             common /= common.sum()
-        self.weight = _posterior(self.logs, common) @ WEIGHTS
+        self.weight = room_to_gain(self.book.memory) * (_posterior(self.logs, common) @ WEIGHTS)
 
     @classmethod
     def of(cls, book: Book, *, used: bool = True) -> PagePrior:
@@ -100,6 +101,7 @@ class PagePrior:
         >>> book = Book.blank(2, now=31 * DAY)
         >>> book.found[1], book.last_visit[:], book.prior = 30 * DAY, [0, 30 * DAY], np.zeros(2, np.float32)
         >>> book.memory["shock.prior"] = np.array([[0.0, 0.0, 99.0]])  # visits have shown that priors hold
+        >>> book.memory["shock.hits"] = np.array([10.0, 5.0])  # and that many pages are quiet
         >>> PagePrior.of(book).age_factor(np.array([0, 1])).round(1).tolist()
         [1.0, 21.8]
         """
