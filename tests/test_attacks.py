@@ -12,6 +12,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pycurl
 import pytest
@@ -46,8 +47,8 @@ def rebound(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Site, str]]:
         port = site.url().rpartition(":")[2].strip("/")
         made = Transfer.__init__
 
-        def resolved(self: Transfer) -> None:
-            made(self)
+        def resolved(self: Transfer, *arguments: Any) -> None:
+            made(self, *arguments)
             self.handle.setopt(pycurl.RESOLVE, [f"rebind.example:{port}:127.0.0.1,::1"])
 
         monkeypatch.setattr(Transfer, "__init__", resolved)
@@ -228,9 +229,11 @@ def test_json_keeps_its_meaning_and_steers_nothing(text: str) -> None:
 def test_saved_filters_show_as_text(tmp_path: Path) -> None:
     folder = Repo.create(tmp_path / "repo").folder
     with recrawl.open(folder) as opened:
-        opened.save_filter("mine", path='"><script>alert(1)</script>', site="javascript:alert(1)")
+        opened.save_filter("mine", path='"><script>alert(1)</script>')
         with pytest.raises(UsageError):
             opened.save_filter("<img src=x>", path="a")
+        with pytest.raises(UsageError):
+            opened.save_filter("other", site="javascript:alert(1)")
     with Service(folder, ServiceConfig(schedule=False)) as service:
         shown = Asker(service).get("/changes", Accept="text/html").text
     assert "mine</a>" in shown
