@@ -1,7 +1,7 @@
 """Receivers for sinks: a server of CloudEvents, a server of the bulk API, a PostgreSQL server.
 
-`BulkServer` is not OpenSearch: no package registry carries a server that runs here. It follows the documented bulk API
-for the operations that recrawl uses: lines of JSON, external versions with conflicts, tombstones, errors for each item.
+`BulkServer` is not OpenSearch. It follows the documented bulk API for the operations that recrawl uses: lines of JSON,
+external versions with conflicts, tombstones, errors for each item.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ group changed than usual: a rebuild, a new edition.
 - `time_bins`: time divided into bins at cycles
 - `group_tallies`: groups of pages, and counts of visits and changes by group and bin
 - `model`: change rates and shocks with nested Gamma priors
-- `page_prior`: what is known of a page's rate before its second visit
 - `change_model`: change probabilities: the shock model, corrected by a fitted network (`change_model.json`)
 - `page_prior`: what is known of a page's rate from its first download and its age
 - `new_pages`: changes of pages that list new pages
