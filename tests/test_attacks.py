@@ -250,7 +250,7 @@ def test_tags_have_no_markup_and_no_control_characters(repo: Repo, name: str) ->
 
 
 READS_FOR_EVER = """
-import sys, time
+import signal, sys, time
 from recrawl import cli
 from recrawl.lab.formats import warc_files
 
@@ -261,6 +261,7 @@ def read(*_):
 
 warc_files._read = read
 sys.argv[0] = "recrawl"
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, shells have it ignored
 cli.main()
 """
 
