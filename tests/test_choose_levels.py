@@ -110,7 +110,8 @@ def test_renumbered_clusters_keep_their_rates() -> None:
 
 
 def since_the_shift(pages: list[list[bool]]) -> int:
-    """The definition, over lists of comparisons, the newest first: the shift that explains them best, if any does."""
+    """The definition, over lists of comparisons, the newest first: the shift, at least five
+    versions ago, that explains them best, if any does."""
     worth, longest = independent(pages), max(map(len, pages), default=0)
 
     def logs(flags: list[bool]) -> float:
@@ -119,7 +120,7 @@ def since_the_shift(pages: list[list[bool]]) -> int:
 
     everything = [flag for page in pages for flag in page]
     best, versions = 0.0, 60
-    for place in range(1, longest):
+    for place in range(5, longest):
         parts = [flag for page in pages for flag in page[:place]], [flag for page in pages for flag in page[place:]]
         gain = sum(map(logs, parts)) - logs(everything)
         if gain > best + 1e-9:

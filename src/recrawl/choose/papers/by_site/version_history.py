@@ -24,6 +24,8 @@ from recrawl.model import Outcomes
 
 MAX_VERSIONS = 60
 """Comparisons that fit into one number."""
+_LEAST = 5
+"""The fewest versions that `steady_versions` takes: on one or two days a burst of changes looks like a shift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ def steady_versions(history: ComparisonHistory, group: NDArray[np.integer]) -> I
     total, all_found = since[-1], found[-1]
     two_rates = _log_likelihood(found, since) + _log_likelihood(all_found - found, total - since)
     gain = (two_rates - _log_likelihood(all_found, total))[:-1]
+    gain[: _LEAST - 1] = 0.0
     # A shift adds two parameters: a second rate, and the time.
     shifted = gain.max(axis=0, initial=0.0) > np.log(np.maximum(total, 2.0))
     versions = gain.argmax(axis=0) + 1 if len(gain) else np.full(len(total), MAX_VERSIONS)
