@@ -526,7 +526,7 @@ def test_a_page_is_rechecked_tagged_and_given_an_interval(watched: Watched, livi
     seeds = {seed.url: seed for seed in load(living.folder / "recrawl.toml").seeds}
     assert (seeds[living.hostile].every, seeds[living.hostile].depth) == ("6h", 0)
     page.get_by_role("button", name="Recheck now").click()
-    expect(page.get_by_role("status").first).to_contain_text("A visit was requested")
+    expect(page.get_by_role("status").first).to_contain_text("A visit is requested")
     watched.check()
     watched.go("/changes?tag=prices")
     assert page.locator(".stream > li").count() > 0

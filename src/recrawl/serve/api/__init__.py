@@ -43,6 +43,7 @@ NOT_OVER_HTTP = {
     "init": "the service already has a repository",
     "serve": "it is the running service",
     "check": "it reads the whole archive, and its repairs are for whoever has the files",
+    "access": "its secrets and certificates belong to whoever has the files",
     "completion": "it prints a script for a shell",
     "chunks": "it reads every changed page from the archive and keeps its place in a file of the caller",
     "plugins": "it imports what is installed, which is for whoever installs it",
