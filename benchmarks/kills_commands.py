@@ -189,11 +189,12 @@ def void(_: object) -> None:
 
 
 def refreshed(repo: Repository) -> None:
-    """Finish what was begun (a crawl, a cycle), then visit every page."""
+    """Finish what was begun (a crawl, a cycle), then visit every page, and those that this finds."""
     repo.crawl()
     if cycles.unfinished(repo.storage.store, "cycle") is not None:
         repo.cycle()
     repo.cycle(budget=1000, policy="round-robin")
+    repo.crawl()
 
 
 def undisturbed(plan: Command, work: Path, web: Served) -> Command:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from benchmarks.kills_commands import Command
 
 _GONE = int(State.GONE)
-_FOUND = (int(State.FOUND), "")
 _AWAY = (int(State.MISSING), _GONE)
 KINDS = ("check", "lost", "doubled", "wrong")
 
@@ -55,15 +54,13 @@ def doubled(folder: Path) -> list[str]:
 def differences(plan: Command, folder: Path, trial: Path) -> list[str]:
     """How the repository differs from the undisturbed one.
 
-    A page whose reader was killed waits for its next visit, and with it the pages that it alone links. A page that the
-    undisturbed run found and did not visit may have been visited: the command ran once more.
+    A page whose reader was killed waits for its next visit, and with it the pages that it alone links.
     """
     now = pages_of(folder)
-    visited = {url: end for url, end in plan.end.items() if end != _FOUND or now.get(url) is None}
     waiting = {url for (url,) in ask(folder, "SELECT url FROM pages WHERE failures > 0")}
     found = [
         f"{url} is {now.get(url)} instead of {plan.end.get(url)}"
-        for url in sorted(visited.keys() | now.keys() - plan.end.keys())
+        for url in sorted(plan.end.keys() | now.keys())
         if url not in waiting and now.get(url) != plan.end.get(url) and not (waiting and url not in now)
     ]
     exported = trial / "all.parquet"
