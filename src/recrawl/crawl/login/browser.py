@@ -22,6 +22,8 @@ from recrawl.crawl.login.messages import BrowserAnswer, BrowserRequest, BrowserT
 from recrawl.crawl.render.process import REMOVE_PEERS, launch, leave_network, sent_headers
 
 _REST_SECONDS = 1.0
+_LEAVE_SECONDS = 10.0
+"""How long a form that was sent may stay: a script may take its time to send it."""
 _SUBMIT = "[type=submit], button:not([type]), button:not([type=button]):not([type=reset])"
 
 
@@ -62,8 +64,9 @@ class _Requests:
         return found
 
     async def rest(self) -> None:
-        """Wait until the page has asked for nothing for a while."""
+        """Wait until the page has asked for nothing for a while, from now on."""
         loop = asyncio.get_running_loop()
+        self.last = loop.time()
         while self._turn.locked() or loop.time() - self.last < _REST_SECONDS:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
@@ -93,8 +96,11 @@ async def _log_in(browser: Browser, task: BrowserTask, requests: _Requests) -> L
     problem = await _submit(page, task)
     if problem:
         return LoginResult(problem=problem)
+    form = page.locator(task.form or WITH_PASSWORD).locator("visible=true")
+    with contextlib.suppress(Error):
+        await form.first.wait_for(state="hidden", timeout=_LEAVE_SECONDS * 1000)
     await requests.rest()
-    if await page.locator(task.form or WITH_PASSWORD).locator("visible=true").count():
+    if await form.count():
         return LoginResult(problem=f"{task.url} shows its login form again; check the values of login_fields")
     cookies: list[Any] = list(await context.cookies())
     return LoginResult([_line(cookie) for cookie in cookies])
