@@ -189,7 +189,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=0.3, help="share of the pages that a cycle visits")
     chosen = parser.parse_args()
     world = SyntheticWorld(
-        seed=7, sites=chosen.sites, pages=chosen.pages, days=chosen.days + 10.0, births=0.01, removals=0.0
+        seed=7, sites=chosen.sites, pages=chosen.pages, days=chosen.days + 10.0, births=0.001, removals=0.0
     )
     days: list[Day] = []
     with tempfile.TemporaryDirectory() as scratch:
