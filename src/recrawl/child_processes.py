@@ -9,11 +9,15 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from typing import Any
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 _PR_SET_PDEATHSIG = 1
 
@@ -26,6 +30,25 @@ def end_with_parent(parent: int) -> None:
         sys.exit()
 
 
+def start_module(module: str, *, own_group: bool = True) -> tuple[subprocess.Popen[bytes], Connection]:
+    """Start a module as a process; return it and our end of a connection to it.
+
+    Its arguments are the number of its end and our process id. In a group of its own, Ctrl-C does not reach it.
+    """
+    ours, theirs = Pipe()
+    fd = theirs.fileno()
+    child = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", module, str(fd), str(os.getpid())],
+        pass_fds=[fd],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        process_group=0 if own_group else None,
+    )
+    theirs.close()
+    return child, ours
+
+
 def worker_pool(
     workers: int, start: Callable[..., None] | None = None, arguments: tuple[Any, ...] = ()
 ) -> ProcessPoolExecutor:
@@ -33,6 +56,8 @@ def worker_pool(
 
     Forking would be quicker to start, but is not safe once libraries have started threads.
     """
+    from concurrent.futures import ProcessPoolExecutor  # lazy: readers start without it
+
     return ProcessPoolExecutor(workers, get_context("spawn"), _begin, (os.getpid(), start, arguments))
 
 

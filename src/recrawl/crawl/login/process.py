@@ -8,16 +8,13 @@ to the site alone.
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import subprocess
 import sys
 from dataclasses import replace
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from urllib.parse import urljoin, urlsplit
 
-from recrawl.child_processes import end_with_parent
+from recrawl.child_processes import end_with_parent, start_module
 from recrawl.compare.parsing.encoding import decode
 from recrawl.crawl.login.form import LoginProblem, fill, has_form
 from recrawl.crawl.login.messages import BrowserAnswer, BrowserRequest, BrowserTask, LoginResult, LoginTask
@@ -97,16 +94,7 @@ def log_in_with_browser(task: LoginTask) -> LoginResult:
     """Log in with a browser, whose requests this process makes."""
     rule, profile = task.profile.rule, task.profile
     web = _Web(task, None)
-    ours, theirs = Pipe()
-    fd = theirs.fileno()
-    child = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", "recrawl.crawl.login.browser", str(fd), str(os.getpid())],
-        pass_fds=[fd],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    theirs.close()
+    child, ours = start_module("recrawl.crawl.login.browser", own_group=False)
     agent = rule.user_agent or task.agent
     form = (rule.login_url, rule.login_form, profile.login_fields)
     try:

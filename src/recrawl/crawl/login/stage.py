@@ -8,15 +8,12 @@ redirects to the login page; the page is then requested again after a new login,
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import urljoin
 
+from recrawl.child_processes import start_module
 from recrawl.crawl.login.messages import LoginResult, LoginTask
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.render.renderer import find_chromium
@@ -39,17 +36,7 @@ class LoginProcess:
     def __init__(self, task: LoginTask, options: CrawlOptions) -> None:
         longest = task.seconds if task.chromium else options.limits.total_seconds
         self.deadline = options.timer() + longest + _GRACE
-        self.connection, theirs = Pipe()
-        fd = theirs.fileno()
-        self._child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "recrawl.crawl.login.process", str(fd), str(os.getpid())],
-            pass_fds=[fd],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=0,
-        )
-        theirs.close()
+        self._child, self.connection = start_module("recrawl.crawl.login.process")
         with contextlib.suppress(OSError):
             self.connection.send(task)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
 import shutil
 import subprocess
-import sys
 from collections import deque
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
+from recrawl.child_processes import start_module
 from recrawl.crawl.render.messages import RenderConfig, Rendered, RenderTask, Supplied, Wanted
 from recrawl.errors import UsageError
 
@@ -109,17 +107,7 @@ class Renderer:
     def _start(self) -> bool:
         if self._child is not None:
             return False
-        self._connection, theirs = Pipe()
-        fd = theirs.fileno()
-        self._child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "recrawl.crawl.render.process", str(fd), str(os.getpid())],
-            pass_fds=[fd],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=0,
-        )
-        theirs.close()
+        self._child, self._connection = start_module("recrawl.crawl.render.process")
         self._send(self._config)
         return True
 
