@@ -6,11 +6,12 @@ import functools
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from recrawl.crawl.visits import reader_pool
@@ -32,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Small crawls on a disk wait for `fsync` longer than they compute.
     """
+    config.pluginmanager.register(OnlyModulesWithExamples())
     settings.load_profile("quick" if config.option.markexpr == "quick" else "steady")
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED and os.access(MEMORY, os.W_OK):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
@@ -75,6 +77,20 @@ _NEEDS_MORE = re.compile(
     re.MULTILINE,
 )
 """In the source of a test file: it starts servers, browsers or processes, or shares the modules that do."""
+
+
+class OnlyModulesWithExamples:
+    """Do not import modules without `>>>` to search them for doctests: most have none.
+
+    A plug-in, because the hooks of this file do not see `src`.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        collectors = yield
+        if any(isinstance(it, DoctestModule) for it in collectors) and ">>>" not in file_path.read_text("utf-8"):
+            return [it for it in collectors if not isinstance(it, DoctestModule)]
+        return collectors
 
 
 @functools.cache

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.sparse  # noqa: F401  # or the first policy that loads it misses its deadline
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,9 +17,8 @@ from recrawl.choose.budget.budgeted import Budgeted
 from recrawl.lab.replays.small_worlds import NeverChanged
 from recrawl.loop import Resumed, drive
 from recrawl.model import Outcome, Outcomes, Picks, Unvisited
-from tests.test_policies import TEXTS, Watched, books
+from tests.test_policies import Watched, books, every_policy
 
-every_policy = pytest.mark.parametrize("text", TEXTS)
 few = settings(max_examples=4)  # there are many policies
 
 
@@ -72,9 +70,9 @@ def limits(draw: Callable[..., Any]) -> Allowance:
 # -- every policy -------------------------------------------------------------------------------------------
 
 
-@every_policy
 @few
 @given(book=books(), budget=st.integers(0, 60))
+@every_policy
 def test_without_limits_nothing_changes(text: str, book: Book, budget: int) -> None:
     plain, under = Watched(Sites(book)), Watched(Sites(book))
     list(drive(make_policy(text), plain, book, budget, 1))
@@ -82,9 +80,9 @@ def test_without_limits_nothing_changes(text: str, book: Book, budget: int) -> N
     assert [picks.pages.tolist() for picks in under.picks] == [picks.pages.tolist() for picks in plain.picks]
 
 
-@every_policy
 @few
 @given(book=books(), budget=st.integers(0, 60), allowance=limits(), pushes=st.integers(0, 2**32))
+@every_policy
 def test_limits_hold_and_the_budget_goes_to_sites_with_room(
     text: str, book: Book, budget: int, allowance: Allowance, pushes: int
 ) -> None:
@@ -99,9 +97,9 @@ def test_limits_hold_and_the_budget_goes_to_sites_with_room(
         assert len(pages) == min(budget, room)
 
 
-@every_policy
 @few
 @given(book=books(least=1), budget=st.integers(1, 60), dead=st.frozensets(st.integers(0, 4), max_size=4))
+@every_policy
 def test_refused_requests_use_no_budget(text: str, book: Book, budget: int, dead: frozenset[int]) -> None:
     alive = book.known & ~np.isin(book.site, list(dead))
     for how in Unvisited:  # the whole server, or page by page
@@ -110,9 +108,9 @@ def test_refused_requests_use_no_budget(text: str, book: Book, budget: int, dead
             assert len(pages) == min(budget, np.count_nonzero(alive))
 
 
-@every_policy
 @few
 @given(book=books(least=1), budget=st.integers(10, 60), kept=st.integers(0, 10), pushes=st.integers(0, 2**32))
+@every_policy
 def test_reserved_visits_go_to_new_pushed_or_own_pages(
     text: str, book: Book, budget: int, kept: int, pushes: int
 ) -> None:
@@ -132,9 +130,9 @@ def test_reserved_visits_go_to_new_pushed_or_own_pages(
             assert got <= max(kept, budget - int(np.count_nonzero(~new & book.known)))
 
 
-@every_policy
 @few
 @given(book=books(least=1), budget=st.integers(1, 60), total=st.integers(500, 40_000), weight=st.integers(1, 3000))
+@every_policy
 def test_the_byte_limit_ends_a_cycle_and_only_the_last_batch_can_exceed_it(
     text: str, book: Book, budget: int, total: int, weight: int
 ) -> None:
@@ -147,9 +145,9 @@ def test_the_byte_limit_ends_a_cycle_and_only_the_last_batch_can_exceed_it(
         assert len(pages) == min(budget, np.count_nonzero(book.known), total // weight)
 
 
-@every_policy
 @few
 @given(book=books(least=1), budget=st.integers(1, 60), allowance=limits(), cut=st.integers(0, 45))
+@every_policy
 def test_an_interrupted_cycle_makes_the_same_choices(
     text: str, book: Book, budget: int, allowance: Allowance, cut: int
 ) -> None:

@@ -26,7 +26,7 @@ from recrawl.lab.replays.clairvoyant import Clairvoyant, upper_bound
 from recrawl.lab.replays.metrics import Record
 from recrawl.lab.replays.replay import Setup, replay
 from recrawl.model import Outcome, Outcomes, Pages, Picks
-from tests.test_policies import TEXTS
+from tests.test_policies import TEXTS, for_each
 
 DAY = 86400.0
 NEVER = -math.inf
@@ -419,8 +419,8 @@ WORDLESS = [text for text in TEXTS if "words" not in needs_of(make_policy(text))
 """Policies that need no words: this world has none."""
 
 
-@pytest.mark.parametrize("text", [*WORDLESS, "clairvoyant"])
 @pytest.mark.parametrize("at_start", [1.0, 0.25])
+@for_each("text", [*WORDLESS, "clairvoyant"])
 def test_no_policy_finds_more_than_the_bound(text: str, at_start: float) -> None:
     setup = Setup(budget=5, cycle=DAY, cycles=9, at_start=at_start, samples=1)
     policy = Clairvoyant(LIVELY, 5, DAY, 9) if text == "clairvoyant" else make_policy(text)

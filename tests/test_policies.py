@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -108,8 +109,33 @@ DAY = 86400.0
 PER_SITE = 4
 """Directories of a site in `books`."""
 
-every_policy = pytest.mark.parametrize("text", TEXTS)
-every_name = pytest.mark.parametrize("name", POLICIES)
+
+def for_each(argument: str, values: Iterable[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Check a law for all of these values of its first argument in one test; a failure names the value.
+
+    Examples are drawn once for all of them: to draw them again for each policy takes longer than to run the policies.
+    """
+
+    def decorate(law: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(law)
+        def check_all(*drawn: Any, **named: Any) -> None:
+            for value in values:
+                try:
+                    law(value, *drawn, **named)
+                except Exception as error:
+                    error.add_note(f"{argument}: {value}")
+                    raise
+
+        signature = inspect.signature(law)
+        _, *others = signature.parameters.values()
+        check_all.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        return check_all
+
+    return decorate
+
+
+every_policy = for_each("text", TEXTS)
+every_name = for_each("name", POLICIES)
 
 
 @st.composite
@@ -227,16 +253,30 @@ def columns(book: Book) -> dict[str, Any]:
     return copy.deepcopy(parts | {f"memory.{name}": column for name, column in parts.pop("memory").items()})
 
 
+def test_a_law_that_fails_for_one_policy_names_it() -> None:
+    seen = []
+
+    @every_policy
+    def law(text: str) -> None:
+        seen.append(text)
+        assert text != "greedy"
+
+    with pytest.raises(AssertionError) as failed:
+        law()
+    assert failed.value.__notes__ == ["text: greedy"]
+    assert seen == list(TEXTS[: TEXTS.index("greedy") + 1])
+
+
 # -- every policy, any book --------------------------------------------------------------------------------
 
 
 @every_policy
 def test_every_policy_passes_the_checks_for_users_own_policies(text: str) -> None:
-    check_policy(make_policy(text), books=6)
+    check_policy(make_policy(text), books=min(6, settings().max_examples // 2))
 
 
-@every_policy
 @given(book=books(), budget=st.integers(0, 60), seed=st.integers(0, 2**63))
+@every_policy
 def test_the_budget_holds_and_no_page_is_repeated_or_unknown(text: str, book: Book, budget: int, seed: int) -> None:
     world = driven(text, book, budget, seed)
     assert len(world.pages) <= budget
@@ -244,8 +284,8 @@ def test_the_budget_holds_and_no_page_is_repeated_or_unknown(text: str, book: Bo
     assert book.known[world.pages].all() if world.pages else True
 
 
-@every_policy
 @given(book=books(), budget=st.integers(0, 60))
+@every_policy
 def test_every_pick_has_a_score_and_a_reason(text: str, book: Book, budget: int) -> None:
     for picks in driven(text, book, budget, 1).picks:
         assert picks.pages.dtype.kind == "i"
@@ -254,16 +294,16 @@ def test_every_pick_has_a_score_and_a_reason(text: str, book: Book, budget: int)
         assert is_clause(picks.reason), picks.reason
 
 
-@every_policy
 @given(book=books(), budget=st.integers(1, 60), seed=st.integers(0, 2**63))
+@every_policy
 def test_the_same_seed_makes_the_same_choices(text: str, book: Book, budget: int, seed: int) -> None:
     first, second = driven(text, book, budget, seed), driven(text, book, budget, seed)
     assert first.pages == second.pages
     assert [picks.score.tolist() for picks in first.picks] == [picks.score.tolist() for picks in second.picks]
 
 
-@every_policy
 @given(book=books(), budget=st.integers(1, 60))
+@every_policy
 def test_only_the_book_carries_state_between_cycles(text: str, book: Book, budget: int) -> None:
     policy = make_policy(text)
     pages = []
@@ -274,8 +314,8 @@ def test_only_the_book_carries_state_between_cycles(text: str, book: Book, budge
     assert pages[0] == pages[1]
 
 
-@every_policy
 @given(book=books(), budget=st.integers(0, 60))
+@every_policy
 def test_the_book_is_read_and_never_written(text: str, book: Book, budget: int) -> None:
     before = columns(book)
     driven(text, book, budget, 1)
@@ -283,8 +323,8 @@ def test_the_book_is_read_and_never_written(text: str, book: Book, budget: int) 
         np.testing.assert_array_equal(column, before[name], err_msg=name)
 
 
-@every_policy
 @given(budget=st.integers(0, 5))
+@every_policy
 def test_an_empty_book_gives_no_visits(text: str, budget: int) -> None:
     assert driven(text, Book.blank(0), budget, 1).pages == []
 
@@ -301,7 +341,6 @@ def test_pages_never_visited_are_visited_when_there_is_room(text: str) -> None:
     assert sorted(driven(text, Book.blank(9, now=1e9), 1000, 1).pages) == list(range(9))
 
 
-@every_policy
 @given(
     book=books(least=1),
     budget=st.integers(1, 60),
@@ -309,6 +348,7 @@ def test_pages_never_visited_are_visited_when_there_is_room(text: str) -> None:
     cut=st.integers(0, 45),
     lost=st.integers(0, 2**32),
 )
+@every_policy
 def test_an_interrupted_cycle_makes_the_same_choices(
     text: str, book: Book, budget: int, seed: int, cut: int, lost: int
 ) -> None:
@@ -327,15 +367,20 @@ def test_an_interrupted_cycle_makes_the_same_choices(
     assert set(rest.pages) == set(whole.pages) - set(recorded)
 
 
-@pytest.mark.slow
-@every_policy
-def test_200_000_pages_are_handled(text: str) -> None:
+@functools.cache
+def large_book() -> Book:
     rng = np.random.default_rng(1)
     book = Book.blank(200_000, now=1e9)
     book.site[:] = rng.integers(0, 100, len(book))
     book.folder[:] = rng.integers(0, 5000, len(book))
     book.note(Outcomes(np.arange(100_000), rng.integers(0, 3, 100_000).astype(np.int8)), 1e9 - DAY)
-    assert len(driven(text, book, 2000, 1).pages) == 2000
+    return book
+
+
+@pytest.mark.slow
+@every_policy
+def test_200_000_pages_are_handled(text: str) -> None:
+    assert len(driven(text, large_book(), 2000, 1).pages) == 2000
 
 
 # -- every policy, its outside -----------------------------------------------------------------------------

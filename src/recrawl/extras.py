@@ -40,7 +40,7 @@ class Package:
         self._extra = extra
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # inspection of this object, not use of the package
+        if name.startswith("_"):  # inspection of this object, not use of the package
             raise AttributeError(name)
         module = _loaded(self._name, self._extra)
         value = getattr(module, name) if hasattr(module, name) else import_module(f"{self._name}.{name}")
