@@ -30,16 +30,19 @@ if TYPE_CHECKING:
     from recrawl.book import Book
     from recrawl.choose import Policy, make_policy
     from recrawl.errors import RecrawlError
+    from recrawl.fetch.transfer import Request
     from recrawl.lab.histories.history import History
     from recrawl.loop import drive
-    from recrawl.model import Outcome, Outcomes, Picks
+    from recrawl.model import Answer, Failure, Outcome, Outcomes, Picks
     from recrawl.repository.repository import Repository
     from recrawl.repository.results.pages import Page, Version
     from recrawl.repository.results.values import Change
 
 __all__ = [
+    "Answer",
     "Book",
     "Change",
+    "Failure",
     "History",
     "Outcome",
     "Outcomes",
@@ -48,6 +51,7 @@ __all__ = [
     "Policy",
     "RecrawlError",
     "Repository",
+    "Request",
     "Version",
     "__version__",
     "drive",
@@ -58,8 +62,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Answer": "recrawl.model",
     "Book": "recrawl.book",
     "Change": "recrawl.repository.results.values",
+    "Failure": "recrawl.model",
     "History": "recrawl.lab.histories.history",
     "Outcome": "recrawl.model",
     "Outcomes": "recrawl.model",
@@ -68,6 +74,7 @@ _HOMES = {
     "Policy": "recrawl.choose",
     "RecrawlError": "recrawl.errors",
     "Repository": "recrawl.repository.repository",
+    "Request": "recrawl.fetch.transfer",
     "Version": "recrawl.repository.results.pages",
     "drive": "recrawl.loop",
     "make_policy": "recrawl.choose",

@@ -6,6 +6,7 @@ kept in arrays (`Picks`, `Outcomes`), never in one object per page; an `Answer` 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
@@ -210,6 +211,30 @@ class Answer:
     fields: dict[str, str] = field(default_factory=dict)
     """The headers by name in lower case; the last of several."""
 
+    @classmethod
+    def of(
+        cls,
+        url: str,
+        status: int,
+        headers: Iterable[tuple[str, str]] = (),
+        body: bytes = b"",
+        *,
+        at: float,
+        seconds: float = 0.0,
+        received: int | None = None,
+        ip: str = "",
+    ) -> Answer:
+        """An answer; `body` is decompressed, and `received` is its size if it is not given."""
+        sent = tuple(headers)
+        size = len(body) if received is None else received
+        fields = {name.lower(): value for name, value in sent}
+        return cls(url, status, sent, body, None, "", at, seconds, size, ip, fields)
+
+    @classmethod
+    def failed(cls, url: str, failure: Failure, detail: str, *, at: float) -> Answer:
+        """No answer, and why."""
+        return cls(url, 0, (), b"", failure, detail, at, 0.0, 0, "")
+
     def header(self, name: str) -> str:
         """A header's value; empty without one."""
         return self.fields.get(name, "")
@@ -221,6 +246,12 @@ class Validators:
 
     etag: str
     last_modified: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of a conditional request."""
+        sent = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in sent.items() if value}
 
     def __bool__(self) -> bool:
         return bool(self.etag or self.last_modified)

@@ -2,6 +2,7 @@
 
 cycles        `crawl` and `cycle`, the two entry points
 importer      URLs and page histories from elsewhere, recorded as if visited
+outside       visits made by another program, for a policy's choice or for its own
 options       everything a run can be configured with, as plain values
 tally         counts of a run, for progress and summaries
 visits/       one visit, from its turn in the queue to its record (the journey is listed there)

@@ -93,9 +93,9 @@ def crawl(
     `skip_recent_failures` leaves out pages whose back-off after failed visits is not over, and seeds that are gone or
     have moved until they are due for a check.
     """
-    row, resumed = _begin(repository.store, options, "crawl", "explore", 0, 0)
+    row, resumed = begin_run(repository.store, options, "crawl", "explore", 0, 0)
     started = options.timer()
-    live = _live(repository, options, row, controls, started)
+    live = live_web(repository, options, row, controls, started)
     try:
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, live.journey.discovery, live.record_pages)
@@ -109,7 +109,7 @@ def crawl(
         live.fetch_requisites()
         finished = not controls.stop()
         if finished:
-            _finish(repository, options, live, row)
+            finish_run(repository, options, live, row)
     finally:
         live.close()
     return Summary(row, live.journey.tally, resumed, finished, options.timer() - started)
@@ -123,9 +123,9 @@ def cycle(
     check_weights(repository, options.weights)
     seconds = min(controls.seconds, controls.period)
     visits = limits.within(budget_of(budget, repository.store, options), options, seconds)
-    row, resumed = _begin(repository.store, options, "cycle", describe(policy), visits, seed)
+    row, resumed = begin_run(repository.store, options, "cycle", describe(policy), visits, seed)
     started = options.timer()
-    live = _live(repository, options, row, controls, started)
+    live = live_web(repository, options, row, controls, started)
     journey = live.journey
     try:
         if scopes_changed(repository, options.scopes):
@@ -155,7 +155,7 @@ def cycle(
             live.fetch_requisites()
             finished = not controls.stop()
         if finished:
-            _finish(repository, options, live, row)
+            finish_run(repository, options, live, row)
             save_memory(repository, policy, past)
             delete_columns(repository)
             limits.delete_columns(repository)
@@ -168,9 +168,9 @@ def cycle(
 
 def recheck(repository: Storage, options: CrawlOptions, pages: list[int], controls: Controls) -> Summary:
     """Visit these pages, whatever a policy would choose; what is left of them after a stop stays requested."""
-    row, resumed = _begin(repository.store, options, "recheck", "recheck", len(pages), 0)
+    row, resumed = begin_run(repository.store, options, "recheck", "recheck", len(pages), 0)
     started = options.timer()
-    live = _live(repository, options, row, controls, started)
+    live = live_web(repository, options, row, controls, started)
     try:
         chosen = np.array(pages, np.int64)
         live.visit(Picks(chosen, np.zeros(len(chosen)), "a visit was requested, or its interval is over"))
@@ -214,9 +214,10 @@ def unfinished(store: Store, kind: str) -> CycleRow | None:
     return None
 
 
-def _begin(
+def begin_run(
     store: Store, options: CrawlOptions, kind: str, policy: str, budget: int, seed: int
 ) -> tuple[CycleRow, bool]:
+    """The row of a run, and whether it is that of an interrupted one, which it resumes."""
     interrupted = unfinished(store, kind)
     if interrupted is not None:
         return interrupted, True
@@ -236,7 +237,8 @@ def _begin(
     return row, False
 
 
-def _live(repository: Storage, options: CrawlOptions, row: CycleRow, controls: Controls, started: float) -> LiveWeb:
+def live_web(repository: Storage, options: CrawlOptions, row: CycleRow, controls: Controls, started: float) -> LiveWeb:
+    """The live web of a run."""
     return LiveWeb(
         repository,
         options,
@@ -268,7 +270,7 @@ def _add_seeds(live: LiveWeb, options: CrawlOptions, seeds: Iterable[str], row: 
     return pages
 
 
-def _finish(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
+def finish_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:
     """Close a cycle that has ended, then do what is allowed only between cycles."""
     now, store = options.clock(), repository.store
     store.cycles.finish(row.id, now)
@@ -278,4 +280,5 @@ def _finish(repository: Storage, options: CrawlOptions, live: LiveWeb, row: Cycl
         store.pages.recall(live.journey.linked_again.pages)
         store.pages.revive_with(row)
         store.pages.forgive(row)
-        live.recheck_robots()
+        if not options.outside:
+            live.recheck_robots()

@@ -15,6 +15,7 @@ from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
 from recrawl.fetch.access import AccessRule, Profile
+from recrawl.fetch.fetcher import Fetcher
 from recrawl.fetch.http import Client, FetchLimits
 from recrawl.model import RequisiteLevel
 
@@ -70,8 +71,10 @@ class CrawlOptions:
     """What counts as a change, for sites without a definition of their own."""
     rules: UrlRules = DEFAULT_RULES
     limits: FetchLimits = field(default_factory=FetchLimits)
-    fetcher: type[Client] = Client
+    fetcher: Callable[..., Fetcher] = Client
     """What downloads pages; a plug-in may replace it."""
+    outside: bool = False
+    """Whether another program downloads: it obeys robots.txt, paces requests and chooses the sites."""
     traps: TrapLimits = field(default_factory=TrapLimits)
     allow_private: bool = False
     delay: float = 1.0
@@ -120,7 +123,7 @@ class CrawlOptions:
     commit_seconds: float = 1.0
     index_seconds: float = 3.0
 
-    def client(self, profiles: Callable[[str], Profile | None]) -> Client:
+    def client(self, profiles: Callable[[str], Profile | None]) -> Fetcher:
         """What downloads the pages of a run; `profiles` gives how a site is accessed."""
         return self.fetcher(agent=self.agent, limits=self.limits, clock=self.clock, profiles=profiles)
 

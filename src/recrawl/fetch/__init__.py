@@ -1,6 +1,7 @@
 """Download pages, politely and safely (spec K2, K5, A3).
 
     http         many downloads at once through libcurl
+    fetcher      what the crawler needs of a fetcher
     transfer     one download: its limits, its socket, its headers
     access       headers, cookies, passwords and proxies of each site
     cookies      the cookies of one site

@@ -99,7 +99,7 @@ class Client:
         profile = self._profile_of(request.url)
         cause = None if profile is None or request.allow_private else profile.refuses(request.url)
         if cause:
-            self._refused.append((ticket, _no_answer(request.url, Failure.ADDRESS, cause, self.clock())))
+            self._refused.append((ticket, Answer.failed(request.url, Failure.ADDRESS, cause, at=self.clock())))
             return
         free = self._free.get(profile)
         transfer = free.pop() if free else self._new_transfer(profile)
@@ -267,10 +267,6 @@ def fetch_one(
         client.close()
 
 
-def _no_answer(url: str, failure: Failure, detail: str, at: float) -> Answer:
-    return Answer(url, 0, (), b"", failure, detail, at, 0.0, 0, "")
-
-
 def _curl_events(events: int) -> int:
     """The events of poll as libcurl's; errors and hang-ups show up as readable."""
     found = 0
@@ -288,9 +284,4 @@ def _lines(profile: Profile | None, *, archived: bool = False) -> list[str]:
 
 
 def _conditions(validators: Validators | None) -> list[str]:
-    lines = []
-    if validators is not None and validators.etag:
-        lines.append(f"If-None-Match: {validators.etag}")
-    if validators is not None and validators.last_modified:
-        lines.append(f"If-Modified-Since: {validators.last_modified}")
-    return lines
+    return [f"{name}: {value}" for name, value in validators.headers.items()] if validators is not None else []

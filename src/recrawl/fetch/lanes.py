@@ -81,13 +81,13 @@ class Lanes:
         order: Order = "breadth",
         max_delay: float = 60.0,
         patience: float = math.inf,
+        back_off: bool = True,  # False: no pauses for servers that fail, as the answers are known
     ) -> None:
         self._delay = delay
         self._per_server = per_server
         self._interval = 1.0 / overall_per_second if overall_per_second > 0 else 0.0
         self._slack = _CATCH_UP if overall_per_second > 10 else 0.0
-        self._max_delay = max_delay
-        self._patience = patience
+        self._max_delay, self._patience, self._backs_off = max_delay, patience, back_off
         self._depth, self._rank = order == "depth", None if isinstance(order, str) else order
         self._lanes: dict[int, _Lane] = {}
         self._ready: list[tuple[int, int]] = []
@@ -172,12 +172,12 @@ class Lanes:
         lane.in_flight -= 1
         # Without a delay (as for localhost), a slow answer causes no pause either.
         lane.free = now + max(lane.delay, min(seconds, self._max_delay)) if lane.delay else now
-        if failed or status in (429, 503):
+        if self._backs_off and (failed or status in (429, 503)):
             self._strike(lane, now, retry_after, item)
         elif status < 500:
             lane.strikes = 0
             lane.struck.clear()
-        lane.silent = lane.silent + 1 if failed else 0
+        lane.silent = lane.silent + 1 if failed and self._backs_off else 0
         self._place(server, lane)
 
     def answered(self, server: int, now: float, answer: Answer, item: int) -> None:

@@ -24,6 +24,7 @@ from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, origin
 from recrawl.errors import UnknownName, UsageError
+from recrawl.fetch.fetcher import Fetcher
 from recrawl.fetch.http import Client, FetchLimits
 from recrawl.model import ORDERS
 from recrawl.record import storage, store
@@ -216,9 +217,9 @@ def options_of(
     )
 
 
-def _fetcher(name: str) -> type[Client]:
+def _fetcher(name: str) -> Callable[..., Fetcher]:
     """What downloads pages: libcurl, or a plug-in."""
-    kind: type[Client] | None = Client if name == "http" else plugins.load("fetchers", name)
+    kind: Callable[..., Fetcher] | None = Client if name == "http" else plugins.load("fetchers", name)
     if kind is None:
         raise UnknownName("fetcher", name, ["http", *plugins.names("fetchers")])
     return kind

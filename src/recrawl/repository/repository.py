@@ -26,6 +26,7 @@ from recrawl.times import stamp
 
 if TYPE_CHECKING:
     from recrawl.choose import Policy
+    from recrawl.crawl.outside import Fetch, MadeVisit
     from recrawl.crawl.tally import RunCounts
     from recrawl.repository.checking import CheckReport
     from recrawl.repository.export.chunks import ChunkChange, Cursor
@@ -223,6 +224,7 @@ class Repository(Reader):
         allow_private: bool = False,
         delay: float | None = None,
         change: str = "",
+        fetch: Fetch | None = None,
         progress: Callable[[Progress], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Report:
@@ -231,13 +233,43 @@ class Repository(Reader):
         `budget` is a number of visits, or under 1 a share of the pages; `bytes` limits what is received, as `200MB`.
         `policy` is a text such as `greedy(sample=20)` or `mymodule:MyPolicy(alpha=0.2)`, or an object. A cycle that was
         interrupted is resumed first, with its own policy and budget.
+
+        `fetch` lets another program download the pages: it gets a list of `recrawl.Request` (`url`, and `validators`
+        for a conditional request) and returns a `recrawl.Answer` for each, in any order. It obeys robots.txt, paces its
+        requests and does not follow redirects: their targets are requested as the rules for redirects say.
         """
         from recrawl.repository import turns  # lazy: loads the policies
 
         options = with_bytes(self.options(allow_private=allow_private, delay=delay, change=change), bytes)
+        if fetch is not None:
+            from recrawl.crawl.outside import outside_options  # lazy: loads the crawler
+
+            options = outside_options(options, fetch)
         calls, limit = self._callbacks(wait, progress, stop), seconds_of(time_limit)
         self.close()
         return turns.cycle(self.folder, self.settings, options, calls, policy=policy, budget=budget, seconds=limit)
+
+    def record(
+        self,
+        visits: Iterable[MadeVisit],
+        *,
+        wait: bool = False,
+        change: str = "",
+        progress: Callable[[Progress], None] | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Report:
+        """Record visits that another program has made, as if our own requests had been answered so.
+
+        Each is a `recrawl.Answer`, or a list of them: the redirects of one visit in order, then the last answer. Status
+        304 says that the page is as it was, 404 and 410 that it is missing, `Answer.failed` that there was no answer.
+        Pages become known whatever their site. `visits` may be a generator that waits for the next visit: they are
+        recorded in batches of up to 32. Policies learn from these visits at the start of the next cycle.
+        """
+        from recrawl.repository import turns  # lazy: loads the policies
+
+        options, calls = self.options(change=change), self._callbacks(wait, progress, stop)
+        self.close()
+        return turns.record(self.folder, self.settings, options, calls, visits)
 
     def abandon_cycle(self, *, wait: bool = False) -> int | None:
         """Close an interrupted cycle without making the rest of its visits; returns its number, None without one."""

@@ -7,16 +7,17 @@ change between two turns; whatever was interrupted is resumed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recrawl.choose import Policy, describe, make_policy
-from recrawl.crawl import cycles
+from recrawl.crawl import cycles, outside
 from recrawl.crawl.cycles import Summary
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.outside import MadeVisit
 from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import limits
 from recrawl.crawl.state.book_columns import delete_columns
@@ -74,7 +75,7 @@ class Callbacks:
 @contextlib.contextmanager
 def watched(folder: Path, calls: Callbacks, title: str, total: int | None) -> Iterator[CountsCallback]:
     """The callback for progress, which also keeps what `Repository.running` reads up to date."""
-    kind = {"crawling": "crawl", "rechecking": "recheck"}.get(title, "cycle")
+    kind = {"crawling": "crawl", "rechecking": "recheck", "recording": "record"}.get(title, "cycle")
     with calls.watch(title, total) as inner, shown(folder, kind, total, inner) as progress:
         yield progress
 
@@ -136,6 +137,16 @@ def cycle(
         with watched(folder, calls, "visiting", _left(storage, before, visits)) as progress:
             controls = cycles.Controls(stop=calls.stop, progress=progress, seconds=seconds)
             return report_of(cycles.cycle(storage, options, chosen, visits, values["seed"], controls))
+
+
+def record(
+    folder: Path, values: Settings, options: CrawlOptions, calls: Callbacks, visits: Iterable[MadeVisit]
+) -> Report:
+    """Record visits that another program has made."""
+    with held(folder, "record", options, values, wait=calls.wait, tell=calls.notify) as storage:
+        with watched(folder, calls, "recording", None) as progress:
+            summary = outside.record(storage, options, visits, cycles.Controls(stop=calls.stop, progress=progress))
+        return report_of(summary)
 
 
 def take(

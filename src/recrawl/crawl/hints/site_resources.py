@@ -20,7 +20,7 @@ from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.discover import sitemaps
 from recrawl.discover.sitemaps import PERIODS
 from recrawl.discover.urls import canonical, origin
-from recrawl.fetch.http import Client
+from recrawl.fetch.fetcher import Fetcher
 from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.retry_after import MAX_RETRY_AFTER, parse_retry_after
 from recrawl.fetch.robots import Robots, failure_text
@@ -39,7 +39,7 @@ class SiteResources:
 
     def __init__(
         self,
-        client: Client,
+        client: Fetcher,
         lanes: Lanes,
         servers: Servers,
         discovery: Discovery,
@@ -62,7 +62,7 @@ class SiteResources:
 
     def prepare(self, server: Server) -> None:
         """Set the server's pace, and queue its sitemaps and feeds, before its first page in this run."""
-        if server.id in self._prepared:
+        if server.id in self._prepared or self._options.outside:
             return
         self._prepared.add(server.id)
         self._set_pace(server)

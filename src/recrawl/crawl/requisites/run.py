@@ -9,7 +9,7 @@ from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.reader_pool import Readers
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.servers import Servers
-from recrawl.fetch.http import Client
+from recrawl.fetch.fetcher import Fetcher
 from recrawl.fetch.lanes import Lanes
 
 
@@ -18,7 +18,7 @@ class RequisiteRun(Protocol):
 
     servers: Servers
     lanes: Lanes
-    client: Client
+    client: Fetcher
     readers: Readers
     recorder: Recorder
     resources: SiteResources

@@ -25,6 +25,7 @@ def lanes_for(store: Store, options: CrawlOptions, cycle: CycleRow) -> tuple[Lan
         order=order,
         max_delay=options.max_delay,
         patience=options.patience,
+        back_off=cycle.kind != "record",
     )
     return lanes, rank
 

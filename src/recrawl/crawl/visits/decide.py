@@ -83,7 +83,7 @@ class Decider:
             return Retry(visit.request_url)
         if status == 304 and visit.validators and visit.hides:
             return Retry(visit.request_url)  # without validators: its version is recorded anew, not searchable
-        if status == 304 and visit.validators:
+        if status == 304 and (visit.validators or (self._options.outside and visit.state.payload)):
             return self.unchanged(server, visit, answer)
         if status == 200:
             return self._body(server, visit, answer)

@@ -116,7 +116,7 @@ class Journey:
         if FIRST_TICKET < item < 0:
             self.resources.start(server, item)
             return
-        if self.resources.robots_due(server):
+        if not self._options.outside and self.resources.robots_due(server):
             self.lanes.push_front(server.id, item)
             self.resources.fetch_robots(server)
             return
@@ -124,7 +124,8 @@ class Journey:
             self.requisites.start(server, item, now)
             return
         visit = self._pending[item] = self._visit_of(item, server.id)
-        refusal = server.refuses(visit.request_url, new=self.exploring and visit.state.version < 0)
+        new = self.exploring and visit.state.version < 0
+        refusal = None if self._options.outside else server.refuses(visit.request_url, new=new)
         if refusal is not None:
             self.lanes.skip(server.id, now)
             self._skip(visit, refusal)

@@ -26,7 +26,7 @@ _ALIASES = "aliases"
 REDIRECTS = (301, 302, 303, 307, 308)
 ARCHIVED = frozenset({*REDIRECTS, 404, 410})
 """Statuses of answers that are archived although they are no version of the page."""
-_PERMANENT = (301, 308)
+PERMANENT = (301, 308)
 
 
 def recall_aliases(store: Store, scopes: Scopes) -> None:
@@ -62,11 +62,11 @@ class Redirects:
         if target == visit.request_url or target in visit.redirects:
             return Redirect(Failure.REDIRECT_LOOP, f"back to {target}")
         scopes = self._options.scopes
-        permanent = answer.status in _PERMANENT and not visit.redirects
+        permanent = answer.status in PERMANENT and not visit.redirects
         if permanent and not scopes.knows(origin(target)) and scopes.is_seed(visit.url):
             scopes.adopt(visit.url, origin(target))
             self._store.meta.set(_ALIASES, json.dumps(scopes.aliases))
-        if scopes.refuses(target, visit.depth) is not None:
+        if not self._options.outside and scopes.refuses(target, visit.depth) is not None:
             return Redirect(Failure.REDIRECT_AWAY, f"to {target}")
         if permanent:
             return self._permanent(server, visit, answer, target, batch)
@@ -76,7 +76,7 @@ class Redirects:
             found = self._replaced(visit, answer, target, batch)
             stored = found.failure is None and visit.state.payload is not None
             return Redirect(Failure.REDIRECT_AWAY, f"to {target}") if stored else found
-        if server.robots is not None and not server.robots.allows(target):
+        if not self._options.outside and server.robots is not None and not server.robots.allows(target):
             return Redirect(Failure.ROBOTS, f"redirected to {target}")
         return Redirect(follow=target)
 
@@ -100,7 +100,10 @@ class Redirects:
 
     def _replaced(self, visit: PendingVisit, answer: Answer, target: str, batch: Batch) -> Redirect:
         """The page of the target URL replaces the visited one; a new one is added to `batch`."""
-        page, _ = self._discovery.add(target, parent=visit.page, depth=visit.depth, at=answer.at, batch=batch)
+        if self._options.outside:
+            page, _ = self._discovery.admit(target, at=answer.at, batch=batch)
+        else:
+            page, _ = self._discovery.add(target, parent=visit.page, depth=visit.depth, at=answer.at, batch=batch)
         if page < 0:
             return Redirect(Failure.REDIRECT_AWAY, f"to {target}")
         if self._leads_back(page, visit.page):

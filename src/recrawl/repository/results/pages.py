@@ -210,6 +210,11 @@ class Page:
         return tuple(Version.of(self._repository, row, self.url, number) for number, row in enumerate(rows, 1))
 
     @property
+    def answered_url(self) -> str:
+        """The URL that its newest version came from: another one if the page redirects temporarily."""
+        return self._repository.storage.store.pages.get(self.id).state.archived_url or self.url
+
+    @property
     def visits(self) -> Rows[Visit]:
         """All visits, newest first."""
         opened = self._repository.opened

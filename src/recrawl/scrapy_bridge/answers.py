@@ -1,0 +1,100 @@
+"""Scrapy's responses and errors as answers of recrawl, and stored versions as responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scrapy import Request
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+)
+from scrapy.http import Response
+from scrapy.responsetypes import responsetypes
+
+from recrawl import Answer, Failure, Page, Repository
+from recrawl.errors import RecrawlError
+
+STORED = "recrawl"
+"""The flag of responses that come from the repository."""
+
+_FAILURES: tuple[tuple[type[Exception], Failure], ...] = (
+    (IgnoreRequest, Failure.ROBOTS),
+    (CannotResolveHostError, Failure.DNS),
+    (DownloadConnectionRefusedError, Failure.CONNECT),
+    (DownloadTimeoutError, Failure.TIMEOUT),
+    (ResponseDataLossError, Failure.CUT_OFF),
+)
+_MAX_MOVES = 5
+_ENCODED = ("content-encoding", "transfer-encoding", "content-length")
+"""Headers that do not fit a body that was decompressed."""
+
+
+def failure_of(url: str, error: BaseException, at: float) -> Answer:
+    """The answer of a download that failed; a request that a middleware ignored counts as refused by robots.txt."""
+    kind = next((failure for known, failure in _FAILURES if isinstance(error, known)), Failure.CONNECT)
+    return Answer.failed(url, kind, " ".join(f"{type(error).__name__}: {error}".split())[:200], at=at)
+
+
+def answer_of(request: Request, response: Response, at: float) -> Answer:
+    """The answer that a response is."""
+    headers = tuple(_headers(response))
+    size = sum(len(name) + len(value) + 4 for name, value in headers) + len(response.body)
+    return Answer.of(
+        response.url,
+        response.status,
+        tuple((name, value) for name, value in headers if name.lower() not in _ENCODED),
+        response.body,
+        at=at,
+        seconds=float(request.meta.get("download_latency", 0.0)),
+        received=size,
+        ip=str(response.ip_address or ""),
+    )
+
+
+def redirects_of(request: Request, at: float) -> list[Answer]:
+    """The redirects that Scrapy followed before this request, in order; a meta refresh counts as a temporary one."""
+    urls: list[str] = request.meta.get("redirect_urls", [])
+    reasons: list[int | str] = request.meta.get("redirect_reasons", [302] * len(urls))
+    targets = [*urls, request.url][1:]
+    return [
+        Answer.of(url, reason if isinstance(reason, int) else 302, (("Location", target),), at=at)
+        for url, reason, target in zip(urls, reasons, targets, strict=True)
+    ]
+
+
+def stored_response(repository: Repository, url: str) -> Response | None:
+    """What the repository holds for a URL: the newest version, 404 for a page that is gone, None for nothing."""
+    try:
+        asked = repository.page(url)
+        page = _moved_to(repository, asked)
+        if page.state == "gone":
+            return Response(url, status=404, flags=[STORED])
+        if page.state not in ("live", "missing"):
+            return None
+        version = page.version()
+        status, headers, body = version.status, version.headers, version.body
+    except RecrawlError:
+        return None  # it is not known, or its record is damaged: download it
+    answered = page.answered_url if page.answered_url != asked.url else url
+    named = {name: value for name, value in headers if name.lower() not in _ENCODED}
+    kind = responsetypes.from_args(headers={k.encode(): v.encode() for k, v in named.items()}, url=answered, body=body)
+    return kind(answered, status=status, headers=named, body=body, flags=[STORED])
+
+
+def _moved_to(repository: Repository, page: Page) -> Page:
+    """The page that a page has moved to, or the page itself."""
+    for _ in range(_MAX_MOVES):
+        if page.state != "moved" or not page.moved_to:
+            break
+        page = repository.page(page.moved_to)
+    return page
+
+
+def _headers(response: Response) -> Iterator[tuple[str, str]]:
+    for name, values in response.headers.items():
+        for value in values:
+            yield name.decode("latin-1"), value.decode("latin-1")
