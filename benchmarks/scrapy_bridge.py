@@ -1,10 +1,10 @@
 """What the Scrapy bridge saves: the downloads and items of a spider on generated sites that change for 30 days.
 
-    python -m benchmarks.scrapy_bridge [--days 30] [--pages 100] [--budget 0.1 0.2] [--policy shock]
+    python -m benchmarks.scrapy_bridge [--days 30] [--pages 60] [--budget 0.1 0.2] [--policy shock]
 
 The same spider runs once a day without the bridge, and with it for each budget (a share of the known pages; pages that
-are new are downloaded besides). An item is the URL, title and text of a page. The items without the bridge are the truth
-of the day: an item with the bridge is current if the truth has the same one, stale if the page has another one by
+are new are downloaded besides). An item is the URL, title and text of a page. The items without the bridge are the
+truth of the day: an item with the bridge is current if the truth has the same one, stale if the page has another one by
 then, and an extra if the page is no longer reached. The first day, on which every page is new, is counted too.
 """
 
@@ -49,7 +49,6 @@ class Day(NamedTuple):
     """What one run downloaded and yielded."""
 
     downloads: int
-    bytes: int
     items: Items
 
 
@@ -65,7 +64,7 @@ class Way:
         """One day."""
         result = await run_spider(TextSpider, self._settings, start=start)
         items = {item["url"]: (item["title"], item["text"]) for item in result.items}
-        self.days.append(Day(result.downloads, result.stats.get("downloader/response_bytes", 0), items))
+        self.days.append(Day(result.downloads, items))
 
 
 def staleness(truth: list[Items], day: int, url: str, item: tuple[str, str]) -> int:
@@ -87,10 +86,10 @@ def row(way: Way, plain: Way) -> list[str]:
                 stale += 1
                 age += staleness(truth, number, url, item)
         missing += len(truth[number].keys() - day.items.keys())
-    downloads, kilobytes = sum(day.downloads for day in way.days), sum(day.bytes for day in way.days) / 1000
+    downloads = sum(day.downloads for day in way.days)
     wanted = sum(map(len, truth))
     share = downloads / sum(day.downloads for day in plain.days)
-    cells = [way.name, f"{downloads:,}", f"{share:.1%}", f"{kilobytes:,.0f}", f"{sum(len(d.items) for d in way.days):,}"]
+    cells = [way.name, f"{downloads:,}", f"{share:.1%}", f"{sum(len(d.items) for d in way.days):,}"]
     cells += [f"{current / wanted:.1%}", f"{stale / wanted:.1%}", f"{missing / wanted:.1%}", f"{extra / wanted:.1%}"]
     return [*cells, f"{age / stale:.1f}" if stale else "-"]
 
@@ -115,7 +114,7 @@ async def measure(chosen: argparse.Namespace) -> None:
             for way in ways:
                 await way.run(web.urls)
             web.advance(days=1)
-    heads = "way downloads share kB items current stale missing extra days-stale".split()
+    heads = ["way", "downloads", "share", "items", "current", "stale", "missing", "extra", "days-stale"]
     for cells in (heads, ["---"] * len(heads), *(row(way, plain) for way in ways)):
         print(f"| {' | '.join(cells)} |")
 
@@ -136,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scrapy_bridge", description=__doc__)
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--sites", type=int, default=3)
-    parser.add_argument("--pages", type=int, default=100)
+    parser.add_argument("--pages", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--budget", type=float, nargs="+", default=[0.1, 0.2])
     parser.add_argument("--policy", nargs="+", default=[""])

@@ -9,7 +9,7 @@ The spider knows nothing of recrawl: the three settings are all it takes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import scrapy
 from scrapy.http import Response
@@ -19,7 +19,7 @@ class TitlesSpider(scrapy.Spider):
     """Yields the URL, title and heading of every page of a site."""
 
     name = "titles"
-    custom_settings: ClassVar[dict[str, Any]] = {
+    custom_settings = {  # noqa: RUF012
         "ADDONS": {"recrawl.scrapy_bridge.Addon": 0},
         "RECRAWL_REPOSITORY": "titles",
         "RECRAWL_BUDGET": 0.1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -107,7 +107,7 @@ def test_what_our_own_download_would_refuse_is_refused(repo: recrawl.Repository,
 def test_visits_are_recorded_while_others_are_still_made(repo: recrawl.Repository, clock: Clock) -> None:
     """A batch is durable before the next visit is asked for: a crash costs one batch."""
 
-    def visits() -> Sequence[Answer]:
+    def visits() -> Iterator[Answer]:
         for number in range(40):
             if number == 33:
                 with recrawl.open(repo.folder) as reader:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import recrawl
-from tests.world import Reply, Site, moved, text
+from tests.world import Asked, Reply, Site, moved, text
 
 DAY = 86400.0
 ROOT = Path(__file__).parents[1]
@@ -26,26 +28,36 @@ class Spider:
 
     def __call__(self, **settings: Any) -> dict[str, Any]:
         """One run; items are their URLs and headings."""
-        assert self._process.stdin is not None
+        self.begin(**settings)
         assert self._process.stdout is not None
-        self.now += DAY
-        given = {"RECRAWL_REPOSITORY": str(self.folder), "RECRAWL_POLICY": "round-robin", "RECRAWL_BUDGET": 1}
-        line = {**given, **settings, "now": self.now, "start": self._start}
-        self._process.stdin.write(f"{json.dumps(line)}\n")
-        self._process.stdin.flush()
         answer = self._process.stdout.readline()
         assert answer, "the process has ended"
         result: dict[str, Any] = json.loads(answer)
         result["items"] = [item.removeprefix(self._start) for item in result["items"]]
         return result
 
+    def begin(self, **settings: Any) -> None:
+        """Begin a run without waiting for its end."""
+        assert self._process.stdin is not None
+        self.now += DAY
+        given = {"RECRAWL_REPOSITORY": str(self.folder), "RECRAWL_POLICY": "round-robin", "RECRAWL_BUDGET": 1}
+        line = {**given, **settings, "now": self.now, "start": self._start}
+        self._process.stdin.write(f"{json.dumps(line)}\n")
+        self._process.stdin.flush()
+
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[subprocess.Popen[str]]:
+    with started() as one:
+        yield one
+
+
+@contextmanager
+def started() -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "tests.spider_process"]
-    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
-        yield started
-        started.kill()
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
+        process.kill()
 
 
 @pytest.fixture
@@ -83,7 +95,7 @@ def test_a_spider_yields_the_same_items_with_fewer_downloads(spider: tuple[Spide
     assert third["downloads"] == 4
     with recrawl.open(run.folder) as repo:
         page = repo.page(web.url("/a"))
-        assert [visit.outcome for visit in page.visits][0] == "changed"
+        assert next(iter(page.visits)).outcome == "changed"
         assert [version.time.timestamp() for version in page.versions] == [run.now - 2 * DAY, run.now]
 
 
@@ -125,6 +137,27 @@ def test_a_run_that_is_stopped_is_resumed(spider: tuple[Spider, Site]) -> None:
     assert len(resumed["items"]) == 81
     assert resumed["downloads"] == 81 - stopped["downloads"], "the interrupted cycle goes on, with its own budget"
     assert run(RECRAWL_BUDGET=5)["downloads"] == 5
+
+
+def test_a_run_that_is_killed_is_resumed(spider: tuple[Spider, Site]) -> None:
+    run, web = spider
+    run()
+    asked, never = threading.Event(), threading.Event()
+
+    def stuck(_: Asked) -> Reply:
+        asked.set()
+        return Reply(until=never)
+
+    web["/b"] = stuck
+    with started() as process:
+        Spider(process, run.folder, web.url("/")).begin(RECRAWL_BUDGET=3)
+        assert asked.wait(60)
+        process.kill()
+    never.set()
+    web["/b"] = one("other")
+    with recrawl.open(run.folder) as repo:
+        assert repo.check().problems == ()
+    assert run(RECRAWL_BUDGET=1)["items"] == [" front", "a alpha", "b other"], "the cycle of three visits goes on"
 
 
 def test_a_spider_runs_without_its_memory_when_that_cannot_be_used(spider: tuple[Spider, Site]) -> None:

@@ -33,7 +33,7 @@ _ENCODED = ("content-encoding", "transfer-encoding", "content-length")
 """Headers that do not fit a body that was decompressed."""
 
 
-def failure_of(url: str, error: BaseException, at: float) -> Answer:
+def failure_of(url: str, error: BaseException | None, at: float) -> Answer:
     """The answer of a download that failed; a request that a middleware ignored counts as refused by robots.txt."""
     kind = next((failure for known, failure in _FAILURES if isinstance(error, known)), Failure.CONNECT)
     return Answer.failed(url, kind, " ".join(f"{type(error).__name__}: {error}".split())[:200], at=at)

@@ -14,6 +14,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.threads import blockingCallFromThread
+from twisted.python.failure import Failure as TwistedFailure
 
 import recrawl
 from recrawl import Answer
@@ -144,7 +145,7 @@ class RecrawlMiddleware:
         downloads = []
         for request in requests:
             download = deferred_from_coro(self._download(request, at))
-            downloads.append(download.addErrback(lambda error, url=request.url: failure_of(url, error.value, at)))
+            downloads.append(download.addErrback(_failed, request.url, at))
         return gatherResults(downloads)
 
     async def _download(self, wanted: recrawl.Request, at: float) -> Answer:
@@ -195,6 +196,10 @@ def _opened(folder: Path, clock: Callable[[], float] | None) -> recrawl.Reposito
     except NoRepository:
         return recrawl.init(folder, clock=clock)
     return found if found.folder.resolve() == folder.resolve() else recrawl.init(folder, clock=clock)
+
+
+def _failed(error: TwistedFailure, url: str, at: float) -> Answer:
+    return failure_of(url, error.value, at)
 
 
 def _remembered(request: Request) -> bool:
