@@ -284,11 +284,16 @@ def test_example_files_run(file: Path, tmp_path: Path, tools: Path, example_org:
         script = f"recrawl init copy && cd copy && recrawl add {example_org} && recrawl crawl"
         code, output = run(["sh", "-ec", script], tmp_path, tools)
         assert code == 0, output
-    code, output = run([sys.executable, str(file), *arguments], tmp_path, tools)
+    command = [sys.executable, str(file), *arguments]
+    if file.name == "scrapy_titles.py":  # Scrapy leaves names below .localhost to the system's resolver
+        start = re.sub(r"//[^:]+", "//127.0.0.1", example_org)
+        command = [sys.executable, "-m", "scrapy", "runspider", str(file), "-a", f"start={start}/"]
+    code, output = run(command, tmp_path, tools)
     assert code == 0, output
     if file.name == "changes_feed.py":
         assert "<entry>" not in run([sys.executable, str(file), *arguments], tmp_path, tools)[1], "nothing since"
-    assert {"changes_feed.py": "<entry>", "download_cost.py": " ms of CPU time"}.get(file.name, "found") in output
+    words = {"changes_feed.py": "<entry>", "download_cost.py": " ms of CPU time", "scrapy_titles.py": "'recrawl/new': "}
+    assert words.get(file.name, "found") in output
 
 
 def test_nothing_in_the_docs_is_of_one_machine() -> None:

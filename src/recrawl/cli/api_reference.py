@@ -17,7 +17,7 @@ from recrawl.repository.explain import anchors, noise, prediction, rates
 from recrawl.repository.results import difference, rows, values
 
 _INTRODUCTION = """\
-The names of the first four sections are attributes of `recrawl` (or of the module shown), loaded on first use. The
+The names of the first five sections are attributes of `recrawl` (or of the module shown), loaded on first use. The
 others are types of results. [Use recrawl from Python](../guides/python.md) shows them at work. Values are frozen
 dataclasses with times as `datetime` in UTC; `as_dict()` returns what the command line prints with `--json`.
 """
@@ -28,6 +28,9 @@ _SECTIONS: dict[str, list[tuple[str, Any]]] = {
         *((f"recrawl.{name}", getattr(recrawl, name)) for name in ("Page", "Version", "Change")),
         ("Difference", difference.Difference),
         ("Rows", rows.Rows),
+    ],
+    "Visits of other crawlers": [
+        (f"recrawl.{name}", getattr(recrawl, name)) for name in ("Answer", "Request", "Failure")
     ],
     "Policies": [
         *((f"recrawl.{name}", getattr(recrawl, name)) for name in ("Policy", "Book", "Picks", "Outcomes", "Outcome")),
