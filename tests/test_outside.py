@@ -46,7 +46,7 @@ def outcomes(repo: recrawl.Repository, url: str) -> list[str]:
 
 
 def ok(clock: Clock, url: str, words: str) -> Answer:
-    return Answer.of(url, 200, HTML, html(words), at=clock.now)
+    return Answer.made(url, 200, HTML, html(words), at=clock.now)
 
 
 def test_visits_of_others_are_versions_like_our_own(repo: recrawl.Repository, clock: Clock) -> None:
@@ -56,7 +56,7 @@ def test_visits_of_others_are_versions_like_our_own(repo: recrawl.Repository, cl
     clock.now += DAY
     repo.record([ok(clock, FRONT, "front"), ok(clock, NEWS, "quite other news of another day")])
     clock.now += DAY
-    repo.record([Answer.of(FRONT, 304, at=clock.now), Answer.failed(NEWS, Failure.TIMEOUT, "too slow", at=clock.now)])
+    repo.record([Answer.made(FRONT, 304, at=clock.now), Answer.failed(NEWS, Failure.TIMEOUT, "too slow", at=clock.now)])
     assert outcomes(repo, FRONT) == ["new", "unchanged", "unchanged"]
     assert outcomes(repo, NEWS) == ["new", "changed", "failed"]
     assert [version.time.timestamp() for version in repo.page(NEWS).versions] == [1.7e9, 1.7e9 + DAY]
@@ -69,7 +69,7 @@ def test_a_page_is_gone_when_that_is_confirmed(repo: recrawl.Repository, clock: 
     repo.record([ok(clock, f"{NEWS}/{number}", f"news {number}") for number in range(20)])
     for _ in range(2):
         clock.now += 3 * DAY
-        repo.record([Answer.of(f"{NEWS}/7", 404, at=clock.now)])
+        repo.record([Answer.made(f"{NEWS}/7", 404, at=clock.now)])
     assert repo.page(f"{NEWS}/7").state == "gone"
     assert repo.page(f"{NEWS}/8").state == "live"
 
@@ -78,9 +78,9 @@ def test_redirects_are_followed_by_our_rules(repo: recrawl.Repository, clock: Cl
     old, new, shop = "https://a.example/old", "https://b.example/new", "https://a.example/shop"
     to = [(("Location", target),) for target in (new, f"{shop}/today")]
     repo.record([
-        [Answer.of(old, 301, to[0], at=clock.now), ok(clock, new, "moved here")],
-        [Answer.of(shop, 302, to[1], at=clock.now), ok(clock, f"{shop}/today", "offers")],
-        [Answer.of(NEWS, 302, to[1], at=clock.now)],
+        [Answer.made(old, 301, to[0], at=clock.now), ok(clock, new, "moved here")],
+        [Answer.made(shop, 302, to[1], at=clock.now), ok(clock, f"{shop}/today", "offers")],
+        [Answer.made(NEWS, 302, to[1], at=clock.now)],
     ])  # fmt: skip
     assert (repo.page(old).state, repo.page(old).moved_to) == ("moved", new)
     assert repo.page(new).text == "moved here"
@@ -93,14 +93,14 @@ def test_many_failures_in_a_row_are_all_recorded(repo: recrawl.Repository, clock
     urls = [f"https://a.example/{number}" for number in range(40)]
     report = repo.record([Answer.failed(url, Failure.CONNECT, "refused", at=clock.now) for url in urls])
     assert report.failures == {"connect": 40}
-    busy = [Answer.of(url, 503, (("Retry-After", "9999"),), at=clock.now) for url in urls]
+    busy = [Answer.made(url, 503, (("Retry-After", "9999"),), at=clock.now) for url in urls]
     assert repo.record(busy).failures == {"http-5xx": 40}
 
 
 def test_what_our_own_download_would_refuse_is_refused(repo: recrawl.Repository, clock: Clock) -> None:
     repo.configure(max_bytes=1000)
-    picture = Answer.of(f"{FRONT}a.png", 200, (("Content-Type", "image/png"),), b"png", at=clock.now)
-    report = repo.record([picture, Answer.of(FRONT, 200, HTML, b"x" * 1001, at=clock.now)])
+    picture = Answer.made(f"{FRONT}a.png", 200, (("Content-Type", "image/png"),), b"png", at=clock.now)
+    report = repo.record([picture, Answer.made(FRONT, 200, HTML, b"x" * 1001, at=clock.now)])
     assert report.failures == {"content-type": 1, "too-large": 1}
 
 
@@ -130,7 +130,7 @@ def test_a_policy_chooses_and_another_program_downloads(repo: recrawl.Repository
 
     def fetch(requests: Sequence[recrawl.Request]) -> list[Answer]:
         asked.extend(requests)
-        return [Answer.of(it.url, 304 if it.validators else 200, HTML, b"", at=clock.now) for it in requests]
+        return [Answer.made(it.url, 304 if it.validators else 200, HTML, b"", at=clock.now) for it in requests]
 
     clock.now += DAY
     report = repo.cycle(budget=5, policy="round-robin", fetch=fetch)
@@ -150,6 +150,6 @@ def test_an_answer_that_is_missing_is_an_error_and_the_cycle_is_resumed(repo: re
     clock.now += DAY
     with pytest.raises(UsageError, match=f"no answer was given for {FRONT}"):
         repo.cycle(budget=1, policy="round-robin", fetch=lambda _: [])
-    report = repo.cycle(fetch=lambda _: [Answer.of(FRONT, 304, at=clock.now)])
+    report = repo.cycle(fetch=lambda _: [Answer.made(FRONT, 304, at=clock.now)])
     assert report.resumed
     assert outcomes(repo, FRONT) == ["new", "unchanged"]

@@ -212,7 +212,7 @@ class Answer:
     """The headers by name in lower case; the last of several."""
 
     @classmethod
-    def of(
+    def made(
         cls,
         url: str,
         status: int,

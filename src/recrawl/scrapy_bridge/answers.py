@@ -43,7 +43,7 @@ def answer_of(request: Request, response: Response, at: float) -> Answer:
     """The answer that a response is."""
     headers = tuple(_headers(response))
     size = sum(len(name) + len(value) + 4 for name, value in headers) + len(response.body)
-    return Answer.of(
+    return Answer.made(
         response.url,
         response.status,
         tuple((name, value) for name, value in headers if name.lower() not in _ENCODED),
@@ -61,7 +61,7 @@ def redirects_of(request: Request, at: float) -> list[Answer]:
     reasons: list[int | str] = request.meta.get("redirect_reasons", [302] * len(urls))
     targets = [*urls, request.url][1:]
     return [
-        Answer.of(url, reason if isinstance(reason, int) else 302, (("Location", target),), at=at)
+        Answer.made(url, reason if isinstance(reason, int) else 302, (("Location", target),), at=at)
         for url, reason, target in zip(urls, reasons, targets, strict=True)
     ]
 
