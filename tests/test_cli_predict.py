@@ -166,5 +166,5 @@ def test_why_gives_the_predicted_probability(repo: Repo) -> None:
         repo.cycle()
         told = repo.run("why", site.url()).out
     assert re.search(
-        r"because it has most likely changed, as its own history says \(policy predicted.*bility then \d+%", told
+        r"because it has most likely changed, as its own history says \(policy predicted.*bility then [\d.]+ %", told
     )

@@ -184,7 +184,7 @@ def test_a_page_has_one_change_probability(lived: tuple[Repo, Site], policy: str
     assert explained["plan"]["probability"] == same
     planned = {row["url"]: row["probability"] for row in repo.json("cycle", "--dry-run", "--budget", 100)["pages"]}
     assert planned[url] == same
-    shown = f"{chance:.0%}"
+    shown = percent(chance).replace("\xa0", " ")
     for words in (["predict", url], ["why", url], ["rates", url]):
         assert shown in repo.run(*words).out, words
     with Service(repo.folder, ServiceConfig(schedule=False, clock=repo.now)) as service:
@@ -192,6 +192,7 @@ def test_a_page_has_one_change_probability(lived: tuple[Repo, Site], policy: str
         number = ask.get(f"/api/v1/page?url={url}").json["id"]
         assert ask.get(f"/api/v1/pages/{number}/predict").json["probability"] == same
         outlook = ask.get(f"/pages/{number}/outlook").text
-    assert set(re.findall(r"(\d+%) likely", outlook)) == {shown}
+    assert set(re.findall(r"([\d.]+ %) likely", outlook)) == {shown}
+    assert f"<strong>{shown}</strong>" in outlook.replace("\xa0", " ")
     (meter,) = re.findall(r'<meter min="0" max="1" value="([\d.]+)"', outlook)
     assert float(meter) == same

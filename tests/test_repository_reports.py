@@ -252,7 +252,7 @@ def test_shares_of_sites_add_up(repository: Repository, store: SqliteStore, monk
 def test_a_site_that_is_not_well_says_why() -> None:
     row = {"failed": 0, "visits": 10, "robots_held": 0.0, "held_until": 0.0, "last_visit": 1.0}
     assert sites.health(row, 5.0)[1] == "good"
-    assert sites.health({**row, "failed": 6}, 5.0) == ("bad", "failing", "60% of the last visits failed")
+    assert sites.health({**row, "failed": 6}, 5.0) == ("bad", "failing", "60 % of the last visits failed")
     assert sites.health({**row, "failed": 2}, 5.0)[1] == "unstable"
     assert sites.health({**row, "held_until": 9.0}, 5.0)[1] == "waiting"
     assert sites.health({**row, "robots_held": 1.0}, 5.0)[1] == "on hold"

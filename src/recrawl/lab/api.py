@@ -56,12 +56,12 @@ class ReplayResult:
     seed: int
     visits: int
     found: int
-    """Updates found: new, changed and removed pages (spec C5)."""
+    """Updates found: new, changed and removed pages."""
     change_ratio: float | None
-    """Updates found per visit, mean over cycles (spec M1)."""
+    """Updates found per visit, mean over cycles."""
     change_ratio_by_cycle: list[float | None]
     weighted_change_ratio: float | None
-    """The change ratio with each page counted by its weight (spec M2)."""
+    """The change ratio with each page counted by its weight."""
     success_rate: float | None
     """Updates found per visit over the whole replay."""
     freshness: float | None
@@ -70,7 +70,7 @@ class ReplayResult:
     """Share of the users' requests, by page weight, that would get an outdated copy; None without `importance`."""
     age_days: float | None
     delay_days: float | None
-    """Mean days from a change to the visit that finds it (spec M6); only changes that were found count."""
+    """Mean days from a change to the visit that finds it; only changes that were found count."""
     delay_days_of_all: float | None
     """The same over all changes; those not found by the end count up to then."""
     new_pages: int
@@ -80,18 +80,18 @@ class ReplayResult:
     needless: int
     """Visits that found nothing new (Q fig. 1.3); failures do not count."""
     rate_accuracy: float | None
-    """Accuracy of the estimated change rates of sites: 100 - |real - estimated|, in percentage points (spec M7)."""
+    """Accuracy of the estimated change rates of sites: 100 - |real - estimated|, in percentage points."""
     failed: int
     bytes: int
     busiest_visits_per_hour: float
-    """Visits per hour to the site with most visits, over the whole replay (spec M9)."""
+    """Visits per hour to the site with most visits, over the whole replay."""
     busiest_bytes_per_hour: float
     load: list[dict[str, Any]]
     """By site, the busiest first: visits, found, bytes, visits_per_hour, bytes_per_hour."""
     recall: float | None
     """Share of all updates that were found."""
     share_of_clairvoyant: float | None
-    """Updates found, as a share of the most that any policy could find with this budget (spec M11)."""
+    """Updates found, as a share of the most that any policy could find with this budget."""
     seconds: float
     """Run time of the replay."""
     work: dict[str, int]

@@ -267,7 +267,7 @@ class Reader:
         return rates.rate(self.folder, self.settings, self.options(), url, estimator)
 
     def anchors(self, site: str = "", *, every: str | float = "6h", per_minute: float = 0.0) -> list[SiteAnchor]:
-        """The anchor of a site, or of every one: the page that links its newest pages (spec A2), and change by depth.
+        """The anchor of a site, or of every one: the page that links its newest pages, and change by depth.
 
         `every` is how often the pages near the anchor are to be visited, `per_minute` the most pages per minute over
         all sites; 0 takes the limits of the settings.
@@ -279,7 +279,7 @@ class Reader:
         return anchors.survey_sites(self.storage, self.options(), self.now(), period, per_minute, where)
 
     def noise_proposals(self, url: str = "") -> list[NoiseProposal]:
-        """Filters for noise (dates, counters, ads) on a page, or on the pages that change at every visit (spec C8)."""
+        """Filters for noise (dates, counters, ads) on a page, or on the pages that change at every visit."""
         from recrawl.repository.explain import noise  # lazy: few commands look for noise
 
         return noise.proposals(self.storage, url)

@@ -14,7 +14,7 @@ from recrawl.errors import UsageError
 
 
 class FixedInterval:
-    """Visits pages whose last visit was at least `days` days ago, most overdue first (spec P9).
+    """Visits pages whose last visit was at least `days` days ago, most overdue first.
 
     Spends less than the budget when fewer pages are due. Pages that were never visited come first.
 

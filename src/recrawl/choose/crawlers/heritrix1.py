@@ -26,7 +26,7 @@ class HeritrixState(NamedTuple):
 
 
 class Heritrix1(IntervalRule[HeritrixState]):
-    """Heritrix 1's WaitEvaluator: a change divides the wait by a factor, no change multiplies it (spec P9).
+    """Heritrix 1's WaitEvaluator: a change divides the wait by a factor, no change multiplies it.
 
     A failure leaves the wait unchanged. Heritrix can also add the time by which a visit was overdue; that option is off
     by default there and not implemented here. Times are in seconds, as in its configuration.

@@ -28,7 +28,7 @@ class ManifoldState(NamedTuple):
 
 
 class ManifoldCF(IntervalRule[ManifoldState]):
-    """Waits `interval` plus the page's average time between changes, at most `max` (spec P9).
+    """Waits `interval` plus the page's average time between changes, at most `max`.
 
     The average is (last visit - first visit) / changes, where the first download counts as a change. ManifoldCF sets
     both times per job; the defaults here are 1 day and 30 days. A failure leaves the average unchanged.

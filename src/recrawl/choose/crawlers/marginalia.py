@@ -25,7 +25,7 @@ _MAX_FAILURES = 20
 
 
 class Marginalia:
-    """Visits the pages of each site in stored order and skips each page with probability p (spec P9).
+    """Visits the pages of each site in stored order and skips each page with probability p.
 
     p is the share of the site's pages visited in this cycle that were unchanged, within bounds that rise with the
     number of pages passed: 0 before 26 visits, then 0 to 0.5, from 1,000 pages on 0.5 to 0.75, from 10,000 on 0.75 to

@@ -25,7 +25,7 @@ PERIODS: dict[str, float] = {
 
 
 class Norconex:
-    """Visits the pages that pass Norconex's GenericRecrawlableResolver, longest wait first (spec P9).
+    """Visits the pages that pass Norconex's GenericRecrawlableResolver, longest wait first.
 
     A page that was never visited passes. A page with a date in the sitemap passes if the date is later than the last
     visit; otherwise a page with a change frequency in the sitemap passes when that period is over; otherwise

@@ -31,7 +31,7 @@ class NutchState(NamedTuple):
 
 
 class Nutch(IntervalRule[NutchState]):
-    """Nutch's AdaptiveFetchSchedule together with the rules of its crawl database (spec P9).
+    """Nutch's AdaptiveFetchSchedule together with the rules of its crawl database.
 
     A change multiplies the interval by 1 - dec, an unchanged visit by 1 + inc. With `sync` the next visit moves towards
     the time of the last change, as Nutch does by default; where `max` applies, a page that does not change is visited

@@ -30,7 +30,7 @@ class StormState(NamedTuple):
 
 
 class StormCrawler(IntervalRule[StormState]):
-    """StormCrawler's AdaptiveScheduler over its DefaultScheduler (spec P9).
+    """StormCrawler's AdaptiveScheduler over its DefaultScheduler.
 
     Without a change the interval grows by the share `incr`, up to `max`. After a change it moves the share `decr` of
     the way down to `min`. A failure deletes the page's signature and resets the interval. Times are in minutes, as in

@@ -25,7 +25,7 @@ _EARLY = 0.9
 
 
 class AnchorDepth:
-    """Visits pages at most n links from their site's anchor every few hours, the other pages slowly (spec A3).
+    """Visits pages at most n links from their site's anchor every few hours, the other pages slowly.
 
     The anchor is the page that links the newest documents. The policy finds it again every few cycles (see `recrawl
     anchor`), unless the user named it. The due pages of the dynamic group (those near an anchor) come first, most

@@ -20,7 +20,7 @@ NEW_PAGE_SCORE = 1e12
 
 
 class ChangeFrequency:
-    """Visits every page at a frequency that follows from its own estimated change rate (spec P8).
+    """Visits every page at a frequency that follows from its own estimated change rate.
 
     The rate λ comes from the page's visits by Cho's bias-reduced estimator. A page without an observed change counts as
     having had half a change in its observation time; otherwise it would never be visited again. A page that was not

@@ -16,7 +16,7 @@ from recrawl.model import ORDERS, Picks
 
 
 class Explore:
-    """Visits new pages in the order of a crawl, then the pages whose last visit is oldest (spec K1, K6).
+    """Visits new pages in the order of a crawl, then the pages whose last visit is oldest.
 
     It is `recrawl crawl --order` as a policy, to try orders of discovery in the lab (`lab run --discover links`). The
     links are those at the cycle's start; a crawl takes new links into account as it goes. Of equal pages, the one that

@@ -30,7 +30,7 @@ _MIN_PROBABILITY = 1e-6
 
 
 class Predicted:
-    """Visits the pages with the highest change probability, by a predictor that learns while crawling (spec L7).
+    """Visits the pages with the highest change probability, by a predictor that learns while crawling.
 
     It learns from its own visits only. With `method=pooled` one model serves all pages: it keeps decayed sums over the
     visits of every page, directory and site (`recrawl.learn.pooled.ledger`), and the features and results of the newest

@@ -12,7 +12,7 @@ from recrawl.model import Picks
 
 
 class Random:
-    """Visits pages drawn uniformly, without replacement within a cycle (spec P2, RNS).
+    """Visits pages drawn uniformly, without replacement within a cycle (RNS).
 
     Example
     -------

@@ -20,7 +20,7 @@ _MEMORY = "round-robin.pass"
 
 
 class RoundRobin:
-    """Visits the pages that have waited longest, so that every page is visited once per pass (spec P1).
+    """Visits the pages that have waited longest, so that every page is visited once per pass.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ _N = ("visits", "cycles")
 
 
 class Sampling:
-    """Draws pages at random; with probability φ, visits the neighbours of a drawn page too (spec S1 to S5).
+    """Draws pages at random; with probability φ, visits the neighbours of a drawn page too.
 
     Until the budget ends: draw a page uniformly from those not visited in this cycle, visit it, and with probability φ
     visit all pages within distance d that were not visited in this cycle.

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, count, note, say, table, when
+from recrawl.cli.terminal.output import AsJson, as_json, count, note, percent, say, table, when
 from recrawl.cli.terminal.session import repository
 from recrawl.columns import DAY
 from recrawl.repository.explain.rates import ESTIMATORS, PageRate, check_estimator
@@ -85,7 +85,7 @@ def _show(found: PageRate) -> None:
         say(f"  {rate.rate:.3g} changes per day{interval}: {often}")
     say(f"  by its rate alone, it has changed with a probability of 50 % by {_date(rate.even_chance_by)}")
     if found.chance_by_now is not None:
-        say(f"  change probability now: {found.chance_by_now:.0%}; 'recrawl predict' says why")
+        say(f"  change probability now: {percent(found.chance_by_now)}; 'recrawl predict' says why")
     say("  estimators, in changes per day:")
     for name, value in found.estimates.items():
         say(f"    {name:<10} {'-' if value is None else format(value, '.3g'):>8}   {ESTIMATORS[name][1]}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from recrawl.cli.terminal import completions
-from recrawl.cli.terminal.output import AsJson, as_json, table, when
+from recrawl.cli.terminal.output import AsJson, as_json, percent, table, when
 from recrawl.cli.terminal.session import repository
 from recrawl.errors import UsageError
 from recrawl.repository.repository import Repository
@@ -88,5 +88,5 @@ def _keep(repo: Repository, save: str, forget: str, given: dict[str, Any], *, js
 
 def _amounts(change: Change) -> dict[str, str]:
     """The share of words that changed, and the probability that a reader calls it news."""
-    share = "" if change.divergence is None else f"{change.divergence:.1%}"
-    return {"share": share, "news": "" if change.significance is None else f"{change.significance:.0%}"}
+    share = "" if change.divergence is None else percent(change.divergence)
+    return {"share": share, "news": "" if change.significance is None else percent(change.significance)}

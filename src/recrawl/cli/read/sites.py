@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, table, when
+from recrawl.cli.terminal.output import AsJson, as_json, percent, table, when
 from recrawl.cli.terminal.session import repository
 from recrawl.repository.results.values import Site
 
@@ -49,6 +49,6 @@ def _hints(site: Site) -> str:
     return ", ".join(
         f"{hint['kind']} (not measured yet)"
         if hint["precision"] is None
-        else f"{hint['kind']} ({hint['precision']:.0%}, {hint['recall']:.0%})"
+        else f"{hint['kind']} ({percent(hint['precision'])}, {percent(hint['recall'])})"
         for hint in site.hints
     )

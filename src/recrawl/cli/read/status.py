@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from recrawl.cli.terminal.output import AsJson, as_json, count, note, say, table, when
+from recrawl.cli.terminal.output import AsJson, as_json, count, note, percent, say, table, when
 from recrawl.cli.terminal.session import repository
 from recrawl.repository.results.values import Status
 from recrawl.repository.results.words import shared_text
@@ -47,7 +47,8 @@ def command(ctx: typer.Context, json: AsJson = False) -> None:
     say(f"{count(status.sites, 'site')}, {count(status.pages, 'page')} ({states or 'none yet'})")
     if status.freshness is not None and status.freshness_low is not None and status.freshness_high is not None:
         interval = f"{100 * status.freshness_low:.0f}–{100 * status.freshness_high:.0f} %"  # noqa: RUF001
-        say(f"fresh now: {status.freshness:.1%} of {count(status.stored, 'stored page')} (90 % interval {interval})")
+        pages = count(status.stored, "stored page")
+        say(f"fresh now: {percent(status.freshness)} of {pages} (90 % interval {interval})")
     archived = f"{status.archive_bytes / 1e6:,.1f} MB archived"
     say(f"{status.versions:,} versions, {archived}, {status.searchable:,} pages searchable")
     kept = [count(number, name) for name, number in _besides(status) if number]
@@ -74,7 +75,7 @@ def _besides(status: Status) -> list[tuple[str, int]]:
 
 def _print_spending(spending: dict[str, Any]) -> None:
     visits, same = spending["visits"], spending["not_modified"]
-    share = f", {same / visits:.0%} of the responses 304 (not modified)" if visits else ""
+    share = f", {percent(same / visits)} of the responses 304 (not modified)" if visits else ""
     most = spending["limits"].get("bytes")
     received = f"{spending['received'] / 1e6:,.1f}{f' of {most / 1e6:,.1f}' if most else ''} MB received"
     say(f"cycle {spending['cycle']} spent {visits:,} of {count(spending['budget'], 'visit')}, {received}{share}:")

@@ -15,7 +15,7 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from recrawl.choose import make_policy
-from recrawl.cli.terminal.output import AsJson, as_json, say, table, when
+from recrawl.cli.terminal.output import AsJson, as_json, percent, say, table, when
 from recrawl.cli.terminal.run_report import describe_outcomes, watched
 from recrawl.cli.terminal.session import Stop
 from recrawl.columns import DAY
@@ -99,7 +99,7 @@ def _play(stage: _Stage, count: int, budget: float, policy: str, stop: Stop) -> 
         days.append({"at": iso(clock.now()), "freshness": share, **report.as_dict()})
         visits = f"{report.visits:,} visits: " if day else ""
         outcomes = describe_outcomes(report.outcomes, report.failures)
-        _say(stage, f"{stamp(clock.now())}  {report.kind}: {visits}{outcomes}; fresh: {share:.1%}")
+        _say(stage, f"{stamp(clock.now())}  {report.kind}: {visits}{outcomes}; fresh: {percent(share)}")
         if day < count:
             _sleep_until(stage, stage.archive.start + (2 + day) * DAY, stop)
     clock.pause()
@@ -131,7 +131,7 @@ def _finale(stage: _Stage) -> dict[str, Any]:
     if updates and not stage.quiet:
         say("\nlatest changes:")
         rows = [
-            {**change.as_dict(), "at": when(change.time), "share": f"{change.divergence or 0:.1%}"}
+            {**change.as_dict(), "at": when(change.time), "share": percent(change.divergence or 0)}
             for change in updates[:5]
         ]
         table(rows, {"at": "seen", "share": ">changed", "url": "page", "title": "title"})

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from recrawl.errors import UsageError
-from recrawl.repository.results.words import count
+from recrawl.repository.results.words import count, percent
 
 __all__ = [
     "AsJson",
@@ -98,15 +98,6 @@ def when(time: datetime | None) -> str:
     ('2026-03-01 00:00:00Z', 'never')
     """
     return "never" if time is None else time.strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def percent(share: float | None) -> str:
-    """A share as a percentage.
-
-    >>> percent(0.261), percent(None)
-    ('26 %', '-')
-    """
-    return "-" if share is None else f"{share:.0%}".replace("%", " %")
 
 
 _HEADER = [True]

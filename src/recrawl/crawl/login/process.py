@@ -82,7 +82,7 @@ def log_in(task: LoginTask) -> LoginResult:
     if sent.method == "POST":
         answer = web.follow(sent.url, sent.encoded().encode())
     else:
-        answer = web.follow(f"{sent.url}?{sent.encoded()}")
+        answer = web.follow(f"{_shown(sent.url)}?{sent.encoded()}")  # as a browser does: the fields replace the query
     if answer.status >= 400:
         raise LoginProblem(f"the login at {_shown(sent.url)} was answered with HTTP {answer.status}")
     if has_form(_text(answer), rule.login_form):

@@ -14,7 +14,7 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
 from recrawl.repository.results.values import Row, at
-from recrawl.repository.results.words import count
+from recrawl.repository.results.words import count, percent
 from recrawl.repository.turns import policy_of
 from recrawl.settings import Settings
 from recrawl.times import iso, moment, span, stamp
@@ -146,13 +146,13 @@ def sentences(forecast: Row) -> list[str]:
 def verdict(forecast: Row) -> list[str]:
     """The probability of change, and its basis."""
     probability, rate = forecast["probability"], forecast["site_rate"]
-    usual = "" if rate is None else f" {rate:.0%} of the visits to other pages of the site found a change."
+    usual = "" if rate is None else f" {percent(rate)} of the visits to other pages of the site found a change."
     if probability is None:
         return [f"Not enough history: it was never downloaded.{usual}"]
     since = span(max(0.0, forecast["seconds_since_visit"]))
     if forecast["state"] not in _VISITED:
         return [f"It is {forecast['state']} and not visited."]
-    sentence = f"{probability:.0%} likely to have changed since its last visit, {since} ago"
+    sentence = f"{percent(probability)} likely to have changed since its last visit, {since} ago"
     if not forecast["enough_history"]:
         return [f"Not enough history; best guess: {sentence}.{usual}"]
     return [f"{sentence}; estimated by {estimator(forecast['basis'])}."]
@@ -201,9 +201,9 @@ def about_content(forecast: Row) -> list[str]:
         return []
     text = f"Content: {content['bytes']:,} bytes, {count(content['versions'], 'version')}"
     if content["mean_divergence"] is not None:
-        text += f"; a change replaces {content['mean_divergence']:.0%} of its words on average"
+        text += f"; a change replaces {percent(content['mean_divergence'])} of its words on average"
     if content["with_new_links"]:
-        text += f"; {content['with_new_links']:.0%} of its changes bring new links"
+        text += f"; {percent(content['with_new_links'])} of its changes bring new links"
     return [f"{text}."]
 
 

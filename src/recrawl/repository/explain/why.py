@@ -22,7 +22,7 @@ from recrawl.repository.explain.prediction import estimator
 from recrawl.repository.lookup import page_of
 from recrawl.repository.opening import options_of
 from recrawl.repository.results.values import Explanation
-from recrawl.repository.results.words import count
+from recrawl.repository.results.words import count, percent
 from recrawl.repository.seed_rules import seed_url
 from recrawl.repository.turns import period_of
 from recrawl.settings import Settings
@@ -99,7 +99,7 @@ def _last_visit(visits: list[dict[str, Any]]) -> list[str]:
     what = visit["failure"] or visit["outcome"]
     detail = f" ({visit['detail']})" if visit["detail"] else ""
     likely = visit["score"] is not None and (visit["reason"] or "").startswith(LIKELY)
-    score = f", change probability then {visit['score']:.0%}" if likely else _scored(visit["score"])
+    score = f", change probability then {percent(visit['score'])}" if likely else _scored(visit["score"])
     because = (
         f"because {visit['reason']} (policy {visit['policy']}{score})"
         if visit["reason"]
@@ -175,7 +175,7 @@ def _habits(book: Book, page: int, probability: float | None, basis: str) -> lis
     seen = f"It had changed at {max(0, changed):,} of {compared:,} visits after the first; it" if compared > 0 else "It"
     if probability is None:
         return []
-    return [f"{seen} is {probability:.0%} likely to have changed since its last visit, by {estimator(basis)}."]
+    return [f"{seen} is {percent(probability)} likely to have changed since its last visit, by {estimator(basis)}."]
 
 
 def _next_cycle(

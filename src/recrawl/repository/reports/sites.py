@@ -14,6 +14,7 @@ from recrawl.model import State
 from recrawl.repository.lookup import origin_of
 from recrawl.repository.reader import Reader
 from recrawl.repository.reports.directory_tree import PageCounts
+from recrawl.repository.results.words import percent
 
 RECENT_CYCLES = 10
 """Cycles and crawls over which a site's share of the visits is computed."""
@@ -195,9 +196,9 @@ def health(row: dict[str, Any], now: float) -> tuple[str, str, str]:
     if row["held_until"] > now:
         return "warn", "waiting", "the server requested a back-off"
     if failed >= _FAILING:
-        return "bad", "failing", f"{failed:.0%} of the last visits failed"
+        return "bad", "failing", f"{percent(failed)} of the last visits failed"
     if failed >= _UNSTABLE:
-        return "warn", "unstable", f"{failed:.0%} of the last visits failed"
+        return "warn", "unstable", f"{percent(failed)} of the last visits failed"
     if row["last_visit"] is None:
         return "", "new", "not downloaded yet"
     return "good", "good", "responding"

@@ -40,7 +40,7 @@ class Version:
     divergence: float | None
     """The share of words that differ from the version before."""
     significant: bool | None
-    """Whether the change is significant by the chi-squared test (spec C2)."""
+    """Whether the change is significant by the chi-squared test."""
     content: bool | None
     """False when only the frame of the site differs from the version before; None if it was not judged."""
     content_share: float | None
@@ -61,7 +61,7 @@ class Version:
     published: datetime | None
     updated: datetime | None
     digest: str
-    """Of the text without noise, in hexadecimal (spec C1)."""
+    """Of the text without noise, in hexadecimal."""
     rendered: bool
     """Whether the text is that of the page after its scripts had run in a browser."""
     _row: VersionRow = field(repr=False, compare=False)

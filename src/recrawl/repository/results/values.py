@@ -56,7 +56,7 @@ class Change:
     divergence: float | None
     """The share of words that differ from the version before."""
     significant: bool | None
-    """Whether the change is significant by the chi-squared test (spec C2)."""
+    """Whether the change is significant by the chi-squared test."""
     content: bool | None
     """False when only the frame of the site differs; None if it was not judged."""
     content_share: float | None

@@ -18,6 +18,19 @@ def shared_text(site: str, title: str, pages: int, recent: int, since: str) -> s
     )
 
 
+def percent(share: float | None) -> str:
+    """A share as a percentage, with a decimal where the whole number would say 0 or 100 of what is neither.
+
+    >>> percent(0.123), percent(0.001), percent(0.9996), percent(1.0), percent(None)
+    ('12 %', '0.1 %', '> 99.9 %', '100 %', '-')
+    """
+    if share is None:
+        return "-"
+    if 0.9995 <= share < 1:
+        return "> 99.9 %"
+    return f"{share * 100:.0f} %" if share in (0, 1) or 0.095 <= share < 0.995 else f"{share * 100:.1f} %"
+
+
 def count(number: int, thing: str) -> str:
     """
     >>> count(1, "page"), count(1200, "page")

@@ -8,6 +8,7 @@ import jinja2
 
 from recrawl.columns import DAY
 from recrawl.repository.reports.pages import side_by_side, stretches
+from recrawl.repository.results import words
 from recrawl.repository.results.values import SearchHit
 from recrawl.times import iso, span, stamp
 
@@ -70,16 +71,12 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Format a share as a percentage.
+    """Format a share as a percentage that does not break at the end of a line.
 
-    >>> percent(0.123), percent(0.001), percent(0.9996), percent(1.0), percent(None)
-    ('12\xa0%', '0.1\xa0%', '>\xa099.9\xa0%', '100\xa0%', '-')
+    >>> percent(0.123), percent(None)
+    ('12\xa0%', '-')
     """
-    if share is None:
-        return "-"
-    if 0.9995 <= share < 1:
-        return ">\xa099.9\xa0%"
-    return f"{share * 100:.0f}\xa0%" if share in (0, 1) or 0.095 <= share < 0.995 else f"{share * 100:.1f}\xa0%"
+    return words.percent(share).replace(" ", "\xa0")
 
 
 def size(value: float | None) -> str:

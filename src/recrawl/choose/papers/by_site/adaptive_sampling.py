@@ -28,7 +28,7 @@ from recrawl.model import Outcomes, Picks
 
 
 class AdaptiveSampling:
-    """Samples sites in rounds; drops a site once its rate is surely low, downloads it once surely high (spec P5).
+    """Samples sites in rounds; drops a site once its rate is surely low, downloads it once surely high.
 
     Each round visits κ more pages of every undecided site. The threshold is the change rate of the site at which the
     budget runs out when the sites with the highest rates are downloaded whole. A site whose confidence interval lies

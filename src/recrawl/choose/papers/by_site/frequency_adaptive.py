@@ -16,7 +16,7 @@ from recrawl.model import Outcomes
 
 
 class FrequencyAdaptive:
-    """Adaptive sampling in which a page counts with the share of its last versions that changed (spec P7, P5).
+    """Adaptive sampling in which a page counts with the share of its last versions that changed.
 
     Rounds, threshold and decisions are those of `adaptive-sampling`; the value of a sampled page is that of
     `frequency-greedy`, C = D/V. The confidence interval of a mean of such shares is computed as for the same number of

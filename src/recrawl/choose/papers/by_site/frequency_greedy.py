@@ -34,7 +34,7 @@ from recrawl.model import Outcomes, Picks
 
 
 class FrequencyGreedy:
-    """Greedy, with sample sizes by site rate and a page's value by its last versions (spec P7).
+    """Greedy, with sample sizes by site rate and a page's value by its last versions.
 
     A cycle samples P pages. At first every site gets P/W of them, where W is the number of sites; later a site gets
     c_w·P/Σc_w by its rate in the last cycle. A site with fewer than 5 gets a reserve of P/20, so that a site whose

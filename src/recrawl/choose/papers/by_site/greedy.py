@@ -24,7 +24,7 @@ from recrawl.model import Picks
 
 
 class Greedy:
-    """Samples every site, then downloads whole sites in the order of their samples' change rates (spec P4, GSB).
+    """Samples every site, then downloads whole sites in the order of their samples' change rates (GSB).
 
     The samples are visits and use at most half of the budget, or all of it if `sample` is a number. If that is too
     little, all sites get the same number of samples; if it is less than one page per site, pages are drawn from all

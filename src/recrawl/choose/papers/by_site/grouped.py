@@ -17,7 +17,7 @@ from recrawl.model import Outcomes, Picks
 
 
 class Grouped:
-    """Divides the sites into groups; each cycle, another policy chooses pages of one group, in turn (spec P6).
+    """Divides the sites into groups; each cycle, another policy chooses pages of one group, in turn.
 
     With a small budget, a sample of every site would be too small to be useful; samples of one group of sites are
     large enough. Site numbers decide the groups, so a new site joins one group and no other site moves. When the pages

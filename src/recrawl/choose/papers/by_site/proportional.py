@@ -24,7 +24,7 @@ from recrawl.model import Picks
 
 
 class Proportional:
-    """Samples every site, then divides the rest of the budget by the share of each sample that changed (spec P3).
+    """Samples every site, then divides the rest of the budget by the share of each sample that changed.
 
     The samples are visits and use at most half of the budget, or all of it if `sample` is a number. If that is too
     little, all sites get the same number of samples; if it is less than one page per site, pages are drawn from all

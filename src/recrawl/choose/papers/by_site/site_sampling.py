@@ -146,7 +146,7 @@ def order_by_rate(rate: Floats, rng: np.random.Generator) -> Ints:
 
 
 def fill_in_order(order: Ints, downloads: int, room: Ints) -> Ints:
-    """Return downloads per group when each group is downloaded whole before the next begins (spec P4).
+    """Return downloads per group when each group is downloaded whole before the next begins.
 
     >>> fill_in_order(np.array([1, 0, 2]), 12, room=np.array([10, 5, 10])).tolist()
     [7, 5, 0]
@@ -158,7 +158,7 @@ def fill_in_order(order: Ints, downloads: int, room: Ints) -> Ints:
 
 
 def quotas(changed: Ints | Floats, sampled: Ints, downloads: int, room: Ints | None = None) -> Ints:
-    """Return downloads per site in proportion to the share of its sample that changed (spec P3).
+    """Return downloads per site in proportion to the share of its sample that changed.
 
     Q_w = D·(c_w/z_w) / Σ(c/z), in whole numbers by the method of largest remainders, which spends D exactly. A site
     gets at most its number of pages (`room`); the excess goes to the others in the same proportion, and to sites whose

@@ -146,6 +146,11 @@
     button.addEventListener("click", function () { help.showModal(); });
   });
 
+  // On a small screen the tabs scroll sideways: begin at the current one.
+  document.querySelectorAll(".tabs [aria-current]").forEach(function (tab) {
+    const row = tab.closest(".tabs");
+    row.scrollLeft = tab.offsetLeft - row.offsetLeft - (row.clientWidth - tab.offsetWidth) / 2;
+  });
   document.querySelectorAll("[data-submit]").forEach(function (field) {
     field.addEventListener("change", function () { field.form.submit(); });
   });
