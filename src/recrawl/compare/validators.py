@@ -51,7 +51,10 @@ def usable(validators: Validators, trust: ValidatorTrust, unchanged_in_a_row: in
     """
     if unchanged_in_a_row > 0 and unchanged_in_a_row % _AUDIT_EVERY == 0:
         return _NONE
-    return Validators(validators.etag if trust.etag else "", validators.last_modified if trust.last_modified else "")
+    etag, last_modified = trust.etag, trust.last_modified
+    if etag and last_modified:
+        return validators
+    return Validators(validators.etag if etag else "", validators.last_modified if last_modified else "")
 
 
 def learn(

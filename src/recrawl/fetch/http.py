@@ -40,6 +40,7 @@ from recrawl.model import Answer, Failure, Validators
 ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
 
 _ACCEPT_LINE = f"Accept: {ACCEPT}"
+_PLAIN_LINES = [_ACCEPT_LINE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +108,14 @@ class Client:
         transfer.set_encodings()
         handle = transfer.handle
         handle.setopt(pycurl.URL, request.url)
-        host = request.url.partition("://")[2].partition("/")[0]
         if request.allow_private:
-            self._private_hosts.add(host)
+            self._private_hosts.add(_host(request.url))
         # The address is checked when a connection opens: one of a permitted request is not for others.
-        handle.setopt(pycurl.FRESH_CONNECT, int(not request.allow_private and host in self._private_hosts))
+        transfer.set_fresh(not request.allow_private and self._is_private(request.url))
         if request.post is None:
-            handle.setopt(pycurl.HTTPHEADER, [*_lines(profile), *request.headers, *_conditions(request.validators)])
+            transfer.set_lines([*_lines(profile), *request.headers, *_conditions(request.validators)])
         else:
-            handle.setopt(pycurl.HTTPHEADER, ["Expect:", *(_lines(profile) if profile else ()), *request.headers])
+            transfer.set_lines(["Expect:", *(_lines(profile) if profile else ()), *request.headers])
             handle.setopt(pycurl.POSTFIELDS, request.post)
         self._busy[handle] = transfer
         self._multi.add_handle(handle)
@@ -152,6 +152,9 @@ class Client:
         self._busy.clear()
         self._free.clear()
         self._multi.close()
+
+    def _is_private(self, url: str) -> bool:
+        return bool(self._private_hosts) and _host(url) in self._private_hosts
 
     # -- callbacks for libcurl -------------------------------------------------------------------
 
@@ -267,6 +270,11 @@ def fetch_one(
         client.close()
 
 
+def _host(url: str) -> str:
+    """Host and port of a URL."""
+    return url.partition("://")[2].partition("/")[0]
+
+
 def _curl_events(events: int) -> int:
     """The events of poll as libcurl's; errors and hang-ups show up as readable."""
     found = 0
@@ -279,7 +287,9 @@ def _curl_events(events: int) -> int:
 
 def _lines(profile: Profile | None, *, archived: bool = False) -> list[str]:
     """The header lines of a request that do not depend on the page."""
-    lines = profile.lines(archived=archived) if profile is not None else []
+    if profile is None:
+        return _PLAIN_LINES
+    lines = profile.lines(archived=archived)
     return lines if any(line.lower().startswith("accept:") for line in lines) else [_ACCEPT_LINE, *lines]
 
 

@@ -75,9 +75,9 @@ _TLS_CAUSES = {
 """What is wrong, by the words of libcurl and OpenSSL; the first entry that occurs counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
-    """A download to be made."""
+    """A download to be made. Treat it as immutable: it is not frozen for the same reason as `Answer`."""
 
     url: str
     validators: Validators | None = None
@@ -118,10 +118,12 @@ class Transfer:
         "_parsed",
         "at",
         "chunks",
+        "fresh",
         "handle",
         "head",
         "identity",
         "limit",
+        "lines",
         "profile",
         "refused",
         "request",
@@ -136,6 +138,8 @@ class Transfer:
         self.head: list[bytes] = []
         self.ticket = -1
         self.identity: bool | None = None
+        self.fresh = False
+        self.lines: list[str] = []
 
     def begin(self, ticket: int, request: Request, limit: int, at: float) -> None:
         """Reset the state for a new download."""
@@ -153,6 +157,18 @@ class Transfer:
             self.identity = self.request.identity
             self.handle.setopt(pycurl.ACCEPT_ENCODING, "identity" if self.identity else ENCODINGS)
             self.handle.setopt(pycurl.HTTP_CONTENT_DECODING, int(not self.identity))
+
+    def set_fresh(self, fresh: bool) -> None:
+        """Tell libcurl whether to open a new connection; like all options, a reused handle has it already."""
+        if self.fresh != fresh:
+            self.fresh = fresh
+            self.handle.setopt(pycurl.FRESH_CONNECT, int(fresh))
+
+    def set_lines(self, lines: list[str]) -> None:
+        """Tell libcurl the header lines."""
+        if self.lines != lines:
+            self.lines = lines
+            self.handle.setopt(pycurl.HTTPHEADER, lines)
 
     def parsed(self) -> Head:
         """Status and headers so far, parsed once."""

@@ -7,7 +7,7 @@ remembered for a while by its highest count, since the pages of a site are not a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -35,8 +35,7 @@ class Census:
     def add(self, keys: Iterable[int]) -> None:
         """Count a new page with these lines."""
         self.pages += 1
-        for key in keys:
-            self._increment(key)
+        self._increment(keys)
 
     def remove(self, keys: Iterable[int]) -> None:
         """Forget a page with these lines."""
@@ -48,8 +47,7 @@ class Census:
     def replace(self, old: Iterable[int], new: Iterable[int]) -> None:
         """A counted page has these lines instead."""
         before, after = set(old), set(new)
-        for key in after - before:
-            self._increment(key)
+        self._increment(after - before)
         for key in before - after:
             self._decrement(key)
         self._forget()
@@ -66,7 +64,7 @@ class Census:
         """The census as bytes: 12 bytes a line."""
         forgotten = self._peaks.keys() - self._counts.keys()
         keys = np.fromiter(chain(self._counts, forgotten), np.int64, len(self._counts) + len(forgotten))
-        peaks = np.fromiter((self._peaks.get(key, 1) for key in keys.tolist()), np.int64, len(keys))
+        peaks = np.fromiter(map(self._peaks.get, keys.tolist(), repeat(1)), np.int64, len(keys))
         counts = np.zeros(len(keys), np.int64)
         counts[: len(self._counts)] = np.fromiter(self._counts.values(), np.int64, len(self._counts))
         numbers = np.minimum(np.column_stack([counts, peaks]), _MOST).astype("<u2")
@@ -84,11 +82,12 @@ class Census:
         census._peaks = {key: peak for key, (_, peak) in zip(keys, numbers, strict=True) if peak > 1}
         return census
 
-    def _increment(self, key: int) -> None:
-        count = self._counts.get(key, 0) + 1
-        self._counts[key] = count
-        if count > 1 and count > self._peaks.get(key, 0):
-            self._peaks[key] = count
+    def _increment(self, keys: Iterable[int]) -> None:
+        counts, peaks = self._counts, self._peaks
+        for key in keys:
+            count = counts[key] = counts.get(key, 0) + 1
+            if count > 1 and count > peaks.get(key, 0):
+                peaks[key] = count
 
     def _decrement(self, key: int) -> None:
         count = self._counts.get(key, 0) - 1

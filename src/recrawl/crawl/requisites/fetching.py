@@ -81,9 +81,8 @@ class RequisiteFetches:
         version = visit.state.version
         if not server.requisites or version < 0:
             return
-        known = self._store.requisites.of_page(visit.page)
-        if known is not None and known[0] >= server.requisites:
-            self._registry.page_visited(known[1])
+        if visit.needs is not None and visit.needs[0] >= server.requisites:
+            self._registry.page_visited(visit.needs[1])
             return
         stored = self._recorder.location(version)
         if stored is not None:

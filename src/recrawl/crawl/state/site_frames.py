@@ -82,7 +82,7 @@ class SiteFrames:
     def wants(self, site: int, page: int, url: str) -> bool:
         """Whether the lines of a page that is read now are counted: it is a member, or becomes one."""
         frame = self._frame(site)
-        return page in frame.members or frame.wants(_place(url))
+        return page in frame.members or (len(frame.members) < _MAX_MEMBERS and frame.wants(_place(url)))
 
     def judge(self, site: int, page: int, reading: Reading, counters: bytes | None) -> ContentChange | None:
         """Judge a change of the text; None if its lines are unknown. Before `note`."""

@@ -70,7 +70,8 @@ class Journey:
             found=self._found,
             rank=rank,
         )
-        self.prefetch = Prefetch(store, self.lanes, options.clock)
+        needed = any(server.requisites for server in self.servers)
+        self.prefetch = Prefetch(store, self.lanes, options.clock, requisites=needed)
         self.frames = SiteFrames(store, partial(stored_lines, repository, options))
         caches = (self.discovery, self.prefetch, registry := Registry(store, options))
         self.recorder = Recorder(repository, options, self.servers, self.frames, caches=caches)
@@ -231,8 +232,8 @@ class Journey:
         """Whether this text is suddenly that of many pages; those recorded with it get back what search showed."""
         at = self._options.clock()
         pages = self.shared_texts.refuses(visit.server, visit.page, digest, visit.state.digest, at, title)
-        former = [page for page in pages if page != visit.page] + self.shared_texts.take_freed()
-        if former:
+        freed = self.shared_texts.take_freed()
+        if former := [page for page in pages if page != visit.page] + freed:
             self.recorder.commit()
             index_pages(self._repository, self._options, former)
         return bool(pages)

@@ -64,6 +64,8 @@ class PendingVisit:
     """What became of the page in the browser, if it was loaded there."""
     received: int = 0
     """Bytes over the wire so far, including redirects and retries."""
+    needs: tuple[int, bytes] | None = None
+    """Level and packed numbers of its requisites; None if they were never looked for, or are not kept."""
 
     def request_again(self, answer: Answer, url: str, *, identity: bool = False, login: bool = False) -> None:
         """Prepare the next request: a retry of the same URL, also after a login, or the target of a redirect."""
@@ -130,12 +132,15 @@ class NewlyFound(Protocol):
 class Prefetch:
     """Store rows of pages in the order in which the lanes will request them."""
 
-    def __init__(self, store: Store, lanes: Lanes, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, lanes: Lanes, clock: Callable[[], float], *, requisites: bool = False) -> None:
+        """`requisites` tells whether the run keeps those of any site."""
         self._store = store
         self._lanes = lanes
         self._clock = clock
+        self._requisites = requisites
         self._rows: dict[int, PageRow] = {}
         self._hints: dict[int, int] = {}
+        self._needs: dict[int, tuple[int, bytes]] = {}
 
     def visit(
         self, page: int, server: int, fresh: NewlyFound | None, chosen: tuple[float | None, int | None]
@@ -144,7 +149,8 @@ class Prefetch:
         if fresh is not None:
             return PendingVisit(page, fresh.url, fresh.site, fresh.depth, 0, unvisited(page), *chosen, fresh.url)
         (url, site, depth, listed, state), hints = self.take(page, server)
-        return PendingVisit(page, url, site, depth, listed, state, *chosen, url, hints)
+        needs = self._needs.pop(page, None)
+        return PendingVisit(page, url, site, depth, listed, state, *chosen, url, hints, needs=needs)
 
     def take(self, page: int, server: int) -> tuple[PageRow, int]:
         """The row and the packed hints of a page; also reads those of the pages queued behind it."""
@@ -153,6 +159,8 @@ class Prefetch:
             more = self._lanes.upcoming(server, _BATCH) if len(self._rows) < _MAX_ROWS else []
             self._rows.update(self._store.pages.get_many([page, *more]))
             self._hints.update(pack_hints(self._store, [page, *more], self._clock()))
+            if self._requisites:
+                self._needs.update(self._store.requisites.of_pages([page, *more]))
             row = self._rows.pop(page)
         return row, self._hints.pop(page, 0)
 
@@ -160,6 +168,7 @@ class Prefetch:
         """Drop all rows: the store has changed."""
         self._rows.clear()
         self._hints.clear()
+        self._needs.clear()
 
     def committed(self, batch: Batch) -> None:
         """Drop rows that a commit made outdated: a sitemap changes rows of pages that were not visited."""

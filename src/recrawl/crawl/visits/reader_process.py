@@ -156,8 +156,6 @@ class TaskReader:
             reading = self._pages.parse(task)
         except Unreadable as error:
             return Reading(task.ticket, failure=Failure.TOO_DEEP.value, detail=str(error))
-        if task.prior:
-            reading = reading._replace(prior=change_prior(task.url, reading.text, task.at))
         if task.digest is not None:
             reading = self._compare(task, reading)
         if task.counted and reading.changed and not reading.lines:
@@ -174,7 +172,11 @@ class TaskReader:
         )
         if task.rendered:
             record += warc.conversion(task.answered_url or task.url, task.at, task.rendered.encode("utf-8", "replace"))
-        return reading._replace(record=record, text=reading.text if self._config.want_text else "")
+        return reading._replace(
+            record=record,
+            text=reading.text if self._config.want_text else "",
+            prior=change_prior(task.url, reading.text, task.at) if task.prior else None,
+        )
 
     def _compare(self, task: Task, reading: Reading) -> Reading:
         if task.same_noise and reading.digest == task.digest:

@@ -62,8 +62,9 @@ class Server:
     @property
     def renders(self) -> bool:
         """Whether its pages are rendered by a browser; `auto` ends where the first ones showed no difference."""
-        learned = self.rendered >= _RENDERED_ENOUGH and not self.render_differed
-        return self.render == "always" or (self.render == "auto" and not learned)
+        if self.render == "never":
+            return False
+        return self.render == "always" or self.rendered < _RENDERED_ENOUGH or bool(self.render_differed)
 
     @property
     def browses(self) -> bool:

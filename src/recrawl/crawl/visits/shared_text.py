@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from recrawl.record.store import Store
 
+_NOTHING = (b"", b"")
+_bytes = bytes.fromhex
 _META = "shared-texts"
 _RECENT = 20
 """Pages of a site that are considered: those that answered last."""
@@ -42,27 +44,35 @@ class Brake(NamedTuple):
 class _Site:
     """What the pages of a site that answered last show."""
 
-    recent: dict[int, tuple[str, str]] = field(default_factory=dict)
+    recent: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """Page to digest of its text and, if it has changed, digest before; the latest last."""
-    digest: str = ""
+    digest: bytes = b""
     """The text that is refused; empty while the brake is off."""
     since: float = 0.0
     title: str = ""
     recorded: list[int] = field(default_factory=list)
     """Pages that were recorded with the refused text, of which the index holds a former one."""
+    changed: int = field(init=False)
+    """Recent pages that have changed. Where they are few, as nearly always, there is nothing to look for."""
 
-    def note(self, page: int, digest: str, before: str) -> None:
+    def __post_init__(self) -> None:
+        self.changed = sum(bool(before) for _, before in self.recent.values())
+
+    def note(self, page: int, digest: bytes, before: bytes) -> None:
         """A page has answered with this text."""
-        earlier = self.recent.pop(page, ("", ""))[1]
-        self.recent[page] = (digest, earlier if before in ("", digest) else before)
-        if len(self.recent) > _RECENT:
-            del self.recent[next(iter(self.recent))]
+        recent = self.recent
+        earlier = recent.pop(page, _NOTHING)[1]
+        former = earlier if before in (b"", digest) else before
+        recent[page] = (digest, former)
+        self.changed += bool(former) - bool(earlier)
+        if len(recent) > _RECENT:
+            self.changed -= bool(recent.pop(next(iter(recent)))[1])
 
-    def pages(self, digest: str) -> list[int]:
+    def pages(self, digest: bytes) -> list[int]:
         """The recent pages with this text."""
         return [page for page, (text, _) in self.recent.items() if text == digest]
 
-    def suspect(self, digest: str) -> int:
+    def suspect(self, digest: bytes) -> int:
         """The number of different texts that have changed to this one."""
         return len({before for text, before in self.recent.values() if text == digest and before})
 
@@ -86,18 +96,22 @@ class SharedTexts:
 
         `before` is the digest of the stored version.
         """
-        state, text = self._sites.setdefault(site, _Site()), digest.hex()
-        state.note(page, text, before.hex() if before else "")
-        same = state.pages(text)
+        state = self._sites.get(site)
+        if state is None:
+            state = self._sites[site] = _Site()
+        state.note(page, digest, before or b"")
         if state.digest:
             if _RELEASE * len(state.pages(state.digest)) < len(state.recent):
                 self._freed += state.recorded
-                state.digest, state.recorded = "", []
+                state.digest, state.recorded = b"", []
                 self.save()
-            return [page] if text == state.digest else []
-        if state.suspect(text) < _FEWEST or 2 * len(same) <= len(state.recent):
+            return [page] if digest == state.digest else []
+        if state.changed < _FEWEST or state.suspect(digest) < _FEWEST:
             return []
-        state.digest, state.since, state.title = text, at, title
+        same = state.pages(digest)
+        if 2 * len(same) <= len(state.recent):
+            return []
+        state.digest, state.since, state.title = digest, at, title
         state.recorded = [other for other in same if other != page]
         self.save()
         return same
@@ -106,10 +120,10 @@ class SharedTexts:
         """Store the brakes, and the sites where several pages share a text without reaching the limit yet."""
         rows = {
             site: [
-                state.digest,
+                state.digest.hex(),
                 state.since,
                 state.title,
-                [[page, *texts] for page, texts in state.recent.items()],
+                [[page, text.hex(), before.hex()] for page, (text, before) in state.recent.items()],
                 state.recorded,
             ]
             for site, state in self._sites.items()
@@ -122,7 +136,7 @@ class SharedTexts:
 
 def refused_texts(store: Store) -> dict[int, bytes]:
     """The digest of the shared text of each site whose brake is on."""
-    return {site: bytes.fromhex(state.digest) for site, state in _load(store).items() if state.digest}
+    return {site: state.digest for site, state in _load(store).items() if state.digest}
 
 
 def brakes(store: Store) -> list[Brake]:
@@ -137,6 +151,9 @@ def brakes(store: Store) -> list[Brake]:
 def _load(store: Store) -> dict[int, _Site]:
     rows = json.loads(store.meta.get(_META, "{}"))
     return {
-        int(site): _Site({page: (text, before) for page, text, before in recent}, digest, since, title, recorded)
+        int(site): _Site(
+            {page: (_bytes(text), _bytes(before)) for page, text, before in recent},
+            *(_bytes(digest), since, title, recorded),
+        )
         for site, (digest, since, title, recent, recorded) in rows.items()
     }

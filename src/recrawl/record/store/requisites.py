@@ -26,8 +26,8 @@ class RequisiteTable(Protocol):
     def due(self, requisites: Iterable[int], checked_before: float, failed_before: float) -> list[int]:
         """Those of the requisites that were last requested before a time; for those that failed, another time."""
 
-    def of_page(self, page: int) -> tuple[int, bytes] | None:
-        """Level and packed numbers of a page's requisites; None if its requisites were never looked for."""
+    def of_pages(self, pages: Iterable[int]) -> dict[int, tuple[int, bytes]]:
+        """Level and packed numbers of the requisites of each page; without those where they were never looked for."""
 
     def version(self, version: int) -> RequisiteVersion | None:
         """A version by its number."""

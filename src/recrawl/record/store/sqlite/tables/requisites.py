@@ -35,9 +35,9 @@ class SqliteRequisites(SqliteTable, RequisiteTable):
         values = (json_list(requisites), failed_before, checked_before)
         return [row[0] for row in self._db.execute(sql, values)]
 
-    def of_page(self, page: int) -> tuple[int, bytes] | None:
-        row = self._db.execute("SELECT level, requisites FROM page_requisites WHERE page = ?", (page,)).fetchone()
-        return None if row is None else (int(row[0]), bytes(row[1]))
+    def of_pages(self, pages: Iterable[int]) -> dict[int, tuple[int, bytes]]:
+        sql = f"SELECT page, level, requisites FROM page_requisites WHERE page {AMONG}"
+        return {page: (level, needed) for page, level, needed in self._db.execute(sql, (json_list(pages),))}
 
     def version(self, version: int) -> RequisiteVersion | None:
         return self._version("SELECT * FROM requisite_versions WHERE id = ?", version)
