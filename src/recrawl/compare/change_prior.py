@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, reduce
 from importlib.resources import files
 from math import log1p
+from operator import add
 from typing import NamedTuple
+
+import numpy as np
+
+from recrawl.columns import Floats
 
 FURTHEST = 3.0
 """Features are limited to this many standard deviations from their mean."""
@@ -25,7 +29,6 @@ LARGEST = 3.0
 _MAX_TEXT = 50_000
 """Characters of the text that are read; the rest of a longer page tells little more."""
 _YEARS = frozenset(str(year).encode() for year in range(1980, 2050))
-_ONLY_DIGITS = bytes(code if chr(code) in "0123456789" else ord(" ") for code in range(256))
 _TOPICS = {
     "news": "news headline headlines latest recent press",
     "posts": "blog post posts article articles journal weblog entry entries",
@@ -50,7 +53,6 @@ _WORD = re.compile(r"[a-z]+")
 _EXTENSION = re.compile(r"\.(?:x?html?|php|aspx?|jsp)$")
 _DATE = re.compile(r"(?:^|/)((?:19|20)\d\d)(?:[/_-](\d\d?))?(?:[/_-]\d\d?)?(?=[/_.-]|$)")
 _PAGED = re.compile(r"page[/-]?\d|/p/?\d")
-_NUMBER = re.compile(r"\d+")
 _INDEX = frozenset(("", "index", "home", "default"))
 
 FEATURES = (
@@ -67,9 +69,9 @@ FEATURES = (
 class PriorWeights(NamedTuple):
     """The fitted weights, one per feature."""
 
-    mean: Sequence[float]
-    spread: Sequence[float]
-    weight: Sequence[float]
+    mean: Floats
+    spread: Floats
+    weight: Floats
     constant: float
 
 
@@ -81,10 +83,10 @@ def change_prior(url: str, text: str, at: float) -> float:
     True
     """
     mean, spread, weight, constant = _weights()
-    total = constant
-    for value, middle, width, factor in zip(features(url, text, at), mean, spread, weight, strict=True):
-        total += factor * min(max((value - middle) / width, -FURTHEST), FURTHEST)
-    return min(max(total, -LARGEST), LARGEST)
+    scaled = (np.array(features(url, text, at), np.float64) - mean) / spread
+    parts = weight * np.minimum(np.maximum(scaled, -FURTHEST), FURTHEST)
+    # One after the other: the rounding of other sums depends on the versions of Python and numpy.
+    return min(max(reduce(add, parts.tolist(), constant), -LARGEST), LARGEST)
 
 
 def features(url: str, text: str, at: float) -> list[float]:
@@ -115,13 +117,18 @@ def _of_url(url: str, at: float, year: int) -> list[float]:
 
 
 def _of_text(text: str, year: int) -> list[float]:
-    coded = text.encode("utf-8", "replace")
-    numbers = coded.translate(_ONLY_DIGITS).split()  # faster than a regular expression
-    years = [number for number in numbers if number in _YEARS]
+    coded = b" %b " % text.encode("utf-8", "replace")
+    codes = np.frombuffer(coded, np.uint8)
+    digit = codes - ord("0") < 10  # other codes wrap around
+    edges = (digit[1:] != digit[:-1]).nonzero()[0]
+    first, last = edges[::2], edges[1::2]
+    numbers, spaces = len(first), np.count_nonzero(codes == ord(" ")) - 2
+    written = [coded[place + 1 : place + 5] for place in first[last - first == 4].tolist()]
+    years = [number for number in written if number in _YEARS]
     different = set(years)
     newest = max((int(one) for one in different if int(one) <= year + 1), default=year - 30)
     return [
-        *(log1p(len(text)), log1p(len(numbers)), len(numbers) / (coded.count(b" ") + 1)),
+        *(log1p(len(text)), log1p(numbers), numbers / (spaces + 1)),
         *(log1p(len(years)), len(different), min(year - newest, 30)),
         *(log1p(years.count(b"%d" % one)) for one in (year, year + 1, year - 1)),
     ]
@@ -132,10 +139,11 @@ def _topics(path: str) -> set[str | None]:
 
 
 def _digits(text: str) -> float:
-    return sum(map(len, _NUMBER.findall(text))) / max(len(text), 1)
+    return sum(map(str.isdecimal, text)) / max(len(text), 1)
 
 
 @cache
 def _weights() -> PriorWeights:
     kept = json.loads(files("recrawl.compare").joinpath("change_prior.json").read_text(encoding="utf-8"))
-    return PriorWeights(kept["mean"], kept["spread"], kept["weight"], float(kept["constant"]))
+    mean, spread, weight = (np.array(kept[name], np.float64) for name in ("mean", "spread", "weight"))
+    return PriorWeights(mean, spread, weight, float(kept["constant"]))

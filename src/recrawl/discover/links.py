@@ -123,7 +123,7 @@ class LinkReader:
             self._room = _CACHE_ENTRIES
         anywhere = self._table(base.origin)
         nodes = _link_nodes(tree)
-        hrefs = [node.attributes.get("href") for node in nodes]
+        hrefs = [node.attrs.get("href") for node in nodes]
         targets: list[str | None] = list(map(anywhere.get, hrefs))
         if None in targets:
             nearby = self._table(base.directory)

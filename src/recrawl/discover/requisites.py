@@ -58,7 +58,7 @@ def of_page(tree: LexborHTMLParser, url: str, level: RequisiteLevel) -> Requisit
     """
     found = _Found(base_of(tree, url))
     if level >= RequisiteLevel.CSS:
-        for node in tree.css(_STYLES):
+        for node in _style_nodes(tree, level):
             if node.tag == "style":
                 found.add_style(style_urls(node.text()), level)
             else:
@@ -73,6 +73,14 @@ def of_page(tree: LexborHTMLParser, url: str, level: RequisiteLevel) -> Requisit
     return found.requisites()
 
 
+def _style_nodes(tree: LexborHTMLParser, level: RequisiteLevel) -> list[LexborNode]:
+    """The elements that may need stylesheets, in document order. Walks by tag take a fraction of one by selector."""
+    links, styles = tree.tags("link"), tree.tags("style")
+    if level < RequisiteLevel.ALL:
+        styles = [node for node in styles if style_urls(node.text()).imports]
+    return tree.css(_STYLES) if links and styles else links or styles
+
+
 def of_stylesheet(css: str, url: str) -> Requisites:
     """What a stylesheet at `url` imports and shows."""
     found = _Found(url)
@@ -82,8 +90,8 @@ def of_stylesheet(css: str, url: str) -> Requisites:
 
 def base_of(tree: LexborHTMLParser, url: str) -> str:
     """The URL to which a page's URLs are relative: its own, or that of its first `base` element."""
-    node = tree.css_first("base[href]")
-    return (absolute(node.attributes.get("href") or "", url) or url) if node is not None else url
+    written = next((node.attributes["href"] for node in tree.tags("base") if "href" in node.attributes), None)
+    return (absolute(written, url) or url) if written else url
 
 
 def absolute(written: str, base: str) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import tinycss2
@@ -16,6 +17,8 @@ from tinycss2.ast import AtRule, FunctionBlock, Node, StringToken, URLToken
 
 MAX_CHARACTERS = 1_500_000
 """Longer stylesheets are kept, but not searched for URLs."""
+_CACHED_LENGTH = 20_000
+"""Characters of a stylesheet whose URLs are kept for the next page that has the same one."""
 _HAS_URLS = re.compile(r"url\(|@import|\\", re.IGNORECASE)
 _NESTED = ("content", "arguments", "prelude")
 
@@ -23,21 +26,29 @@ _NESTED = ("content", "arguments", "prelude")
 class StyleUrls(NamedTuple):
     """The URLs of a stylesheet as written, each once, in order."""
 
-    imports: list[str]
-    files: list[str]
+    imports: tuple[str, ...]
+    files: tuple[str, ...]
 
 
 def style_urls(css: str, *, inline: bool = False) -> StyleUrls:
     """What a stylesheet refers to; `inline` if it is the value of a `style` attribute.
 
     >>> style_urls("@import 'a.css'; p { background: url(b.png) /* url(c.png) */ }")
-    StyleUrls(imports=['a.css'], files=['b.png'])
+    StyleUrls(imports=('a.css',), files=('b.png',))
     """
+    return _cached_urls(css, inline) if len(css) <= _CACHED_LENGTH else _read_urls(css, inline)
+
+
+def _read_urls(css: str, inline: bool) -> StyleUrls:
     found: tuple[dict[str, None], dict[str, None]] = ({}, {})
     if len(css) <= MAX_CHARACTERS and _HAS_URLS.search(css):
         for token, imported in _url_tokens(_rules(css, inline)):
             found[not imported][token.value.strip()] = None
-    return StyleUrls(*(list(filter(None, urls)) for urls in found))
+    return StyleUrls(*(tuple(filter(None, urls)) for urls in found))
+
+
+_cached_urls = lru_cache(maxsize=256)(_read_urls)
+"""The pages of a site repeat their styles."""
 
 
 def with_urls(css: str, replace: Callable[[str, bool], str], *, inline: bool = False) -> str:

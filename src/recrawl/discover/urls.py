@@ -138,9 +138,13 @@ def join(url: str, base: Base, rules: UrlRules = DEFAULT_RULES) -> str | None:
     if mark == 0 or (mark > 0 and url[mark - 1] > " "):  # the parser keeps a space there, but not at the end
         url = url[:mark]
     start = base.origin
-    rest = url[len(start) :] if url.startswith(start) and url[len(start) : len(start) + 1] == "/" else url
+    rest, folder = url, base.directory
+    if url.startswith(start) and url[len(start) : len(start) + 1] == "/":
+        rest = url[len(start) :]
+    elif url.startswith("../") and len(url) <= rules.max_length:
+        rest, folder = _climb(url, folder)
     if _PLAIN(rest) and "/." not in rest:
-        plain = start + rest if rest[0] == "/" else base.directory + rest
+        plain = start + rest if rest[0] == "/" else folder + rest
         return plain if len(plain) <= rules.max_length else None
     if len(url) > rules.max_length * _SLACK:
         return None
@@ -148,6 +152,19 @@ def join(url: str, base: Base, rules: UrlRules = DEFAULT_RULES) -> str | None:
         return _clean(join_url(base.href, url), rules)
     except ValueError:
         return None
+
+
+def _climb(url: str, folder: str) -> tuple[str, str]:
+    """A relative URL without the `../` at its start, and the folder that it is relative to then.
+
+    >>> _climb("../../b", "https://a.example/x/y/z/")
+    ('b', 'https://a.example/x/')
+    """
+    rest, top = url, folder.find("/", 8)
+    while rest.startswith("../"):
+        rest = rest[3:]
+        folder = folder[: max(folder.rfind("/", 0, -1), top) + 1]
+    return (url, folder) if rest.startswith("/") else (rest, folder)
 
 
 def _clean(href: str, rules: UrlRules) -> str | None:

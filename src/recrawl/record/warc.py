@@ -46,9 +46,7 @@ _RESPONSE = "application/http; msgtype=response"
 _REQUEST = "application/http; msgtype=request"
 _TRUNCATED = "WARC-Truncated: length\r\n"
 _SCREENSHOT = "urn:fullPage:"
-_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-_PAIRS = [first + second for first in _BASE32 for second in _BASE32]
-_PLACES = range(150, -1, -10)
+_BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" + bytes(224)
 _STANDARD = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 Headers = tuple[tuple[str, str], ...]
 WarcInfo = tuple[tuple[str, str], ...]
@@ -226,13 +224,29 @@ def _block_digest(block: bytes) -> str:
 
 
 def sha1_text(digest: bytes) -> str:
-    """A SHA-1 in base 32, two letters at a time: five times as fast as `base64.b32encode`.
+    """A SHA-1 in base 32, in less than half the time of `base64.b32encode`.
 
     >>> sha1_text(bytes(20))
     'sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
     """
     number = int.from_bytes(digest, "big")
-    return "sha1:" + "".join([_PAIRS[number >> place & 1023] for place in _PLACES])
+    for first, second, shift in _SPREADS:
+        number = (number & first) << shift | number & second
+    return "sha1:" + number.to_bytes(32, "big").translate(_BASE32).decode()
+
+
+def _spreads() -> list[tuple[int, int, int]]:
+    """Steps that spread the 32 groups of 5 bits over 32 bytes: each halves all groups and moves the first halves."""
+    steps, groups = [], 1
+    while groups < 32:
+        bits, room = 80 // groups, 256 // groups
+        second = sum(((1 << bits) - 1) << group * room for group in range(groups))
+        steps.append((second << bits, second, room // 2 - bits))
+        groups *= 2
+    return steps
+
+
+_SPREADS = _spreads()
 
 
 _NO_BLOCK_DIGEST = _block_digest(b"")

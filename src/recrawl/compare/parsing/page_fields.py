@@ -66,7 +66,8 @@ def page_fields(tree: LexborHTMLParser, html: str, header_language: str = "") ->
     ('de-at', 'Ein Tag')
     """
     found: dict[str, str] = {}
-    for child in tree.head.iter() if tree.head is not None else ():
+    head = tree.head
+    for child in head.iter() if head is not None else ():
         if child.tag == "meta":
             said = child.attributes
             key = said.get("property") or said.get("name") or said.get("http-equiv")

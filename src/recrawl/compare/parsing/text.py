@@ -32,7 +32,7 @@ def visible(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> str:
     'one two'
     """
     root = _visible_root(tree, noise)
-    return _folded(root.text(separator=" "), noise) if root is not None else ""
+    return _folded(root.text(separator=" ", skip_empty=True), noise) if root is not None else ""
 
 
 def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[str]:

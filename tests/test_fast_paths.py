@@ -1,0 +1,148 @@
+"""Fast paths of a visit give what the slow ways give: links, requisites, text, priors, the brake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from recrawl.compare.change_prior import FURTHEST, LARGEST, _weights, change_prior, features
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.parsing.text import visible
+from recrawl.crawl.visits.pending import Prefetch
+from recrawl.crawl.visits.shared_text import SharedTexts
+from recrawl.discover.requisites import Requisites, _add_link, _Found, absolute, of_page
+from recrawl.discover.stylesheets import style_urls
+from recrawl.discover.urls import canonical
+from recrawl.fetch.lanes import Lanes
+from recrawl.model import RequisiteLevel
+from recrawl.record.requisite_rows import RequisiteBatch
+from recrawl.record.rows import Batch, NewPage
+from recrawl.record.store import SqliteStore
+
+SOUP = st.lists(
+    st.sampled_from(
+        [
+            *("<p>", "</p>", "<b>", " ", "\n", "\t\u00a0", "one", "two ", "\x1f", "<br>", "<li>", "<svg>", "</svg>"),
+            *(
+                "<style>p{}</style>",
+                "<STYLE>@import 'a.css';</STYLE>",
+                "<style>@IMPORT url(b.css)</style>",
+                "<template>",
+            ),
+            *("<link rel=stylesheet href=c.css>", "<link href=d.css>", "<LINK rel='preload' as=style href=e.css>"),
+            *("<base>", "<base href=/x/>", "<base href>", "<base href='https://b.example/'>", "</template>"),
+            *("<script>three</script>", "<noscript>four</noscript>", "<link rel=icon href=f.ico>", "<frameset>"),
+        ]
+    ),
+    max_size=14,
+).map("".join)
+
+
+@given(
+    st.lists(st.sampled_from(["../", "./", "a", "b/", "/", ".", "x.html", "#c", "?d=1", "..", ":", " "]), max_size=6)
+)
+@pytest.mark.parametrize("folders", ["", "x/", "x/y/", "x//y/z/"])
+def test_links_to_parent_folders_are_joined_as_the_parser_joins_them(folders: str, parts: list[str]) -> None:
+    link, base = "../" + "".join(parts), f"https://a.example/{folders}page.html"
+    # A leading tab means nothing to the parser but keeps the link off the fast path.
+    assert canonical(link, base) == canonical("\t" + link, base)
+
+
+@given(SOUP, st.sampled_from([RequisiteLevel.CSS, RequisiteLevel.ALL]))
+def test_stylesheets_are_those_that_selectors_find(html: str, level: RequisiteLevel) -> None:
+    tree, url = parse(html), "https://a.example/p/"
+    node = tree.css_first("base[href]")
+    found = _Found(url if node is None else absolute(node.attributes.get("href") or "", url) or url)
+    for element in tree.css("link[rel], style"):
+        if element.tag == "style":
+            found.add_style(style_urls(element.text()), level)
+        else:
+            _add_link(found, element, level)
+    assert of_page(tree, url, level) == Requisites(*found.requisites())
+
+
+@given(SOUP)
+def test_the_text_is_that_of_all_text_nodes(html: str) -> None:
+    tree = LexborHTMLParser(html)
+    for node in tree.css("script, style, noscript"):
+        node.decompose()
+    root = tree.body or tree.css_first("frameset")
+    assert visible(parse(html)) == ("" if root is None else " ".join(root.text(separator=" ").split()))
+
+
+@given(st.text("ab /.-_0129\u0662", max_size=40), st.text("a 0129\u0662\u00e9,", max_size=60), st.floats(0, 3e9))
+def test_the_prior_is_the_weighted_sum_of_the_features(path: str, text: str, at: float) -> None:
+    url, (mean, spread, weight, total) = f"https://a.example/{path}", _weights()
+    for value, middle, width, factor in zip(features(url, text, at), mean, spread, weight, strict=True):
+        total += factor * min(max((value - middle) / width, -FURTHEST), FURTHEST)
+    assert change_prior(url, text, at) == min(max(total, -LARGEST), LARGEST)
+
+
+@given(st.lists(st.sampled_from(["2024", "1999", "20", "20245", "a", " ", "b1", "\u0662"]), max_size=12).map("".join))
+def test_numbers_and_years_are_counted_as_regular_expressions_find_them(text: str) -> None:
+    numbers = re.findall("[0-9]+", text)
+    share, years, different = (features("https://a.example/", text, 1.72e9)[place] for place in (-7, -6, -5))
+    assert share == len(numbers) / (text.count(" ") + 1)
+    found = [number for number in numbers if len(number) == 4 and 1980 <= int(number) < 2050]
+    assert (round(2.718281828459045**years), different) == (len(found) + 1, len(set(found)))
+
+
+@pytest.fixture
+def store() -> Iterator[SqliteStore]:
+    with closing(SqliteStore(Path(":memory:"), create=True)) as made:
+        pages = [NewPage(n, n, 0, 0, 0, -1, 0.0, 0, 0, 0, f"https://a.example/{n}") for n in range(300)]
+        needed = RequisiteBatch(pages=[(n, 1, bytes([n % 250])) for n in range(0, 300, 2)])
+        made.commit(Batch(pages=pages, requisites=needed), [])
+        yield made
+
+
+def test_requisites_come_with_the_rows_of_pages(store: SqliteStore) -> None:
+    lanes = Lanes(delay=0.0)
+    for page in range(300):
+        lanes.push(0, page)
+    ahead = Prefetch(store, lanes, lambda: 0.0, requisites=True)
+    asked: list[str] = []
+    store.db.set_trace_callback(asked.append)
+    while (turn := lanes.pop(0.0)) is not None:
+        page = turn[1]
+        assert ahead.visit(page, 0, None, (None, None)).needs == (None if page % 2 else (1, bytes([page % 250])))
+        lanes.done(0, 0.0, status=200)
+    assert len(asked) == 9  # rows, hints and requisites, a hundred pages at a time
+
+
+def test_a_table_of_any_length_is_read_to_its_end(store: SqliteStore) -> None:
+    rows = [row for (row,) in store.db.execute("SELECT id FROM pages ORDER BY id")]
+    assert rows == list(range(300))
+    assert list(store.db.execute("SELECT id FROM pages WHERE id < 0")) == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)), max_size=60))
+def test_the_brake_is_that_of_counting_all_recent_pages_at_every_visit(visits: list[tuple[int, int]]) -> None:
+    with closing(SqliteStore(Path(":memory:"), create=True)) as store:
+        texts, stored = SharedTexts(store), {page: bytes([100 + page]) for page in range(13)}
+        recent: dict[int, tuple[bytes, bytes]] = {}
+        brake = b""
+        for page, number in visits:
+            digest = bytes([number]) if number else stored[page]
+            before, former = stored[page], recent.pop(page, (b"", b""))[1]
+            recent[page] = (digest, former if before == digest else before)
+            same = [it for it, (text, _) in recent.items() if text == digest]
+            expected: list[int] = []
+            if brake:
+                if 4 * sum(text == brake for text, _ in recent.values()) < len(recent):
+                    brake = b""
+                expected = [page] if digest == brake else []
+            elif len({was for text, was in recent.values() if text == digest and was}) >= 5 and 2 * len(same) > len(
+                recent
+            ):
+                brake, expected = digest, same
+            assert texts.refuses(0, page, digest, before, 0.0, "") == expected
+            if not expected:
+                stored[page] = digest
