@@ -143,6 +143,6 @@ def test_the_brake_is_that_of_counting_all_recent_pages_at_every_visit(visits: l
                 recent
             ):
                 brake, expected = digest, same
-            assert texts.refuses(0, page, digest, before, 0.0, "") == expected
+            assert texts.refuses(0, page, digest, before, lambda: 0.0, "") == expected
             if not expected:
                 stored[page] = digest

@@ -250,8 +250,10 @@ class Validators:
     @property
     def headers(self) -> dict[str, str]:
         """The headers of a conditional request."""
-        sent = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
-        return {name: value for name, value in sent.items() if value}
+        sent = {"If-None-Match": self.etag} if self.etag else {}
+        if self.last_modified:
+            sent["If-Modified-Since"] = self.last_modified
+        return sent
 
     def __bool__(self) -> bool:
         return bool(self.etag or self.last_modified)

@@ -75,14 +75,13 @@ class Logins:
         self._accesses = Accesses(options.access, jars)
         self.of = self._accesses.of
         """The profile of a URL."""
-        self._needed = any(rule.login_url for rule in options.access)
+        self.needed = any(rule.login_url for rule in options.access)
+        """Whether any site has a login; without one, no page has to be looked at."""
         self._sessions: dict[int, _Session] = {}
         self._servers: dict[int, Server] = {}
 
     def due(self, server: Server) -> bool:
         """Whether the server gets no request before a login."""
-        if not self._needed:
-            return False
         if server.id not in self._sessions:
             profile = self._accesses.of(server.origin + "/")
             if profile is None or not profile.rule.login_url:

@@ -70,8 +70,7 @@ class Journey:
             found=self._found,
             rank=rank,
         )
-        needed = any(server.requisites for server in self.servers)
-        self.prefetch = Prefetch(store, self.lanes, options.clock, requisites=needed)
+        self.prefetch = Prefetch(store, self.lanes, options.clock, requisites=any(it.requisites for it in self.servers))
         self.frames = SiteFrames(store, partial(stored_lines, repository, options))
         caches = (self.discovery, self.prefetch, registry := Registry(store, options))
         self.recorder = Recorder(repository, options, self.servers, self.frames, caches=caches)
@@ -111,7 +110,7 @@ class Journey:
 
     def start(self, server: Server, item: int, now: float) -> None:
         """The item's turn has come: request it, or robots.txt first, or nothing if it may not be requested."""
-        if self.logins.due(server):
+        if self.logins.needed and self.logins.due(server):
             self.logins.start(server, item)
             return
         if FIRST_TICKET < item < 0:
@@ -155,10 +154,10 @@ class Journey:
             self.tally.received += answer.received
             self.bytes.add(server.id, answer.received)
             visit.received += answer.received
-            visit.hides = self.recorder.hides(visit.state.version, answer)
+            visit.hides = "x-robots-tag" in answer.fields and self.recorder.hides(visit.state.version, answer)
             if answer.status in ARCHIVED:
                 self.recorder.archive(answer, self.client.request_head(visit.request_url, visit.validators))
-            unread = self.logins.decide(server, visit, answer, self._decider)
+            unread = self.logins.decide(server, visit, answer, self._decider) if self.logins.needed else None
             moved = unread is None and answer.status in REDIRECTS and answer.failure is None
             redirect = self._redirects.resolve(server, visit, answer, self.recorder.batch) if moved else None
             match unread or self._decider.answered(server, visit, answer, redirect):
@@ -230,10 +229,11 @@ class Journey:
 
     def _is_shared(self, visit: PendingVisit, digest: bytes, title: str) -> bool:
         """Whether this text is suddenly that of many pages; those recorded with it get back what search showed."""
-        at = self._options.clock()
-        pages = self.shared_texts.refuses(visit.server, visit.page, digest, visit.state.digest, at, title)
-        freed = self.shared_texts.take_freed()
-        if former := [page for page in pages if page != visit.page] + freed:
+        texts, before = self.shared_texts, visit.state.digest
+        pages = texts.refuses(visit.server, visit.page, digest, before, self._options.clock, title)
+        if not pages and not texts.freed:
+            return False
+        if former := [page for page in pages if page != visit.page] + texts.take_freed():
             self.recorder.commit()
             index_pages(self._repository, self._options, former)
         return bool(pages)
@@ -245,7 +245,8 @@ class Journey:
         """The visit is over: record it, unless its version was, count it, and keep its outcome for the policy."""
         if done.version is None:
             self.recorder.add(done)
-        self.recorder.add_screenshot(visit, done)
+        if visit.browsed is not None:
+            self.recorder.add_screenshot(visit, visit.browsed, done)
         self.servers[visit.server].pending_new -= visit.requested and visit.state.version < 0
         self.tally.outcomes[Outcome(done.visit.outcome)] += 1
         if done.visit.failure:

@@ -9,6 +9,7 @@ from recrawl.columns import Int32s
 from recrawl.compare.digest import of_payload
 from recrawl.crawl.hints.claims import claims, promises
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.render.messages import Rendered
 from recrawl.crawl.state.site_frames import SiteFrames
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
@@ -67,9 +68,7 @@ class Recorder:
 
     def hides(self, version: int, answer: Answer) -> bool:
         """Whether the headers of an answer exclude a page from searches that finds its stored version so far."""
-        if "x-robots-tag" not in answer.fields or not self._searchable(version):
-            return False
-        return not header_links(answer.headers)[0].index
+        return self._searchable(version) and not header_links(answer.headers)[0].index
 
     def _searchable(self, version: int) -> bool:
         row = self._repository.store.versions.get(version) if version >= 0 else None
@@ -137,10 +136,10 @@ class Recorder:
                 )
                 self.batch.documents.append(document)
 
-    def add_screenshot(self, visit: PendingVisit, done: Done) -> None:
+    def add_screenshot(self, visit: PendingVisit, shown: Rendered, done: Done) -> None:
         """Add the screenshot of a visit, if one was taken; its bytes are stored once."""
-        shown, version = visit.browsed, done.visit.version
-        if shown is None or not shown.picture or version < 0:
+        version = done.visit.version
+        if not shown.picture or version < 0:
             return
         payload, table = of_payload(shown.picture), self._repository.store.screenshots
         if any(row.payload == payload or row.page == visit.page for row, _ in self.batch.screenshots):

@@ -11,6 +11,7 @@ into the index (`recrawl.crawl.state.reindex`). The state is kept in the store, 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -83,14 +84,17 @@ class SharedTexts:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sites = _load(store)
-        self._freed: list[int] = []
+        self.freed: list[int] = []
+        """Pages whose recorded text is no longer refused: the index takes it after all."""
 
     def take_freed(self) -> list[int]:
-        """Pages whose recorded text is no longer refused since the last call: the index takes it after all."""
-        freed, self._freed = self._freed, []
+        """The pages of `freed`, once."""
+        freed, self.freed = self.freed, []
         return freed
 
-    def refuses(self, site: int, page: int, digest: bytes, before: bytes | None, at: float, title: str) -> list[int]:
+    def refuses(
+        self, site: int, page: int, digest: bytes, before: bytes | None, clock: Callable[[], float], title: str
+    ) -> list[int]:
         """Whether a page has answered with a text that its site's pages suddenly share: then a list with the page and,
         if this answer has shown it, the pages that were recorded with the text. Empty for any other text.
 
@@ -102,7 +106,7 @@ class SharedTexts:
         state.note(page, digest, before or b"")
         if state.digest:
             if _RELEASE * len(state.pages(state.digest)) < len(state.recent):
-                self._freed += state.recorded
+                self.freed += state.recorded
                 state.digest, state.recorded = b"", []
                 self.save()
             return [page] if digest == state.digest else []
@@ -111,7 +115,7 @@ class SharedTexts:
         same = state.pages(digest)
         if 2 * len(same) <= len(state.recent):
             return []
-        state.digest, state.since, state.title = digest, at, title
+        state.digest, state.since, state.title = digest, clock(), title
         state.recorded = [other for other in same if other != page]
         self.save()
         return same
