@@ -31,3 +31,6 @@ def test_the_site_builds_strictly_with_search_and_the_api(tmp_path: Path) -> Non
     assert "add_sink" in api
     assert "Deliver every change to another system" in api
     assert (site / "pictures" / "overview.png").exists()
+    front = (site / "index.html").read_text()
+    audiences = ("archivists", "search engineers", "builders of retrieval systems", "watchers of pages", "researchers")
+    assert [it for it in audiences if f"For {it}" not in front] == []
