@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 def test_the_site_builds_strictly_with_search_and_the_api(tmp_path: Path) -> None:
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
         cwd=ROOT,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
@@ -31,6 +31,8 @@ def test_the_site_builds_strictly_with_search_and_the_api(tmp_path: Path) -> Non
     assert "add_sink" in api
     assert "Deliver every change to another system" in api
     assert (site / "pictures" / "overview.png").exists()
+    assert "```" not in (site / "guides" / "crash-and-backup" / "index.html").read_text(), "shell examples are code"
+    assert (site / "examples" / "scrapy_titles.py").exists()
     front = (site / "index.html").read_text()
     audiences = ("archivists", "search engineers", "builders of retrieval systems", "watchers of pages", "researchers")
     assert [it for it in audiences if f"For {it}" not in front] == []
