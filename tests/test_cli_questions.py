@@ -450,6 +450,25 @@ def test_search(past: Past, query: list[str], found: set[str]) -> None:
     assert {hit["url"].removeprefix(past.url("")) for hit in hits} == found
 
 
+def test_search_by_stated_language_and_date(repo: Repo, site: Callable[..., Site]) -> None:
+    dated = '<html lang="{}"><title>t</title><meta property="article:modified_time" content="{}"><p>news'
+    web = site({
+        "/": page("news", "/de", "/at"),
+        "/de": dated.format("de", "2020-05-01").encode(),
+        "/at": dated.format("de-AT", "2024-05-01").encode(),
+    })  # fmt: skip
+    repo.crawl(web.url("/"))
+
+    def found(*options: str) -> set[str]:
+        return {hit["url"].rpartition("/")[2] for hit in repo.json("search", "news", *options)}
+
+    assert found("--language", "de") == {"de", "at"}
+    assert found("--language", "de-at") == {"at"}
+    assert found("--before", "2023-01-01") == {"de"}
+    assert found("--since", "2023-01-01") == {"at", ""}, "a page without a date counts as dated when it was recorded"
+    assert found("--since", "2023-01-01", "--until", "2025-01-01") == {"at"}
+
+
 def test_search_reports_no_results(past: Past) -> None:
     result = past.repo.run("search", "zebra")
     assert (result.out, result.err) == ("", "nothing found\n")

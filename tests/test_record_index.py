@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,32 @@ def test_only_some_time(index: Index) -> None:
     assert {hit.page for hit in index.search("news", until=1001.0)} == {0, 1}
     assert {hit.page for hit in index.search("news", since=1001.0, until=1002.0, site="https://a.example")} == {1, 2}
     assert index.search("news", since=1002.0)[0].score == index.search("news")[0].score
+
+
+def test_the_date_is_the_stated_one_or_else_that_of_the_version(index: Index) -> None:
+    index.put(document(1, "news"))
+    index.put(replace(document(2, "news"), date=500.0))
+    index.commit()
+    assert pages(index, "news", since=1000.0) == [1]
+    assert pages(index, "news", until=999.0) == [2]
+
+
+def test_a_language_is_found_with_its_regions(index: Index) -> None:
+    for page, language in enumerate(("de", "de-at", "en", "")):
+        index.put(replace(document(page, "news"), language=language))
+    index.commit()
+    assert sorted(pages(index, "news", language="de")) == [0, 1]
+    assert pages(index, "news", language="DE-at") == [1]
+    assert pages(index, "news", language="fr") == []
+
+
+def test_an_old_index_says_that_it_knows_no_languages(tmp_path: Path) -> None:
+    old_index(tmp_path / "old", document(3, "fox"))
+    with (
+        closing(Index(tmp_path / "old")) as old,
+        pytest.raises(UsageError, match="the next crawl or cycle makes it anew"),
+    ):
+        old.search("fox", language="de")
 
 
 def test_limit_and_offset_page_through_all(index: Index) -> None:

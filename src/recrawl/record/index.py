@@ -38,6 +38,10 @@ class Document:
     at: float
     new: bool = False
     """The page is not in the index yet, so there is nothing to replace."""
+    language: str = ""
+    """The language tag that the page states, in lower case."""
+    date: float | None = None
+    """The date that the page states; None if it states none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field("title", stored=True)
     builder.add_text_field("text", stored=False)
     builder.add_float_field("at", stored=True, indexed=True, fast=True)
+    builder.add_text_field("language", tokenizer_name="raw", index_option="basic")
+    builder.add_float_field("date", stored=False, indexed=True, fast=True)
     return builder.build()
 
 
@@ -137,6 +143,9 @@ class Index:
         row.add_text("title", document.title)
         row.add_text("text", document.text)
         row.add_float("at", document.at)
+        row.add_float("date", document.at if document.date is None else document.date)
+        for tag in {document.language, document.language.partition("-")[0]} - {""}:  # de-at is found by de too
+            row.add_text("language", tag)
         with self._failures:
             self._writer.add_document(row)
 
@@ -192,6 +201,7 @@ class Index:
         *,
         limit: int = 10,
         site: str = "",
+        language: str = "",
         offset: int = 0,
         since: float | None = None,
         until: float | None = None,
@@ -199,15 +209,15 @@ class Index:
     ) -> list[Hit]:
         """The best pages for a query: words, "phrases", +must, -not, title:word, url:word.
 
-        `since` and `until` bound the time of the version that is searched. `text` returns the text of a page at a
-        time, for snippets; without it they are empty.
+        `since` and `until` bound the date that the page states, else the time of its version. `text` returns the text
+        of a page at a time, for snippets; without it they are empty.
         """
         if not query.strip():
             raise UsageError("the query is empty: say what to search for")
         with self._failures:
             self._index.reload()
             parsed = self._parse(query)
-            if only := self._only(site, since, until):
+            if only := self._only(site, language, since, until):
                 must = tantivy.Occur.Must
                 parsed = tantivy.Query.boolean_query([(must, parsed), *((must, part) for part in only)])
             searcher = self._index.searcher()
@@ -217,14 +227,21 @@ class Index:
             rows = [(score, searcher.doc(address)) for score, address in found.hits]
         return [_hit(score, row, snippets, text) for score, row in rows]
 
-    def _only(self, site: str, since: float | None, until: float | None) -> list[tantivy.Query]:
+    def _only(self, site: str, language: str, since: float | None, until: float | None) -> list[tantivy.Query]:
         """Conditions that do not affect the score."""
+        if (language or since is not None or until is not None) and not self.current:
+            raise UsageError(
+                "the index was made by an earlier version, which knows no languages and dates; the next crawl or cycle "
+                "makes it anew"
+            )
         found = []
         if site:
             found.append(tantivy.Query.term_query(self._index.schema, "site", site))
+        if language:
+            found.append(tantivy.Query.term_query(self._index.schema, "language", language.lower()))
         if since is not None or until is not None:
             bounds = -_EVER if since is None else since, _EVER if until is None else until
-            found.append(tantivy.Query.range_query(self._index.schema, "at", tantivy.FieldType.Float, *bounds))
+            found.append(tantivy.Query.range_query(self._index.schema, "date", tantivy.FieldType.Float, *bounds))
         return [tantivy.Query.const_score_query(part, 0.0) for part in found]
 
     def _parse(self, query: str) -> tantivy.Query:

@@ -211,26 +211,26 @@ class Reader:
         query: str,
         *,
         site: str = "",
+        language: str = "",
         limit: int = 10,
         offset: int = 0,
         since: When | None = None,
         until: When | None = None,
     ) -> list[SearchHit]:
-        """The best pages for a query over the newest versions: words, "phrases", +must, -not, title:word, url:word."""
+        """The best pages for a query over the newest versions: words, "phrases", +must, -not, title:word, url:word.
+
+        `language` is a tag such as `de` (finds `de-AT` too) or `pt-br`, as the page states it; pages that state none
+        are not found. `since` and `until` bound the date that the page states (updated, else published), or when its
+        version was recorded if it states none.
+        """
         if not self.settings["index"]:
             raise UsageError("the index is off: 'recrawl config index true', then crawl or cycle")
         from recrawl.crawl.reports.search import search  # lazy: few commands search
 
-        hits = search(
-            self.storage,
-            query,
-            self.noise_filter,
-            limit=limit,
-            site=origin_of(self.storage, site),
-            offset=offset,
-            since=None if since is None else seconds(since, self.now()),
-            until=None if until is None else seconds(until, self.now()),
-        )
+        only: dict[str, Any] = {"site": origin_of(self.storage, site), "language": language}
+        dated = {"since": since, "until": until}.items()
+        only |= {name: None if when is None else seconds(when, self.now()) for name, when in dated}
+        hits = search(self.storage, query, self.noise_filter, limit=limit, offset=offset, **only)
         return [SearchHit(h.page, h.url, h.title, at(h.at), h.score, h.snippet, h.marks) for h in hits]
 
     # -- what is expected ------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,12 +20,24 @@ def command(
     ctx: typer.Context,
     query: Annotated[list[str], typer.Argument(metavar="QUERY...", help='Words, "phrases", +must, -not, title:word.')],
     site: Annotated[str, typer.Option(autocompletion=completions.sites, help="Only this site.")] = "",
+    language: Annotated[
+        str, typer.Option(help="Only pages that state this language, as de (de-AT too) or pt-br.")
+    ] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            help="Only pages dated from this time on, as 2026-03-01 or 30d (ago): the date that the page states "
+            "(updated, else published), or when its version was recorded if it states none."
+        ),
+    ] = "",
+    before: Annotated[str, typer.Option("--before", "--until", help="Only pages dated before this time.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="List at most this many pages.")] = 10,
     json: AsJson = False,
 ) -> None:
     """Search the newest version of every page. A change is searchable seconds after the visit."""
     with repository(ctx) as repo:
-        hits = repo.search(" ".join(query), site=site, limit=limit)
+        found: dict[str, Any] = {"site": site, "language": language, "since": since or None, "until": before or None}
+        hits = repo.search(" ".join(query), limit=limit, **found)
     if json:
         as_json([hit.as_dict() for hit in hits])
         return

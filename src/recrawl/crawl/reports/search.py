@@ -21,6 +21,7 @@ def search(
     *,
     limit: int = 10,
     site: str = "",
+    language: str = "",
     offset: int = 0,
     since: float | None = None,
     until: float | None = None,
@@ -32,8 +33,9 @@ def search(
 
     frames: dict[int, SiteFrame] = {}
 
-    index = repository.index
-    return index.search(query, limit=limit, site=site, offset=offset, since=since, until=until, text=text)
+    return repository.index.search(
+        query, limit=limit, site=site, language=language, offset=offset, since=since, until=until, text=text
+    )
 
 
 def _text(

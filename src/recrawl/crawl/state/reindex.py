@@ -48,7 +48,12 @@ def index_pages(
         if version is None or words is None:
             repository.index.remove(page)
         else:
-            repository.index.put(Document(page, url, origins[site], version.title, words, version.at))
+            date = version.published if version.updated is None else version.updated
+            repository.index.put(
+                Document(
+                    page, url, origins[site], version.title, words, version.at, language=version.language, date=date
+                )
+            )
         progress(number, len(pages))
     repository.commit_index(repository.store.next_id("visits") - 1)
 

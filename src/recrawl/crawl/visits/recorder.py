@@ -133,6 +133,8 @@ class Recorder:
                     reading.text,
                     done.version.at,
                     new=visit.state.version < 0,
+                    language=reading.language,
+                    date=reading.published if reading.updated is None else reading.updated,
                 )
                 self.batch.documents.append(document)
 

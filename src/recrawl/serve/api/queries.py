@@ -95,7 +95,8 @@ def search(context: Context, given: Arguments) -> dict[str, Any]:
         raise UsageError("search results beyond the first 10,000 are not available; narrow the query")
     limit, since, until = given["limit"], given["since"] or None, given["until"] or None
     with context.reading() as repository:
-        hits = repository.search(given["q"], site=given["site"], limit=limit, offset=offset, since=since, until=until)
+        only: dict[str, Any] = {"site": given["site"], "language": given["language"], "since": since, "until": until}
+        hits = repository.search(given["q"], limit=limit, offset=offset, **only)
     return rows([hit.as_dict() for hit in hits], offset + len(hits) if len(hits) == limit else None)
 
 
@@ -220,8 +221,15 @@ OPERATIONS = (
         query=(
             Field("q", "string", 'Words, "phrases", +must, -not, title:word.', required=True),
             SITE,
-            Field("since", "string", "Only pages changed since this time: 2026-03-01, or 2d.", default=""),
-            Field("until", "string", "Only pages changed up to this time.", default=""),
+            Field("language", "string", "Only pages that state this language: de, pt-br.", default=""),
+            Field(
+                "since",
+                "string",
+                "Only pages dated from this time on, as 2026-03-01 or 2d: the date that the page states, or when its "
+                "version was recorded if it states none.",
+                default="",
+            ),
+            Field("until", "string", "Only pages dated before this time.", default=""),
             Field("limit", "integer", "Maximum number of rows.", default=10, least=1, most=100),
             AFTER,
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -94,21 +95,20 @@ def _printable(text: str) -> str:
 
 def search_page(views: Views, request: Request) -> Response:
     """Show full-text search results with snippets."""
-    form = Form(request.query_params, ("q", "site", "since", "until", "from"))
+    form = Form(request.query_params, ("q", "site", "language", "since", "until", "from"))
     now = views.now()
-    since, until = form.moment("since", now), form.moment("until", now)
+    only: dict[str, Any] = {"site": form["site"], "language": form["language"].strip()}
+    only |= {name: form.moment(name, now) for name in ("since", "until")}
     offset = form.number("from", most=_MAX_OFFSET) or 0
     hits = []
     with views.reading() as repository:
         sites = names(repository)
         if form["q"].strip() and not form.errors:
             try:
-                hits = repository.search(
-                    form["q"], site=form["site"], limit=_HITS + 1, offset=offset, since=since, until=until
-                )
+                hits = repository.search(form["q"], limit=_HITS + 1, offset=offset, **only)
             except (UsageError, NotKnown) as error:
                 form.errors["q"] = str(error)
-    given = {name: form[name] for name in ("q", "site", "since", "until") if form[name]}
+    given = {name: form[name] for name in ("q", "site", "language", "since", "until") if form[name]}
     return views.show(
         request,
         "search.html",
