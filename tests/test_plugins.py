@@ -7,11 +7,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from tests.world import Reply, Site, page
+from recrawl import plugins
+from recrawl.choose.papers.round_robin import RoundRobin
+from recrawl.cli.terminal import completions
+from recrawl.serve.service import Service, ServiceConfig
+from tests.serving import Asker
+from tests.world import Reply, Repo, Site, page
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugins"
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -47,12 +53,16 @@ def test_plugins_are_listed_with_what_is_wrong(recrawl: Run) -> None:
     assert set(found) == {
         ("policies", "largest-first"),
         ("policies", "broken"),
+        ("fetchers", "broken"),
         ("fetchers", "counting"),
         ("parsers", "application/x-recipe"),
+        ("levels", "broken"),
         ("levels", "longer-than"),
         ("sinks", "log"),
     }
-    assert {name for name, row in found.items() if row["problem"]} == {("policies", "broken")}
+    assert {name for name, row in found.items() if row["problem"]} == {
+        (it, "broken") for it in ("policies", "fetchers", "levels")
+    }
     assert "recrawl_example.missing" in found["policies", "broken"]["problem"]
     assert "largest-first" in ended
     assert ended.endswith("[0, 0]\n")
@@ -88,6 +98,47 @@ def test_plugins_of_every_kind_are_used(recrawl: Run, site: Callable[..., Site],
     web["/"] = Reply(page("front with quite a few more words than before", "/soup", "/large"))
     done = recrawl("-C news cycle --budget 3 --policy round-robin --json")
     assert json.loads(done.stdout.removesuffix("[0]\n"))["changed"] == 1, "two words are not more than two"
+
+
+def test_a_broken_plugin_does_not_stop_who_only_reads(recrawl: Run, site: Callable[..., Site], tmp_path: Path) -> None:
+    web = site({"/": Reply(page("front words"))})
+    url = web.url("/")
+    assert recrawl("init news", f"-C news add {url} --allow-private --delay 0", "-C news crawl").returncode == 0
+    settings = tmp_path / "news" / "recrawl.toml"
+    before = settings.read_text()
+    reading = [
+        f"-C news {line}" for line in ("status", "search words", f"show {url}", f"log {url}", "changes", "pages")
+    ]
+    for line, problem in {
+        'change = "broken:3"': "the plug-in 'broken' (recrawl_example.missing:Nothing) cannot be loaded",
+        'change = "removed:3"': "invalid change 'removed:3'",
+        'fetcher = "broken"': "the plug-in 'broken' (recrawl_example.missing:Nothing) cannot be loaded",
+    }.items():
+        settings.write_text(before.replace("[settings]\n", f"[settings]\n{line}\n"))
+        done = recrawl(*reading)
+        assert done.stdout.endswith(f"{[0] * len(reading)}\n"), done.stderr
+        assert f"a cycle would fail: {problem}" in " ".join((done.stdout + done.stderr).split())
+        done = recrawl("-C news cycle", "-C news crawl")
+        assert done.stdout.endswith("[2, 2]\n")
+        assert all(problem in text for text in done.stderr.splitlines())
+        assert len(done.stderr.splitlines()) == 2
+
+
+def test_policies_of_plugins_are_completed_and_offered(
+    monkeypatch: pytest.MonkeyPatch, repo: Repo, site: Callable[..., Site]
+) -> None:
+    class Largest(RoundRobin):
+        """The largest pages first."""
+
+    entry = EntryPoint("largest-first", "largest:Largest", "recrawl.policies")
+    monkeypatch.setattr(plugins, "_entries", lambda group: {"largest-first": entry} if group == "policies" else {})
+    monkeypatch.setattr(EntryPoint, "load", lambda _: Largest)
+    assert completions.policies("larg") == ["largest-first"]
+    repo.crawl(site({"/": page("front")}).url("/"))
+    with Service(repo.folder, ServiceConfig(schedule=False)) as service:
+        asker = Asker(service, accept="text/html")
+        assert 'value="largest-first"' in asker.get("/settings/policy").text
+        assert "The largest pages first." in asker.get("/settings/policy?policy=largest-first").text
 
 
 def test_an_unknown_or_broken_plugin_is_one_clear_line(recrawl: Run) -> None:

@@ -185,8 +185,8 @@ def test_the_date_is_the_stated_one_or_else_that_of_the_version(index: Index) ->
     index.put(document(1, "news"))
     index.put(replace(document(2, "news"), date=500.0))
     index.commit()
-    assert pages(index, "news", since=1000.0) == [1]
-    assert pages(index, "news", until=999.0) == [2]
+    assert [hit.page for hit in index.search("news", since=1000.0)] == [1]
+    assert [hit.page for hit in index.search("news", until=999.0)] == [2]
 
 
 def test_a_language_is_found_with_its_regions(index: Index) -> None:

@@ -166,14 +166,44 @@ def test_lines_of_chunks_add_up_to_the_chunks_of_the_pages(history: Repo, tmp_pa
     history.run("sink", "remove", "corpus")
     history.run("sink", "add", "corpus", "chunks", file)
     history.run("sink", "run")
+    expected = map(json.loads, history.run("chunks").out.splitlines())
+    assert corpus_of(file) == {change["id"]: change["text"] for change in expected}
+
+
+def corpus_of(file: Path) -> dict[str, str]:
+    """What the lines of chunks add up to."""
     corpus: dict[str, str] = {}
     for change in map(json.loads, file.read_text().splitlines()):
         if change["op"] == "put":
             corpus[change["id"]] = change["text"]
         else:
             corpus.pop(change["id"], None)
-    expected = map(json.loads, history.run("chunks").out.splitlines())
-    assert corpus == {change["id"]: change["text"] for change in expected}
+    return corpus
+
+
+def test_what_the_user_removes_is_removed_from_every_sink(history: Repo, events: EventServer, tmp_path: Path) -> None:
+    notes, file = tmp_path / "notes", tmp_path / "chunks.jsonl"
+    with BulkServer("") as index:
+        history.config(private_targets=[index.url, events.url])
+        history.run("sink", "add", "search", "opensearch", f"{index.url}/pages")
+        history.run("sink", "add", "hook", "webhook", events.url)
+        history.run("sink", "add", "notes", "markdown", notes)
+        history.run("sink", "add", "corpus", "chunks", file)
+        history.run("sink", "run")
+        urls = set(current(history))
+        assert index.documents
+        assert corpus_of(file)
+        with recrawl.open(history.folder) as repo:
+            seeds = [seed.url for seed in repo.settings.seeds]
+        history.run("rm", *seeds)
+        history.run("sink", "run")
+        assert index.documents == {}
+    assert [*notes.rglob("*.md")] == []
+    assert corpus_of(file) == {}
+    assert {event["data"]["url"] for event in events.events[-3:]} == urls
+    assert {event["data"]["outcome"] for event in events.events[-3:]} == {"gone"}
+    with recrawl.open(history.folder) as repo:
+        assert repo.check().problems == ()
 
 
 def killed(repo: Repo, name: str, after: int) -> None:

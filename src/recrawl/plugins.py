@@ -79,9 +79,9 @@ def load(group: str, name: str) -> Any:
     return value
 
 
-def found() -> list[Plugin]:
-    """All plug-ins; each is imported, to see whether it can be used."""
-    return [_checked(group, entry) for group in GROUPS for entry in _entries(group).values()]
+def found(*groups: str) -> list[Plugin]:
+    """All plug-ins, or those of these groups; each is imported, to see whether it can be used."""
+    return [_checked(group, entry) for group in groups or GROUPS for entry in _entries(group).values()]
 
 
 def _checked(group: str, entry: EntryPoint) -> Plugin:

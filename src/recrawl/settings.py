@@ -276,7 +276,7 @@ def load(path: Path) -> Settings:
     if not isinstance(said, dict):
         raise UsageError(f"'settings' in {path.name} must be a table; write [settings] above its lines")
     return Settings(
-        {name: checked(name, value) for name, value in said.items()},
+        {name: checked(name, value, stored=True) for name, value in said.items()},
         _rows(Seed, raw.get("seed", []), f"[[seed]] in {path.name}"),
         _rows(Filter, raw.get("filter", []), f"[[filter]] in {path.name}"),
         _rows(Alert, raw.get("alert", []), f"[[alert]] in {path.name}"),
@@ -286,7 +286,7 @@ def load(path: Path) -> Settings:
     )
 
 
-def checked(name: str, value: Any) -> Any:
+def checked(name: str, value: Any, *, stored: bool = False) -> Any:
     """The value, if the setting exists and the value has its type and range."""
     if name not in _TABLE:
         raise UnknownName("setting", name, _TABLE)
@@ -304,7 +304,8 @@ def checked(name: str, value: Any) -> Any:
         raise UsageError(f"invalid value {value!r} of the setting '{name}'; expected a value such as {default!r}")
     if not isinstance(value, bool) and isinstance(value, (int, float)) and not setting.least <= value <= setting.most:
         raise UsageError(f"invalid value {value!r} of the setting '{name}'; use {setting.least:g} to {setting.most:g}")
-    _check_meaning(name, value)
+    if not (stored and name in ("change", "fetcher")):  # a plug-in that is gone must not stop who only reads
+        _check_meaning(name, value)
     return float(value) if isinstance(default, float) else value
 
 

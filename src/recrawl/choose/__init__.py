@@ -15,6 +15,24 @@ fits and add its class to `registry.POLICIES`.
 """
 
 from recrawl.choose.protocol import Choice, Policy
-from recrawl.choose.registry import POLICIES, describe, kind_of, make_policy, parameter_texts, parameters
+from recrawl.choose.registry import (
+    POLICIES,
+    describe,
+    kind_of,
+    make_policy,
+    parameter_texts,
+    parameters,
+    usable_policies,
+)
 
-__all__ = ["POLICIES", "Choice", "Policy", "describe", "kind_of", "make_policy", "parameter_texts", "parameters"]
+__all__ = [
+    "POLICIES",
+    "Choice",
+    "Policy",
+    "describe",
+    "kind_of",
+    "make_policy",
+    "parameter_texts",
+    "parameters",
+    "usable_policies",
+]

@@ -114,6 +114,12 @@ def make_policy(text: str, *, imports: bool = True) -> Policy:
     return policy
 
 
+def usable_policies() -> dict[str, type[Any]]:
+    """Policies by name: ours, then those of plug-ins that can be loaded."""
+    usable = [plugin.name for plugin in plugins.found("policies") if not plugin.problem]
+    return {**POLICIES, **{name: kind for name in usable if name not in POLICIES and (kind := kind_of(name))}}
+
+
 def kind_of(name: str) -> type[Any] | None:
     """Return the class of a policy by its name: ours, or that of a plug-in; None if there is none."""
     return POLICIES.get(name) or plugins.load("policies", name)

@@ -36,6 +36,11 @@ class ChangeLevel:
     argument: str = ""
     """For a plug-in."""
 
+    def check(self) -> None:
+        """Raise `UsageError` if its plug-in cannot be used."""
+        if self.plugin:
+            parse_level(f"{self.kind}:{self.argument}" if self.argument else self.kind)
+
     def counts(self, differs: Differences) -> bool:
         """Whether the change counts; the text differs. What could not be measured counts."""
         if self.plugin:
@@ -74,6 +79,26 @@ def parse_level(text: str) -> ChangeLevel:
     >>> parse_level("divergence:0.1").least, parse_level("words:20").least
     (0.1, 20.0)
     """
+    level = _own_level(text)
+    if level is None and plugins.load("levels", text.partition(":")[0]) is None:
+        raise UsageError(f"invalid change '{text}'; use {NAMES}")
+    return level or _plugin_level(text)
+
+
+def stored_level(text: str) -> ChangeLevel:
+    """The level of a setting that was stored: whatever is not ours is taken for a plug-in, and loaded when it is used.
+
+    So one that is broken or was removed does not stop commands that only read; `ChangeLevel.check` finds it.
+    """
+    return _own_level(text) or _plugin_level(text)
+
+
+def _plugin_level(text: str) -> ChangeLevel:
+    kind, _, rest = text.partition(":")
+    return ChangeLevel(kind, plugin=True, argument=rest)
+
+
+def _own_level(text: str) -> ChangeLevel | None:
     kind, _, rest = text.partition(":")
     if text in ("text", "content", "significant"):
         return ChangeLevel(text)
@@ -88,9 +113,7 @@ def parse_level(text: str) -> ChangeLevel:
         return ChangeLevel(kind, float(rest))
     if kind == "relevance" and rest:
         return ChangeLevel(kind, queries=_queries(Path(rest)))
-    if plugins.load("levels", kind) is not None:
-        return ChangeLevel(kind, plugin=True, argument=rest)
-    raise UsageError(f"invalid change '{text}'; use {NAMES}")
+    return None
 
 
 def _queries(path: Path) -> tuple[tuple[str, ...], ...]:

@@ -20,8 +20,8 @@ from recrawl.crawl.visits.results import Done
 from recrawl.crawl.visits.servers import Server, Servers, level_table, noise_table
 from recrawl.crawl.visits.stored_text import sniff
 from recrawl.discover.urls import canonical
-from recrawl.model import Answer, Failure, Outcome, State
-from recrawl.record.rows import CycleRow, PageState, unvisited
+from recrawl.model import Answer, Failure
+from recrawl.record.rows import CycleRow, unvisited
 from recrawl.record.storage import Storage
 
 History = Iterable[tuple[str, list[tuple[float, bytes | None]]]]
@@ -94,7 +94,7 @@ class Importer:
         for at, body in states:
             visit = PendingVisit(page, url, server.id, 0, 0, state, None, None, request_url=url)
             if body is None:
-                done = self._removal(visit, at)
+                done = results.removed(visit, self._recorder.numbers.visit(), self._cycle.id, at)
                 self._recorder.add(done)
             else:
                 reading = self._read(server, visit, at, body, before)
@@ -163,22 +163,6 @@ class Importer:
         done = results.failed(visit, number, self._cycle.id, at, visit.answer, failure, reading.detail)
         self._recorder.add(done)
         return done
-
-    def _removal(self, visit: PendingVisit, at: float) -> Done:
-        """A removal in an archive needs no confirmation."""
-        done = results.failed(visit, self._recorder.numbers.visit(), self._cycle.id, at, None, Failure.MISSING, "")
-        row = done.visit._replace(outcome=int(Outcome.GONE), failure=None)
-        state: PageState = visit.state._replace(
-            state=int(State.GONE),
-            visits=visit.state.visits + 1,
-            changes=visit.state.changes + 1,
-            payload=None,  # if the page returns, even with the same bytes, that is a change
-            digest=None,
-            last_try=at,
-            last_visit=at,
-            last_change=at,
-        )
-        return Done(row, state)
 
     def _open(self) -> CycleRow:
         """The row of this import: that of the last one if it was interrupted, else a new one."""

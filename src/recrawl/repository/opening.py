@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from recrawl import plugins, settings
-from recrawl.compare.levels import parse_level
+from recrawl import settings
+from recrawl.compare.levels import parse_level, stored_level
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions, Spending
 from recrawl.crawl.state.reindex import reindex
@@ -23,14 +24,14 @@ from recrawl.crawl.state.weights import Weights
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, origin
-from recrawl.errors import UnknownName, UsageError
-from recrawl.fetch.fetcher import Fetcher
-from recrawl.fetch.http import Client, FetchLimits
+from recrawl.errors import UsageError
+from recrawl.fetch.http import FetchLimits
 from recrawl.model import ORDERS
 from recrawl.record import storage, store
 from recrawl.record.lock import Lock
 from recrawl.record.storage import Storage
 from recrawl.repository.access import access_rules
+from recrawl.repository.plugin_checks import check_plugins, make_fetcher
 from recrawl.repository.seed_rules import scopes_of, seed_url, site_options
 from recrawl.settings import Settings
 from recrawl.times import duration
@@ -127,6 +128,7 @@ def prepare(
     tell: Notify = silent,
 ) -> None:
     """Make an open repository ready for writing: lock it, and repair what a crashed writer left."""
+    check_plugins(options, values)
     roll_bytes = int(values["warc_megabytes"]) * 1_000_000
     open_repository.writing(what, wait, roll_bytes=roll_bytes, info=_archive_info(options, values))
     if open_repository.index_problem:
@@ -179,10 +181,10 @@ def options_of(
         },
         access=access_rules(values.access, rules),
         noises=_noises(values),
-        change=parse_level(change or values["change"]),
+        change=parse_level(change) if change else stored_level(values["change"]),
         rules=rules,
         limits=_fetch_limits(values),
-        fetcher=_fetcher(values["fetcher"]),
+        fetcher=partial(make_fetcher, values["fetcher"]),
         traps=TrapLimits(queries=values["max_queries"], children=values["max_folder"]),
         allow_private=allow_private,
         spending=_spending(values, rules),
@@ -215,14 +217,6 @@ def options_of(
         parse_seconds=values["parse_seconds"],
         index=values["index"],
     )
-
-
-def _fetcher(name: str) -> Callable[..., Fetcher]:
-    """What downloads pages: libcurl, or a plug-in."""
-    kind: Callable[..., Fetcher] | None = Client if name == "http" else plugins.load("fetchers", name)
-    if kind is None:
-        raise UnknownName("fetcher", name, ["http", *plugins.names("fetchers")])
-    return kind
 
 
 def _fetch_limits(values: Settings) -> FetchLimits:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from recrawl.compare.levels import parse_level
+from recrawl.compare.levels import stored_level
 from recrawl.crawl.options import SiteOptions
 from recrawl.discover.scope import Scope, site
 from recrawl.discover.urls import UrlRules, canonical
@@ -110,7 +110,7 @@ def _joined(placed: list[_Placed], default_delay: float) -> SiteOptions:
         allow_private=any(own.seed.allow_private for own in placed),
         delay=max(delays) if any(own.seed.delay is not None for own in placed) else None,
         limit=sum(limits) if limits else None,
-        change=parse_level(levels[-1]) if levels else None,
+        change=stored_level(levels[-1]) if levels else None,
         requisites=requisite_level(looks[-1]) if looks else None,
         render=check_choice("render", renders[-1]) if renders else "",
         screenshots=check_choice("screenshots", pictures[-1]) if pictures else "",

@@ -7,15 +7,21 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from recrawl.crawl.cycles import begin_run
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.state.policy_memory import REMOVAL
 from recrawl.crawl.state.rescope import forget_scopes
+from recrawl.crawl.visits import results
+from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.redirects import recall_aliases
 from recrawl.discover.urls import canonical, key, origin
 from recrawl.errors import NotKnown, UnknownName, UsageError
 from recrawl.model import State
+from recrawl.record.rows import Batch
 from recrawl.record.storage import Storage
 from recrawl.repository.marks import interval
 from recrawl.repository.opening import options_of, settings_file
+from recrawl.repository.plugin_checks import check_plugins
 from recrawl.repository.seed_rules import seed_url
 from recrawl.settings import Seed, Settings, write_seeds
 
@@ -67,6 +73,7 @@ def with_seeds(
         seeds[url] = seed
     after = replace(before, seeds=tuple(seeds.values()))
     options = options_of(after)
+    check_plugins(options, after)
     changed = [seed for url, seed in seeds.items() if url in wanted]
     return after, [
         Addition(seed, stored.get(seed.url), tuple(_notes(seed, stored.get(seed.url), options))) for seed in changed
@@ -143,6 +150,24 @@ def _seed_named(url: str, added: set[str]) -> str:
     return plain if "://" not in url and clean not in added and plain in added else clean
 
 
+def _record_removals(storage: Storage, options: CrawlOptions, dropped: Iterable[int]) -> None:
+    """Record the removal of pages that have a copy, so that sinks and other readers of changes learn of it."""
+    rows = ((page, storage.store.pages.get(page)) for page in dropped)
+    stored = [(page, row) for page, row in rows if row.state.state in (State.LIVE, State.MISSING)]
+    if not stored:
+        return
+    run, _ = begin_run(storage.store, options, REMOVAL, "", 0, 0)
+    first, at = storage.store.next_id("visits"), options.clock()
+    batch = Batch()
+    for number, (page, (url, site, depth, listed, state)) in enumerate(stored, first):
+        visit = PendingVisit(page, url, site, depth, listed, state, None, None, request_url=url)
+        done = results.removed(visit, number, run.id, at)
+        batch.visits.append(done.visit._replace(detail="removed by the user"))
+        batch.states.append(done.state)
+    storage.commit(batch, [])
+    storage.store.cycles.finish(run.id, at)
+
+
 def drop_pages(storage: Storage, options: CrawlOptions, removed: Iterable[Seed]) -> int:
     """Drop the pages that only the removed seeds kept in scope; returns their number. Their versions stay."""
     rows = storage.store.pages.not_dropped()
@@ -154,6 +179,7 @@ def drop_pages(storage: Storage, options: CrawlOptions, removed: Iterable[Seed])
         for page, url, depth in rows
         if former.refuses(url, depth) is None and options.scopes.refuses(url, depth) is not None
     ]
+    _record_removals(storage, options, dropped)
     storage.store.pages.set_states(State.DROPPED, dropped)
     forget_scopes(storage.store)
     for page in dropped if options.index else []:

@@ -14,6 +14,7 @@ from recrawl.errors import DamagedIndex, UsageError
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 from recrawl.repository.opening import options_of
+from recrawl.repository.plugin_checks import check_plugins
 from recrawl.repository.results.values import Row, Site, Status, utc
 from recrawl.repository.results.words import shared_text
 from recrawl.repository.running import running
@@ -49,7 +50,7 @@ def status(storage: Storage, settings: Settings, now: float) -> Status:
 def _settings_problem(settings: Settings) -> str:
     """What a cycle would refuse in the settings; empty if nothing."""
     try:
-        options_of(settings)
+        check_plugins(options_of(settings), settings)
         make_policy(settings["policy"])
     except UsageError as error:
         return f"a cycle would fail: {error}"

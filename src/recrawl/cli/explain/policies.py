@@ -7,21 +7,17 @@ from typing import Any
 
 import typer
 
-from recrawl.choose import POLICIES, kind_of, parameters
+from recrawl.choose import parameters, usable_policies
 from recrawl.cli.terminal.output import AsJson, as_json, table
 from recrawl.lab.replays.clairvoyant import Clairvoyant
-from recrawl.plugins import found
 
 EXAMPLE = "Example: recrawl policies --json"
 
 
 def command(ctx: typer.Context, json: AsJson = False) -> None:  # noqa: ARG001
     """List the policies: purpose, parameters with defaults, and source."""
-    # Plug-ins that cannot be loaded are in the list of `recrawl plugins`, with the reason.
-    usable = [plugin.name for plugin in found() if plugin.group == "policies" and not plugin.problem]
-    added = {name: kind for name in usable if (kind := kind_of(name))}
-    # Only the lab knows the future.
-    kinds: dict[str, type[Any]] = {**POLICIES, **added, Clairvoyant.name: Clairvoyant}
+    # `recrawl plugins` lists those that cannot be loaded, with the reason. Only the lab knows the future.
+    kinds: dict[str, type[Any]] = {**usable_policies(), Clairvoyant.name: Clairvoyant}
     rows = [
         {
             "name": name,

@@ -10,6 +10,7 @@ import typer
 from recrawl.cli.terminal.output import AsJson, as_json, note, say
 from recrawl.cli.terminal.session import repository
 from recrawl.errors import UsageError
+from recrawl.repository.plugin_checks import check_plugins
 
 EXAMPLE = "Example: recrawl serve --port 8700"
 
@@ -44,7 +45,7 @@ def command(
     """
     with repository(ctx) as repo:
         folder = repo.folder
-        repo.options()  # refuse invalid settings before anything starts
+        check_plugins(repo.options(), repo.settings)  # refuse invalid settings before anything starts
     from recrawl.serve import service as running  # lazy: starlette and uvicorn load slowly
     from recrawl.serve.access import sessions  # lazy: only if a token is needed
 

@@ -27,10 +27,11 @@ def words_to_complete() -> list[str] | None:
 
 
 def policies(incomplete: str) -> list[str]:
-    """Names of policies."""
+    """Names of policies, those of plug-ins too."""
+    from recrawl import plugins  # lazy: only a shell asks
     from recrawl.choose import POLICIES  # lazy: loads numpy
 
-    return _beginning(POLICIES, incomplete)
+    return _beginning((*POLICIES, *plugins.names("policies")), incomplete)
 
 
 def settings(incomplete: str) -> list[str]:

@@ -50,6 +50,8 @@ from recrawl.version import __version__
 
 _MEMORY_PREFIX = "kept "
 """Prefix of the policy's own arrays in the file."""
+REMOVAL = "rm"
+"""The kind of run that records what the user removed."""
 MAX_WORDY = 50_000
 """Visits of a fold whose words are read, the newest; reading takes about 1 ms for each that found a change."""
 _WHOLE = ("now", "folders", "links", "clusters", "form", "index", "hints", "words", "prior", "memory")
@@ -179,6 +181,8 @@ def _visits_until(repository: Storage, policy: Policy, past: Past, end: int) -> 
     cycles = {row.id: row for row in store.cycles.newest()}
     for visits in _runs(store, past.upto, end, sorted({row.first_visit for row in cycles.values()})):
         cycle = cycles[int(visits["cycle"][0])]
+        if cycle.kind == REMOVAL:
+            continue  # what the user removes says nothing of how pages change
         past.pages = max(past.pages, cycle.known, int(visits["page"].max()) + 1)
         view = _first_pages(past.book, past.pages, cycle.started)
         for rows in split_repeats(visits["page"]):  # only imported visits can contain a page more than once

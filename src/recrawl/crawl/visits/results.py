@@ -182,6 +182,24 @@ def missing(
     )
 
 
+def removed(visit: PendingVisit, number: int, cycle: int, at: float) -> Done:
+    """A removal that needs no confirmation: one of an archive, or by the user."""
+    before = visit.state
+    return Done(
+        _visit_row(visit, number, cycle, Outcome.GONE, None, at, -1),
+        before._replace(
+            state=int(State.GONE),
+            visits=before.visits + 1,
+            changes=before.changes + 1,
+            payload=None,  # if the page returns, even with the same bytes, that is a change
+            digest=None,
+            last_try=at,
+            last_visit=at,
+            last_change=at,
+        ),
+    )
+
+
 def _version_row(
     visit: PendingVisit, answer: Answer, reading: Reading, version: int, new_links: int, change: ContentChange | None
 ) -> VersionRow:

@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from recrawl.choose import POLICIES, parameters
+from recrawl.choose import parameters, usable_policies
 from recrawl.errors import UsageError
 from recrawl.model import State
 from recrawl.repository.push import receiving
@@ -119,7 +119,7 @@ def policies(_: Context, __: Arguments) -> dict[str, Any]:
                 "needs": sorted(kind.needs),
                 "source": kind.source,
             }
-            for name, kind in POLICIES.items()
+            for name, kind in usable_policies().items()
         ]
     )
 

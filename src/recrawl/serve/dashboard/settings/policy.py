@@ -10,7 +10,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.choose import POLICIES, describe, make_policy, parameter_texts, parameters
+from recrawl.choose import describe, make_policy, parameter_texts, parameters, usable_policies
 from recrawl.errors import UsageError
 from recrawl.repository.explain.plans import OBJECTIVES
 from recrawl.serve.dashboard.forms import Errors, Form
@@ -34,7 +34,7 @@ _DAYS = "weekdays"
 def policy(views: Views, request: Request) -> Response:
     """Show the policies, the parameters of the chosen one, and the schedule."""
     wanted = request.query_params.get(POLICY, "")
-    return _show(views, request, wanted if wanted in POLICIES else "", None)
+    return _show(views, request, wanted if wanted in usable_policies() else "", None)
 
 
 def set_policy(views: Views, request: Request, given: FormData) -> Response:
@@ -45,13 +45,14 @@ def set_policy(views: Views, request: Request, given: FormData) -> Response:
     form = save(views, (POLICY, *SCHEDULE), {**given, POLICY: text, _DAYS: ",".join(days)}, errors)
     if form.errors:
         form.values.update({key: str(value) for key, value in given.items() if key.startswith(_PREFIX)})
-        return _show(views, request, name if name in POLICIES else "", form)
+        return _show(views, request, name if name in usable_policies() else "", form)
     return redirect_saved(request.url.path)
 
 
 def _policy_text(views: Views, name: str, given: Mapping[str, object]) -> tuple[str, dict[str, str]]:
     """Return the policy as text, and the errors of its parameters."""
-    if name not in POLICIES:
+    known = usable_policies()
+    if name not in known:
         current = views.settings()[POLICY]
         if name == current:
             return name, {}  # a policy of the user's own, which only this machine may change
@@ -60,7 +61,7 @@ def _policy_text(views: Views, name: str, given: Mapping[str, object]) -> tuple[
         except UsageError as error:
             return current, {POLICY: str(error)}
     parts, errors = [], {}
-    for key in parameters(name) if name in POLICIES else ():
+    for key in parameters(name) if name in known else ():
         value = str(given.get(_PREFIX + key, "")).strip()
         if not value:
             continue
@@ -81,19 +82,20 @@ def _policy_text(views: Views, name: str, given: Mapping[str, object]) -> tuple[
 def _show(views: Views, request: Request, wanted: str, form: Form | None) -> Response:
     values = views.settings()
     current = make_policy(values[POLICY])
-    custom = current.name not in POLICIES or type(current) is not POLICIES[current.name]
+    known = usable_policies()
+    custom = type(current) is not known.get(current.name)
     name = wanted or ("" if custom else current.name)
-    chosen = current if not custom and name == current.name else (POLICIES[name]() if name else None)
+    chosen = current if not custom and name == current.name else (known[name]() if name else None)
     schedule = [field(key, form[key] if form else value_text(values[key])) for key in SCHEDULE]
     return show_settings(
         views,
         request,
         "settings_policy.html",
         status=400 if form is not None else 200,
-        policies=[(key, _summary(kind)) for key, kind in sorted(POLICIES.items())],
+        policies=[(key, _summary(kind)) for key, kind in sorted(known.items())],
         custom=values[POLICY] if custom else "",
         chosen=name,
-        summary=_summary(POLICIES[name]) if name else "",
+        summary=_summary(known[name]) if name else "",
         parameters=_fields(name, chosen, form) if name else [],
         schedule=schedule,
         errors=form.errors if form else Errors(),
@@ -102,7 +104,7 @@ def _show(views: Views, request: Request, wanted: str, form: Form | None) -> Res
 
 def _fields(name: str, chosen: Any, form: Form | None) -> list[dict[str, Any]]:
     """Return the parameters of a policy as fields of a form."""
-    meanings = parameter_texts(inspect.getdoc(POLICIES[name]) or "")
+    meanings = parameter_texts(inspect.getdoc(usable_policies()[name]) or "")
     found = []
     for key, default in parameters(name).items():
         value = value_text(getattr(chosen, key))
