@@ -12,7 +12,7 @@ import pytest
 from recrawl.crawl.state.array_files import read_arrays
 from recrawl.discover.urls import key
 from recrawl.record.rows import Columns
-from recrawl.record.store.sqlite.tables.visits import SqliteVisits
+from recrawl.record.store.sql.tables.visits import SqlVisits
 from tests.old_repository import DAYS, NEWS, ORIGIN, PLANTS, pages, served_at, set_clock
 from tests.world import Repo, Site, page
 
@@ -67,13 +67,13 @@ def test_a_cycle_goes_on_from_it_and_loses_nothing(old: Repo, monkeypatch: pytes
     assert saved is not None
     upto = int(saved["upto"])
     read: list[int] = []
-    usual = SqliteVisits.between
+    usual = SqlVisits.between
 
-    def between(table: SqliteVisits, first: int, end: int) -> Columns:
+    def between(table: SqlVisits, first: int, end: int) -> Columns:
         read.append(first)
         return usual(table, first, end)
 
-    monkeypatch.setattr(SqliteVisits, "between", between)
+    monkeypatch.setattr(SqlVisits, "between", between)
     before = {name: old.sql(f"SELECT * FROM {name} ORDER BY id") for name in ("visits", "versions", "cycles")}
     urls = old.sql("SELECT id, key, url FROM pages ORDER BY id")
     with Site(pages(DAYS)) as site, served_at(site.port):

@@ -11,6 +11,7 @@ marks                  the protocol of tags, read marks, saved filters and reque
 channels               protocols of hints, pushes, alerts, subscriptions and IndexNow keys
 reports                protocols of summaries and of queries for people
 checks                 the protocol of checks and repairs
+sql/                   statements that all implementations share
 sqlite/                `SqliteStore`: the tables in one SQLite file
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from recrawl.record.rows import Row
+from recrawl.record.rows import NO_LIMIT, Row
 
 
 class StreamPlace(NamedTuple):
@@ -101,7 +101,7 @@ class Reports(Protocol):
     def pages_of_site(self, site: int, after: tuple[int, int], state: str, limit: int) -> list[Row]:
         """Pages of a site after this (state, page), by state and number; in a state unless empty."""
 
-    def visits_of_page(self, page: int, limit: int = -1) -> list[Row]:
+    def visits_of_page(self, page: int, limit: int = NO_LIMIT) -> list[Row]:
         """The visits of a page, newest first, each with its cycle's policy and kind and the reason for it."""
 
     def visits_after(self, visit: int, limit: int) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from recrawl.record.rows import CycleRow, SiteRow
+from recrawl.record.rows import NO_LIMIT, CycleRow, SiteRow
 
 
 class MetaTable(Protocol):
@@ -45,7 +45,7 @@ class SiteTable(Protocol):
 class CycleTable(Protocol):
     """Crawls and cycles. Each method that writes is a transaction of its own."""
 
-    def newest(self, limit: int = -1) -> list[CycleRow]:
+    def newest(self, limit: int = NO_LIMIT) -> list[CycleRow]:
         """Cycles, newest first."""
 
     def begin(self, row: CycleRow) -> None:

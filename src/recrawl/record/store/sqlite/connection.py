@@ -126,6 +126,18 @@ class StoreConnection(sqlite3.Connection):
     path = ""
     """The file, for messages."""
 
+    def begin(self) -> None:
+        """Begin a transaction that may write: no other connection writes until it ends."""
+        self.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """End the transaction; what it wrote is durable on return."""
+        self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo the transaction."""
+        self.execute("ROLLBACK")
+
     def execute(self, *given: Any) -> StoreCursor:
         """As in sqlite3."""
         return self.cursor(StoreCursor).execute(*given)

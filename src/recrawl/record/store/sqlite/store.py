@@ -19,42 +19,41 @@ from recrawl.record.store.protocol import NumberedTable, Store
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
 from recrawl.record.store.requisites import RequisiteTable
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
-from recrawl.record.store.sqlite.base import Transaction, insert
+from recrawl.record.store.sql.base import Transaction, insert, upsert
+from recrawl.record.store.sql.listings import SqlListings
+from recrawl.record.store.sql.reports import SqlReports
+from recrawl.record.store.sql.tables.hints import SqlHints
+from recrawl.record.store.sql.tables.marks import SqlMarks
+from recrawl.record.store.sql.tables.outbox import SqlOutbox
+from recrawl.record.store.sql.tables.pages import SqlPages
+from recrawl.record.store.sql.tables.pushes import SqlPushes
+from recrawl.record.store.sql.tables.requisites import SqlRequisites
+from recrawl.record.store.sql.tables.sites import SqlCycles, SqlMeta, SqlSites
+from recrawl.record.store.sql.tables.subscriptions import SqlKeyProofs, SqlSubscriptions
+from recrawl.record.store.sql.tables.summaries import SqlSummaries
+from recrawl.record.store.sql.tables.versions import SqlLinks, SqlScreenshots, SqlVersions, SqlWarcs
+from recrawl.record.store.sql.tables.visits import SqlVisits
 from recrawl.record.store.sqlite.checks import SqliteChecks
 from recrawl.record.store.sqlite.connection import connect, translated
-from recrawl.record.store.sqlite.listings import SqliteListings
-from recrawl.record.store.sqlite.reports import SqliteReports
-from recrawl.record.store.sqlite.tables.hints import SqliteHints
-from recrawl.record.store.sqlite.tables.marks import SqliteMarks
-from recrawl.record.store.sqlite.tables.outbox import SqliteOutbox
-from recrawl.record.store.sqlite.tables.pages import SqlitePages
-from recrawl.record.store.sqlite.tables.pushes import SqlitePushes
-from recrawl.record.store.sqlite.tables.requisites import SqliteRequisites
-from recrawl.record.store.sqlite.tables.sites import SqliteCycles, SqliteMeta, SqliteSites
-from recrawl.record.store.sqlite.tables.subscriptions import SqliteKeyProofs, SqliteSubscriptions
-from recrawl.record.store.sqlite.tables.summaries import SqliteSummaries
-from recrawl.record.store.sqlite.tables.versions import SqliteLinks, SqliteScreenshots, SqliteVersions, SqliteWarcs
-from recrawl.record.store.sqlite.tables.visits import SqliteVisits
 from recrawl.record.store.tables import LinkTable, PageTable, ScreenshotTable, VersionTable, VisitTable
 
-_REPLACE = "INSERT OR REPLACE"
-_WARC = insert("warcs", ("id", "name", "length"), _REPLACE)
-_SITE = insert("sites", SiteRow._fields, _REPLACE)
+_WARC = upsert("warcs", ("id", "name", "length"), ("id",))
+_SITE = upsert("sites", SiteRow._fields, ("id",))
 _NEW_PAGE = insert("pages", NewPage._fields)
 _VISIT = insert("visits", VisitRow._fields)
 _VERSION = insert("versions", VersionRow._fields)
 _STATE = f"UPDATE pages SET {', '.join(f'{name} = ?' for name in PageState._fields[:-1])} WHERE id = ?"
-_FRAME = insert("frames", ("site", "data"), _REPLACE)
-_LINKS = insert("links", ("page", "targets"), _REPLACE)
+_FRAME = upsert("frames", ("site", "data"), ("site",))
+_LINKS = upsert("links", ("page", "targets"), ("page",))
 _HINT = f"""{insert("hints", HintRow._fields)} ON CONFLICT DO UPDATE SET seen = excluded.seen, value = excluded.value,
     signals = min(1000, signals + excluded.signals)"""
 _SOURCE = f"""{insert("sources", SourceRow._fields)} ON CONFLICT DO UPDATE SET seen = max(seen, excluded.seen),
     signals = signals + excluded.signals, ignored = excluded.ignored, problem = excluded.problem"""
-_FEED = insert("feeds", FeedRow._fields, _REPLACE)
-_REQUISITE = insert("requisites", RequisiteRow._fields, _REPLACE)
+_FEED = upsert("feeds", FeedRow._fields, ("site", "url"))
+_REQUISITE = upsert("requisites", RequisiteRow._fields, ("id",))
 _REQUISITE_VERSION = insert("requisite_versions", RequisiteVersion._fields)
-_PAGE_REQUISITES = insert("page_requisites", ("page", "level", "requisites"), _REPLACE)
-_HOST = insert("requisite_hosts", HostRow._fields, _REPLACE)
+_PAGE_REQUISITES = upsert("page_requisites", ("page", "level", "requisites"), ("page",))
+_HOST = upsert("requisite_hosts", HostRow._fields, ("origin",))
 _SCREENSHOT = insert("screenshots", ScreenshotRow._fields)
 _NO_LONGER_LISTED = 2
 
@@ -79,25 +78,25 @@ class SqliteStore(Store):
             if isinstance(found := translated(error, str(path)), StorageFailure):
                 raise found from error
             raise RepositoryError(f"{path} cannot be used as a recrawl database: {error}") from error
-        self.meta: MetaTable = SqliteMeta(self.db)
-        self.marks: MarkTable = SqliteMarks(self.db)
-        self.pages: PageTable = SqlitePages(self.db)
-        self.visits: VisitTable = SqliteVisits(self.db)
-        self.versions: VersionTable = SqliteVersions(self.db)
-        self.screenshots: ScreenshotTable = SqliteScreenshots(self.db)
-        self.links: LinkTable = SqliteLinks(self.db)
-        self.sites: SiteTable = SqliteSites(self.db)
-        self.cycles: CycleTable = SqliteCycles(self.db)
-        self.warcs: WarcTable = SqliteWarcs(self.db)
-        self.hints: HintTable = SqliteHints(self.db)
-        self.pushes: PushTable = SqlitePushes(self.db)
-        self.outbox: OutboxTable = SqliteOutbox(self.db)
-        self.subscriptions: SubscriptionTable = SqliteSubscriptions(self.db)
-        self.key_proofs: KeyProofTable = SqliteKeyProofs(self.db)
-        self.requisites: RequisiteTable = SqliteRequisites(self.db)
-        self.summaries: SummaryTable = SqliteSummaries(self.db)
-        self.reports: Reports = SqliteReports(self.db)
-        self.listings: Listings = SqliteListings(self.db)
+        self.meta: MetaTable = SqlMeta(self.db)
+        self.marks: MarkTable = SqlMarks(self.db, self.meta)
+        self.pages: PageTable = SqlPages(self.db)
+        self.visits: VisitTable = SqlVisits(self.db)
+        self.versions: VersionTable = SqlVersions(self.db)
+        self.screenshots: ScreenshotTable = SqlScreenshots(self.db)
+        self.links: LinkTable = SqlLinks(self.db)
+        self.sites: SiteTable = SqlSites(self.db)
+        self.cycles: CycleTable = SqlCycles(self.db)
+        self.warcs: WarcTable = SqlWarcs(self.db)
+        self.hints: HintTable = SqlHints(self.db)
+        self.pushes: PushTable = SqlPushes(self.db)
+        self.outbox: OutboxTable = SqlOutbox(self.db)
+        self.subscriptions: SubscriptionTable = SqlSubscriptions(self.db)
+        self.key_proofs: KeyProofTable = SqlKeyProofs(self.db)
+        self.requisites: RequisiteTable = SqlRequisites(self.db)
+        self.summaries: SummaryTable = SqlSummaries(self.db)
+        self.reports: Reports = SqlReports(self.db)
+        self.listings: Listings = SqlListings(self.db)
         self.checks: Checks = SqliteChecks(self.db)
 
     def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:

@@ -1,4 +1,4 @@
-"""Hints, their sources and feeds in SQLite."""
+"""Hints, their sources and feeds."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from recrawl.columns import Ints
 from recrawl.model import PUSHES
 from recrawl.record.rows import Columns, FeedRow, SourceReport
 from recrawl.record.store.channels import HintTable
-from recrawl.record.store.sqlite.base import AMONG, SqliteTable, json_list
+from recrawl.record.store.sql.base import AMONG, NEVER, SqlTable, json_list
 
 _TYPES = {"page": "i8", "kind": "i8", "seen": "f8", "value": "f8", "signals": "i8", "read": "f8", "last": "f8"}
 
 
-class SqliteHints(SqliteTable, HintTable):
+class SqlHints(SqlTable, HintTable):
     """The tables `hints`, `sources` and `feeds`."""
 
     def columns(self, kinds: Sequence[str], pages: Iterable[int] | None = None) -> Columns:
         number = " ".join(f"WHEN '{kind}' THEN {place}" for place, kind in enumerate(kinds))
         where = "" if pages is None else f"WHERE h.page {AMONG}"
-        sql = f"""SELECT h.page, CASE h.kind {number} ELSE -1 END, h.seen, h.value, h.signals, ifnull(s.seen, 0),
-                         ifnull(p.last_visit, -9e999)
+        sql = f"""SELECT h.page, CASE h.kind {number} ELSE -1 END, h.seen, h.value, h.signals, coalesce(s.seen, 0),
+                         coalesce(p.last_visit, {NEVER})
                   FROM hints h JOIN pages p ON p.id = h.page
                   LEFT JOIN sources s ON s.site = p.site AND s.kind = h.kind {where}"""
         return self._columns(sql, _TYPES, () if pages is None else (json_list(pages),))
 
     def claims(self, kind: str, pages: Iterable[int]) -> Columns:
         return self._columns(
-            f"""SELECT p.id, ifnull(p.last_visit, -9e999), ifnull(h.value, -1) FROM pages p
+            f"""SELECT p.id, coalesce(p.last_visit, {NEVER}), coalesce(h.value, -1) FROM pages p
                 LEFT JOIN hints h ON h.page = p.id AND h.kind = ? WHERE p.id {AMONG}""",
             {"page": "i8", "last": "f8", "before": "f8"},
             (kind, json_list(pages)),
@@ -39,7 +39,7 @@ class SqliteHints(SqliteTable, HintTable):
 
     def pushed_pages(self) -> Ints:
         sql = f"""SELECT DISTINCT h.page FROM hints h JOIN pages p ON p.id = h.page
-                  WHERE h.kind IN ({", ".join("?" * len(PUSHES))}) AND h.seen > ifnull(p.last_visit, -9e999)"""
+                  WHERE h.kind IN ({", ".join("?" * len(PUSHES))}) AND h.seen > coalesce(p.last_visit, {NEVER})"""
         return self._columns(sql, {"page": "i8"}, PUSHES)["page"]
 
     def sources(self) -> list[SourceReport]:
@@ -48,5 +48,5 @@ class SqliteHints(SqliteTable, HintTable):
         return [SourceReport._make(row) for row in self._db.execute(sql)]
 
     def feeds(self, site: int) -> list[FeedRow]:
-        sql = "SELECT site, url, seen, etag, modified FROM feeds WHERE site = ?"
+        sql = "SELECT site, url, seen, etag, modified FROM feeds WHERE site = ? ORDER BY url"
         return [FeedRow._make(row) for row in self._db.execute(sql, (site,))]

@@ -1,4 +1,4 @@
-"""Reading and writing of the SQLite tables, one module for each group of tables.
+"""Reading and writing of the tables, one module for each group of tables.
 
 pages           pages
 visits          visits

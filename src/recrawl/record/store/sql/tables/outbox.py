@@ -1,4 +1,4 @@
-"""Alerts to be sent in SQLite."""
+"""Alerts to be sent."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable
 from recrawl.record.outbox_rows import OutboxRow, OutboxState
 from recrawl.record.rows import Row
 from recrawl.record.store.channels import OutboxTable
-from recrawl.record.store.sqlite.base import SqliteTable, Transaction, enum_list, insert
+from recrawl.record.store.sql.base import SqlTable, Transaction, enum_list, insert
 
-_ADD = insert("outbox", OutboxRow._fields, "INSERT OR IGNORE")
+_ADD = insert("outbox", OutboxRow._fields) + " ON CONFLICT DO NOTHING"
 _DONE = enum_list(OutboxState.SENT, OutboxState.GIVEN_UP, OutboxState.DROPPED)
 
 
-class SqliteOutbox(SqliteTable, OutboxTable):
+class SqlOutbox(SqlTable, OutboxTable):
     """The table `outbox`."""
 
     def add(self, row: OutboxRow) -> bool:
@@ -24,15 +24,16 @@ class SqliteOutbox(SqliteTable, OutboxTable):
         return {row[0] for row in self._db.execute(f"SELECT page FROM outbox WHERE state = {OutboxState.HELD:d}")}
 
     def held(self, page: int) -> list[tuple[int, int, bytes | None]]:
-        sql = f"SELECT id, remaining, before FROM outbox WHERE page = ? AND state = {OutboxState.HELD:d}"
+        sql = f"SELECT id, remaining, before FROM outbox WHERE page = ? AND state = {OutboxState.HELD:d} ORDER BY id"
         return self._db.execute(sql, (page,)).fetchall()
 
     def drop(self, entry: int) -> None:
         self._db.execute(f"UPDATE outbox SET state = {OutboxState.DROPPED:d} WHERE id = ?", (entry,))
 
     def release(self, entry: int, due: float) -> None:
-        sql = f"UPDATE outbox SET state = {OutboxState.WAITING:d}, remaining = 0, due = max(due, ?) WHERE id = ?"
-        self._db.execute(sql, (due, entry))
+        sql = f"""UPDATE outbox SET state = {OutboxState.WAITING:d}, remaining = 0,
+                  due = CASE WHEN due > ? THEN due ELSE ? END WHERE id = ?"""
+        self._db.execute(sql, (due, due, entry))
 
     def hold_on(self, entry: int) -> None:
         self._db.execute("UPDATE outbox SET remaining = remaining - 1 WHERE id = ?", (entry,))

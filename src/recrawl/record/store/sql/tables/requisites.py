@@ -1,4 +1,4 @@
-"""Requisites, their versions and hosts in SQLite."""
+"""Requisites, their versions and hosts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.store.requisites import RequisiteTable
-from recrawl.record.store.sqlite.base import AMONG, SqliteTable, json_list
+from recrawl.record.store.sql.base import AMONG, SqlTable, json_list
 
 
-class SqliteRequisites(SqliteTable, RequisiteTable):
+class SqlRequisites(SqlTable, RequisiteTable):
     """The tables `requisites`, `requisite_versions`, `page_requisites` and `requisite_hosts`."""
 
     def known(self, keys: Iterable[int]) -> list[tuple[int, int, int]]:

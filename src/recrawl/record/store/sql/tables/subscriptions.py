@@ -1,16 +1,16 @@
-"""WebSub subscriptions and verified IndexNow keys in SQLite."""
+"""WebSub subscriptions and verified IndexNow keys."""
 
 from __future__ import annotations
 
 from recrawl.record.rows import Row
 from recrawl.record.store.channels import KeyProofTable, SubscriptionTable
-from recrawl.record.store.sqlite.base import SqliteTable, insert
+from recrawl.record.store.sql.base import SqlTable, upsert
 
 _PUBLIC = "name, topic, hub, state, created, expires, due, tries, error"
-_INITIAL: Row = {"state": "asked", "expires": 0, "due": 0, "tries": 0, "error": ""}
+_INITIAL: Row = {"state": "asked", "expires": 0, "due": 0, "tries": 0, "error": "", "callback": ""}
 
 
-class SqliteSubscriptions(SqliteTable, SubscriptionTable):
+class SqlSubscriptions(SqlTable, SubscriptionTable):
     """The table `subscriptions`."""
 
     def get(self, name: str) -> Row | None:
@@ -23,12 +23,12 @@ class SqliteSubscriptions(SqliteTable, SubscriptionTable):
         return self._rows(f"SELECT {_PUBLIC} FROM subscriptions ORDER BY topic")
 
     def due(self, now: float) -> list[Row]:
-        sql = "SELECT * FROM subscriptions WHERE state != 'denied' AND callback != '' AND due <= ?"
+        sql = "SELECT * FROM subscriptions WHERE state != 'denied' AND callback != '' AND due <= ? ORDER BY name"
         return self._rows(sql, (now,))
 
     def put(self, row: Row) -> None:
         whole = {**_INITIAL, **row}
-        self._db.execute(insert("subscriptions", list(whole), "INSERT OR REPLACE"), (*whole.values(),))
+        self._db.execute(upsert("subscriptions", list(whole), ("name",)), (*whole.values(),))
 
     def remove(self, name: str) -> None:
         self._db.execute("DELETE FROM subscriptions WHERE name = ?", (name,))
@@ -51,14 +51,14 @@ class SqliteSubscriptions(SqliteTable, SubscriptionTable):
         self._db.execute("UPDATE subscriptions SET error = ? WHERE name = ?", (error, name))
 
 
-class SqliteKeyProofs(SqliteTable, KeyProofTable):
+class SqlKeyProofs(SqlTable, KeyProofTable):
     """The table `proofs`."""
 
     def get(self, host: str, key: str, location: str) -> Row | None:
         return self._row("SELECT * FROM proofs WHERE host = ? AND key = ? AND location = ?", (host, key, location))
 
     def put(self, row: Row) -> None:
-        self._db.execute(insert("proofs", list(row), "INSERT OR REPLACE"), (*row.values(),))
+        self._db.execute(upsert("proofs", list(row), ("host", "key", "location")), (*row.values(),))
 
     def remove_expired(self, now: float, before: float) -> None:
         self._db.execute("DELETE FROM proofs WHERE again <= ? AND at <= ?", (now, before))

@@ -1,4 +1,4 @@
-"""Pushes and their senders in SQLite."""
+"""Pushes and their senders."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from recrawl.model import Outcome
 from recrawl.record.rows import PushRow, Row
 from recrawl.record.store.channels import PushTable
-from recrawl.record.store.sqlite.base import SqliteTable, insert
+from recrawl.record.store.sql.base import SqlTable, insert
 
-_PUT = insert("pushes", PushRow._fields, "INSERT OR IGNORE")
+_PUT = insert("pushes", PushRow._fields) + " ON CONFLICT DO NOTHING"
 
 
-class SqlitePushes(SqliteTable, PushTable):
+class SqlPushes(SqlTable, PushTable):
     """The tables `pushes`, `pushers` (counts of this hour), `pushed` (awaiting a visit) and `push_sources`."""
 
     def put(self, row: PushRow) -> bool:
@@ -22,7 +22,7 @@ class SqlitePushes(SqliteTable, PushTable):
         return int(self._value("SELECT count(*) FROM pushes"))
 
     def oldest(self, limit: int) -> list[PushRow]:
-        sql = "SELECT key, kind, source, at, url FROM pushes ORDER BY at LIMIT ?"
+        sql = "SELECT key, kind, source, at, url FROM pushes ORDER BY at, key, kind, source LIMIT ?"
         return [PushRow._make(row) for row in self._db.execute(sql, (limit,))]
 
     def remove(self, rows: Iterable[PushRow]) -> None:
@@ -36,7 +36,7 @@ class SqlitePushes(SqliteTable, PushTable):
         return int(self._value("SELECT count(*) FROM pushers WHERE source != ?", (source,)))
 
     def taken_in_hour(self, source: str, hour: int) -> int:
-        sql = "INSERT OR IGNORE INTO pushers (source, hour, taken, refused) VALUES (?, ?, 0, 0)"
+        sql = "INSERT INTO pushers (source, hour, taken, refused) VALUES (?, ?, 0, 0) ON CONFLICT DO NOTHING"
         self._db.execute(sql, (source, hour))
         return int(self._value("SELECT taken FROM pushers WHERE source = ?", (source,)))
 
@@ -48,7 +48,7 @@ class SqlitePushes(SqliteTable, PushTable):
         return int(self._value("SELECT count(*) FROM pushed"))
 
     def await_visit(self, page: int, source: str, at: float) -> bool:
-        sql = "INSERT OR IGNORE INTO pushed (page, source, at) VALUES (?, ?, ?)"
+        sql = "INSERT INTO pushed (page, source, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
         return self._db.execute(sql, (page, source, at)).rowcount > 0
 
     def awaited(self, within: float) -> list[tuple[int, str, int | None]]:
@@ -64,8 +64,9 @@ class SqlitePushes(SqliteTable, PushTable):
 
     def count_claim(self, source: str, kind: str, at: float) -> None:
         self._db.execute(
-            """INSERT INTO push_sources (source, kind, heard, right, wrong, last, trusted) VALUES (?, ?, 1, 0, 0, ?, 1)
-               ON CONFLICT (source) DO UPDATE SET heard = heard + 1, last = max(last, excluded.last)""",
+            """INSERT INTO push_sources AS p (source, kind, heard, "right", wrong, last, trusted)
+               VALUES (?, ?, 1, 0, 0, ?, 1) ON CONFLICT (source) DO UPDATE SET heard = p.heard + 1,
+               last = CASE WHEN excluded.last > p.last THEN excluded.last ELSE p.last END""",
             (source, kind, at),
         )
 
@@ -81,10 +82,10 @@ class SqlitePushes(SqliteTable, PushTable):
         return self._rows("SELECT * FROM push_sources ORDER BY trusted, source")
 
     def score(self, source: str) -> tuple[float, float, bool] | None:
-        sql = "SELECT right, wrong, trusted FROM push_sources WHERE source = ?"
+        sql = 'SELECT "right", wrong, trusted FROM push_sources WHERE source = ?'
         row = self._db.execute(sql, (source,)).fetchone()
         return None if row is None else (row[0], row[1], bool(row[2]))
 
     def set_score(self, source: str, right: float, wrong: float, *, trusted: bool) -> None:
-        sql = "UPDATE push_sources SET right = ?, wrong = ?, trusted = ? WHERE source = ?"
+        sql = 'UPDATE push_sources SET "right" = ?, wrong = ?, trusted = ? WHERE source = ?'
         self._db.execute(sql, (right, wrong, int(trusted), source))

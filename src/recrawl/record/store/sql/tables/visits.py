@@ -1,4 +1,4 @@
-"""Visits in SQLite."""
+"""Visits."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from numpy.typing import NDArray
 from recrawl.columns import Ints
 from recrawl.model import HOLDING, NOT_TRIED, Failure, Outcome, Unvisited
 from recrawl.record.rows import Columns, CycleRow, Row
-from recrawl.record.store.sqlite.base import (
+from recrawl.record.store.sql.base import (
     AMONG,
     FAILED_VISIT,
     FRAME_ONLY,
+    NEVER,
     OWN_VERSION,
     UPDATES,
-    SqliteTable,
+    SqlTable,
     Transaction,
     json_list,
     text_list,
 )
 from recrawl.record.store.tables import VisitTable
 
-_HELD = f"ifnull(failure IN {text_list(NOT_TRIED)}, 0)"
+_HELD = f"CASE WHEN failure IN {text_list(NOT_TRIED)} THEN 1 ELSE 0 END"
 """Whether there was no request."""
 _NO_END = 1 << 62
 
 
-class SqliteVisits(SqliteTable, VisitTable):
+class SqlVisits(SqlTable, VisitTable):
     """The tables `visits` and `reasons`."""
 
     def reason(self, text: str) -> int:
-        self._db.execute("INSERT OR IGNORE INTO reasons (text) VALUES (?)", (text,))
+        self._db.execute("INSERT INTO reasons (text) VALUES (?) ON CONFLICT DO NOTHING", (text,))
         return int(self._value("SELECT id FROM reasons WHERE text = ?", (text,)))
 
     def of_cycle(self, cycle: CycleRow) -> Columns:
@@ -76,14 +77,15 @@ class SqliteVisits(SqliteTable, VisitTable):
         )
 
     def end_of_cycle(self, cycle: CycleRow) -> int:
-        sql = "SELECT ifnull(max(id) + 1, 0) FROM visits WHERE id >= ? AND cycle = ?"
+        sql = "SELECT coalesce(max(id) + 1, 0) FROM visits WHERE id >= ? AND cycle = ?"
         return int(self._value(sql, (cycle.first_visit, cycle.id)))
 
     def with_previous(self, cycle: CycleRow) -> Columns:
         return self._columns(
-            f"""SELECT v.page, v.at, v.outcome, v.status, v.received, v.seconds, ifnull({FAILED_VISIT}, 0),
-                       ifnull((SELECT w.at FROM visits w WHERE w.page = v.page AND w.id < v.id
-                               AND w.outcome != {Outcome.FAILED:d} ORDER BY w.id DESC LIMIT 1), -9e999)
+            f"""SELECT v.page, v.at, v.outcome, v.status, v.received, v.seconds, 
+                       CASE WHEN {FAILED_VISIT} THEN 1 ELSE 0 END,
+                       coalesce((SELECT w.at FROM visits w WHERE w.page = v.page AND w.id < v.id
+                               AND w.outcome != {Outcome.FAILED:d} ORDER BY w.id DESC LIMIT 1), {NEVER})
                 FROM visits v WHERE v.id >= ? AND v.id < ? AND v.cycle = ? ORDER BY v.id""",
             {
                 "page": "i8",
@@ -99,7 +101,7 @@ class SqliteVisits(SqliteTable, VisitTable):
         )
 
     def failures_of_cycle(self, cycle: CycleRow) -> dict[str, int]:
-        sql = """SELECT failure, count(*) FROM visits WHERE id >= ? AND id < ? AND cycle = ? AND failure NOT NULL
+        sql = """SELECT failure, count(*) FROM visits WHERE id >= ? AND id < ? AND cycle = ? AND failure IS NOT NULL
                  GROUP BY 1"""
         return dict(self._db.execute(sql, (cycle.first_visit, self._bound(cycle), cycle.id)))
 
@@ -115,8 +117,8 @@ class SqliteVisits(SqliteTable, VisitTable):
         return _NO_END if first is None else int(first)
 
     def not_modified_by_site(self, first: int, end: int) -> list[tuple[int, int, int]]:
-        sql = """SELECT p.site, count(*), sum(v.status = 304) FROM visits v JOIN pages p ON p.id = v.page
-                 WHERE v.id < ? AND v.id >= ? AND v.status > 0 GROUP BY p.site"""
+        sql = """SELECT p.site, count(*), count(*) FILTER (WHERE v.status = 304) FROM visits v
+                 JOIN pages p ON p.id = v.page WHERE v.id < ? AND v.id >= ? AND v.status > 0 GROUP BY p.site"""
         return self._db.execute(sql, (end, first)).fetchall()
 
     def answered(self, sites: Iterable[int] | None, limit: int) -> NDArray[np.void]:
@@ -143,7 +145,7 @@ class SqliteVisits(SqliteTable, VisitTable):
         return self._db.execute(sql, (page, limit)).fetchall()
 
     def removals(self, page: int) -> list[float]:
-        sql = f"SELECT at FROM visits WHERE page = ? AND outcome = {Outcome.GONE:d}"
+        sql = f"SELECT at FROM visits WHERE page = ? AND outcome = {Outcome.GONE:d} ORDER BY id"
         return [row[0] for row in self._db.execute(sql, (page,))]
 
     def most_changed(self, site: str, updates: int, limit: int) -> list[int]:

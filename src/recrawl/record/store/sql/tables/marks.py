@@ -1,4 +1,4 @@
-"""Requests, tags, read marks and saved filters in SQLite."""
+"""Requests, tags, read marks and saved filters."""
 
 from __future__ import annotations
 
@@ -6,24 +6,40 @@ from collections.abc import Iterable
 
 from recrawl.model import State
 from recrawl.record.store.marks import WHOLE_SITE, MarkTable
-from recrawl.record.store.sqlite.base import AMONG, VISITABLE, SqliteTable, Transaction, enum_list, json_list
+from recrawl.record.store.site_tables import MetaTable
+from recrawl.record.store.sql.base import (
+    AMONG,
+    NEVER,
+    VISITABLE,
+    Connection,
+    SqlTable,
+    Transaction,
+    enum_list,
+    json_list,
+    upsert,
+)
 
 READ_UP_TO = "changes:read"
 """Name in `meta` of the newest visit that `mark_all_read` covered."""
-UNREAD = f"""ifnull((SELECT 1 - m.read FROM change_marks m WHERE m.visit = v.id),
-    v.id > ifnull((SELECT value FROM meta WHERE name = '{READ_UP_TO}'), -1))"""
+UNREAD = f"""(coalesce((SELECT 1 - m.read FROM change_marks m WHERE m.visit = v.id), CASE WHEN v.id >
+    coalesce(CAST((SELECT value FROM meta WHERE name = '{READ_UP_TO}') AS BIGINT), -1) THEN 1 ELSE 0 END) = 1)"""
 """Whether the change found by visit `v` is unread."""
 TAGGED = f"""EXISTS (SELECT 1 FROM tags t WHERE t.name = ? AND t.site = p.site AND t.page IN ({WHOLE_SITE}, p.id))"""
 """Whether page `p` or its site has a tag."""
+_REQUEST = "INSERT INTO requests (page, at) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _RECHECKABLE = enum_list(State.FOUND, State.LIVE, State.MISSING, State.GONE, State.MOVED)
 
 
-class SqliteMarks(SqliteTable, MarkTable):
+class SqlMarks(SqlTable, MarkTable):
     """The tables `requests`, `tags`, `change_marks` and `saved_filters`."""
+
+    def __init__(self, db: Connection, meta: MetaTable) -> None:
+        super().__init__(db)
+        self._meta = meta
 
     def request(self, pages: Iterable[int], at: float) -> None:
         with Transaction(self._db):
-            self._db.executemany("INSERT OR IGNORE INTO requests VALUES (?, ?)", ((page, at) for page in pages))
+            self._db.executemany(_REQUEST, ((page, at) for page in pages))
 
     def requested(self) -> list[int]:
         return [row[0] for row in self._db.execute("SELECT page FROM requests ORDER BY at, page")]
@@ -34,7 +50,8 @@ class SqliteMarks(SqliteTable, MarkTable):
 
     def pages_not_tried_since(self, site: int, page: int | None, at: float) -> list[int]:
         sql = f"""SELECT id FROM pages WHERE site = ? AND state IN {VISITABLE} AND version >= 0
-                  AND (? IS NULL OR id = ?) AND ifnull(last_try, -9e999) <= ? ORDER BY last_try, id"""
+                  AND (CAST(? AS BIGINT) IS NULL OR id = ?) AND coalesce(last_try, {NEVER}) <= ?
+                  ORDER BY last_try NULLS FIRST, id"""
         return [row[0] for row in self._db.execute(sql, (site, page, page, at))]
 
     def pages_to_recheck(self, site: int) -> list[int]:
@@ -43,7 +60,9 @@ class SqliteMarks(SqliteTable, MarkTable):
 
     def tag(self, name: str, site: int, page: int) -> None:
         with Transaction(self._db):
-            self._db.execute("INSERT OR IGNORE INTO tags VALUES (?, ?, ?)", (name, site, page))
+            self._db.execute(
+                "INSERT INTO tags (name, site, page) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (name, site, page)
+            )
 
     def untag(self, name: str, site: int, page: int) -> bool:
         with Transaction(self._db):
@@ -51,8 +70,8 @@ class SqliteMarks(SqliteTable, MarkTable):
             return self._db.execute(sql, (name, site, page)).rowcount > 0
 
     def tags(self) -> list[tuple[str, int, int]]:
-        sql = f"""SELECT name, sum(page = {WHOLE_SITE}), sum(page != {WHOLE_SITE}) FROM tags
-                  GROUP BY name ORDER BY name"""
+        sql = f"""SELECT name, count(*) FILTER (WHERE page = {WHOLE_SITE}),
+                         count(*) FILTER (WHERE page != {WHOLE_SITE}) FROM tags GROUP BY name ORDER BY name"""
         return self._db.execute(sql).fetchall()
 
     def tags_of(self, site: int, page: int) -> list[str]:
@@ -61,22 +80,22 @@ class SqliteMarks(SqliteTable, MarkTable):
 
     def mark_all_read(self) -> int:
         with Transaction(self._db):
-            newest = int(self._value("SELECT ifnull(max(id), -1) FROM visits"))
-            self._db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (READ_UP_TO, newest))
+            newest = int(self._value("SELECT coalesce(max(id), -1) FROM visits"))
+            self._meta.set(READ_UP_TO, newest)
             self._db.execute("DELETE FROM change_marks")
         return newest
 
     def mark_read(self, visits: Iterable[int], *, read: bool) -> None:
         with Transaction(self._db):
-            sql = "INSERT OR REPLACE INTO change_marks (visit, read) VALUES (?, ?)"
-            self._db.executemany(sql, ((visit, read) for visit in visits))
+            sql = upsert("change_marks", ("visit", "read"), ("visit",))
+            self._db.executemany(sql, ((visit, int(read)) for visit in visits))
 
     def saved_filters(self) -> dict[str, str]:
         return dict(self._db.execute("SELECT name, query FROM saved_filters ORDER BY name"))
 
     def save_filter(self, name: str, query: str) -> None:
         with Transaction(self._db):
-            self._db.execute("INSERT OR REPLACE INTO saved_filters (name, query) VALUES (?, ?)", (name, query))
+            self._db.execute(upsert("saved_filters", ("name", "query"), ("name",)), (name, query))
 
     def remove_filter(self, name: str) -> bool:
         with Transaction(self._db):

@@ -1,15 +1,17 @@
-"""Sites, cycles and single values in SQLite."""
+"""Sites, cycles and single values."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from recrawl.record.rows import CycleRow, SiteRow
+from recrawl.record.rows import NO_LIMIT, CycleRow, SiteRow
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable
-from recrawl.record.store.sqlite.base import SqliteTable, insert
+from recrawl.record.store.sql.base import SqlTable, insert, upsert
+
+_SET_VALUE = upsert("meta", ("name", "value"), ("name",))
 
 
-class SqliteSites(SqliteTable, SiteTable):
+class SqlSites(SqlTable, SiteTable):
     """The table `sites`."""
 
     def all(self) -> list[SiteRow]:
@@ -37,10 +39,10 @@ class SqliteSites(SqliteTable, SiteTable):
         return None if until is None else float(until)
 
 
-class SqliteCycles(SqliteTable, CycleTable):
+class SqlCycles(SqlTable, CycleTable):
     """The table `cycles`."""
 
-    def newest(self, limit: int = -1) -> list[CycleRow]:
+    def newest(self, limit: int = NO_LIMIT) -> list[CycleRow]:
         sql = "SELECT * FROM cycles ORDER BY id DESC LIMIT ?"
         return [CycleRow._make(row) for row in self._db.execute(sql, (limit,))]
 
@@ -55,11 +57,11 @@ class SqliteCycles(SqliteTable, CycleTable):
 
     def without_summary(self) -> list[CycleRow]:
         sql = """SELECT c.* FROM cycles c LEFT JOIN cycle_summaries s ON s.cycle = c.id
-                 WHERE s.cycle IS NULL AND c.finished NOT NULL ORDER BY c.id"""
+                 WHERE s.cycle IS NULL AND c.finished IS NOT NULL ORDER BY c.id"""
         return [CycleRow._make(row) for row in self._db.execute(sql)]
 
 
-class SqliteMeta(SqliteTable, MetaTable):
+class SqlMeta(SqlTable, MetaTable):
     """The table `meta`."""
 
     def get(self, name: str, default: Any) -> Any:
@@ -67,4 +69,4 @@ class SqliteMeta(SqliteTable, MetaTable):
         return default if row is None else row[0]
 
     def set(self, name: str, value: float | str) -> None:
-        self._db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (name, value))
+        self._db.execute(_SET_VALUE, (name, value))

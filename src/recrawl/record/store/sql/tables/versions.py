@@ -1,4 +1,4 @@
-"""Versions, screenshots, links and archive files in SQLite."""
+"""Versions, screenshots, links and archive files."""
 
 from __future__ import annotations
 
@@ -11,49 +11,54 @@ from recrawl.model import State
 from recrawl.record.rows import StoredPage, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.site_tables import WarcTable
-from recrawl.record.store.sqlite.base import AMONG, SqliteTable, enum_list, json_list
+from recrawl.record.store.sql.base import AMONG, SqlTable, enum_list, json_list
 from recrawl.record.store.tables import LinkTable, ScreenshotTable, VersionTable
 
+_COLUMNS = ", ".join(VersionRow._fields)
 _NOT_VISITED_AGAIN = enum_list(State.GONE, State.MOVED, State.DROPPED)
 
 
-class SqliteVersions(SqliteTable, VersionTable):
+class SqlVersions(SqlTable, VersionTable):
     """The table `versions`."""
 
     def get(self, version: int) -> VersionRow | None:
-        return self._version("SELECT * FROM versions WHERE id = ?", version)
+        return self._version(f"SELECT {_COLUMNS} FROM versions WHERE id = ?", version)
 
     def at(self, page: int, at: float) -> VersionRow | None:
-        return self._version("SELECT * FROM versions WHERE page = ? AND at = ? ORDER BY id DESC", page, at)
+        return self._version(f"SELECT {_COLUMNS} FROM versions WHERE page = ? AND at = ? ORDER BY id DESC", page, at)
 
     def other_than(self, page: int, digest: bytes) -> VersionRow | None:
-        return self._version("SELECT * FROM versions WHERE page = ? AND digest != ? ORDER BY id DESC", page, digest)
+        return self._version(
+            f"SELECT {_COLUMNS} FROM versions WHERE page = ? AND digest != ? ORDER BY id DESC", page, digest
+        )
 
     def _version(self, sql: str, *values: float | bytes) -> VersionRow | None:
         row = self._db.execute(sql, values).fetchone()
         return None if row is None else VersionRow._make(row)
 
     def of_page(self, page: int) -> list[VersionRow]:
-        rows = self._db.execute("SELECT * FROM versions WHERE page = ? ORDER BY id", (page,))
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM versions WHERE page = ? ORDER BY id", (page,))
         return [VersionRow._make(row) for row in rows]
 
     def newest_of_page(self, page: int, limit: int) -> list[VersionRow]:
-        rows = self._db.execute("SELECT * FROM versions WHERE page = ? ORDER BY id DESC LIMIT ?", (page, limit))
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM versions WHERE page = ? ORDER BY id DESC LIMIT ?", (page, limit)
+        )
         return [VersionRow._make(row) for row in rows]
 
     def pick(self, page: int, version: int | None) -> VersionRow | None:
         if version is None:
-            return self._version("SELECT * FROM versions WHERE page = ? ORDER BY id DESC LIMIT 1", page)
-        sql = "SELECT * FROM versions WHERE page = ? AND id = ? ORDER BY id DESC LIMIT 1"
+            return self._version(f"SELECT {_COLUMNS} FROM versions WHERE page = ? ORDER BY id DESC LIMIT 1", page)
+        sql = f"SELECT {_COLUMNS} FROM versions WHERE page = ? AND id = ? ORDER BY id DESC LIMIT 1"
         return self._version(sql, page, version)
 
     def before(self, page: int, version: int) -> VersionRow | None:
-        sql = "SELECT * FROM versions WHERE page = ? AND id < ? ORDER BY id DESC LIMIT 1"
+        sql = f"SELECT {_COLUMNS} FROM versions WHERE page = ? AND id < ? ORDER BY id DESC LIMIT 1"
         return self._version(sql, page, version)
 
     def in_force(self, page: int, at: float) -> VersionRow | None:
-        sql = "SELECT * FROM versions WHERE page = ? AND at <= ? ORDER BY id DESC LIMIT 1"
-        first = "SELECT * FROM versions WHERE page = ? ORDER BY id LIMIT 1"
+        sql = f"SELECT {_COLUMNS} FROM versions WHERE page = ? AND at <= ? ORDER BY id DESC LIMIT 1"
+        first = f"SELECT {_COLUMNS} FROM versions WHERE page = ? ORDER BY id LIMIT 1"
         return self._version(sql, page, at) or self._version(first, page)
 
     def times(self, page: int, limit: int) -> list[float]:
@@ -66,11 +71,11 @@ class SqliteVersions(SqliteTable, VersionTable):
         return [StoredPage._make(row) for row in self._db.execute(sql, (below,))]
 
     def new_links(self, before: float, below: int) -> NDArray[np.void]:
-        sql = "SELECT page, new_links FROM versions WHERE changed AND at < ? AND page < ? ORDER BY page, id"
+        sql = "SELECT page, new_links FROM versions WHERE changed != 0 AND at < ? AND page < ? ORDER BY page, id"
         return self._table(sql, {"page": "i8", "links": "f8"}, (before, below))
 
 
-class SqliteScreenshots(SqliteTable, ScreenshotTable):
+class SqlScreenshots(SqlTable, ScreenshotTable):
     """The table `screenshots`."""
 
     def of_page(self, page: int, limit: int) -> list[ScreenshotRow]:
@@ -90,17 +95,17 @@ class SqliteScreenshots(SqliteTable, ScreenshotTable):
         return None if row is None else ScreenshotRow._make(row)
 
 
-class SqliteLinks(SqliteTable, LinkTable):
+class SqlLinks(SqlTable, LinkTable):
     """The table `links`."""
 
     def of_pages(self, pages: Iterable[int]) -> dict[int, bytes]:
         return dict(self._db.execute(f"SELECT page, targets FROM links WHERE page {AMONG}", (json_list(pages),)))
 
     def below(self, page: int) -> Iterator[tuple[int, bytes]]:
-        return self._db.execute("SELECT page, targets FROM links WHERE page < ? ORDER BY page", (page,))
+        return iter(self._db.execute("SELECT page, targets FROM links WHERE page < ? ORDER BY page", (page,)))
 
 
-class SqliteWarcs(SqliteTable, WarcTable):
+class SqlWarcs(SqlTable, WarcTable):
     """The table `warcs`."""
 
     def names(self) -> dict[int, str]:
@@ -110,4 +115,4 @@ class SqliteWarcs(SqliteTable, WarcTable):
         return dict(self._db.execute("SELECT id, length FROM warcs"))
 
     def total_bytes(self) -> int:
-        return int(self._value("SELECT ifnull(sum(length), 0) FROM warcs"))
+        return int(self._value("SELECT coalesce(sum(length), 0) FROM warcs"))

@@ -1,4 +1,4 @@
-"""Pages in SQLite."""
+"""Pages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from recrawl.columns import DAY, Flags, Float32s, Ints
 from recrawl.model import Outcome, State
-from recrawl.record.rows import Columns, CycleRow, PageRow, PageState, Row, ScopeRow
-from recrawl.record.store.sqlite.base import (
+from recrawl.record.rows import Columns, CycleRow, NewPage, PageRow, PageState, Row, ScopeRow
+from recrawl.record.store.sql.base import (
     AMONG,
+    NEVER,
     STATE_NAMES,
     VISITABLE,
-    SqliteTable,
+    SqlTable,
     Transaction,
     enum_list,
     json_list,
@@ -22,6 +23,8 @@ from recrawl.record.store.sqlite.base import (
 from recrawl.record.store.tables import PageTable
 
 _STATE_COLUMNS = ", ".join(PageState._fields)
+PAGE_COLUMNS = ", ".join(f"p.{name}" for name in dict.fromkeys((*NewPage._fields, *PageState._fields)))
+"""All columns of page `p`."""
 _BOOK = {
     "site": "i4",
     "folder": "i8",
@@ -50,7 +53,8 @@ _SUMMARY = {
 }
 _ABSENT = enum_list(State.GONE, State.MOVED)
 _RECALL = f"""UPDATE pages SET misses = 0, missing_since = 0,
-                     state = iif(state = {State.MOVED:d} AND version < 0, {State.FOUND:d}, {State.MISSING:d})
+                     state = CASE WHEN state = {State.MOVED:d} AND version < 0
+                                  THEN {State.FOUND:d} ELSE {State.MISSING:d} END
               WHERE state IN {_ABSENT}"""
 _TOGETHER = 7 * DAY
 """Seconds between two disappearances that may have the same cause."""
@@ -66,8 +70,10 @@ _MODIFIED_SECONDS = f"""strftime('%s', substr(modified, 13, 4) || '-' || CASE su
     || substr(modified, 6, 2) || 'T' || substr(modified, 18, 8))"""
 
 
-class SqlitePages(SqliteTable, PageTable):
+class SqlPages(SqlTable, PageTable):
     """The table `pages`."""
+
+    _modified_seconds = _MODIFIED_SECONDS
 
     def get(self, page: int) -> PageRow:
         return self.get_many([page])[page]
@@ -82,12 +88,12 @@ class SqlitePages(SqliteTable, PageTable):
         return None if page is None else int(page)
 
     def find(self, key: int) -> Row | None:
-        rows = self._rows("SELECT * FROM pages WHERE key = ?", (key,))
+        rows = self._rows(f"SELECT {PAGE_COLUMNS} FROM pages p WHERE key = ?", (key,))
         return {**rows[0], "state": STATE_NAMES[rows[0]["state"]]} if rows else None
 
     def details(self, page: int) -> Row | None:
         rows = self._rows(
-            """SELECT p.*, s.origin, q.url AS parent_url, t.url AS target_url, v.title
+            f"""SELECT {PAGE_COLUMNS}, s.origin, q.url AS parent_url, t.url AS target_url, v.title
                FROM pages p JOIN sites s ON s.id = p.site LEFT JOIN pages q ON q.id = p.parent
                LEFT JOIN pages t ON t.id = p.target LEFT JOIN versions v ON v.id = p.version WHERE p.id = ?""",
             (page,),
@@ -118,7 +124,7 @@ class SqlitePages(SqliteTable, PageTable):
         return self._db.execute("SELECT id, url FROM pages WHERE visits > 0 ORDER BY url").fetchall()
 
     def last_visits(self) -> dict[int, float]:
-        return dict(self._db.execute("SELECT key, last_visit FROM pages WHERE last_visit NOT NULL"))
+        return dict(self._db.execute("SELECT key, last_visit FROM pages WHERE last_visit IS NOT NULL"))
 
     def of_site(self, site: int, limit: int) -> list[tuple[int, str, int, int]]:
         sql = f"""SELECT id, url, visits, changes FROM pages WHERE site = ? AND state IN {VISITABLE}
@@ -144,7 +150,7 @@ class SqlitePages(SqliteTable, PageTable):
         return self._all_pages(_BOOK)
 
     def priors(self) -> Float32s:
-        prior = self._columns("SELECT ifnull(prior, 9e999) FROM pages ORDER BY id", {"prior": "f4"})["prior"]
+        prior = self._columns(f"SELECT coalesce(prior, {NEVER}) FROM pages ORDER BY id", {"prior": "f4"})["prior"]
         prior[np.isinf(prior)] = np.nan
         return prior
 
@@ -152,33 +158,33 @@ class SqlitePages(SqliteTable, PageTable):
         return self._all_pages(_SUMMARY)
 
     def _all_pages(self, types: dict[str, str]) -> Columns:
-        names = ", ".join(f"ifnull({name}, -9e999)" if name in _TIMES else name for name in types)
+        names = ", ".join(f"coalesce({name}, {NEVER})" if name in _TIMES else name for name in types)
         return self._columns(f"SELECT {names} FROM pages ORDER BY id", types)
 
     def last_modified(self, sites: Iterable[int] | None) -> NDArray[np.void]:
         where = "" if sites is None else f"WHERE site {AMONG}"
-        sql = f"""SELECT id, site, folder, iif(modified = '', 0, ifnull({_MODIFIED_SECONDS}, 0))
+        sql = f"""SELECT id, site, folder, CASE WHEN modified = '' THEN 0 ELSE coalesce({self._modified_seconds}, 0) END
                   FROM pages {where} ORDER BY id"""
         types = {"id": "i8", "site": "i8", "folder": "i8", "modified": "f8"}
         return self._table(sql, types, () if sites is None else (json_list(sites),))
 
     def never_downloaded(self) -> Columns:
         return self._columns(
-            f"""SELECT id, site, failures, ifnull(last_try, -9e999) FROM pages
+            f"""SELECT id, site, failures, coalesce(last_try, {NEVER}) FROM pages
                 WHERE state = {State.FOUND:d} ORDER BY id""",
             {"id": "i8", "site": "i4", "failures": "i4", "last_try": "f8"},
         )
 
     def absent(self) -> Columns:
         return self._columns(
-            f"""SELECT id, site, depth = 0 AND parent < 0, failures, ifnull(last_try, -9e999) FROM pages
+            f"""SELECT id, site, depth = 0 AND parent < 0, failures, coalesce(last_try, {NEVER}) FROM pages
                 WHERE state IN {_ABSENT} ORDER BY id""",
             {"id": "i8", "site": "i4", "given": "?", "failures": "i4", "last_try": "f8"},
         )
 
     def barred(self) -> dict[int, list[tuple[int, str, bool]]]:
         found: dict[int, list[tuple[int, str, bool]]] = {}
-        sql = f"SELECT id, site, url, version FROM pages WHERE state = {State.BARRED:d}"
+        sql = f"SELECT id, site, url, version FROM pages WHERE state = {State.BARRED:d} ORDER BY id"
         for page, site, url, version in self._db.execute(sql):
             found.setdefault(site, []).append((page, url, version >= 0))
         return found
@@ -201,25 +207,29 @@ class SqlitePages(SqliteTable, PageTable):
 
     def moves(self, below: int) -> Iterator[tuple[int, int]]:
         sql = f"SELECT id, target FROM pages WHERE state = {State.MOVED:d} AND target >= 0 AND id < ? AND target < ?"
-        return self._db.execute(sql, (below, below))
+        return iter(self._db.execute(sql, (below, below)))
 
     def conditional(self) -> Flags:
         sql = "SELECT payload IS NOT NULL AND (etag != '' OR modified != '') FROM pages ORDER BY id"
         return self._columns(sql, {"possible": "?"})["possible"]
 
     def count_by_state(self) -> Iterator[tuple[int, int, int]]:
-        return self._db.execute("SELECT site, state, count(*) FROM pages GROUP BY site, state")
+        sql = "SELECT site, state, count(*) FROM pages GROUP BY site, state ORDER BY site, state"
+        return iter(self._db.execute(sql))
 
     def scope_rows(self) -> Iterator[ScopeRow]:
-        rows = self._db.execute("SELECT id, url, depth, parent, state, payload NOT NULL FROM pages")
+        rows = self._db.execute(
+            "SELECT id, url, depth, parent, state, CASE WHEN payload IS NULL THEN 0 ELSE 1 END FROM pages ORDER BY id"
+        )
         return map(ScopeRow._make, rows)
 
     def stored(self) -> list[tuple[int, str, int, int]]:
-        sql = f"SELECT id, url, depth, version FROM pages WHERE state = {State.LIVE:d} AND version >= 0"
+        sql = f"SELECT id, url, depth, version FROM pages WHERE state = {State.LIVE:d} AND version >= 0 ORDER BY id"
         return self._db.execute(sql).fetchall()
 
     def not_dropped(self) -> Iterator[tuple[int, str, int]]:
-        return self._db.execute(f"SELECT id, url, depth FROM pages WHERE state != {State.DROPPED:d}")
+        sql = f"SELECT id, url, depth FROM pages WHERE state != {State.DROPPED:d} ORDER BY id"
+        return iter(self._db.execute(sql))
 
     def set_states(self, state: int, pages: Iterable[int]) -> None:
         with Transaction(self._db):
@@ -254,8 +264,9 @@ class SqlitePages(SqliteTable, PageTable):
     def forgive(self, cycle: CycleRow) -> None:
         answered = f"""SELECT DISTINCT p.site, w.failure FROM visits v JOIN pages p ON p.id = v.page
                        JOIN visits w ON w.id = (SELECT max(u.id) FROM visits u WHERE u.page = v.page AND u.id < v.id)
-                       WHERE v.id >= ? AND v.cycle = ? AND v.outcome != {Outcome.FAILED:d} AND w.failure NOT NULL"""
-        many = f"""SELECT sum(failures > 0) >= 5 AND 5 * sum(failures > 0) > count(*) FROM pages
+                       WHERE v.id >= ? AND v.cycle = ? AND v.outcome != {Outcome.FAILED:d} AND w.failure IS NOT NULL"""
+        many = f"""SELECT count(*) FILTER (WHERE failures > 0) >= 5
+                          AND 5 * count(*) FILTER (WHERE failures > 0) > count(*) FROM pages
                    WHERE site = ? AND state IN {VISITABLE}"""
         rows = self._db.execute(answered, (cycle.first_visit, cycle.id)).fetchall()
         rows = [row for row in rows if self._value(many, row[:1])]

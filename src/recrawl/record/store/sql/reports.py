@@ -1,13 +1,13 @@
-"""Queries for people in SQLite."""
+"""Queries for people."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from recrawl.model import Outcome, State
-from recrawl.record.rows import Row
+from recrawl.record.rows import NO_LIMIT, Row
 from recrawl.record.store.reports import Reports, StreamPlace, UpdateFilter
-from recrawl.record.store.sqlite.base import (
+from recrawl.record.store.sql.base import (
     FAILED_VISIT,
     FRAME_ONLY,
     MISSING_VISIT,
@@ -15,24 +15,25 @@ from recrawl.record.store.sqlite.base import (
     SKIPPED_VISIT,
     STATE_NAMES,
     UPDATES,
-    SqliteTable,
+    SqlTable,
     enum_list,
 )
-from recrawl.record.store.sqlite.tables.marks import TAGGED, UNREAD
+from recrawl.record.store.sql.tables.marks import TAGGED, UNREAD
 
 _STATE_NUMBERS = {name: number for number, name in STATE_NAMES.items()}
 _PAGE = """SELECT p.id, p.url, p.site, p.state, p.depth, p.visits, p.changes, p.failures, p.found, p.last_visit,
                   p.last_change, p.size, v.title FROM pages p LEFT JOIN versions v ON v.id = p.version"""
-_UPDATE = f"""SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.origin, {UNREAD} AS unread,
-                    ifnull(r.title, w.title) AS title, r.divergence, r.significant, r.new_links
+_UPDATE = f"""SELECT v.id, v.page, v.at, v.outcome, v.version, p.url, p.site, s.origin,
+                    CASE WHEN {UNREAD} THEN 1 ELSE 0 END AS unread,
+                    coalesce(r.title, w.title) AS title, r.divergence, r.significant, r.new_links
              FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
              LEFT JOIN versions r ON r.id = v.version LEFT JOIN versions w ON w.id = p.version"""
 _OUTCOME_COUNTS = ", ".join(
-    f"ifnull(sum(v.outcome = {outcome:d}), 0) AS {outcome.name.lower()}"
+    f"count(*) FILTER (WHERE v.outcome = {outcome:d}) AS {outcome.name.lower()}"
     for outcome in (Outcome.CHANGED, Outcome.NEW, Outcome.GONE, Outcome.UNCHANGED)
 )
 _FAILURE_COUNTS = ", ".join(
-    f"ifnull(sum({condition}), 0) AS {name}"
+    f"count(*) FILTER (WHERE {condition}) AS {name}"
     for name, condition in (("failed", FAILED_VISIT), ("skipped", SKIPPED_VISIT), ("missing", MISSING_VISIT))
 )
 
@@ -41,24 +42,25 @@ def _named_outcomes(rows: list[Row]) -> list[Row]:
     return [{**row, "outcome": OUTCOME_NAMES[row["outcome"]]} for row in rows]
 
 
-class SqliteReports(SqliteTable, Reports):
+class SqlReports(SqlTable, Reports):
     """Queries over several tables; nothing is written."""
 
     def cycles(self, limit: int) -> list[Row]:
         return self._rows(
             f"""SELECT c.id AS cycle, c.kind, c.policy, c.budget, c.started, c.finished, c.first_visit, c.limits,
                        count(v.id) AS visits, {_OUTCOME_COUNTS}, {_FAILURE_COUNTS},
-                       ifnull(sum({FRAME_ONLY}), 0) AS frame_only,
-                       ifnull(sum(v.received), 0) AS received
-                FROM (SELECT * FROM cycles ORDER BY id DESC LIMIT ?) c
+                       count(*) FILTER (WHERE {FRAME_ONLY}) AS frame_only,
+                       coalesce(sum(v.received), 0) AS received
+                FROM cycles c
                 LEFT JOIN visits v ON v.cycle = c.id AND v.id >= c.first_visit
-                GROUP BY c.id ORDER BY c.id DESC""",
+                WHERE c.id IN (SELECT id FROM cycles ORDER BY id DESC LIMIT ?) GROUP BY c.id ORDER BY c.id DESC""",
             (limit,),
         )
 
     def spent(self, cycle: int, first_visit: int, site: int = -1) -> Row:
         return self._rows(
-            """SELECT count(*) AS visits, ifnull(sum(p.site = ?), 0) AS of_site, ifnull(sum(v.received), 0) AS received,
+            """SELECT count(*) AS visits, count(*) FILTER (WHERE p.site = ?) AS of_site,
+                      coalesce(sum(v.received), 0) AS received,
                       min(v.score) AS lowest
                FROM visits v JOIN pages p ON p.id = v.page WHERE v.id >= ? AND v.cycle = ?""",
             (site, first_visit, cycle),
@@ -66,16 +68,16 @@ class SqliteReports(SqliteTable, Reports):
 
     def spent_by_site(self, cycle: int, first_visit: int, limit: int) -> list[Row]:
         return self._rows(
-            f"""SELECT s.origin AS site, count(*) AS visits, sum(v.outcome IN {UPDATES}) AS updates,
-                       ifnull(sum({FAILED_VISIT}), 0) AS failed, sum(v.status = 304) AS not_modified,
-                       sum(v.received) AS received
+            f"""SELECT s.origin AS site, count(*) AS visits, count(*) FILTER (WHERE v.outcome IN {UPDATES}) AS updates,
+                       count(*) FILTER (WHERE {FAILED_VISIT}) AS failed,
+                       count(*) FILTER (WHERE v.status = 304) AS not_modified, sum(v.received) AS received
                 FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
                 WHERE v.id >= ? AND v.cycle = ? GROUP BY s.id ORDER BY visits DESC, s.id LIMIT ?""",
             (first_visit, cycle, limit),
         )
 
     def pages(self, *, site: str, state: str, limit: int, offset: int = 0) -> list[Row]:
-        where: list[str] = ["1"]
+        where: list[str] = []
         values: list[Any] = []
         if site:
             where.append("p.site IN (SELECT id FROM sites WHERE origin = ?)")
@@ -107,7 +109,7 @@ class SqliteReports(SqliteTable, Reports):
             (site, *after, *([_STATE_NUMBERS[state]] if state else []), limit),
         )
 
-    def visits_of_page(self, page: int, limit: int = -1) -> list[Row]:
+    def visits_of_page(self, page: int, limit: int = NO_LIMIT) -> list[Row]:
         rows = self._rows(
             """SELECT v.at, v.outcome, v.status, v.failure, v.detail, v.received, v.seconds, v.version, v.cycle,
                       v.score, r.text AS reason, c.policy, c.kind
@@ -143,8 +145,8 @@ class SqliteReports(SqliteTable, Reports):
         for text, value in (
             ("p.site = ?", wanted.site),
             ("v.page = ?", wanted.page),
-            ("instr(p.url, ?)", wanted.path),
-            (f"(v.outcome != {Outcome.CHANGED:d} OR ifnull(r.divergence, 0) >= ?)", wanted.divergence),
+            ("instr(p.url, ?) > 0", wanted.path),
+            (f"(v.outcome != {Outcome.CHANGED:d} OR coalesce(r.divergence, 0) >= ?)", wanted.divergence),
             ("v.outcome = ?", wanted.outcome),
             (TAGGED, wanted.tag),
         ):
@@ -154,7 +156,7 @@ class SqliteReports(SqliteTable, Reports):
         if wanted.unread:
             where.append(UNREAD)
         if wanted.significant:
-            where.append(f"(v.outcome != {Outcome.CHANGED:d} OR r.significant)")
+            where.append(f"(v.outcome != {Outcome.CHANGED:d} OR r.significant != 0)")
         sql = f"{_UPDATE} WHERE {' AND '.join(where)} ORDER BY v.at DESC, v.id DESC LIMIT ?"
         return [{**row, "title": row["title"] or ""} for row in _named_outcomes(self._rows(sql, (*values, limit)))]
 

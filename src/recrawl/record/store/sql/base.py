@@ -1,4 +1,4 @@
-"""What the SQLite tables share: rows, columns, transactions, and the enums' constants as SQL text.
+"""What the tables share: rows, columns, transactions, and the enums' constants as SQL text.
 
 The partial index `updates_by_time` applies only where a query contains its condition literally, so constants are
 formatted into the SQL instead of passed as parameters.
@@ -6,10 +6,9 @@ formatted into the SQL instead of passed as parameters.
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,8 @@ from recrawl.record.rows import Columns, Row
 
 AMONG = "IN (SELECT value FROM json_each(?))"
 """A condition on any number of numbers in one parameter (see `json_list`)."""
+NEVER = "-9e999"
+"""The time of what has not happened: minus infinity."""
 OUTCOME_NAMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
 STATE_NAMES = {int(state): state.name.lower() for state in State}
 
@@ -40,7 +41,7 @@ UPDATES = enum_list(Outcome.CHANGED, Outcome.NEW, Outcome.GONE)
 OWN_VERSION = "EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at)"
 """Whether the visit `v` recorded a version."""
 FRAME_ONLY = f"""(v.outcome = {Outcome.UNCHANGED:d}
-                  AND EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at AND changed))"""
+                  AND EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at AND changed != 0))"""
 """Whether the visit `v` found another text that does not count as a change."""
 VISITABLE = enum_list(State.FOUND, State.LIVE, State.MISSING)
 
@@ -55,31 +56,84 @@ def json_list(numbers: Iterable[int]) -> str:
     return f"[{','.join(map(str, numbers))}]"
 
 
-def insert(table: str, names: Sequence[str], verb: str = "INSERT") -> str:
+def insert(table: str, names: Sequence[str]) -> str:
     """The statement that inserts a row with these columns."""
-    return f"{verb} INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+def upsert(table: str, names: Sequence[str], key: Sequence[str]) -> str:
+    """The statement that inserts a row, or gives the row with this key these values.
+
+    >>> upsert("links", ("page", "targets"), ("page",))
+    'INSERT INTO links (page, targets) VALUES (?, ?) ON CONFLICT (page) DO UPDATE SET targets = excluded.targets'
+    """
+    values = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key)
+    return f"{insert(table, names)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {values}"
+
+
+class Cursor(Protocol):
+    """The result of a statement."""
+
+    @property
+    def description(self) -> Any:
+        """One tuple per column, the name first."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that the statement has written."""
+
+    def fetchone(self) -> Any:
+        """The next row, None after the last one."""
+
+    def fetchall(self) -> list[Any]:
+        """All rows."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """What the tables need of a connection. Each statement is a transaction of its own unless one has begun."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun."""
+
+    def execute(self, sql: str, values: Sequence[Any] = ..., /) -> Cursor:
+        """Run a statement."""
+
+    def executemany(self, sql: str, rows: Iterable[Any], /) -> Any:
+        """Run a statement for each row."""
+
+    def begin(self) -> None:
+        """Begin a transaction that may write."""
+
+    def commit(self) -> None:
+        """End the transaction; what it wrote is durable on return."""
+
+    def rollback(self) -> None:
+        """Undo the transaction."""
 
 
 class Transaction:
     """`with Transaction(db):` commits at the end, or rolls back if the block raises."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Connection) -> None:
         self._db = db
 
     def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
+        self._db.begin()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
-            self._db.execute("COMMIT")
-        elif self._db.in_transaction:  # SQLite itself rolls back when the disk is full
-            self._db.execute("ROLLBACK")
+            self._db.commit()
+        elif self._db.in_transaction:  # SQLite itself rolls back when the disk is full, PostgreSQL when it is cut off
+            self._db.rollback()
 
 
-class SqliteTable:
+class SqlTable:
     """Base of the tables: one connection, and the shapes in which queries return their result."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Connection) -> None:
         self._db = db
 
     def _value(self, sql: str, values: Sequence[Any] = ()) -> Any:

@@ -1,4 +1,4 @@
-"""Summaries in SQLite."""
+"""Summaries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from recrawl.model import Outcome
 from recrawl.record.rows import Row
 from recrawl.record.store.reports import SummaryTable
-from recrawl.record.store.sqlite.base import SqliteTable, Transaction, insert
+from recrawl.record.store.sql.base import SqlTable, Transaction, upsert
 
 _CYCLE = """SELECT c.id, c.kind, c.policy, c.budget, c.started, c.finished, s.visits, s.unchanged, s.changed, s.new,
                    s.gone, s.failed, s.skipped, s.missing,
@@ -21,13 +21,13 @@ COUNTED = (*(outcome.name.lower() for outcome in Outcome), "skipped", "missing")
 """Columns that add up to the visits of a cycle."""
 
 
-class SqliteSummaries(SqliteTable, SummaryTable):
+class SqlSummaries(SqlTable, SummaryTable):
     """The tables `cycle_summaries`, `site_cycles` and `site_summaries`."""
 
     def write(self, cycle: Row, by_site: Sequence[Row], sites: Sequence[Row] | None = None) -> None:
         with Transaction(self._db):
-            self._replace("cycle_summaries", [cycle])
-            self._replace("site_cycles", by_site)
+            self._replace("cycle_summaries", ("cycle",), [cycle])
+            self._replace("site_cycles", ("site", "cycle"), by_site)
             if sites is not None:
                 self._replace_sites(sites)
 
@@ -37,26 +37,26 @@ class SqliteSummaries(SqliteTable, SummaryTable):
 
     def _replace_sites(self, sites: Sequence[Row]) -> None:
         self._db.execute("DELETE FROM site_summaries")
-        self._replace("site_summaries", sites)
+        self._replace("site_summaries", ("site",), sites)
 
     def site_rows(self) -> list[Row]:
         return self._rows("SELECT * FROM site_summaries ORDER BY site")
 
-    def _replace(self, table: str, rows: Sequence[Row]) -> None:
+    def _replace(self, table: str, key: Sequence[str], rows: Sequence[Row]) -> None:
         if rows:
             names = list(rows[0])
-            sql = insert(table, names, "INSERT OR REPLACE")
+            sql = upsert(table, names, key)
             self._db.executemany(sql, ([row[name] for name in names] for row in rows))
 
     def latest(self) -> Row | None:
         return self._row(
-            """SELECT s.*, c.budget, c.finished - c.started AS took, ifnull(c.finished, c.started) AS at
+            """SELECT s.*, c.budget, c.finished - c.started AS took, coalesce(c.finished, c.started) AS at
                FROM cycle_summaries s JOIN cycles c ON c.id = s.cycle
-               WHERE s.freshness NOT NULL ORDER BY s.cycle DESC LIMIT 1"""
+               WHERE s.freshness IS NOT NULL ORDER BY s.cycle DESC LIMIT 1"""
         )
 
     def latest_cycle(self) -> Row | None:
-        return self._row(f"{_CYCLE} WHERE s.freshness NOT NULL ORDER BY c.id DESC LIMIT 1")
+        return self._row(f"{_CYCLE} WHERE s.freshness IS NOT NULL ORDER BY c.id DESC LIMIT 1")
 
     def cycles(self, before: int, limit: int) -> list[Row]:
         return self._rows(f"{_CYCLE} WHERE c.id < ? ORDER BY c.id DESC LIMIT ?", (before, limit))
@@ -69,7 +69,8 @@ class SqliteSummaries(SqliteTable, SummaryTable):
     def busiest_sites(self, limit: int) -> list[Row]:
         return self._rows(
             """SELECT x.site AS id, s.origin, x.visits, x.updates AS found, x.received,
-                      1.0 * x.visits / max(1, (SELECT visits FROM cycle_summaries WHERE cycle = x.cycle)) AS share
+                      1.0 * x.visits
+                          / coalesce((SELECT nullif(visits, 0) FROM cycle_summaries WHERE cycle = x.cycle), 1) AS share
                FROM site_cycles x JOIN sites s ON s.id = x.site
                WHERE x.cycle = (SELECT max(s.cycle) FROM cycle_summaries s JOIN cycles c ON c.id = s.cycle
                                 WHERE c.kind = 'cycle')
@@ -78,12 +79,12 @@ class SqliteSummaries(SqliteTable, SummaryTable):
         )
 
     def totals(self) -> Row:
-        sql = "SELECT ifnull(sum(changes), 0) AS changes, ifnull(sum(failing), 0) AS failing FROM site_summaries"
+        sql = "SELECT coalesce(sum(changes), 0) AS changes, coalesce(sum(failing), 0) AS failing FROM site_summaries"
         return self._rows(sql)[0]
 
     def visit_totals(self) -> Row:
         names = ("received", "not_modified", "frame_only", "seconds", *COUNTED)
-        sums = ", ".join(f"ifnull(sum({name}), 0) AS {name}" for name in names)
+        sums = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in names)
         return self._rows(f"SELECT {sums} FROM cycle_summaries")[0]
 
     def failures(self, cycles: int) -> list[dict[str, int]]:
@@ -109,16 +110,17 @@ class SqliteSummaries(SqliteTable, SummaryTable):
         return self._rows("SELECT * FROM site_cycles WHERE site = ? ORDER BY cycle DESC LIMIT ?", (site, limit))
 
     def recent(self, cycles: int, site: int | None) -> tuple[int, list[Row]]:
-        first = self._value("SELECT ifnull(max(cycle), 0) - ? FROM cycle_summaries", (cycles - 1,))
-        visits = self._value("SELECT ifnull(sum(visits), 0) FROM cycle_summaries WHERE cycle >= ?", (first,))
+        first = self._value("SELECT coalesce(max(cycle), 0) - ? FROM cycle_summaries", (cycles - 1,))
+        visits = self._value("SELECT coalesce(sum(visits), 0) FROM cycle_summaries WHERE cycle >= ?", (first,))
         rows = self._rows(
             """SELECT s.*, m.pages, m.live, m.gone, m.visits AS all_visits, m.changes, m.failing, m.bytes, m.last_visit,
                       m.rate, m.freshness, m.freshness_sd, m.age,
-                      ifnull(x.visits, 0) AS visits, ifnull(x.updates, 0) AS updates, ifnull(x.failed, 0) AS failed
+                      coalesce(x.visits, 0) AS visits, coalesce(x.updates, 0) AS updates,
+                      coalesce(x.failed, 0) AS failed
                FROM sites s LEFT JOIN site_summaries m ON m.site = s.id LEFT JOIN (
                     SELECT site, sum(visits) AS visits, sum(updates) AS updates, sum(failed) AS failed
                     FROM site_cycles WHERE cycle >= ? GROUP BY site) x ON x.site = s.id
-               WHERE ? IS NULL OR s.id = ? ORDER BY s.origin""",
+               WHERE CAST(? AS BIGINT) IS NULL OR s.id = ? ORDER BY s.origin""",
             (first, site, site),
         )
         return visits, rows

@@ -1,17 +1,17 @@
-"""Blocks of tables that grow in SQLite."""
+"""Blocks of tables that grow."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from recrawl.model import State
-from recrawl.record.rows import Row
+from recrawl.record.rows import Row, VersionRow
 from recrawl.record.store.reports import Listings, StreamPlace
-from recrawl.record.store.sqlite.base import UPDATES, SqliteTable
-from recrawl.record.store.sqlite.tables.marks import TAGGED, UNREAD
+from recrawl.record.store.sql.base import UPDATES, SqlTable
+from recrawl.record.store.sql.tables.marks import TAGGED, UNREAD
 
 _PAGE = """SELECT p.id, p.url, s.origin AS site, p.state, p.depth, p.visits, p.changes, p.failures, p.found,
-                  p.last_visit, p.last_change, p.size, v.title, ifnull(t.url, '') AS moved_to
+                  p.last_visit, p.last_change, p.size, v.title, coalesce(t.url, '') AS moved_to
            FROM pages p JOIN sites s ON s.id = p.site LEFT JOIN versions v ON v.id = p.version
            LEFT JOIN pages t ON t.id = p.target"""
 _CHANGE = """SELECT v.id, p.url, s.origin AS site, v.at, v.outcome, r.divergence, r.significant, r.content,
@@ -23,7 +23,7 @@ _VISIT = """SELECT v.id, p.url, v.at, v.outcome, v.status, v.failure, v.detail, 
                    v.cycle, v.score, r.text AS reason, c.policy, c.kind
             FROM visits v JOIN pages p ON p.id = v.page LEFT JOIN reasons r ON r.id = v.why
             LEFT JOIN cycles c ON c.id = v.cycle"""
-_VERSION = """SELECT v.*, p.url,
+_VERSION = f"""SELECT {", ".join(f"v.{name}" for name in VersionRow._fields)}, p.url,
                      (SELECT count(*) FROM versions w WHERE w.page = v.page AND w.id <= v.id) AS number
               FROM versions v JOIN pages p ON p.id = v.page"""
 
@@ -36,7 +36,7 @@ def _given(site: str) -> list[Any]:
     return [site] if site else []
 
 
-class SqliteListings(SqliteTable, Listings):
+class SqlListings(SqlTable, Listings):
     """Blocks of `pages`, `visits` and `versions`; nothing is written."""
 
     def page(self, key: int) -> Row | None:
