@@ -149,10 +149,12 @@ def test_everything_public_has_a_docstring() -> None:
     assert [it for it in silent if not it.startswith(("record/store/sql", "record/store/postgres"))] == []
 
 
-def test_every_method_of_the_sqlite_store_is_documented_in_its_protocol() -> None:
-    from recrawl.record.store.sqlite import store as sqlite
+def test_every_method_of_a_store_is_documented_in_its_protocol() -> None:
+    from recrawl.record.store.sql import store as tables
+    from recrawl.record.store.sqlite.store import SqliteStore
 
-    classes = [it for it in vars(sqlite).values() if inspect.isclass(it) and it.__name__.startswith("Sql")]
+    classes = [it for it in vars(tables).values() if inspect.isclass(it) and it.__name__.startswith("Sql")]
+    classes.append(SqliteStore)
     assert len(classes) >= 10
     methods = [(it, name) for it in classes for name in vars(it) if not name.startswith("_")]
     assert [f"{it.__name__}.{name}" for it, name in methods if not inspect.getdoc(getattr(it, name))] == []

@@ -12,30 +12,10 @@ from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersio
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
 from recrawl.record.schema.migrations import STEPS, check, migrate
 from recrawl.record.screenshot_rows import ScreenshotRow
-from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
-from recrawl.record.store.checks import Checks
-from recrawl.record.store.marks import MarkTable
-from recrawl.record.store.protocol import NumberedTable, Store
-from recrawl.record.store.reports import Listings, Reports, SummaryTable
-from recrawl.record.store.requisites import RequisiteTable
-from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
 from recrawl.record.store.sql.base import Transaction, insert, upsert
-from recrawl.record.store.sql.listings import SqlListings
-from recrawl.record.store.sql.reports import SqlReports
-from recrawl.record.store.sql.tables.hints import SqlHints
-from recrawl.record.store.sql.tables.marks import SqlMarks
-from recrawl.record.store.sql.tables.outbox import SqlOutbox
-from recrawl.record.store.sql.tables.pages import SqlPages
-from recrawl.record.store.sql.tables.pushes import SqlPushes
-from recrawl.record.store.sql.tables.requisites import SqlRequisites
-from recrawl.record.store.sql.tables.sites import SqlCycles, SqlMeta, SqlSites
-from recrawl.record.store.sql.tables.subscriptions import SqlKeyProofs, SqlSubscriptions
-from recrawl.record.store.sql.tables.summaries import SqlSummaries
-from recrawl.record.store.sql.tables.versions import SqlLinks, SqlScreenshots, SqlVersions, SqlWarcs
-from recrawl.record.store.sql.tables.visits import SqlVisits
+from recrawl.record.store.sql.store import SqlStore
 from recrawl.record.store.sqlite.checks import SqliteChecks
 from recrawl.record.store.sqlite.connection import connect, translated
-from recrawl.record.store.tables import LinkTable, PageTable, ScreenshotTable, VersionTable, VisitTable
 
 _WARC = upsert("warcs", ("id", "name", "length"), ("id",))
 _SITE = upsert("sites", SiteRow._fields, ("id",))
@@ -58,8 +38,10 @@ _SCREENSHOT = insert("screenshots", ScreenshotRow._fields)
 _NO_LONGER_LISTED = 2
 
 
-class SqliteStore(Store):
+class SqliteStore(SqlStore):
     """The file `recrawl.db`."""
+
+    _check_table = SqliteChecks
 
     def __init__(self, path: Path, *, create: bool = False, shared: bool = False) -> None:
         """Open the file. `shared`: read only, and threads may hand it on, one at a time."""
@@ -78,26 +60,7 @@ class SqliteStore(Store):
             if isinstance(found := translated(error, str(path)), StorageFailure):
                 raise found from error
             raise RepositoryError(f"{path} cannot be used as a recrawl database: {error}") from error
-        self.meta: MetaTable = SqlMeta(self.db)
-        self.marks: MarkTable = SqlMarks(self.db, self.meta)
-        self.pages: PageTable = SqlPages(self.db)
-        self.visits: VisitTable = SqlVisits(self.db)
-        self.versions: VersionTable = SqlVersions(self.db)
-        self.screenshots: ScreenshotTable = SqlScreenshots(self.db)
-        self.links: LinkTable = SqlLinks(self.db)
-        self.sites: SiteTable = SqlSites(self.db)
-        self.cycles: CycleTable = SqlCycles(self.db)
-        self.warcs: WarcTable = SqlWarcs(self.db)
-        self.hints: HintTable = SqlHints(self.db)
-        self.pushes: PushTable = SqlPushes(self.db)
-        self.outbox: OutboxTable = SqlOutbox(self.db)
-        self.subscriptions: SubscriptionTable = SqlSubscriptions(self.db)
-        self.key_proofs: KeyProofTable = SqlKeyProofs(self.db)
-        self.requisites: RequisiteTable = SqlRequisites(self.db)
-        self.summaries: SummaryTable = SqlSummaries(self.db)
-        self.reports: Reports = SqlReports(self.db)
-        self.listings: Listings = SqlListings(self.db)
-        self.checks: Checks = SqliteChecks(self.db)
+        self._open_tables(self.db)
 
     def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
         run = self.db.executemany
@@ -123,13 +86,6 @@ class SqliteStore(Store):
             run("UPDATE pages SET listed = ? WHERE id = ?", batch.listed)
             removed = ((page,) for state, page in batch.listed if state == _NO_LONGER_LISTED)
             run("DELETE FROM hints WHERE page = ? AND kind IN ('lastmod', 'changefreq')", removed)
-
-    def transaction(self) -> Transaction:
-        return Transaction(self.db)
-
-    def next_id(self, table: NumberedTable) -> int:
-        last = self.db.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
-        return 0 if last is None else int(last) + 1
 
     def close(self) -> None:
         self.db.close()

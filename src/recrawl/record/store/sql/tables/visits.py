@@ -82,7 +82,7 @@ class SqlVisits(SqlTable, VisitTable):
 
     def with_previous(self, cycle: CycleRow) -> Columns:
         return self._columns(
-            f"""SELECT v.page, v.at, v.outcome, v.status, v.received, v.seconds, 
+            f"""SELECT v.page, v.at, v.outcome, v.status, v.received, v.seconds,
                        CASE WHEN {FAILED_VISIT} THEN 1 ELSE 0 END,
                        coalesce((SELECT w.at FROM visits w WHERE w.page = v.page AND w.id < v.id
                                AND w.outcome != {Outcome.FAILED:d} ORDER BY w.id DESC LIMIT 1), {NEVER})

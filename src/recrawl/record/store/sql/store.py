@@ -1,0 +1,66 @@
+"""What the SQL stores share: one attribute for each group of tables, transactions, numbers."""
+
+from __future__ import annotations
+
+from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
+from recrawl.record.store.checks import Checks
+from recrawl.record.store.marks import MarkTable
+from recrawl.record.store.protocol import NumberedTable, Store
+from recrawl.record.store.reports import Listings, Reports, SummaryTable
+from recrawl.record.store.requisites import RequisiteTable
+from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
+from recrawl.record.store.sql.base import Connection, Transaction
+from recrawl.record.store.sql.checks import SqlChecks
+from recrawl.record.store.sql.listings import SqlListings
+from recrawl.record.store.sql.reports import SqlReports
+from recrawl.record.store.sql.tables.hints import SqlHints
+from recrawl.record.store.sql.tables.marks import SqlMarks
+from recrawl.record.store.sql.tables.outbox import SqlOutbox
+from recrawl.record.store.sql.tables.pages import SqlPages
+from recrawl.record.store.sql.tables.pushes import SqlPushes
+from recrawl.record.store.sql.tables.requisites import SqlRequisites
+from recrawl.record.store.sql.tables.sites import SqlCycles, SqlMeta, SqlSites
+from recrawl.record.store.sql.tables.subscriptions import SqlKeyProofs, SqlSubscriptions
+from recrawl.record.store.sql.tables.summaries import SqlSummaries
+from recrawl.record.store.sql.tables.versions import SqlLinks, SqlScreenshots, SqlVersions, SqlWarcs
+from recrawl.record.store.sql.tables.visits import SqlVisits
+from recrawl.record.store.tables import LinkTable, PageTable, ScreenshotTable, VersionTable, VisitTable
+
+
+class SqlStore(Store):
+    """A store of SQL tables; implementations open the connection and write batches."""
+
+    _meta_table: type[SqlMeta] = SqlMeta
+    _page_table: type[SqlPages] = SqlPages
+    _visit_table: type[SqlVisits] = SqlVisits
+    _check_table: type[SqlChecks]
+
+    def _open_tables(self, db: Connection) -> None:
+        self._connection = db
+        self.meta: MetaTable = self._meta_table(db)
+        self.marks: MarkTable = SqlMarks(db, self.meta)
+        self.pages: PageTable = self._page_table(db)
+        self.visits: VisitTable = self._visit_table(db)
+        self.versions: VersionTable = SqlVersions(db)
+        self.screenshots: ScreenshotTable = SqlScreenshots(db)
+        self.links: LinkTable = SqlLinks(db)
+        self.sites: SiteTable = SqlSites(db)
+        self.cycles: CycleTable = SqlCycles(db)
+        self.warcs: WarcTable = SqlWarcs(db)
+        self.hints: HintTable = SqlHints(db)
+        self.pushes: PushTable = SqlPushes(db)
+        self.outbox: OutboxTable = SqlOutbox(db)
+        self.subscriptions: SubscriptionTable = SqlSubscriptions(db)
+        self.key_proofs: KeyProofTable = SqlKeyProofs(db)
+        self.requisites: RequisiteTable = SqlRequisites(db)
+        self.summaries: SummaryTable = SqlSummaries(db)
+        self.reports: Reports = SqlReports(db)
+        self.listings: Listings = SqlListings(db)
+        self.checks: Checks = self._check_table(db)
+
+    def transaction(self) -> Transaction:
+        return Transaction(self._connection)
+
+    def next_id(self, table: NumberedTable) -> int:
+        last = self._connection.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
+        return 0 if last is None else int(last) + 1
