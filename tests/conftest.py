@@ -15,6 +15,7 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from recrawl.crawl.visits import reader_pool
+from tests.receivers import find_postgres, postgres
 from tests.warm_readers import WarmReaders
 from tests.world import Page, Repo, Site
 
@@ -123,3 +124,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.name))
         if not (item.get_closest_marker("slow") or _needs_more(item.path)):
             item.add_marker("quick")
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL server for all tests of a session: the URL of a database, with the password by reference."""
+    if find_postgres() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+    with postgres("walrus") as url, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RECRAWL_TEST_PASSWORD", "walrus")
+        yield url.replace("@", ":${RECRAWL_TEST_PASSWORD}@")

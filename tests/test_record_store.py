@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,13 +18,17 @@ from hypothesis import strategies as st
 from recrawl.model import Outcome, State
 from recrawl.record.rows import Batch, CycleRow, HintRow, NewPage, PageState, SiteRow, VersionRow, VisitRow, unvisited
 from recrawl.record.store import SqliteStore
+from recrawl.record.store.postgres.adapters import clean
+from recrawl.record.store.postgres.store import PostgresStore
+from recrawl.record.store.postgres.target import parse
 from tests.crashes import site_row
+from tests.stores import table_names
 
 integers = st.integers(-(2**63), 2**63 - 1)
 counts = st.integers(0, 2**31 - 1)
 reals = st.floats(allow_nan=False)
 times = st.floats(-1e12, 1e12)
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 blobs = st.binary(max_size=20)
 maybe_time = st.none() | times
 
@@ -48,7 +53,9 @@ states = rows(
     noise=st.none() | blobs,
     etag=texts,
     modified=texts,
+    counters=st.none() | blobs,
     archived_url=texts,
+    prior=st.none() | reals,
     id=st.just(0),
 )
 versions = rows(
@@ -80,15 +87,55 @@ _KINDS: dict[type, st.SearchStrategy[Any]] = {int: counts, float: times, str: te
 sites = rows(SiteRow, **{name: _KINDS[kind] for name, kind in get_type_hints(SiteRow).items()})
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    with closing(SqliteStore(tmp_path / "recrawl.db", create=True)) as made:
+AnyStore = SqliteStore | PostgresStore
+Fresh = Callable[[], AbstractContextManager[AnyStore]]
+TABLES = table_names()
+
+
+@pytest.fixture(scope="session")
+def postgres_store(postgres_url: str) -> Iterator[PostgresStore]:
+    """One store for all tests, because it takes a while to make; `fresh` empties it."""
+    with closing(PostgresStore(parse(f"{postgres_url}?schema=store_tests"), create=True)) as made:
         yield made
 
 
-def fresh() -> SqliteStore:
-    """A store in memory, for many small examples."""
-    return SqliteStore(Path(":memory:"), create=True)
+@pytest.fixture(scope="session", params=["sqlite", "postgres"])
+def fresh(request: pytest.FixtureRequest) -> Fresh:
+    """Gives an empty store, for many small examples."""
+    if request.param == "sqlite":
+        return lambda: closing(SqliteStore(Path(":memory:"), create=True))
+    made: PostgresStore = request.getfixturevalue("postgres_store")
+
+    def emptied() -> AbstractContextManager[AnyStore]:
+        made.db.run("; ".join(f"DELETE FROM {table}" for table in TABLES))
+        return nullcontext(made)
+
+    return emptied
+
+
+@pytest.fixture
+def store(fresh: Fresh) -> Iterator[AnyStore]:
+    with fresh() as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[AnyStore, AnyStore]]:
+    """Two connections to one empty store; the second one reads."""
+    if request.param == "sqlite":
+        path = tmp_path / "recrawl.db"
+        with closing(SqliteStore(path, create=True)) as writer, closing(SqliteStore(path)) as reader:
+            yield writer, reader
+        return
+    target = parse(f"{request.getfixturevalue('postgres_url')}?schema=two_connections")
+    with closing(PostgresStore(target, create=True)) as first, closing(PostgresStore(target, shared=True)) as second:
+        yield first, second
+        first.db.run("DROP SCHEMA two_connections CASCADE")
+
+
+def contents(store: AnyStore) -> dict[str, list[str]]:
+    """Every row of every table."""
+    return {table: sorted(map(repr, store.db.execute(f"SELECT * FROM {table}"))) for table in TABLES}
 
 
 def new_page(number: int, *, site: int = 0, cycle: int = 0, state: int = 0, listed: int = 0) -> NewPage:
@@ -104,8 +151,8 @@ def visit(number: int, page: int, *, cycle: int = 0, outcome: Outcome = Outcome.
 
 
 @given(states)
-def test_a_pages_state_comes_back(state: PageState) -> None:
-    with closing(fresh()) as store:
+def test_a_pages_state_comes_back(fresh: Fresh, state: PageState) -> None:
+    with fresh() as store:
         store.commit(Batch(pages=[new_page(0)], states=[state]), [])
         url, site, depth, listed, back = store.pages.get(0)
         assert (url, site, depth, listed) == ("https://a.example/0", 0, 1, 0)
@@ -113,8 +160,8 @@ def test_a_pages_state_comes_back(state: PageState) -> None:
 
 
 @given(versions)
-def test_a_version_comes_back(version: VersionRow) -> None:
-    with closing(fresh()) as store:
+def test_a_version_comes_back(fresh: Fresh, version: VersionRow) -> None:
+    with fresh() as store:
         store.commit(Batch(versions=[version]), [])
         assert store.versions.get(version.id) == version
         assert store.versions.get(version.id + 1) is None
@@ -122,15 +169,15 @@ def test_a_version_comes_back(version: VersionRow) -> None:
 
 
 @given(visits)
-def test_a_visit_comes_back(row: VisitRow) -> None:
-    with closing(fresh()) as store:
+def test_a_visit_comes_back(fresh: Fresh, row: VisitRow) -> None:
+    with fresh() as store:
         store.commit(Batch(visits=[row]), [])
-        assert VisitRow._make(store.db.execute("SELECT * FROM visits").fetchone()) == row
+        assert VisitRow._make(store.db.execute(f"SELECT {', '.join(VisitRow._fields)} FROM visits").fetchone()) == row
 
 
 @given(st.lists(sites, max_size=5, unique_by=(lambda row: row.id, lambda row: row.origin)))
-def test_sites_come_back_by_number_and_can_be_replaced(made: list[SiteRow]) -> None:
-    with closing(fresh()) as store:
+def test_sites_come_back_by_number_and_can_be_replaced(fresh: Fresh, made: list[SiteRow]) -> None:
+    with fresh() as store:
         store.commit(Batch(sites=made), [])
         changed = [row._replace(habits="other", lm_good=3) for row in made]
         assert store.sites.all() == sorted(made)
@@ -139,15 +186,15 @@ def test_sites_come_back_by_number_and_can_be_replaced(made: list[SiteRow]) -> N
 
 
 @given(st.lists(st.integers(-3, 12)))
-def test_pages_are_looked_up_together_as_alone(wanted: list[int]) -> None:
-    with closing(fresh()) as store:
+def test_pages_are_looked_up_together_as_alone(fresh: Fresh, wanted: list[int]) -> None:
+    with fresh() as store:
         store.commit(Batch(pages=[new_page(n, site=n % 3) for n in range(10)]), [])
         known = {n for n in wanted if 0 <= n < 10}
         assert store.pages.get_many(wanted) == {n: store.pages.get(n) for n in known}
         assert store.pages.sites_of(wanted) == {n: n % 3 for n in known}
 
 
-def test_a_version_is_found_by_page_and_time(store: SqliteStore) -> None:
+def test_a_version_is_found_by_page_and_time(store: AnyStore) -> None:
     made = [
         VersionRow(n, n // 2, 100.0 + n, 1, None, None, 0, 1, 9, 0, 0, 0, b"", b"", "", "text/html", "utf-8")
         for n in range(4)
@@ -157,12 +204,12 @@ def test_a_version_is_found_by_page_and_time(store: SqliteStore) -> None:
     assert store.versions.at(0, 102.0) is None
 
 
-def test_a_page_that_was_only_found_is_unvisited(store: SqliteStore) -> None:
+def test_a_page_that_was_only_found_is_unvisited(store: AnyStore) -> None:
     store.commit(Batch(pages=[new_page(0)]), [])
     assert store.pages.get(0)[4] == unvisited(0)
 
 
-def test_cycles_come_newest_first(store: SqliteStore) -> None:
+def test_cycles_come_newest_first(store: AnyStore) -> None:
     made = [CycleRow(n, "cycle", "random", 10, 2**62 + n, float(n), None, n * 10, 5) for n in range(3)]
     for row in made:
         store.cycles.begin(row)
@@ -172,35 +219,45 @@ def test_cycles_come_newest_first(store: SqliteStore) -> None:
 
 
 @given(st.one_of(st.integers(-(2**53), 2**53), reals, texts))
-def test_a_single_value_comes_back(value: float | str) -> None:
-    with closing(fresh()) as store:
+def test_a_single_value_comes_back(fresh: Fresh, value: float | str) -> None:
+    with fresh() as store:
         assert store.meta.get("x", "nothing") == "nothing"
         store.meta.set("x", "before")
         store.meta.set("x", value)
         assert store.meta.get("x", None) == value
 
 
-def test_a_reason_is_stored_once(store: SqliteStore) -> None:
+def test_a_nul_in_a_text_is_replaced_where_the_store_cannot_hold_it(store: AnyStore) -> None:
+    store.commit(Batch(pages=[new_page(0)], states=[unvisited(0)._replace(etag="a\0b")]), [])
+    store.meta.set("x", "a\0b")
+    expected = clean("a\0b") if isinstance(store, PostgresStore) else "a\0b"
+    assert store.pages.get(0).state.etag == expected
+    assert store.meta.get("x", None) == "a\0b"
+
+
+def test_a_reason_is_stored_once(store: AnyStore) -> None:
     assert store.visits.reason("has waited") != store.visits.reason("was due")
     assert store.visits.reason("has waited") == store.visits.reason("has waited")
     assert store.db.execute("SELECT count(*) FROM reasons").fetchone() == (2,)
 
 
-def test_links_hints_and_archive_files_are_replaced(store: SqliteStore) -> None:
+def test_links_hints_and_archive_files_are_replaced(store: AnyStore) -> None:
     for targets, seen, length in ((b"\1\0\0\0", 1.0, 100), (b"", 2.0, 200)):
         batch = Batch(links=[(0, targets)], hints=[HintRow(0, "lastmod", seen, 5.0, 1)])
         store.commit(batch, [(0, "a.warc.gz", length)])
-    assert store.db.execute("SELECT * FROM links").fetchall() == [(0, b"")]
-    assert store.db.execute("SELECT * FROM hints").fetchall() == [(0, "lastmod", 2.0, 5.0, 2)]
+    assert store.db.execute("SELECT page, targets FROM links").fetchall() == [(0, b"")]
+    assert store.db.execute("SELECT page, kind, seen, value, signals FROM hints").fetchall() == [
+        (0, "lastmod", 2.0, 5.0, 2)
+    ]
     assert store.db.execute("SELECT * FROM warcs").fetchall() == [(0, "a.warc.gz", 200)]
 
 
 # -- all or nothing ----------------------------------------------------------------------------------------
 
 
-def test_a_commit_that_fails_leaves_everything_as_it_was(store: SqliteStore) -> None:
+def test_a_commit_that_fails_leaves_everything_as_it_was(store: AnyStore) -> None:
     store.commit(Batch(pages=[new_page(0)], visits=[visit(0, 0)]), [(0, "a.warc.gz", 10)])
-    before = list(store.db.iterdump())
+    before = contents(store)
     batch = Batch(
         pages=[new_page(1)],
         visits=[visit(1, 1)],
@@ -208,35 +265,32 @@ def test_a_commit_that_fails_leaves_everything_as_it_was(store: SqliteStore) -> 
         sites=[site_row(0, "https://a.example")],
         links=[(0, None)],  # type: ignore[list-item]
     )
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises((sqlite3.IntegrityError, psycopg.IntegrityError)):
         store.commit(batch, [(0, "a.warc.gz", 999)])
-    assert list(store.db.iterdump()) == before
+    assert contents(store) == before
     store.commit(Batch(pages=[new_page(1)]), [])
     assert store.next_id("pages") == 2
 
 
-def test_what_is_committed_is_there_for_others_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "recrawl.db"
-    with closing(SqliteStore(path, create=True)) as writer, closing(SqliteStore(path)) as reader:
-        assert reader.next_id("pages") == 0
-        writer.commit(Batch(pages=[new_page(0)]), [])
-        assert reader.next_id("pages") == 1
+def test_what_is_committed_is_there_for_others_at_once(two: tuple[AnyStore, AnyStore]) -> None:
+    writer, reader = two
+    assert reader.next_id("pages") == 0
+    writer.commit(Batch(pages=[new_page(0)]), [])
+    assert reader.next_id("pages") == 1
 
 
-def test_a_reader_is_not_held_up_by_a_writer(tmp_path: Path) -> None:
-    path = tmp_path / "recrawl.db"
-    with closing(SqliteStore(path, create=True)) as writer, closing(SqliteStore(path)) as reader:
-        writer.db.execute("BEGIN IMMEDIATE")
-        writer.db.execute("INSERT INTO meta VALUES ('x', 1)")
+def test_a_reader_is_not_held_up_by_a_writer(two: tuple[AnyStore, AnyStore]) -> None:
+    writer, reader = two
+    with writer.transaction():
+        writer.meta.set("x", 1)
         assert reader.meta.get("x", "nothing") == "nothing"
-        writer.db.execute("COMMIT")
-        assert reader.meta.get("x", "nothing") == 1
+    assert reader.meta.get("x", "nothing") == 1
 
 
 # -- columns -------------------------------------------------------------------------------------------------
 
 
-def test_the_books_columns_are_in_the_order_of_page_numbers(store: SqliteStore) -> None:
+def test_the_books_columns_are_in_the_order_of_page_numbers(store: AnyStore) -> None:
     store.commit(Batch(pages=[new_page(2), new_page(0, cycle=3), new_page(1, state=1)]), [])
     store.commit(Batch(states=[unvisited(1)._replace(state=1, visits=4, changes=2, last_visit=7.5, size=2**40)]), [])
     columns = store.pages.book_columns()
@@ -250,7 +304,7 @@ def test_the_books_columns_are_in_the_order_of_page_numbers(store: SqliteStore) 
     assert len({column.dtype.kind for column in columns.values()} - set("if")) == 0
 
 
-def test_an_empty_store_has_empty_columns(store: SqliteStore) -> None:
+def test_an_empty_store_has_empty_columns(store: AnyStore) -> None:
     assert {len(column) for column in store.pages.book_columns().values()} == {0}
     keys, pages = store.pages.keys()
     assert len(keys) == len(pages) == 0
@@ -258,20 +312,20 @@ def test_an_empty_store_has_empty_columns(store: SqliteStore) -> None:
 
 
 @given(st.lists(integers, max_size=20, unique=True))
-def test_keys_lead_to_their_pages(keys: list[int]) -> None:
-    with closing(fresh()) as store:
+def test_keys_lead_to_their_pages(fresh: Fresh, keys: list[int]) -> None:
+    with fresh() as store:
         store.commit(Batch(pages=[new_page(n)._replace(key=key) for n, key in enumerate(keys)]), [])
         got, pages = store.pages.keys()
         assert dict(zip(got.tolist(), pages.tolist(), strict=True)) == {key: n for n, key in enumerate(keys)}
 
 
-def test_only_pages_that_were_found_and_nothing_more_are_waiting(store: SqliteStore) -> None:
+def test_only_pages_that_were_found_and_nothing_more_are_waiting(store: AnyStore) -> None:
     store.commit(Batch(pages=[new_page(n, state=n % 7, site=n) for n in range(9)]), [])
     assert store.pages.never_downloaded()["id"].tolist() == [0, 7]
     assert store.pages.never_downloaded()["site"].tolist() == [0, 7]
 
 
-def test_visits_of_a_cycle_come_in_the_order_in_which_they_were_recorded(store: SqliteStore) -> None:
+def test_visits_of_a_cycle_come_in_the_order_in_which_they_were_recorded(store: AnyStore) -> None:
     made = [visit(0, 5), visit(1, 3, cycle=1), visit(2, 4, cycle=2), visit(3, 1, cycle=1, outcome=Outcome.FAILED)]
     store.commit(Batch(visits=made), [])
     cycle = CycleRow(1, "cycle", "random", 10, 1, 0.0, None, 1, 5)
@@ -281,8 +335,10 @@ def test_visits_of_a_cycle_come_in_the_order_in_which_they_were_recorded(store: 
 
 
 @given(st.lists(st.integers(0, 4), max_size=20), st.sets(st.integers(0, 5)), st.integers(0, 25))
-def test_a_history_holds_the_visits_of_its_pages_up_to_a_point(pages: list[int], wanted: set[int], end: int) -> None:
-    with closing(fresh()) as store:
+def test_a_history_holds_the_visits_of_its_pages_up_to_a_point(
+    fresh: Fresh, pages: list[int], wanted: set[int], end: int
+) -> None:
+    with fresh() as store:
         store.commit(Batch(visits=[visit(n, page, at=float(n)) for n, page in enumerate(pages)]), [])
         for _ in range(2):  # it keeps nothing from one call to the next
             past = store.visits.history(np.array(sorted(wanted), np.int64), end)
@@ -293,7 +349,7 @@ def test_a_history_holds_the_visits_of_its_pages_up_to_a_point(pages: list[int],
 # -- states without a visit ----------------------------------------------------------------------------------
 
 
-def test_pages_that_are_gone_get_another_look_when_the_sitemap_names_them(store: SqliteStore) -> None:
+def test_pages_that_are_gone_get_another_look_when_the_sitemap_names_them(store: AnyStore) -> None:
     gone, live = int(State.GONE), int(State.LIVE)
     store.commit(Batch(pages=[new_page(n, state=s) for n, s in enumerate([gone, gone, live])]), [])
     store.commit(Batch(states=[unvisited(n)._replace(state=gone, misses=2, missing_since=5.0) for n in (0, 1)]), [])
@@ -306,7 +362,7 @@ def test_pages_that_are_gone_get_another_look_when_the_sitemap_names_them(store:
     assert store.pages.listed(0) == {0, 2}
 
 
-def test_pages_that_moved_long_ago_get_another_look(store: SqliteStore) -> None:
+def test_pages_that_moved_long_ago_get_another_look(store: AnyStore) -> None:
     moved = int(State.MOVED)
     store.commit(Batch(pages=[new_page(n, state=moved) for n in range(3)]), [])
     times = [(0, 5.0, 3), (1, 5.0, -1), (2, 50.0, 3)]
@@ -317,7 +373,7 @@ def test_pages_that_moved_long_ago_get_another_look(store: SqliteStore) -> None:
     assert store.pages.book_columns()["state"].tolist() == [State.MISSING, State.FOUND, State.MOVED]
 
 
-def test_states_are_set_for_the_pages_named(store: SqliteStore) -> None:
+def test_states_are_set_for_the_pages_named(store: AnyStore) -> None:
     store.commit(Batch(pages=[new_page(n) for n in range(3)]), [])
     store.pages.set_states(int(State.DROPPED), [0, 2])
     assert store.pages.book_columns()["state"].tolist() == [State.DROPPED, State.FOUND, State.DROPPED]

@@ -5,7 +5,6 @@
     transfer     one download: its limits, its socket, its headers
     access       headers, cookies, passwords and proxies of each site
     cookies      the cookies of one site
-    secrets      secrets by reference: environment variables and private files
     lanes        when each server may get its next request
     ranked_queue a queue whose order changes while items wait
     retry_after  the Retry-After header

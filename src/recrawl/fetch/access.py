@@ -22,7 +22,7 @@ import pycurl
 from recrawl.errors import UsageError
 from recrawl.fetch.cookies import CookieJar
 from recrawl.fetch.ip_filter import refuses
-from recrawl.fetch.secrets import REDACTED, has_reference, reveal
+from recrawl.secrets import REDACTED, has_reference, reveal
 
 Headers = tuple[tuple[str, str], ...]
 _OWN = ("host", "user-agent", "accept-encoding", "connection", "content-length", "transfer-encoding", "cookie")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pycurl
 
-from recrawl.fetch.secrets import read_private, write_private
+from recrawl.secrets import read_private, write_private
 
 _HEAD = "# Netscape HTTP Cookie File\n"
 _COLUMNS = 7

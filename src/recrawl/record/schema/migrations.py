@@ -277,6 +277,9 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0015-fields", FIELDS),
 )
 
+NEWER = "this repository was made by a newer recrawl (it has '{step}'): install that version or a later one to use it"
+"""What to say about an unknown step."""
+
 
 def migrate(db: sqlite3.Connection) -> None:
     """Apply the missing steps, each in one transaction."""
@@ -293,8 +296,5 @@ def check(db: sqlite3.Connection) -> set[str]:
     done = {row[0] for row in db.execute("SELECT name FROM migrations")}
     unknown = sorted(done - {name for name, _ in STEPS})
     if unknown:
-        raise NewerRepository(
-            f"this repository was made by a newer recrawl (it has '{unknown[-1]}'): "
-            "install that version or a later one to use it"
-        )
+        raise NewerRepository(NEWER.format(step=unknown[-1]))
     return done

@@ -1,6 +1,6 @@
 """The kinds of sinks by name, and their secrets.
 
-A secret (a token, a password) is referred to in the settings, never written there: see `fetch/secrets.py`.
+A secret (a token, a password) is referred to in the settings, never written there: see `secrets.py`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 from recrawl import plugins
 from recrawl.errors import UnknownName, UsageError
-from recrawl.fetch.secrets import has_reference, reveal
 from recrawl.repository.sinks.chunk_lines import ChunkLines
 from recrawl.repository.sinks.markdown_files import MarkdownFiles
 from recrawl.repository.sinks.opensearch import OpenSearch
 from recrawl.repository.sinks.postgres import Postgres
 from recrawl.repository.sinks.protocol import Sink
 from recrawl.repository.sinks.webhook import Webhook
+from recrawl.secrets import has_reference, reveal
 from recrawl.settings import SinkRule
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ class SqlOutbox(SqlTable, OutboxTable):
     def due(self, now: float, limit: int, without: Collection[str] = ()) -> list[Row]:
         return self._rows(
             f"""SELECT id, key, alert, parcel, tries, body FROM outbox
-                WHERE state = {OutboxState.WAITING:d} AND due <= ? AND alert NOT IN (SELECT value FROM json_each(?))
+                WHERE state = {OutboxState.WAITING:d} AND due <= ? AND alert NOT IN (SELECT j.value FROM json_each(?) j)
                 ORDER BY id LIMIT ?""",
             (now, json.dumps(list(without)), limit),
         )

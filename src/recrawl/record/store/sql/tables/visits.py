@@ -24,7 +24,7 @@ from recrawl.record.store.sql.base import (
 )
 from recrawl.record.store.tables import VisitTable
 
-_HELD = f"CASE WHEN failure IN {text_list(NOT_TRIED)} THEN 1 ELSE 0 END"
+HELD = f"CASE WHEN failure IN {text_list(NOT_TRIED)} THEN 1 ELSE 0 END"
 """Whether there was no request."""
 _NO_END = 1 << 62
 
@@ -57,7 +57,7 @@ class SqlVisits(SqlTable, VisitTable):
         return self._db.execute(sql, (visits,)).fetchall()
 
     def between(self, first: int, end: int) -> Columns:
-        sql = f"""SELECT id, page, cycle, at, outcome, {_HELD}, hints, version FROM visits
+        sql = f"""SELECT id, page, cycle, at, outcome, {HELD}, hints, version FROM visits
                   WHERE id >= ? AND id < ? ORDER BY id"""
         types = {"id": "i8", "page": "i8", "cycle": "i8", "at": "f8", "outcome": "i1", "held": "i1"}
         return self._columns(sql, types | {"hints": "i8", "version": "i8"}, (first, end))
@@ -71,7 +71,7 @@ class SqlVisits(SqlTable, VisitTable):
             self._db.execute("DELETE FROM wanted")
             self._db.executemany("INSERT INTO wanted VALUES (?)", ((int(page),) for page in pages))
         return self._columns(
-            f"SELECT page, at, outcome, {_HELD} FROM visits JOIN wanted USING (page) WHERE id < ? ORDER BY id",
+            f"SELECT page, at, outcome, {HELD} FROM visits JOIN wanted USING (page) WHERE id < ? ORDER BY id",
             {"page": "i8", "at": "f8", "outcome": "i1", "held": "i1"},
             (before_visit,),
         )

@@ -1,0 +1,11 @@
+"""The store in a schema of a PostgreSQL database (extra `postgres`).
+
+store           `PostgresStore`: opening, batches, transactions
+target          where the store is: URL, schema, password by reference
+connection      a connection that comes back when it was cut, and whose errors say what to do
+dialect         how PostgreSQL spells the shared statements
+adapters        values that PostgreSQL or psycopg treat in another way than SQLite
+schema          the tables, partitioned by shard, and their migrations
+batches         statements for many rows: binary COPY, unnest
+tables          the few methods that cannot be shared
+"""

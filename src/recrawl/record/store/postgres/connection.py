@@ -1,0 +1,159 @@
+"""A connection to PostgreSQL that comes back when it was cut, and whose errors are `StorageFailure`s.
+
+A statement is repeated on a new connection only where that is safe: a query outside a transaction, and the beginning of
+a transaction. A write that was cut may or may not have been done; the next command finds out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+
+from recrawl.errors import DiskFull, RepositoryError, StorageFailure
+from recrawl.record.store.postgres.adapters import adapt
+from recrawl.record.store.postgres.dialect import spelled
+from recrawl.record.store.postgres.target import Target
+from recrawl.record.store.sql.base import Cursor
+
+_OLDEST = 120000
+"""PostgreSQL 12, as the server counts."""
+_SECONDS = 10
+"""Time to connect."""
+_PAUSES = (0.1, 0.4, 1.0, 2.0, 4.0)
+"""Seconds between tries to connect again: a server that restarts is back by then."""
+_READ_ONLY = "SET default_transaction_read_only = on"
+_Result = TypeVar("_Result")
+
+
+class PostgresConnection:
+    """One connection; each statement is a transaction of its own unless one has begun."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._read_only = False
+        self._begun = False
+        self._raw = self._connect()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun."""
+        return self._begun
+
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> Cursor:
+        """Run a shared statement."""
+        text = spelled(sql)
+        query = sql.lstrip().startswith("SELECT")
+        return self._run(lambda raw: raw.cursor(binary=True).execute(text, values), repeatable=query)
+
+    def executemany(self, sql: str, rows: Iterable[Any], /) -> None:
+        """Run a shared statement for each row."""
+        given = list(rows)
+        if given:
+            self._run(lambda raw: raw.cursor().executemany(spelled(sql), given))
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> Cursor:
+        """Run a statement in PostgreSQL's own spelling; it may be a script if there are no values."""
+        return self._run(lambda raw: raw.execute(sql, values or None))
+
+    def copy(self, sql: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Run a binary COPY FROM STDIN with these rows."""
+
+        def send(raw: psycopg.Connection[Any]) -> None:
+            with raw.cursor() as cursor, cursor.copy(sql) as copy:
+                copy.set_types(types)
+                for row in rows:
+                    copy.write_row(row)
+
+        self._run(send)
+
+    def begin(self) -> None:
+        """Begin a transaction, on a new connection if this one was cut."""
+        self._run(lambda raw: raw.execute("BEGIN"), repeatable=True)
+        self._begun = True
+
+    def commit(self) -> None:
+        """End the transaction; what it wrote is durable on return."""
+        self._run(lambda raw: raw.execute("COMMIT"))
+        self._begun = False
+
+    def rollback(self) -> None:
+        """Undo the transaction; a cut connection has done so."""
+        self._begun = False
+        with contextlib.suppress(psycopg.Error):
+            self._raw.execute("ROLLBACK")
+
+    def read_only(self) -> None:
+        """Refuse writes from now on."""
+        self._read_only = True
+        self._raw.execute(_READ_ONLY)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._raw.close()
+
+    def _run(self, work: Callable[[psycopg.Connection[Any]], _Result], *, repeatable: bool = False) -> _Result:
+        if self._raw.closed and not self._begun:
+            self._reconnect()
+        try:
+            return work(self._raw)
+        except psycopg.Error as error:
+            if not self._raw.closed or not repeatable or self._begun:
+                raise _translated(error, self.target) from error
+        self._reconnect()
+        try:
+            return work(self._raw)
+        except psycopg.Error as error:
+            raise _translated(error, self.target) from error
+
+    def _reconnect(self) -> None:
+        for pause in _PAUSES:
+            try:
+                self._raw = self._connect()
+            except StorageFailure:
+                time.sleep(pause)
+            else:
+                return
+        self._raw = self._connect()
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        password = self.target.revealed()
+        options: dict[str, Any] = {"password": password} if password else {}
+        try:
+            raw = psycopg.connect(
+                self.target.url, autocommit=True, connect_timeout=_SECONDS, client_encoding="utf8", **options
+            )
+        except psycopg.OperationalError as error:
+            raise _translated(error, self.target) from None  # the cause could show what was given
+        except psycopg.Error:
+            raise RepositoryError(f"invalid URL of a store: {self.target.name}") from None
+        if raw.info.server_version < _OLDEST:
+            found = raw.info.parameter_status("server_version")
+            raw.close()
+            raise RepositoryError(f"{self.target.name} runs PostgreSQL {found}: recrawl needs version 12 or later")
+        adapt(raw)
+        raw.execute(f"SET search_path TO {self.target.schema}")
+        if self._read_only:
+            raw.execute(_READ_ONLY)
+        return raw
+
+
+def _translated(error: psycopg.Error, target: Target) -> Exception:
+    """The error as ours, in one line that says what to do; errors in rows stay what they are."""
+    if isinstance(error, psycopg.IntegrityError | psycopg.DataError | psycopg.ProgrammingError):
+        return error
+    said = " ".join(str(error).split())
+    if "password" in said:
+        advice = "the password is wrong or missing: check its reference in store.toml"
+    elif isinstance(error, psycopg.errors.DiskFull):
+        return DiskFull(f"{target.name} cannot be written: its disk is full; free some space and run the command again")
+    elif isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        advice = "it cannot be written: check that the server is not a standby"
+    elif "does not exist" in said:
+        advice = "create the database or the user, or correct the URL in store.toml"
+    else:
+        advice = "check that the server runs and run the command again"
+    return StorageFailure(f"{target.name} cannot be used ({said}): {advice}")

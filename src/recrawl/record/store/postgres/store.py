@@ -1,0 +1,132 @@
+"""The store in PostgreSQL: one schema of a database. Visits are written in batches, each one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from recrawl.errors import NewerRepository, RepositoryError
+from recrawl.model import Outcome
+from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
+from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
+from recrawl.record.schema.migrations import NEWER
+from recrawl.record.screenshot_rows import ScreenshotRow
+from recrawl.record.store.postgres.batches import Insert, Update, Upsert, columns, columns_of
+from recrawl.record.store.postgres.connection import PostgresConnection
+from recrawl.record.store.postgres.schema import STEPS
+from recrawl.record.store.postgres.tables import PostgresChecks, PostgresMeta, PostgresPages, PostgresVisits
+from recrawl.record.store.postgres.target import Target
+from recrawl.record.store.sql.base import Transaction, insert
+from recrawl.record.store.sql.store import SqlStore
+
+_WARCS = Upsert("warcs", columns(id=int, name=str, length=int), ("id",))
+_SITES = Upsert("sites", columns_of(SiteRow), ("id",))
+_FRAMES = Upsert("frames", columns(site=int, data=bytes), ("site",))
+_LINKS = Upsert("links", columns(page=int, targets=bytes), ("page",))
+_FEEDS = Upsert("feeds", columns_of(FeedRow), ("site", "url"))
+_REQUISITES = Upsert("requisites", columns_of(RequisiteRow), ("id",))
+_PAGE_REQUISITES = Upsert("page_requisites", columns(page=int, level=int, requisites=bytes), ("page",))
+_HOSTS = Upsert("requisite_hosts", columns_of(HostRow), ("origin",))
+_PAGES = Insert("pages", columns_of(NewPage))
+_VISITS = Insert("visits", columns_of(VisitRow))
+_VERSIONS = Insert("versions", columns_of(VersionRow))
+_REQUISITE_VERSIONS = Insert("requisite_versions", columns_of(RequisiteVersion))
+_SCREENSHOTS = Insert("screenshots", columns_of(ScreenshotRow))
+_STATES = Update("pages", columns_of(PageState), "id")
+_LISTED = Update("pages", columns(listed=int, id=int), "id")
+# Signals add up, also within a batch: one row at a time.
+_HINT = f"""{insert("hints AS h", HintRow._fields)} ON CONFLICT (page, kind, shard) DO UPDATE SET
+    seen = excluded.seen, value = excluded.value, signals = least(1000, h.signals + excluded.signals)"""
+_SOURCE = f"""{insert("sources AS h", SourceRow._fields)} ON CONFLICT (site, kind) DO UPDATE SET
+    seen = greatest(h.seen, excluded.seen), signals = h.signals + excluded.signals, ignored = excluded.ignored,
+    problem = excluded.problem"""
+_NO_LONGER_LISTED = 2
+
+
+class PostgresStore(SqlStore):
+    """A schema of a PostgreSQL database."""
+
+    _meta_table = PostgresMeta
+    _page_table = PostgresPages
+    _visit_table = PostgresVisits
+    _check_table = PostgresChecks
+
+    def __init__(self, target: Target, *, create: bool = False, shared: bool = False) -> None:
+        """Connect. `shared`: read only, and threads may hand it on, one at a time."""
+        self.db = PostgresConnection(target)
+        try:
+            if create or len(_applied(self.db)) < len(STEPS):
+                _migrate(self.db)
+            if shared:
+                self.db.read_only()
+        except BaseException:
+            self.db.close()
+            raise
+        self._open_tables(self.db)
+
+    def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
+        db = self.db
+        with Transaction(db):
+            _WARCS.run(db, warcs)
+            _SITES.run(db, batch.sites)
+            _FRAMES.run(db, batch.frames)
+            _PAGES.run(db, batch.pages)
+            _VISITS.run(db, batch.visits)
+            _VERSIONS.run(db, batch.versions)
+            _STATES.run(db, batch.states)
+            _LINKS.run(db, batch.links)
+            _REQUISITES.run(db, batch.requisites.rows)
+            _REQUISITE_VERSIONS.run(db, [version for version, _ in batch.requisites.versions])
+            _PAGE_REQUISITES.run(db, batch.requisites.pages)
+            _HOSTS.run(db, batch.requisites.hosts)
+            _SCREENSHOTS.run(db, [row for row, _ in batch.screenshots])
+            recorded = [row.page for row in batch.visits if row.hints and row.outcome != Outcome.FAILED]
+            if recorded:
+                db.run("UPDATE hints SET signals = 0 WHERE page = ANY (%s) AND signals > 0", (recorded,))
+            db.executemany(_HINT, batch.hints)
+            db.executemany(_SOURCE, batch.sources)
+            _FEEDS.run(db, batch.feeds)
+            _LISTED.run(db, batch.listed)
+            removed = [page for state, page in batch.listed if state == _NO_LONGER_LISTED]
+            if removed:
+                db.run("DELETE FROM hints WHERE page = ANY (%s) AND kind IN ('lastmod', 'changefreq')", (removed,))
+
+    def close(self) -> None:
+        self.db.close()
+
+
+def is_taken(target: Target) -> bool:
+    """Whether the schema holds a repository already."""
+    with contextlib.closing(PostgresConnection(target)) as db:
+        return _has_steps(db)
+
+
+def _has_steps(db: PostgresConnection) -> bool:
+    found = db.run("SELECT to_regclass(%s)", (f"{db.target.schema}.migrations",)).fetchone()
+    return found[0] is not None
+
+
+def _applied(db: PostgresConnection) -> set[str]:
+    """The applied steps; raises `NewerRepository` if one is unknown."""
+    if not _has_steps(db):
+        raise RepositoryError(f"{db.target.name} holds no repository: correct the URL in store.toml")
+    done = {row[0] for row in db.run("SELECT name FROM migrations")}
+    unknown = sorted(done - {name for name, _ in STEPS})
+    if unknown:
+        raise NewerRepository(NEWER.format(step=unknown[-1]))
+    return done
+
+
+def _migrate(db: PostgresConnection) -> None:
+    """Apply the missing steps in one transaction; others who want to do so wait."""
+    with Transaction(db):
+        db.run("SELECT pg_advisory_xact_lock(hashtext(%s))", (db.target.schema,))
+        db.run(f"CREATE SCHEMA IF NOT EXISTS {db.target.schema}")
+        db.run("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)")
+        done = _applied(db)
+        for name, script in STEPS:
+            if name not in done:
+                db.run(script)
+                db.run("INSERT INTO migrations VALUES (%s)", (name,))
+                if name == STEPS[0][0]:
+                    db.run("INSERT INTO meta (name, value) VALUES ('changes:read', '-1')")
