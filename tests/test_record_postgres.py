@@ -32,7 +32,7 @@ from recrawl.record.rows import (
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store import SqliteStore
 from recrawl.record.store.postgres.store import PostgresStore, is_taken
-from recrawl.record.store.postgres.target import Target, parse
+from recrawl.record.store.postgres.target import PostgresTarget, parse
 from recrawl.record.store.reports import StreamPlace, UpdateFilter
 from tests.crashes import site_row
 from tests.stores import table_columns
@@ -302,12 +302,12 @@ def contents(store: AnyStore) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def target(postgres_url: str) -> Target:
+def target(postgres_url: str) -> PostgresTarget:
     return parse(f"{postgres_url}?schema=alone")
 
 
 @pytest.fixture
-def store(target: Target) -> Iterator[PostgresStore]:
+def store(target: PostgresTarget) -> Iterator[PostgresStore]:
     with closing(PostgresStore(target, create=True)) as made:
         yield made
         made.db.run(f"DROP SCHEMA {target.schema} CASCADE")
@@ -408,7 +408,7 @@ def test_a_shared_store_writes_nothing(store: PostgresStore) -> None:
             reader.meta.set("x", 1)
 
 
-def test_errors_say_what_to_do_and_never_the_password(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_say_what_to_do_and_never_the_password(target: PostgresTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_taken(target)
     with pytest.raises(RepositoryError, match=r"holds no repository: correct the URL in store\.toml"):
         PostgresStore(target)

@@ -1,7 +1,7 @@
 """The store: sites, pages, visits, versions, links, cycles and all other facts, behind one protocol.
 
 All SQL of recrawl is in this package. Other packages call `store.pages.…`, `store.visits.…`; they see the protocols
-and never a connection. SQLite is the only implementation.
+and never a connection. SQLite is the default; PostgreSQL is the other implementation.
 
 protocol               `Store`: one attribute per table protocol, commit, transactions
 tables                 protocols of pages, visits, versions and links
@@ -13,6 +13,7 @@ reports                protocols of summaries and of queries for people
 checks                 the protocol of checks and repairs
 sql/                   statements that all implementations share
 sqlite/                `SqliteStore`: the tables in one SQLite file
+postgres/              `PostgresStore`: the tables in a schema of a PostgreSQL database
 """
 
 import sqlite3

@@ -49,7 +49,7 @@ def _column(name: str, kind: Any) -> Column:
     return Column(name, *_TYPES[plain])
 
 
-class Insert:
+class CopyInsert:
     """Append rows to a table."""
 
     def __init__(self, table: str, given: Sequence[Column]) -> None:
@@ -83,7 +83,7 @@ class _Unnested:
             db.run(self._sql, values)
 
 
-class Update(_Unnested):
+class ArrayUpdate(_Unnested):
     """Change columns of rows that are found by one column."""
 
     def __init__(self, table: str, given: Sequence[Column], key: str) -> None:
@@ -94,8 +94,8 @@ class Update(_Unnested):
                         WHERE {table}.{key} = n.{key}"""
 
 
-class Upsert(_Unnested):
-    """Insert rows, or replace those with the same key."""
+class ArrayUpsert(_Unnested):
+    """CopyInsert rows, or replace those with the same key."""
 
     def __init__(self, table: str, given: Sequence[Column], key: Sequence[str]) -> None:
         super().__init__(given, key)

@@ -16,8 +16,8 @@ import psycopg
 from recrawl.errors import DiskFull, RepositoryError, StorageFailure
 from recrawl.record.store.postgres.adapters import adapt
 from recrawl.record.store.postgres.dialect import spelled
-from recrawl.record.store.postgres.target import Target
-from recrawl.record.store.sql.base import Cursor
+from recrawl.record.store.postgres.target import PostgresTarget
+from recrawl.record.store.sql.base import SqlCursor
 
 _OLDEST = 120000
 """PostgreSQL 12, as the server counts."""
@@ -32,7 +32,7 @@ _Result = TypeVar("_Result")
 class PostgresConnection:
     """One connection; each statement is a transaction of its own unless one has begun."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: PostgresTarget) -> None:
         self.target = target
         self._read_only = False
         self._begun = False
@@ -43,7 +43,7 @@ class PostgresConnection:
         """Whether a transaction has begun."""
         return self._begun
 
-    def execute(self, sql: str, values: Sequence[Any] = (), /) -> Cursor:
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> SqlCursor:
         """Run a shared statement."""
         text = spelled(sql)
         query = sql.lstrip().startswith("SELECT")
@@ -55,7 +55,7 @@ class PostgresConnection:
         if given:
             self._run(lambda raw: raw.cursor().executemany(spelled(sql), given))
 
-    def run(self, sql: str, values: Sequence[Any] = ()) -> Cursor:
+    def run(self, sql: str, values: Sequence[Any] = ()) -> SqlCursor:
         """Run a statement in PostgreSQL's own spelling; it may be a script if there are no values."""
         return self._run(lambda raw: raw.execute(sql, values or None))
 
@@ -141,7 +141,7 @@ class PostgresConnection:
         return raw
 
 
-def _translated(error: psycopg.Error, target: Target) -> Exception:
+def _translated(error: psycopg.Error, target: PostgresTarget) -> Exception:
     """The error as ours, in one line that says what to do; errors in rows stay what they are."""
     if isinstance(error, psycopg.IntegrityError | psycopg.DataError | psycopg.ProgrammingError):
         return error

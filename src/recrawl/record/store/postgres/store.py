@@ -11,29 +11,29 @@ from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersio
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
 from recrawl.record.schema.migrations import NEWER
 from recrawl.record.screenshot_rows import ScreenshotRow
-from recrawl.record.store.postgres.batches import Insert, Update, Upsert, columns, columns_of
+from recrawl.record.store.postgres.batches import ArrayUpdate, ArrayUpsert, CopyInsert, columns, columns_of
 from recrawl.record.store.postgres.connection import PostgresConnection
 from recrawl.record.store.postgres.schema import STEPS
 from recrawl.record.store.postgres.tables import PostgresChecks, PostgresMeta, PostgresPages, PostgresVisits
-from recrawl.record.store.postgres.target import Target
+from recrawl.record.store.postgres.target import PostgresTarget
 from recrawl.record.store.sql.base import Transaction, insert
 from recrawl.record.store.sql.store import SqlStore
 
-_WARCS = Upsert("warcs", columns(id=int, name=str, length=int), ("id",))
-_SITES = Upsert("sites", columns_of(SiteRow), ("id",))
-_FRAMES = Upsert("frames", columns(site=int, data=bytes), ("site",))
-_LINKS = Upsert("links", columns(page=int, targets=bytes), ("page",))
-_FEEDS = Upsert("feeds", columns_of(FeedRow), ("site", "url"))
-_REQUISITES = Upsert("requisites", columns_of(RequisiteRow), ("id",))
-_PAGE_REQUISITES = Upsert("page_requisites", columns(page=int, level=int, requisites=bytes), ("page",))
-_HOSTS = Upsert("requisite_hosts", columns_of(HostRow), ("origin",))
-_PAGES = Insert("pages", columns_of(NewPage))
-_VISITS = Insert("visits", columns_of(VisitRow))
-_VERSIONS = Insert("versions", columns_of(VersionRow))
-_REQUISITE_VERSIONS = Insert("requisite_versions", columns_of(RequisiteVersion))
-_SCREENSHOTS = Insert("screenshots", columns_of(ScreenshotRow))
-_STATES = Update("pages", columns_of(PageState), "id")
-_LISTED = Update("pages", columns(listed=int, id=int), "id")
+_WARCS = ArrayUpsert("warcs", columns(id=int, name=str, length=int), ("id",))
+_SITES = ArrayUpsert("sites", columns_of(SiteRow), ("id",))
+_FRAMES = ArrayUpsert("frames", columns(site=int, data=bytes), ("site",))
+_LINKS = ArrayUpsert("links", columns(page=int, targets=bytes), ("page",))
+_FEEDS = ArrayUpsert("feeds", columns_of(FeedRow), ("site", "url"))
+_REQUISITES = ArrayUpsert("requisites", columns_of(RequisiteRow), ("id",))
+_PAGE_REQUISITES = ArrayUpsert("page_requisites", columns(page=int, level=int, requisites=bytes), ("page",))
+_HOSTS = ArrayUpsert("requisite_hosts", columns_of(HostRow), ("origin",))
+_PAGES = CopyInsert("pages", columns_of(NewPage))
+_VISITS = CopyInsert("visits", columns_of(VisitRow))
+_VERSIONS = CopyInsert("versions", columns_of(VersionRow))
+_REQUISITE_VERSIONS = CopyInsert("requisite_versions", columns_of(RequisiteVersion))
+_SCREENSHOTS = CopyInsert("screenshots", columns_of(ScreenshotRow))
+_STATES = ArrayUpdate("pages", columns_of(PageState), "id")
+_LISTED = ArrayUpdate("pages", columns(listed=int, id=int), "id")
 # Signals add up, also within a batch: one row at a time.
 _HINT = f"""{insert("hints AS h", HintRow._fields)} ON CONFLICT (page, kind, shard) DO UPDATE SET
     seen = excluded.seen, value = excluded.value, signals = least(1000, h.signals + excluded.signals)"""
@@ -51,17 +51,16 @@ class PostgresStore(SqlStore):
     _visit_table = PostgresVisits
     _check_table = PostgresChecks
 
-    def __init__(self, target: Target, *, create: bool = False, shared: bool = False) -> None:
+    def __init__(self, target: PostgresTarget, *, create: bool = False, shared: bool = False) -> None:
         """Connect. `shared`: read only, and threads may hand it on, one at a time."""
         self.db = PostgresConnection(target)
-        try:
+        with contextlib.ExitStack() as failing:
+            failing.callback(self.db.close)
             if create or len(_applied(self.db)) < len(STEPS):
                 _migrate(self.db)
             if shared:
                 self.db.read_only()
-        except BaseException:
-            self.db.close()
-            raise
+            failing.pop_all()
         self._open_tables(self.db)
 
     def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
@@ -95,7 +94,7 @@ class PostgresStore(SqlStore):
         self.db.close()
 
 
-def is_taken(target: Target) -> bool:
+def is_taken(target: PostgresTarget) -> bool:
     """Whether the schema holds a repository already."""
     with contextlib.closing(PostgresConnection(target)) as db:
         return _has_steps(db)

@@ -20,7 +20,7 @@ _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _SCHEMES = ("postgresql", "postgres")
 
 
-class Target(NamedTuple):
+class PostgresTarget(NamedTuple):
     """A schema of a PostgreSQL database."""
 
     url: str
@@ -53,11 +53,11 @@ def is_postgres(url: str) -> bool:
     return url.partition("://")[0] in _SCHEMES
 
 
-def parse(url: str) -> Target:
+def parse(url: str) -> PostgresTarget:
     """Read a URL; a password that is written out is refused.
 
     >>> parse("postgresql://me:${PG_PASSWORD}@db.example/crawl?schema=news")
-    Target(url='postgresql://me@db.example/crawl', schema='news', password='${PG_PASSWORD}')
+    PostgresTarget(url='postgresql://me@db.example/crawl', schema='news', password='${PG_PASSWORD}')
     >>> parse("postgresql:///crawl").reference
     'postgresql:///crawl?schema=recrawl'
     """
@@ -79,4 +79,4 @@ def parse(url: str) -> Target:
     bare = urlunsplit(parts._replace(query=urlencode(options)))
     if not parts.netloc:  # urlunsplit drops the slashes of an empty host
         bare = f"{parts.scheme}://{bare.partition(':')[2].removeprefix('//')}"
-    return Target(bare, schema, found[1] if found else "")
+    return PostgresTarget(bare, schema, found[1] if found else "")

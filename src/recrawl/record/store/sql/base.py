@@ -71,7 +71,7 @@ def upsert(table: str, names: Sequence[str], key: Sequence[str]) -> str:
     return f"{insert(table, names)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {values}"
 
 
-class Cursor(Protocol):
+class SqlCursor(Protocol):
     """The result of a statement."""
 
     @property
@@ -98,7 +98,7 @@ class Connection(Protocol):
     def in_transaction(self) -> bool:
         """Whether a transaction has begun."""
 
-    def execute(self, sql: str, values: Sequence[Any] = ..., /) -> Cursor:
+    def execute(self, sql: str, values: Sequence[Any] = ..., /) -> SqlCursor:
         """Run a statement."""
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> Any:
