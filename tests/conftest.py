@@ -40,6 +40,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Workers for `-n auto`: as many as cores for quick tests, twice as many else.
+
+    The other tests wait half of their time: for time limits of servers and clients, for processes, for browsers.
+    """
+    cores = len(os.sched_getaffinity(0))
+    return cores if config.option.markexpr == "quick" else 2 * cores
+
+
 @pytest.fixture(scope="session", autouse=True)
 def warm_readers() -> Iterator[None]:
     """Crawls in this process fork their readers from a process that has imported everything."""
