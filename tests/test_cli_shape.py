@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import shlex
 import sqlite3
 import subprocess
@@ -17,26 +17,17 @@ import pytest
 
 from recrawl.cli import VERBS
 from tests.complaints import complaint, usage
-from tests.world import Reply, Repo, Result, Site, page
+from tests.world import Reply, Repo, Result, Site, command, page
 
 PLAIN = [verb for verb in VERBS if verb != "lab"]
 LAB = [["lab", "synth"], ["lab", "serve"]]
 EVERY = [*([verb] for verb in PLAIN), *LAB]
 
 
-def sub(*words: object, cwd: Path | None = None, text: str | None = None) -> Result:
-    """The command in a process of its own, without `-C`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "recrawl", *map(str, words)],
-        capture_output=True,
-        text=True,
-        input=text,
-        cwd=cwd,
-        timeout=180,
-        env={**os.environ, "NO_COLOR": "1"},
-        check=False,
-    )
-    return Result(done.returncode, done.stdout, done.stderr)
+def sub(*words: object, cwd: Path | None = None) -> Result:
+    """The command without `-C`, in a folder."""
+    with contextlib.chdir(cwd or Path.cwd()):
+        return command(*map(str, words))
 
 
 @pytest.fixture(scope="module")
@@ -332,12 +323,20 @@ def test_second_writer_waits_on_request(held: Held) -> None:
 # -- pipes -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", ["pages", "pages --json", "config", "export -", "--help", "search a", "policies"])
-def test_closed_pipe_is_quiet(repo: Repo, words: str) -> None:
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Repo:
+    """A repository with more pages than a pipe holds, only to be read."""
+    repo = Repo.create(tmp_path_factory.mktemp("pipes") / "repo")
     listed = "".join(f"https://a.example/page/{number}/{'x' * 100}\n" for number in range(3000))
-    assert sub("-C", repo.folder, "import", "-", text=listed).code == 0
-    command = f"{shlex.quote(sys.executable)} -m recrawl -C {shlex.quote(str(repo.folder))} {words}"
-    done = subprocess.run(["bash", "-c", f"{command} | head -n 1"], capture_output=True, text=True, check=False)
+    words = [sys.executable, "-m", "recrawl", "-C", str(repo.folder), "import", "-"]
+    subprocess.run(words, input=listed, text=True, stdout=subprocess.DEVNULL, check=True)
+    return repo
+
+
+@pytest.mark.parametrize("words", ["pages", "pages --json", "config", "export -", "--help", "search a", "policies"])
+def test_closed_pipe_is_quiet(long: Repo, words: str) -> None:
+    process = f"{shlex.quote(sys.executable)} -m recrawl -C {shlex.quote(str(long.folder))} {words}"
+    done = subprocess.run(["bash", "-c", f"{process} | head -n 1"], capture_output=True, text=True, check=False)
     assert done.stderr in ("", "nothing found\n"), done.stderr
     assert done.returncode == 0
 

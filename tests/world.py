@@ -61,6 +61,14 @@ class Result(NamedTuple):
     err: str
 
 
+def command(*words: str) -> Result:
+    """Run `recrawl WORDS` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with _signals_kept(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = cli.invoke(list(words))
+    return Result(code, out.getvalue(), err.getvalue())
+
+
 @dataclass
 class Repo:
     """A repository, worked through the command line."""
@@ -79,12 +87,10 @@ class Repo:
 
     def run(self, *arguments: object, code: int | None = 0) -> Result:
         """Run `recrawl -C FOLDER ARGUMENTS` in this process; `code` is what it must end with, None for anything."""
-        out, err = io.StringIO(), io.StringIO()
         words = ["-C", str(self.folder), *map(str, arguments)]
-        with _signals_kept(), self._clock(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            ended = cli.invoke(words)
-        result = Result(ended, out.getvalue(), err.getvalue())
-        assert code is None or ended == code, f"recrawl {' '.join(words)}: {result}"
+        with self._clock():
+            result = command(*words)
+        assert code is None or result.code == code, f"recrawl {' '.join(words)}: {result}"
         return result
 
     def json(self, *arguments: object) -> Any:
