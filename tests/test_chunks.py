@@ -15,7 +15,7 @@ from recrawl.compare.chunks import cut, page_chunks
 from recrawl.errors import UsageError
 from recrawl.repository.export.chunks import Cursor
 from tests.crashes import Bench, archive_of
-from tests.test_cli_shape import sub
+from tests.world import command
 
 DAY = 86400
 START = 1_700_000_000
@@ -104,18 +104,18 @@ def test_the_command_continues_where_it_stopped(tmp_path: Path) -> None:
         folder = bench.create(tmp_path / "repo", sitemaps=False)
         bench.crawl(folder)
     state = tmp_path / "state.json"
-    first = sub("-C", folder, "chunks", "--state", state)
+    first = command("-C", folder, "chunks", "--state", state)
     assert {json.loads(line)["op"] for line in first.out.splitlines()} == {"put"}
-    assert sub("-C", folder, "chunks", "--state", state).out == ""
+    assert command("-C", folder, "chunks", "--state", state).out == ""
     state.write_text("[1]")
-    refused = sub("-C", folder, "chunks", "--state", state)
+    refused = command("-C", folder, "chunks", "--state", state)
     assert refused.code == 2
     assert "name another one" in refused.err
 
 
 def test_since_and_state_exclude_each_other(tmp_path: Path) -> None:
     recrawl.init(tmp_path / "r").close()
-    assert sub("-C", tmp_path / "r", "chunks", "--since", "1d", "--state", tmp_path / "s").code == 2
+    assert command("-C", tmp_path / "r", "chunks", "--since", "1d", "--state", tmp_path / "s").code == 2
 
 
 def test_a_cursor_survives_its_file(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ import pytest
 
 from recrawl.lab.formats.archive import Archive
 from tests.complaints import complaint
-from tests.test_cli_shape import sub
-from tests.world import Reply, Repo, Site, page, text
+from tests.world import Reply, Repo, Site, command, page, text
 
 Start = Callable[..., Site]
 DAY = 86400
@@ -39,7 +38,7 @@ ftp://a.example/
 def test_list(repo: Repo, tmp_path: Path, by: str) -> None:
     (tmp_path / "urls.txt").write_text(LIST)
     words = ["-"] if by == "stdin" else [tmp_path / "urls.txt"]
-    result = sub("-C", repo.folder, "import", *words, "--json", text=LIST)
+    result = command("-C", repo.folder, "import", *words, "--json", text=LIST)
     assert json.loads(result.out) == {"pages": 2, "versions": 0, "refused": ["not an address", "ftp://a.example/"]}
     assert repo.states() == {"https://a.example/one": "found", "https://a.example/two": "found"}
 

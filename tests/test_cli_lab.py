@@ -15,8 +15,7 @@ import pytest
 
 from recrawl.lab.formats.archive import Archive
 from tests.complaints import complaint, usage
-from tests.test_cli_shape import sub
-from tests.world import Repo
+from tests.world import Repo, command
 
 SMALL = ["--sites", "1", "--pages", "12", "--days", "3"]
 
@@ -25,12 +24,12 @@ SMALL = ["--sites", "1", "--pages", "12", "--days", "3"]
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small archive."""
     file = tmp_path_factory.mktemp("lab") / "world.parquet"
-    assert sub("lab", "synth", file, *SMALL).code == 0
+    assert command("lab", "synth", file, *SMALL).code == 0
     return file
 
 
 def test_synth_reports_what_it_wrote(tmp_path: Path) -> None:
-    told = json.loads(sub("lab", "synth", tmp_path / "w.parquet", *SMALL, "--json").out)
+    told = json.loads(command("lab", "synth", tmp_path / "w.parquet", *SMALL, "--json").out)
     archive = Archive.open([tmp_path / "w.parquet"])
     assert told["sites"] == archive.sites
     assert told["rows"] == len(archive.times)
@@ -38,14 +37,14 @@ def test_synth_reports_what_it_wrote(tmp_path: Path) -> None:
 
 
 def test_synth_is_deterministic(world: Path, tmp_path: Path) -> None:
-    sub("lab", "synth", tmp_path / "again.parquet", *SMALL)
-    sub("lab", "synth", tmp_path / "other.parquet", *SMALL, "--seed", 2)
+    command("lab", "synth", tmp_path / "again.parquet", *SMALL)
+    command("lab", "synth", tmp_path / "other.parquet", *SMALL, "--seed", 2)
     assert (tmp_path / "again.parquet").read_bytes() == world.read_bytes()
     assert (tmp_path / "other.parquet").read_bytes() != world.read_bytes()
 
 
 def test_synth_lists_its_parameters() -> None:
-    assert "births=" in sub("lab", "synth", "--parameters").out
+    assert "births=" in command("lab", "synth", "--parameters").out
 
 
 @pytest.mark.parametrize(
@@ -63,14 +62,14 @@ def test_synth_lists_its_parameters() -> None:
     ids=" ".join,
 )
 def test_synth_errors(tmp_path: Path, words: list[str], said: list[str]) -> None:
-    complaint(sub("lab", "synth", tmp_path / "w.parquet", *words), *said)
+    complaint(command("lab", "synth", tmp_path / "w.parquet", *words), *said)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_synth_to_an_impossible_path(tmp_path: Path) -> None:
-    complaint(sub("lab", "synth", tmp_path / "nowhere" / "w.parquet", *SMALL), "nowhere")
+    complaint(command("lab", "synth", tmp_path / "nowhere" / "w.parquet", *SMALL), "nowhere")
     (tmp_path / "folder.parquet").mkdir()
-    result = sub("lab", "synth", tmp_path / "folder.parquet", *SMALL)
+    result = command("lab", "synth", tmp_path / "folder.parquet", *SMALL)
     complaint(result, "folder.parquet", code=result.code)
     assert result.code in (1, 2)
 
@@ -109,18 +108,18 @@ def test_serve_until_ctrl_c(world: Path, tmp_path: Path) -> None:
 
 
 def test_serve_errors(world: Path, tmp_path: Path) -> None:
-    complaint(sub("lab", "serve", tmp_path / "nowhere.parquet"), "nowhere.parquet")
-    complaint(sub("lab", "serve", world, "--at", "soon", "--port", 0), "'soon'")
-    usage(sub("lab", "serve", world, "--port", 99999), "--port")
-    complaint(sub("lab", "serve", world, "--speed", "nan", "--port", 0), "speed")
-    complaint(sub("lab", "serve", world, "--speed=-1", "--port", 0), "speed")
+    complaint(command("lab", "serve", tmp_path / "nowhere.parquet"), "nowhere.parquet")
+    complaint(command("lab", "serve", world, "--at", "soon", "--port", 0), "'soon'")
+    usage(command("lab", "serve", world, "--port", 99999), "--port")
+    complaint(command("lab", "serve", world, "--speed", "nan", "--port", 0), "speed")
+    complaint(command("lab", "serve", world, "--speed=-1", "--port", 0), "speed")
 
 
 def test_serve_on_a_port_in_use(world: Path) -> None:
     process, told = started(world)
     try:
         port = told["address"].rstrip("/").rpartition(":")[2]
-        result = sub("lab", "serve", world, "--port", port)
+        result = command("lab", "serve", world, "--port", port)
         complaint(result, port, code=result.code)
         assert result.code in (1, 2)
     finally:

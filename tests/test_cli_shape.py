@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 import sqlite3
@@ -22,12 +21,6 @@ from tests.world import Reply, Repo, Result, Site, command, page
 PLAIN = [verb for verb in VERBS if verb != "lab"]
 LAB = [["lab", "synth"], ["lab", "serve"]]
 EVERY = [*([verb] for verb in PLAIN), *LAB]
-
-
-def sub(*words: object, cwd: Path | None = None) -> Result:
-    """The command without `-C`, in a folder."""
-    with contextlib.chdir(cwd or Path.cwd()):
-        return command(*map(str, words))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +55,7 @@ def test_the_example_is_valid(repo: Repo, words: list[str]) -> None:
     example = shlex.split(shown.partition("Example: recrawl ")[2])
     if words[0] in ("demo", "init", "policies"):
         return  # these need no repository, and would really do it
-    result = sub(*example, cwd=repo.folder.parent)
+    result = command(*example, cwd=repo.folder.parent)
     assert "Usage:" not in result.err, result
     assert "Traceback" not in result.err, result
 
@@ -140,11 +133,11 @@ def test_json_of_an_empty_search(repo: Repo) -> None:
 
 
 def test_init_and_add_print_json(tmp_path: Path) -> None:
-    made = sub("init", tmp_path / "r", "--json")
+    made = command("init", tmp_path / "r", "--json")
     assert json.loads(made.out) == {"folder": str(tmp_path / "r")}
-    added = sub("-C", tmp_path / "r", "add", "example.org", "--depth", 2, "--json")
+    added = command("-C", tmp_path / "r", "add", "example.org", "--depth", 2, "--json")
     assert json.loads(added.out)[0]["url"] == "https://example.org/"
-    removed = sub("-C", tmp_path / "r", "rm", "example.org", "--json")
+    removed = command("-C", tmp_path / "r", "rm", "example.org", "--json")
     assert json.loads(removed.out) == {"removed": ["https://example.org/"], "pages": 0}
 
 
@@ -152,45 +145,45 @@ def test_init_and_add_print_json(tmp_path: Path) -> None:
 
 
 def test_folder_above(full: Repo) -> None:
-    here = sub("status", "--json", cwd=full.folder / "archive")
-    there = sub("-C", full.folder / "archive", "status", "--json")
+    here = command("status", "--json", cwd=full.folder / "archive")
+    there = command("-C", full.folder / "archive", "status", "--json")
     assert json.loads(here.out)["pages"] == json.loads(there.out)["pages"] == 2
 
 
 def test_option_may_touch_its_folder(full: Repo) -> None:
-    assert json.loads(sub(f"-C{full.folder}", "pages", "--json").out)
+    assert json.loads(command(f"-C{full.folder}", "pages", "--json").out)
 
 
 def test_no_repository(tmp_path: Path) -> None:
-    complaint(sub("-C", tmp_path, "status"), "recrawl init", str(tmp_path), code=1)
-    complaint(sub("-C", tmp_path / "nowhere", "crawl"), "recrawl init", code=1)
+    complaint(command("-C", tmp_path, "status"), "recrawl init", str(tmp_path), code=1)
+    complaint(command("-C", tmp_path / "nowhere", "crawl"), "recrawl init", code=1)
 
 
 def test_no_repository_here_names_the_folder(tmp_path: Path) -> None:
-    complaint(sub("status", cwd=tmp_path), str(tmp_path), code=1)
+    complaint(command("status", cwd=tmp_path), str(tmp_path), code=1)
 
 
 def test_init_twice(full: Repo) -> None:
-    complaint(sub("init", full.folder), "already", code=1)
+    complaint(command("init", full.folder), "already", code=1)
 
 
 def test_init_here_and_with_option(tmp_path: Path) -> None:
-    assert sub("init", cwd=tmp_path).code == 0
+    assert command("init", cwd=tmp_path).code == 0
     assert (tmp_path / "recrawl.toml").is_file()
-    assert sub("-C", tmp_path / "a" / "b", "init").code == 0
+    assert command("-C", tmp_path / "a" / "b", "init").code == 0
     assert (tmp_path / "a" / "b" / "recrawl.db").is_file()
 
 
 def test_init_at_an_impossible_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    complaint(sub("init", tmp_path / "file"), "file", code=1)
-    complaint(sub("init", tmp_path / "file" / "below"), "file", code=1)
+    complaint(command("init", tmp_path / "file"), "file", code=1)
+    complaint(command("init", tmp_path / "file" / "below"), "file", code=1)
 
 
 def test_init_leaves_a_settings_file_alone(tmp_path: Path) -> None:
     """Somebody wrote it first, or took it along from elsewhere."""
     (tmp_path / "recrawl.toml").write_text("[settings]\ndelay = 7.0\n")
-    sub("init", tmp_path)
+    command("init", tmp_path)
     assert "7.0" in (tmp_path / "recrawl.toml").read_text()
 
 
@@ -223,7 +216,7 @@ def test_damaged_database(repo: Repo, content: bytes, verb: str) -> None:
     for file in repo.folder.glob("recrawl.db*"):
         file.unlink()
     (repo.folder / "recrawl.db").write_bytes(content)
-    complaint(Result(*sub("-C", repo.folder, verb)), "recrawl.db", code=1)
+    complaint(Result(*command("-C", repo.folder, verb)), "recrawl.db", code=1)
 
 
 # -- mistakes --------------------------------------------------------------------------------------------
@@ -328,8 +321,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A repository with more pages than a pipe holds, only to be read."""
     repo = Repo.create(tmp_path_factory.mktemp("pipes") / "repo")
     listed = "".join(f"https://a.example/page/{number}/{'x' * 100}\n" for number in range(3000))
-    words = [sys.executable, "-m", "recrawl", "-C", str(repo.folder), "import", "-"]
-    subprocess.run(words, input=listed, text=True, stdout=subprocess.DEVNULL, check=True)
+    assert command("-C", repo.folder, "import", "-", text=listed).code == 0
     return repo
 
 

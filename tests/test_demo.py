@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.complaints import complaint
-from tests.test_cli_shape import sub
+from tests.world import command
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
     """A short demo that is kept."""
     folder = tmp_path_factory.mktemp("demo") / "kept"
-    result = sub("demo", "--cycles", 2, "--keep", folder, "--json")
+    result = command("demo", "--cycles", 2, "--keep", folder, "--json")
     assert result.code == 0, result.err
     assert result.err == ""
     return folder, json.loads(result.out)
@@ -41,7 +41,7 @@ def test_figures(played: tuple[Path, dict[str, object]]) -> None:
 
 def test_totals(played: tuple[Path, dict[str, object]]) -> None:
     folder, told = played
-    status = json.loads(sub("-C", folder, "status", "--json").out)
+    status = json.loads(command("-C", folder, "status", "--json").out)
     for name in ("pages", "versions", "visits"):
         assert told[name] == status[name]
     assert told["versions"] >= told["days"][0]["new"]  # type: ignore[index]
@@ -51,21 +51,21 @@ def test_totals(played: tuple[Path, dict[str, object]]) -> None:
 
 def test_the_kept_repository_can_be_queried(played: tuple[Path, dict[str, object]]) -> None:
     folder, _ = played
-    assert json.loads(sub("-C", folder, "changes", "--json").out)
-    assert sub("-C", folder, "search", "the").code == 0
+    assert json.loads(command("-C", folder, "changes", "--json").out)
+    assert command("-C", folder, "search", "the").code == 0
 
 
 def test_demo_as_text() -> None:
-    result = sub("demo", "--cycles", 1, "--budget", 0.1)
+    result = command("demo", "--cycles", 1, "--budget", 0.1)
     assert result.code == 0, result.err
     for word in ("a web of 5 sites", "crawl:", "cycle:", "fresh", "versions of"):
         assert word in result.out
 
 
 def test_mistakes(tmp_path: Path) -> None:
-    complaint(sub("demo", "--policy", "round-robbin"), "did you mean 'round-robin'")
-    complaint(sub("demo", "--budget", 0, "--cycles", 1), "budget")
+    complaint(command("demo", "--policy", "round-robbin"), "did you mean 'round-robin'")
+    complaint(command("demo", "--budget", 0, "--cycles", 1), "budget")
     (tmp_path / "file").write_text("x")
-    complaint(sub("demo", "--keep", tmp_path / "file", "--cycles", 1), "file", code=1)
-    assert sub("init", tmp_path / "there").code == 0
-    complaint(sub("demo", "--keep", tmp_path / "there", "--cycles", 1), "already", code=1)
+    complaint(command("demo", "--keep", tmp_path / "file", "--cycles", 1), "file", code=1)
+    assert command("init", tmp_path / "there").code == 0
+    complaint(command("demo", "--keep", tmp_path / "there", "--cycles", 1), "already", code=1)

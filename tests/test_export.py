@@ -22,8 +22,7 @@ from recrawl.lab.formats.archive import Archive
 from recrawl.lab.formats.source_kinds import kind_of
 from recrawl.repository.export import cdxj
 from tests.environments import python_of
-from tests.test_cli_shape import sub
-from tests.world import Site, page
+from tests.world import Site, command, page
 
 DAY = 86400
 START = 1_700_000_000
@@ -143,7 +142,7 @@ def test_cdxj_is_sorted_and_leads_to_the_files_of_the_archive(
 def test_tables_are_parquet_with_a_column_per_field(
     folder: Path, tmp_path: Path, table: str, rows: int, column: str
 ) -> None:
-    result = sub("-C", folder, "export", tmp_path / "t.parquet", "--table", table, "--json")
+    result = command("-C", folder, "export", tmp_path / "t.parquet", "--table", table, "--json")
     assert json.loads(result.out) == {"file": str(tmp_path / "t.parquet"), "rows": rows}
     read = pq.read_table(tmp_path / "t.parquet")
     assert read.num_rows == rows

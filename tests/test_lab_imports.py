@@ -26,8 +26,7 @@ from recrawl.lab.formats.version_rows import Taken, Window
 from recrawl.lab.histories.history import ABSENT, History
 from tests.complaints import complaint
 from tests.git_work import BASE, DAY, HOUR, START, Rows, Work, rows_of, states
-from tests.test_cli_shape import sub
-from tests.world import Reply, Repo, page
+from tests.world import Reply, Repo, command, page
 
 # -- git -------------------------------------------------------------------------------------------------
 
@@ -863,12 +862,12 @@ def test_command_git_to_an_archive(published: Work, tmp_path: Path) -> None:
     """No repository of ours is needed for that."""
     words = ["import", "git", published.folder, "--base-url", BASE, "--branch", "main", "--root", "docs"]
     out = tmp_path / "site.parquet"
-    told = json.loads(sub(*words, "--out", out, "--json", cwd=tmp_path).out)
+    told = json.loads(command(*words, "--out", out, "--json", cwd=tmp_path).out)
     assert (told["kind"], told["pages"], told["versions"], told["removals"]) == ("git", 2, 3, 1)
     assert told["carries"] == ["text", "links", "digests"]
     assert (told["archive"], told["bytes"]) == (str(out), out.stat().st_size)
     assert states(rows_of(out), BASE) == [b"<p>first words", b"<p>second words"]
-    spoken = sub(*words, "--out", out, "--since", "2020-09-13T14:00", cwd=tmp_path)
+    spoken = command(*words, "--out", out, "--since", "2020-09-13T14:00", cwd=tmp_path)
     assert spoken.code == 0, spoken
     assert "2 pages" in spoken.out
     assert "2020-09-13 14:00:00Z" in spoken.out

@@ -12,7 +12,7 @@ import pytest
 from recrawl.errors import UsageError
 from recrawl.lab import History
 from recrawl.lab.labels import judge_pairs, read_pairs
-from tests.test_cli_shape import sub
+from tests.world import command
 
 _SITE = "https://a.example"
 
@@ -87,7 +87,7 @@ def test_an_unknown_page_is_named(archive: Path):
 def test_the_command_prints_json(archive: Path, tmp_path: Path):
     file = tmp_path / "pairs.tsv"
     file.write_text(f"id\turl\tbefore\tafter\n9\t{_SITE}/3.html\t200\t300\n", encoding="utf-8")
-    (row,) = json.loads(sub("lab", "label", archive, "--pairs", file, "--workers", 1, "--json").out)
+    (row,) = json.loads(command("lab", "label", archive, "--pairs", file, "--workers", 1, "--json").out)
     assert (row["id"], row["before"], row["after"], row["content"]) == ("9", 200, 300, True)
 
 

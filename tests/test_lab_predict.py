@@ -36,7 +36,7 @@ from recrawl.lab.predict.methods import (
 from recrawl.lab.predict.planted_world import Planted, PlantedWorld, planted
 from recrawl.lab.predict.scores import auc, calibration, paired, score_predictions
 from tests.complaints import complaint
-from tests.test_cli_shape import sub
+from tests.world import command
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data" / "daily"
 LEARNING = [method for method in METHODS if method not in ("frequency", "pooled")]
@@ -327,12 +327,12 @@ def test_the_command(tmp_path: Path) -> None:
     }
     file = archive(tmp_path, pages)
     words = ("--train", 15, "--days", 4, "--k", 3, "--json")
-    result = json.loads(sub("lab", "predict", file, *words).out)
+    result = json.loads(command("lab", "predict", file, *words).out)
     assert {"accuracy", "precision", "recall", "auc", "brier", "pages", "days", "seconds", "middling"} <= set(result)
     assert (result["method"], result["pages"], result["days"], result["middling"]["pages"]) == ("3d", 6, 4, 6)
-    output = sub("lab", "predict", file, "--train", 15, "--days", 4, "--method", "frequency", "--alpha", 0.1).out
+    output = command("lab", "predict", file, "--train", 15, "--days", 4, "--method", "frequency", "--alpha", 0.1).out
     assert "too little history for 0 predictions" in output
-    complaint(sub("lab", "predict", file, "--train", 99), "use a smaller --train")
+    complaint(command("lab", "predict", file, "--train", 99), "use a smaller --train")
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the real daily archives are not here")

@@ -22,8 +22,8 @@ from recrawl.lab.replays.replay import Setup, replay
 from recrawl.lab.replays.simulated_hints import SimulatedSitemap
 from recrawl.serve.jobs.job_specs import Command, job_spec
 from recrawl.serve.jobs.uploads import Uploads
-from tests.test_cli_shape import sub
 from tests.test_lab_simulated_hints import DAY, living
+from tests.world import command
 
 BEGIN = 1_600_000_000.0
 """2020-09-13T12:26:40Z, in the middle of a day."""
@@ -236,7 +236,7 @@ def test_the_command_replays_recorded_hints(tmp_path: Path) -> None:
     pq.write_table(pa.table({**rows, "html": [b"<p>one", b"<p>two", b"<p>b"]}), archive)
     folder = write(tmp_path / "hints", [(MAP, "sitemap", 9.5, "a", "2020-09-22T18:00:00Z", True)])
     words = ["lab", "run", str(archive), "--policy", "shock", "--budget", "1", "--no-cache", "--json"]
-    found = json.loads(sub(*words, "--hints", str(folder)).out)
+    found = json.loads(command(*words, "--hints", str(folder)).out)
     assert found[0]["found"] == 1
     assert found[0]["new_pages"] == 0
 

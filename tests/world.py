@@ -61,12 +61,18 @@ class Result(NamedTuple):
     err: str
 
 
-def command(*words: str) -> Result:
-    """Run `recrawl WORDS` in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with _signals_kept(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = cli.invoke(list(words))
-    return Result(code, out.getvalue(), err.getvalue())
+def command(*words: object, cwd: Path | None = None, text: str = "") -> Result:
+    """Run `recrawl WORDS` in this process: in this folder, with this standard input."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_signals_kept())
+        stack.enter_context(mock.patch("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode()))))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        if cwd:
+            stack.enter_context(contextlib.chdir(cwd))
+        code = cli.invoke([*map(str, words)])
+    return Result(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
 
 @dataclass
@@ -87,10 +93,9 @@ class Repo:
 
     def run(self, *arguments: object, code: int | None = 0) -> Result:
         """Run `recrawl -C FOLDER ARGUMENTS` in this process; `code` is what it must end with, None for anything."""
-        words = ["-C", str(self.folder), *map(str, arguments)]
         with self._clock():
-            result = command(*words)
-        assert code is None or result.code == code, f"recrawl {' '.join(words)}: {result}"
+            result = command("-C", self.folder, *arguments)
+        assert code is None or result.code == code, f"recrawl {' '.join(map(str, arguments))}: {result}"
         return result
 
     def json(self, *arguments: object) -> Any:
