@@ -32,6 +32,7 @@ from recrawl.model import Failure, Outcome, State
 from recrawl.record.schema.migrations import migrate
 from recrawl.repository.results.failures import FAILURES
 from recrawl.settings import SETTINGS, load
+from tests.warm_commands import WarmCommands
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -203,12 +204,18 @@ def example_org(living: Archive) -> Iterator[str]:
         yield server.url_of("https://news1.example/").rstrip("/")
 
 
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmCommands]:
+    with WarmCommands(tmp_path_factory.mktemp("warm")) as warm:
+        yield warm
+
+
 @pytest.fixture
-def tools(tmp_path: Path) -> Path:
+def tools(tmp_path: Path, warm: WarmCommands) -> Path:
     """A folder of commands: recrawl, which lets itself be pointed at this machine, and a wait for a server."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    real = f'"{sys.executable}" -m recrawl "$@"'
+    real = f'"{warm.client}" "$@"'
     (folder / "recrawl").write_text(
         "#!/bin/sh\n"
         f'case "$*" in "add "*--delay*) exec {real} --allow-private ;;'
