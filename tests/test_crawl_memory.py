@@ -21,8 +21,7 @@ from recrawl.crawl.state import policy_memory
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import add_folders
 from recrawl.crawl.state.load_book import load_book
-from recrawl.crawl.state.policy_memory import file_of, ready_book, recorded_visits, save_memory
-from recrawl.crawl.state.visit_words import words_of_visits
+from recrawl.crawl.state.policy_memory import file_of, ready_book, recorded_visits, save_memory, words_of_visits
 from recrawl.crawl.tally import RunCounts
 from recrawl.discover.urls import directory, key
 from recrawl.errors import UsageError

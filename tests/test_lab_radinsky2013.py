@@ -9,7 +9,7 @@ import pytest
 
 from recrawl.lab.experiments.radinsky2013 import crawling, published
 from recrawl.lab.experiments.radinsky2013.crawls import CrawlPlan, Losses, carried_forward, frozen_crawl, online_crawl
-from recrawl.lab.predict.days_as_history import as_history
+from recrawl.lab.predict.days import as_history
 from recrawl.lab.predict.frozen import FrozenMachines
 from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, margins_by_day
 from recrawl.lab.predict.planted_world import Planted, planted

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from recrawl.book import Book, LinkGraph, PageWords
 from recrawl.choose import make_policy
 from recrawl.columns import DAY
-from recrawl.lab.predict.days import Days
-from recrawl.lab.predict.days_as_history import as_history
+from recrawl.lab.predict.days import Days, as_history
 from recrawl.lab.predict.methods import PredictionSetting, chosen_experts, margins_by_day
 from recrawl.lab.predict.planted_world import Planted, planted
 from recrawl.lab.replays.replay import Setup, replay

@@ -32,7 +32,7 @@ from tests.test_serve_processes import TASK
 from recrawl.crawl.visits import reader_pool
 from recrawl.crawl.visits.messages import ReaderConfig
 from recrawl.discover.urls import UrlRules
-reader_pool.sys.executable = sys.argv[1]
+sys.executable = sys.argv[1]
 readers = reader_pool.Readers(ReaderConfig(UrlRules()), processes=1, seconds=5.0)
 readers.submit(TASK)
 readers.pump(0.0)

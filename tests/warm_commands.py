@@ -20,12 +20,13 @@ import socket
 import subprocess
 import sys
 import traceback
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
 
 from recrawl import cli
 from recrawl.crawl.visits import reader_pool, reader_process
-from tests.warm_readers import Forked
+from tests.warm_readers import Forked, fork_reader
 
 _CLIENT = """#!{python} -IS
 import os, signal, socket, sys
@@ -129,7 +130,7 @@ def _run(request: list[str], fds: list[int], address: str) -> None:
         os.dup2(fd, wanted)
         os.close(fd)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(os.dup(fd), "r" if fd == 0 else "w") for fd in (0, 1, 2))
-    reader_pool.start_reader = lambda fd: _start_reader(fd, address)  # type: ignore[assignment, return-value]
+    reader_pool.start_reader = lambda: _start_reader(address)  # type: ignore[assignment, return-value]
     code = 1
     try:
         code = cli.invoke(words[: int(count)])
@@ -140,11 +141,10 @@ def _run(request: list[str], fds: list[int], address: str) -> None:
     os._exit(code)
 
 
-def _start_reader(fd: int, address: str) -> Forked:
+def _start_reader(address: str) -> tuple[Forked, Connection]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         server.connect(address)
-        socket.send_fds(server, [_READER], [fd])
-        return Forked(int.from_bytes(server.recv(8), "big"))
+        return fork_reader(server, _READER)
 
 
 if __name__ == "__main__":

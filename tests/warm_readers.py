@@ -15,6 +15,8 @@ import socket
 import subprocess
 import sys
 import threading
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 
 
 class Forked:
@@ -45,6 +47,14 @@ class Forked:
         return self._handle < 0 or bool(select.select([self._handle], [], [], seconds)[0])
 
 
+def fork_reader(server: socket.socket, request: bytes = b"r") -> tuple[Forked, Connection]:
+    """Ask a process that forks readers for one."""
+    ours, theirs = Pipe()
+    with theirs:
+        socket.send_fds(server, [request], [theirs.fileno()])
+        return Forked(int.from_bytes(server.recv(8), "big")), ours
+
+
 class WarmReaders:
     """The process from which readers are forked; it starts with the first of them."""
 
@@ -53,12 +63,10 @@ class WarmReaders:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start_reader(self, fd: int) -> Forked:
-        """Start a reader on this end of a pipe, as `reader_pool.start_reader` does."""
+    def start_reader(self) -> tuple[Forked, Connection]:
+        """Start a reader; return it and our end of its pipe, as `reader_pool.start_reader` does."""
         with self._lock:
-            ours = self._socket or self._start()
-            socket.send_fds(ours, [b"r"], [fd])
-            return Forked(int.from_bytes(ours.recv(8), "big"))
+            return fork_reader(self._socket or self._start())
 
     def _start(self) -> socket.socket:
         self._socket, theirs = socket.socketpair()

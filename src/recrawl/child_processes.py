@@ -30,10 +30,13 @@ def end_with_parent(parent: int) -> None:
         sys.exit()
 
 
-def start_module(module: str, *, own_group: bool = True) -> tuple[subprocess.Popen[bytes], Connection]:
+def start_module(
+    module: str, *, own_group: bool = True, errors: int | None = subprocess.DEVNULL
+) -> tuple[subprocess.Popen[bytes], Connection]:
     """Start a module as a process; return it and our end of a connection to it.
 
-    Its arguments are the number of its end and our process id. In a group of its own, Ctrl-C does not reach it.
+    Its arguments are the number of its end and our process id. In a group of its own, Ctrl-C does not reach it. It has
+    no standard output: whoever waits for the end of ours must not wait for it. Errors None: they go to ours.
     """
     ours, theirs = Pipe()
     fd = theirs.fileno()
@@ -42,8 +45,9 @@ def start_module(module: str, *, own_group: bool = True) -> tuple[subprocess.Pop
         pass_fds=[fd],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=errors,
         process_group=0 if own_group else None,
+        env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # starting numpy's threads would cost more than its import
     )
     theirs.close()
     return child, ours

@@ -5,7 +5,6 @@ policy_memory   what a policy has learned, folded over recorded visits
 book_columns    directories, links, clusters and hints, for policies that need them
 link_graph      the links between pages
 clusters        clusters of similar pages
-visit_words     the words that visits have found, for policies that learn from them
 weights         importance of pages and cost of visits
 frontier        the order of a crawl
 rechecks        when pages that are gone or have moved are visited again

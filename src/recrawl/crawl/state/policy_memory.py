@@ -32,17 +32,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.book import Book, Clusters, LinkGraph
+from recrawl.book import Book, Clusters, LinkGraph, PageWords
 from recrawl.choose import Policy, describe
 from recrawl.choose.protocol import Learner, names_of, needs_of
+from recrawl.columns import Ints
+from recrawl.compare.terms import hashed
 from recrawl.crawl.hints.hint_codec import unpack_hints
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import equip
 from recrawl.crawl.state.load_book import load_book, mark_before, split_repeats, step_back
-from recrawl.crawl.state.visit_words import words_of_visits
+from recrawl.crawl.visits.stored_text import read_page
+from recrawl.errors import RecrawlError
 from recrawl.learn.structure.neighbours import fitted
 from recrawl.loop import Recorded, note
-from recrawl.model import Outcomes
+from recrawl.model import Outcome, Outcomes
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Columns, Store
@@ -234,3 +237,29 @@ def _links_among(links: LinkGraph, pages: int) -> LinkGraph:
     inside = links.target[: start[-1]] < pages
     before = np.concatenate(([0], np.cumsum(inside)))
     return LinkGraph(before[start], links.target[: start[-1]][inside])
+
+
+def words_of_visits(repository: Storage, visits: Columns, rows: Ints) -> PageWords:
+    """The words of the pages that these visits found changed, for policies that learn from words.
+
+    They are read from the archive, about 1 ms each. A body that cannot be read has no words.
+    """
+    rows = rows[(visits["outcome"][rows] == Outcome.CHANGED) & (visits["version"][rows] >= 0)]
+    rows = rows[np.argsort(visits["page"][rows])]
+    versions = visits["version"][rows].tolist()
+    counts = hashed(_texts(repository, versions))
+    return PageWords(visits["page"][rows], counts.indptr.astype(np.int64), counts.indices, counts.data)
+
+
+def _texts(repository: Storage, versions: list[int]) -> Iterator[str]:
+    for number in versions:
+        version = repository.store.versions.get(number)
+        try:
+            yield "" if version is None else _text(repository.body(version))
+        except (OSError, ValueError, KeyError, RecrawlError):
+            yield ""
+
+
+def _text(stored: tuple[int, tuple[tuple[str, str], ...], bytes]) -> str:
+    _, headers, body = stored
+    return read_page(body, headers)[0]

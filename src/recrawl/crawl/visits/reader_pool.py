@@ -8,14 +8,12 @@ killed and replaced, and its pages are tried again one by one: the page at fault
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
-import sys
 from collections import deque
 from dataclasses import replace
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
+from recrawl.child_processes import start_module
 from recrawl.compare.parsing.file_types import PDF, has_pdf
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
@@ -34,25 +32,16 @@ _DETAIL = {
 }
 
 
-def start_reader(fd: int) -> subprocess.Popen[bytes]:
-    """Start a reader process on one end of a pipe."""
-    return subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", "recrawl.crawl.visits.reader_process", str(fd), str(os.getpid())],
-        pass_fds=[fd],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,  # whoever waits for the end of our output must not wait for a reader
-        process_group=0,  # the parent handles Ctrl-C; a reader ends when its pipe closes
-        env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # starting numpy's threads would cost more than its import
-    )
+def start_reader() -> tuple[subprocess.Popen[bytes], Connection]:
+    """Start a reader process, and return it with our end of its pipe; it ends when that closes."""
+    return start_module("recrawl.crawl.visits.reader_process", errors=None)
 
 
 class _Process:
     """One reader process and its current batch."""
 
     def __init__(self, config: ReaderConfig) -> None:
-        self.connection, theirs = Pipe()
-        self._child = start_reader(theirs.fileno())
-        theirs.close()
+        self._child, self.connection = start_reader()
         self._try_send(config)
         self.batch: list[Task | Scan] = []
         self._deadline = 0.0

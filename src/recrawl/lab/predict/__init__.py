@@ -4,7 +4,6 @@ Behind `recrawl lab predict` and the experiments of Radinsky and Bennett 2013 (R
 
     days               Days: which pages were observed on which days, their versions, texts and labels (spec L1)
     archive_days       days from Parquet archives, with the labels new-link (spec C3) and relevance (C4)
-    days_as_history    days as a history that policies can crawl
     planted_world      generated days whose related pages are known
     methods            R's methods, the frequency baseline, and the dispatch to the others (spec L3)
     frozen             machines that are trained once and asked on later days

@@ -4,6 +4,7 @@
     days.changed[page, day]         # the label: it differs from the observation before
     days.counts(day)                # page by word: the word counts of that day's versions
     days.visited(mask)              # the same history as known from only these observations
+    as_history(days)                # a history that a policy can crawl
 
 Axis 0 is pages and axis 1 is days everywhere. An observation that was not made has no label and no features. Texts are
 stored once per version, not per day, so a page that does not change costs nothing.
@@ -17,10 +18,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recrawl.book import LinkGraph
-from recrawl.columns import Flags, Floats, Int32s, Ints
+from recrawl.columns import DAY, Flags, Floats, Int32s, Ints
 from recrawl.extras import sparse
-from recrawl.lab.histories.history import LinkLists
+from recrawl.lab.histories.history import History, LinkLists, VersionWords, assemble
 from recrawl.learn.experts.features import row_sums, rows_of_counts
+from recrawl.learn.experts.word_dynamics import carry_forward
 from recrawl.learn.structure.directories import places
 
 UNSEEN = -1
@@ -194,3 +196,27 @@ def observed(
         lists=lists,
         links=links,
     )
+
+
+def as_history(days: Days) -> History:
+    """One row where a page's version or text differs from the day before; a page not observed stays as it was.
+
+    Day 0 is the start of the history: the repository holds the pages that were observed on it.
+    """
+    text = carry_forward(days.text)
+    numbers = np.unique(days.version, return_inverse=True)[1].reshape(days.version.shape)  # versions may be digests
+    version = carry_forward(np.where(days.seen, numbers, -1).astype(np.int32))
+    known = text >= 0
+    before = np.concatenate((np.full((len(days), 1), -1), version[:, :-1]), axis=1)
+    text_before = np.concatenate((np.full((len(days), 1), -1), text[:, :-1]), axis=1)
+    page, day = np.nonzero(known & ((version != before) | (text != text_before)))
+    number = np.flatnonzero(known.any(axis=1))
+    history = assemble(
+        [days.urls[row] for row in number.tolist()],
+        np.searchsorted(number, page),
+        np.asarray(day * DAY, np.float64),
+        version[page, day].astype(np.int64),
+        change=days.label,
+        carries=frozenset({"text", "words"}),
+    )
+    return replace(history, words=VersionWords(text[page, day].astype(np.int32), days.bags))

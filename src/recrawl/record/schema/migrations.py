@@ -12,10 +12,8 @@ from __future__ import annotations
 import sqlite3
 
 from recrawl.errors import NewerRepository
-from recrawl.record.schema.fields import FIELDS
 from recrawl.record.schema.first import FIRST
-from recrawl.record.schema.marks import MARKS
-from recrawl.record.schema.screenshots import SCREENSHOTS
+from recrawl.record.schema.later import FIELDS, MARKS, SCREENSHOTS
 
 _SUMMARIES = """
 CREATE TABLE cycle_summaries (

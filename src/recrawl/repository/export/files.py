@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from recrawl.errors import UnknownName, UsageError
+from recrawl.extras import pq
 from recrawl.record.captures import captures
-from recrawl.repository.export import cdxj, tables, wacz, warc
+from recrawl.repository.export import cdxj, wacz, warc
 from recrawl.repository.lookup import When, seconds
 from recrawl.repository.reader import Reader
+from recrawl.repository.results.rows import Rows
 
 Table = Literal["pages", "visits", "versions", "changes"]
 TABLES: tuple[Table, ...] = ("pages", "visits", "versions", "changes")
@@ -67,15 +69,25 @@ def _table(repository: Reader, table: Table, since: When | None, file: Path) -> 
         case "pages":
             if since is not None:
                 raise UsageError("--since does not apply to the table of pages; use visits, versions or changes")
-            return tables.write(repository.pages(), file)
+            return _write_table(repository.pages(), file)
         case "visits":
-            return tables.write(repository.visits(since=since), file)
+            return _write_table(repository.visits(since=since), file)
         case "versions":
-            return tables.write(repository.versions(since=since), file)
+            return _write_table(repository.versions(since=since), file)
         case "changes":
-            return tables.write(repository.changes(since=since), file)
+            return _write_table(repository.changes(since=since), file)
         case _:
             raise UnknownName("table", table, TABLES)
+
+
+def _write_table(rows: Rows[Any], file: Path) -> int:
+    """Write a table with a column for each field; returns the number of rows."""
+    written = 0
+    with pq.ParquetWriter(file, rows.schema(), compression="zstd") as writer:
+        for batch in rows.batches():
+            writer.write_batch(batch)
+            written += batch.num_rows
+    return written
 
 
 def _list(repository: Reader, since: float, file: Path) -> int:

@@ -1,8 +1,11 @@
-"""What the archive holds of a URL at the time of a version, ready to be shown."""
+"""What the archive holds of a URL at the time of a version, ready to be shown; what differs from another is marked."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
@@ -16,10 +19,13 @@ from recrawl.record.rows import VersionRow
 from recrawl.record.warc import read_body
 from recrawl.repository.reader import Reader
 from recrawl.repository.replay.inert import inert_page, inert_stylesheet
-from recrawl.repository.replay.marking import mark_changes
 
 _MAX_REDIRECTS = 6
 _PLAIN = "text/plain; charset=utf-8"
+_MARK = "data-recrawl-mark"
+_RULE = f'[{_MARK}="%s"]{{background:%s!important;outline:2px solid %s!important;color:#000!important}}'
+_STYLE = f"<style>{_RULE % ('added', '#c9f2d4', '#1d7a3c')}{_RULE % ('removed', '#ffd9d6', '#b3261e')}</style>"
+_SILENT = frozenset({"script", "style", "title", "noscript", "template", "textarea"})
 
 
 class Shown(NamedTuple):
@@ -63,11 +69,40 @@ def _page(repo: Reader, row: VersionRow, url: str, prefix: str, against: Version
     style = ""
     if against is not None:
         _, headers, body = repo.storage.body(against)
-        style = mark_changes(tree, parse(decode(body, header(headers, "content-type")).text), kind=kind)
+        style = _mark_changes(tree, parse(decode(body, header(headers, "content-type")).text), kind=kind)
     place = repo.storage.store.pages.get(row.page)
     final = place.state.archived_url if row.id == place.state.version and place.state.archived_url else url
     inert_page(tree, final, prefix)
     return Shown("text/html; charset=utf-8", ((tree.html or "") + style).encode("utf-8", "replace"))
+
+
+def _mark_changes(tree: LexborHTMLParser, other: LexborHTMLParser, *, kind: str) -> str:
+    """Mark the elements of `tree` with text that `other` lacks, as added or removed; returns the style of the marks.
+
+    Each text node counts as often as it occurs.
+    """
+    for node in tree.css(f"[{_MARK}]"):  # a page that marks itself would show changes that there are not
+        del node.attrs[_MARK]
+    left = Counter(words for _, words in _texts(other))
+    for node, words in list(_texts(tree)):
+        if left[words]:
+            left[words] -= 1
+        elif node.parent is not None:
+            node.parent.attrs[_MARK] = kind
+    return _STYLE
+
+
+def _texts(tree: LexborHTMLParser) -> list[tuple[LexborNode, str]]:
+    """The text nodes of the body that show something, with their words."""
+    if tree.body is None:
+        return []
+    found = []
+    for node in tree.body.traverse(include_text=True):
+        if node.tag == "-text" and (node.parent is None or node.parent.tag not in _SILENT):
+            words = " ".join(node.text().split())
+            if words:
+                found.append((node, words))
+    return found
 
 
 def _requisite(repo: Reader, url: str) -> RequisiteRow | None:

@@ -7,8 +7,7 @@
     forms.py        form fields and their errors
     overview.py     the start page
     sites.py        the list of sites, and one site
-    pages.py        one page: versions, text, source, difference, outlook
-    pictures.py     screenshots
+    pages.py        one page: versions, text, source, screenshots, difference, outlook
     running.py      what runs now
     marks.py        recheck now, tags, intervals, read marks, saved filters
     lists.py        changes, search, visit reasons

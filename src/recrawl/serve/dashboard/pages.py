@@ -1,4 +1,4 @@
-"""One page: facts, versions as text, source and difference, and the outlook."""
+"""One page: facts, versions as text, source, screenshot and difference, and the outlook."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recrawl.errors import NotKnown
+from recrawl.errors import DamagedRecord, NotKnown, RepositoryError, UsageError
 from recrawl.repository.explain.prediction import about_relative, sentences
 from recrawl.repository.reports import pages as reading
 from recrawl.repository.reports.pages import StoredVersion
 from recrawl.repository.repository import Repository
+from recrawl.repository.results.pictures import StoredPicture, compare_pictures, picture_of, stored_picture
 from recrawl.repository.results.words import count
 from recrawl.serve import replay
 from recrawl.serve.dashboard.charts import lines_and_columns as charts
 from recrawl.serve.dashboard.charts.time_axis import TimeRange, time_range
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.marks import notice, shown_marks
-from recrawl.serve.dashboard.pictures import compared_pictures, shown_picture
 from recrawl.serve.dashboard.render import percent, size
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
@@ -70,7 +70,7 @@ def look(views: Views, request: Request) -> Response:
         place = form.number("place", least=1, most=len(versions))
         number = _number(form, "version")
         shown = versions[place - 1] if place else reading.version(repository, found["id"], number)
-        picture = shown_picture(repository, shown)
+        picture = _shown_picture(repository, shown)
     listed = [row.id for row in versions]
     at = listed.index(shown.id) if shown.id in listed else -1
     return _show(
@@ -120,7 +120,7 @@ def difference(views: Views, request: Request) -> Response:
         shown = reading.difference(repository, found["url"], old, new)
         versions = reading.versions(repository, found["id"])
         view = form["view"] if form["view"] in _VIEWS else "inline"
-        pictures = compared_pictures(repository, found["url"], old, new) if view == "screenshots" else None
+        pictures = _compared_pictures(repository, found["url"], old, new) if view == "screenshots" else None
     frames = []
     if view == "looks":
         frames = [
@@ -231,3 +231,35 @@ def _timeline_entry(row: StoredVersion, before: bool) -> dict[str, Any]:
     if row.new_links:
         parts.append(count(row.new_links, "new link"))
     return {"id": row.id, "at": row.at, "kind": kind, "before": before, "summary": ", ".join(parts)}
+
+
+def _shown_picture(repository: Repository, version: StoredVersion) -> dict[str, Any] | None:
+    """Return the screenshot of a version; None if there is none."""
+    found = stored_picture(repository, version)
+    return None if found is None else _picture(version, found)
+
+
+def _compared_pictures(repository: Repository, url: str, old: StoredVersion, new: StoredVersion) -> dict[str, Any]:
+    """Return the screenshots of two versions with their differences, or the reason why there are none."""
+    before, after = stored_picture(repository, old), stored_picture(repository, new)
+    if before is None or after is None:
+        return {
+            "problem": "There is no screenshot of " + ("either version" if before is after else "one of them") + "."
+        }
+    shown: dict[str, Any] = {"before": _picture(old, before), "after": _picture(new, after), "problem": ""}
+    try:
+        found = compare_pictures(*(picture_of(repository, version, url) for version in (old, new)))
+    except (UsageError, DamagedRecord, RepositoryError) as error:
+        return {**shown, "problem": f"What changed is not outlined: {error}."}
+    shown["before"]["boxes"], shown["after"]["boxes"] = found.boxes
+    return {**shown, "regions": found.regions}
+
+
+def _picture(version: StoredVersion, picture: StoredPicture) -> dict[str, Any]:
+    return {
+        "source": f"/api/v1/pages/{version.page}/screenshot?version={version.id}",
+        "width": picture.width,
+        "height": picture.height,
+        "at": picture.at,
+        "boxes": (),
+    }

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from recrawl.choose import make_policy
 from recrawl.choose.protocol import needs_of
 from recrawl.columns import DAY, Flags, Floats, Ints
-from recrawl.lab.predict.days import Days
-from recrawl.lab.predict.days_as_history import as_history
+from recrawl.lab.predict.days import Days, as_history
 from recrawl.lab.predict.frozen import FrozenMachines
 from recrawl.lab.predict.methods import PredictionSetting
 from recrawl.lab.replays.replay import Setup, Web
