@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import select
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,10 +43,12 @@ def test_a_forked_command_ends_with_its_client(
     words = [str(warm.client), "lab", "serve", str(tmp_path / "world.parquet"), "--port", "0", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        line = b""
-        while line != b"}\n":  # the end of what it says of itself: it serves
-            line = process.stdout.readline()
-            assert line
+        told = []
+        while not told or told[-1] != b"}\n":
+            told.append(process.stdout.readline())
+            assert told[-1]
+        with urllib.request.urlopen(json.loads(b"".join(told))["address"]) as answer:
+            assert answer.status == 200, "it serves, so it handles signals"
         process.send_signal(number)
         assert process.wait(60) == code
         assert select.select([process.stdout], [], [], 60)[0], "the end of its output, which the command held open"
