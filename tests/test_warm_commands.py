@@ -43,7 +43,7 @@ def test_a_forked_command_ends_with_its_client(
     words = [str(warm.client), "lab", "serve", str(tmp_path / "world.parquet"), "--port", "0", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        told = []
+        told: list[bytes] = []
         while not told or told[-1] != b"}\n":
             told.append(process.stdout.readline())
             assert told[-1]
