@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from scrapy import Request
 from scrapy.exceptions import (
     CannotResolveHostError,
+    DownloadCancelledError,
     DownloadConnectionRefusedError,
+    DownloadFailedError,
     DownloadTimeoutError,
     IgnoreRequest,
     ResponseDataLossError,
@@ -26,6 +28,8 @@ _FAILURES: tuple[tuple[type[Exception], Failure], ...] = (
     (CannotResolveHostError, Failure.DNS),
     (DownloadConnectionRefusedError, Failure.CONNECT),
     (DownloadTimeoutError, Failure.TIMEOUT),
+    (DownloadCancelledError, Failure.TOO_LARGE),
+    (DownloadFailedError, Failure.CONNECT),
     (ResponseDataLossError, Failure.CUT_OFF),
 )
 _MAX_MOVES = 5
@@ -35,7 +39,7 @@ _ENCODED = ("content-encoding", "transfer-encoding", "content-length")
 
 def failure_of(url: str, error: BaseException | None, at: float) -> Answer:
     """The answer of a download that failed; a request that a middleware ignored counts as refused by robots.txt."""
-    kind = next((failure for known, failure in _FAILURES if isinstance(error, known)), Failure.CONNECT)
+    kind = next((failure for known, failure in _FAILURES if isinstance(error, known)), Failure.BAD_RESPONSE)
     return Answer.failed(url, kind, " ".join(f"{type(error).__name__}: {error}".split())[:200], at=at)
 
 

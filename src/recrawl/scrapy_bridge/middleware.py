@@ -66,7 +66,6 @@ class RecrawlMiddleware:
         folder = crawler.settings.get("RECRAWL_REPOSITORY")
         if not folder:
             raise NotConfigured("set RECRAWL_REPOSITORY to the folder of a recrawl repository")
-        budget = crawler.settings.get("RECRAWL_BUDGET")
         clock = type(self).clock
         self._crawler = crawler
         self._repository = _opened(Path(folder), clock)
@@ -74,7 +73,7 @@ class RecrawlMiddleware:
             SpiderRun(
                 folder=self._repository.folder,
                 policy=crawler.settings.get("RECRAWL_POLICY") or "",
-                budget=None if budget is None else float(budget),
+                budget=_budget(crawler.settings.get("RECRAWL_BUDGET")),
                 clock=clock,
             ),
             fetch=self._fetch,
@@ -187,6 +186,16 @@ class RecrawlMiddleware:
             for outcome, count in (report.outcomes if report is not None else {}).items():
                 assert self._crawler.stats is not None
                 self._crawler.stats.inc_value(f"recrawl/{outcome.name.lower()}", count)
+
+
+def _budget(given: object) -> float | None:
+    try:
+        budget = None if given is None else float(str(given))
+    except ValueError:
+        budget = -1.0
+    if budget is not None and not budget >= 0:
+        raise ValueError(f"invalid RECRAWL_BUDGET {given!r}; use a number of visits, or a share of the pages under 1")
+    return budget
 
 
 def _opened(folder: Path, clock: Callable[[], float] | None) -> recrawl.Repository:
