@@ -42,12 +42,27 @@ def test_the_dockerfile_passes_hadolint() -> None:
     assert linted.returncode == 0, linted.stdout
 
 
+def copied() -> list[str]:
+    """The files and folders that the Dockerfile copies from the source."""
+    lines = (PACKAGING / "Dockerfile").read_text().splitlines()
+    copies = [line.split() for line in lines if line.startswith("COPY ") and "--from" not in line]
+    return [source for words in copies for source in words[1:-1]]
+
+
 def test_the_container_is_not_root_and_checks_its_health() -> None:
     lines = (PACKAGING / "Dockerfile").read_text().splitlines()
     assert [line for line in lines if line.startswith("USER ")] == ["USER 10001"]
     assert any(line.startswith("HEALTHCHECK") for line in lines)
-    for words in (line.split() for line in lines if line.startswith("COPY ") and "--from" not in line):
-        assert all((ROOT / source).exists() for source in words[1:-1]), words
+
+
+def test_the_container_has_all_that_a_wheel_is_built_from(tmp_path: Path) -> None:
+    for source in copied():
+        (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
+        take = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+        take(ROOT / source, tmp_path / source)
+    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
+    built = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
 
 
 @pytest.mark.skipif(not works("docker", "info"), reason="no Docker daemon runs here")
