@@ -23,7 +23,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", choices=["crawl", "scale", "lab", "prediction"], help="one of the benchmarks")
     parser.add_argument("--repeats", type=int, default=3, help="rounds of `crawl` (3)")
     parser.add_argument("--pages", type=int, default=web.PAGES, help=f"pages of the site ({web.PAGES})")
-    parser.add_argument("--peers", default="scrapy,wget2", help=f"of {', '.join(peers.KINDS)}; empty for none")
+    parser.add_argument("--peers", default="scrapy,wget,wget2", help=f"of {', '.join(peers.KINDS)}; empty for none")
     parser.add_argument("--sizes", default=",".join(map(str, scale.SIZES)), help="known pages, for `scale`")
     parser.add_argument("--lab-scale", type=float, default=1.0, help="smaller worlds for `lab` and `prediction` (1)")
     parser.add_argument("--work", type=Path, help="where crawlers write (memory if there is room, else .bench)")
@@ -125,9 +125,13 @@ def main() -> None:
     if chosen.markdown is not None:
         chosen.markdown.write_text(markdown(load()))
         return
-    for table in tables(load()):
-        table.show()
-    print(f"figures: {RESULTS.relative_to(FOLDER.parent)}")
+    results = load()
+    if "crawl" in results and chosen.only in (None, "crawl"):
+        crawl.ratios(crawl.from_json(results["crawl"]["runs"]), results["crawl"]["about"]).show()
+    else:
+        for table in tables(results):
+            table.show()
+    print(f"figures: {RESULTS.relative_to(FOLDER.parent)}; all tables: python -m benchmarks --markdown FILE")
 
 
 if __name__ == "__main__":

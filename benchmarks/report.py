@@ -17,7 +17,6 @@ from rich.table import Table as RichTable
 class Bar:
     """A ratio that must reach `least`: pages per CPU-second of `ours` by those of `theirs`."""
 
-    about: str
     ours: str
     theirs: str
     least: float | None

@@ -1,7 +1,8 @@
 """The other crawlers: how each is installed, in `.bench/venv` or from the system, and how it is started.
 
 Every peer crawls the same site from `/` to its last page, in a process of its own. None of them keeps a
-database, versions or an index; wget2 writes the pages to files, the others keep nothing at all.
+database, versions or an index; wget writes the pages to files and to a WARC file with its index, wget2 to files, the
+others keep nothing at all.
 """
 
 from __future__ import annotations
@@ -99,6 +100,20 @@ def wget2(_: Path) -> list[Peer]:
     return [Peer("wget2", f"GNU Wget2 {wget2_version()}: recursive, writes files", command, (0, 8))]
 
 
+def wget(_: Path) -> list[Peer]:
+    """GNU Wget, the plain tool that records: it keeps the requests and answers as WARC."""
+    if not shutil.which("wget"):
+        raise MissingError("wget is not installed (Debian: apt-get install wget)")
+
+    def command(url: str, _pages: int, folder: Path) -> list[str]:
+        kept = [f"--warc-file={folder}-warc", "--warc-cdx", f"--directory-prefix={folder}"]
+        return ["wget", "--quiet", "--recursive", "--level=inf", *kept, url]
+
+    answer = subprocess.run(["wget", "--version"], capture_output=True, text=True, check=False).stdout
+    version = answer.split(" built", 1)[0].removeprefix("GNU Wget ")
+    return [Peer("wget", f"GNU Wget {version}: recursive, writes files and WARC with CDX", command, (0, 8))]
+
+
 def crawlee(folder: Path) -> list[Peer]:
     python = environment(folder)
     version = pip(python, "crawlee[parsel]")
@@ -106,7 +121,7 @@ def crawlee(folder: Path) -> list[Peer]:
     return [Peer("crawlee", about, _script(python, "crawlee_plain.py"))]
 
 
-KINDS: dict[str, Callable[[Path], list[Peer]]] = {"scrapy": scrapy, "wget2": wget2, "crawlee": crawlee}
+KINDS: dict[str, Callable[[Path], list[Peer]]] = {"scrapy": scrapy, "wget": wget, "wget2": wget2, "crawlee": crawlee}
 
 
 def available(folder: Path, kinds: list[str]) -> list[Peer]:
