@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recrawl.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUPS = {
     "policies": "a class: see docs/concepts/policies.md",
@@ -97,6 +99,8 @@ def _checked(group: str, entry: EntryPoint) -> Plugin:
 @cache
 def _entries(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group by name; of two with one name, the first that is found counts."""
+    from importlib.metadata import entry_points  # lazy: most commands use no plug-in, and it takes time to load
+
     entries: dict[str, EntryPoint] = {}
     for entry in entry_points(group=f"recrawl.{group}"):
         entries.setdefault(entry.name, entry)

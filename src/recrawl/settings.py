@@ -15,8 +15,6 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import tomlkit
-
 from recrawl import plugins
 from recrawl.compare.levels import NAMES, parse_level
 from recrawl.discover.urls import DEFAULT_TRACKING
@@ -144,6 +142,11 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 _TABLE = {setting.name: setting for setting in SETTINGS}
+
+
+def default_of(name: str) -> Any:
+    """The default of a setting."""
+    return _TABLE[name].default
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,6 +390,8 @@ def write_value(path: Path, name: str, value: Any) -> None:
 
 def write_values(path: Path, values: Mapping[str, Any]) -> None:
     """Change several settings at once: all of them or none."""
+    import tomlkit  # lazy: only commands that change settings need it
+
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     if "settings" not in document:
         document["settings"] = tomlkit.table()
@@ -421,6 +426,8 @@ def write_access(path: Path, rules: tuple[AccessRule, ...]) -> None:
 
 
 def _write_rows(path: Path, part: str, rows: Sequence[Any]) -> None:
+    import tomlkit  # lazy: only commands that change settings need it
+
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     document.pop(part, None)
     if rows:

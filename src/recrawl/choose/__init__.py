@@ -14,16 +14,20 @@ fits and add its class to `registry.POLICIES`.
 - `budget`: limits per site, per host and in bytes, around any policy
 """
 
+from typing import TYPE_CHECKING, Any
+
 from recrawl.choose.protocol import Choice, Policy
-from recrawl.choose.registry import (
-    POLICIES,
-    describe,
-    kind_of,
-    make_policy,
-    parameter_texts,
-    parameters,
-    usable_policies,
-)
+
+if TYPE_CHECKING:
+    from recrawl.choose.registry import (
+        POLICIES,
+        describe,
+        kind_of,
+        make_policy,
+        parameter_texts,
+        parameters,
+        usable_policies,
+    )
 
 __all__ = [
     "POLICIES",
@@ -36,3 +40,12 @@ __all__ = [
     "parameters",
     "usable_policies",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The names of `registry`, which imports all policies: commands that only read need none of them."""
+    if name not in __all__:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from recrawl.choose import registry  # lazy: loads the policies
+
+    return getattr(registry, name)

@@ -51,9 +51,9 @@ def usable(validators: Validators, trust: ValidatorTrust, unchanged_in_a_row: in
     """
     if unchanged_in_a_row > 0 and unchanged_in_a_row % _AUDIT_EVERY == 0:
         return _NONE
-    etag, last_modified = trust.etag, trust.last_modified
-    if etag and last_modified:
+    if not (trust.etag_bad or trust.lm_bad):
         return validators
+    etag, last_modified = trust.etag, trust.last_modified
     return Validators(validators.etag if etag else "", validators.last_modified if last_modified else "")
 
 

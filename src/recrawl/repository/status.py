@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from recrawl.choose import make_policy
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.crawl.reports.figures import current
 from recrawl.crawl.reports.hint_trust import trust
@@ -18,7 +17,7 @@ from recrawl.repository.plugin_checks import check_plugins
 from recrawl.repository.results.values import Row, Site, Status, utc
 from recrawl.repository.results.words import shared_text
 from recrawl.repository.running import running
-from recrawl.settings import Settings
+from recrawl.settings import Settings, default_of
 from recrawl.times import stamp
 
 
@@ -51,7 +50,10 @@ def _settings_problem(settings: Settings) -> str:
     """What a cycle would refuse in the settings; empty if nothing."""
     try:
         check_plugins(options_of(settings), settings)
-        make_policy(settings["policy"])
+        if settings["policy"] != default_of("policy"):
+            from recrawl.choose import make_policy  # lazy: loads the policies
+
+            make_policy(settings["policy"])
     except UsageError as error:
         return f"a cycle would fail: {error}"
     return ""

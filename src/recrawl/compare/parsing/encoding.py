@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import webencodings
-from charset_normalizer import from_bytes
 
 from recrawl.compare.parsing.prescan import declared_encoding
 
@@ -102,6 +101,8 @@ def _guess(body: bytes, *, labelled_utf8: bool) -> Decoded:
     other = len(text) - len(text.encode("ascii", "ignore"))
     if bad * 20 <= other or (labelled_utf8 and bad * 3 <= other):
         return _cleaned(body, text, "utf-8")
+    from charset_normalizer import from_bytes  # lazy: few pages need a guess, and every command would load its tables
+
     best = from_bytes(_sample(body), steps=3, chunk_size=512, cp_isolation=list(_GUESSES)).best()
     name = _GUESSES.get(best.encoding, "windows-1252") if best else "windows-1252"
     return _cleaned(body, str(webencodings.lookup(name).codec_info.decode(body, "replace")[0]), name)

@@ -20,6 +20,7 @@ from recrawl.model import HOLDING, NOT_TRIED, Answer, Failure, Outcome, State, U
 from recrawl.record import warc
 from recrawl.record.rows import PageState, VersionRow, VisitRow
 
+_LIVE = int(State.LIVE)
 _MAX_DETAIL = 300
 _MAX_VALIDATOR = 500
 
@@ -260,7 +261,7 @@ def _present(before: PageState, answer: Answer, **updates: Any) -> PageState:
     if answer.status == 304:  # it may repeat only one of them
         etag, modified = etag or before.etag, modified or before.modified
     return before._replace(
-        state=int(State.LIVE),
+        state=_LIVE,
         visits=before.visits + 1,
         failures=0,
         misses=0,

@@ -62,19 +62,18 @@ class Server:
     @property
     def renders(self) -> bool:
         """Whether its pages are rendered by a browser; `auto` ends where the first ones showed no difference."""
-        if self.render == "never":
-            return False
-        return self.render == "always" or self.rendered < _RENDERED_ENOUGH or bool(self.render_differed)
+        learned = self.rendered >= _RENDERED_ENOUGH and not self.render_differed
+        return self.render == "always" or (self.render == "auto" and not learned)
 
     @property
     def browses(self) -> bool:
         """Whether a browser loads its new versions."""
-        return self.renders or self.screenshots != "never"
+        return self.screenshots != "never" or (self.render != "never" and self.renders)
 
     @property
     def reloads(self) -> bool:
         """Whether a browser loads its pages at every visit: scripts may show something else on the same page."""
-        return self.renders or self.screenshots == "always"
+        return self.screenshots == "always" or (self.render != "never" and self.renders)
 
     def refuses_more(self) -> str | None:
         """Why no more URLs are accepted: twice the site's page limit leaves enough for pages that fail."""
