@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.spider_runs import in_reactor, run_spider
@@ -19,7 +20,14 @@ from recrawl.scrapy_bridge import RecrawlMiddleware
 
 
 class StoppableSpider(TitlesSpider):
-    """Stops itself after some answers."""
+    """Stops itself after some answers; says of the front page when it was downloaded."""
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        """Also the time of the front page, as a stat."""
+        when = response.meta["recrawl_time"]
+        if response.url == self.start_urls[0] and self.crawler.stats is not None:
+            self.crawler.stats.set_value("front", when.isoformat() if when else "now")
+        yield from super().parse(response)
 
     @classmethod
     def from_crawler(cls, crawler: Any, *arguments: Any, **options: Any) -> Any:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,8 @@ def test_a_spider_yields_the_same_items_with_fewer_downloads(spider: tuple[Spide
     assert (second["items"], second["downloads"]) == (everything, 1)
     assert web.log[0].headers["if-none-match"], "the request is conditional"
     assert second["stats"]["recrawl/stored"] == 3
+    assert first["stats"]["front"] == "now"
+    assert datetime.fromisoformat(second["stats"]["front"]).timestamp() == run.now - DAY
     assert second["stats"]["recrawl/unchanged"] == 1
 
     web["/a"] = one("gamma")

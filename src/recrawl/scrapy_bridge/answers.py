@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from scrapy import Request
 from scrapy.exceptions import (
@@ -70,23 +71,26 @@ def redirects_of(request: Request, at: float) -> list[Answer]:
     ]
 
 
-def stored_response(repository: Repository, url: str) -> Response | None:
-    """What the repository holds for a URL: the newest version, 404 for a page that is gone, None for nothing."""
+def stored_response(repository: Repository, url: str) -> tuple[Response | None, datetime | None]:
+    """What the repository holds for a URL, and when that was downloaded.
+
+    It is the newest version, 404 for a page that is gone, or None.
+    """
     try:
         asked = repository.page(url)
         page = _moved_to(repository, asked)
         if page.state == "gone":
-            return Response(url, status=404, flags=[STORED])
+            return Response(url, status=404, flags=[STORED]), page.last_visit
         if page.state not in ("live", "missing"):
-            return None
+            return None, None
         version = page.version()
         status, headers, body = version.status, version.headers, version.body
     except RecrawlError:
-        return None  # it is not known, or its record is damaged: download it
+        return None, None  # it is not known, or its record is damaged: download it
     answered = page.answered_url if page.answered_url != asked.url else url
     named = {name: value for name, value in headers if name.lower() not in _ENCODED}
     kind = responsetypes.from_args(headers={k.encode(): v.encode() for k, v in named.items()}, url=answered, body=body)
-    return kind(answered, status=status, headers=named, body=body, flags=[STORED])
+    return kind(answered, status=status, headers=named, body=body, flags=[STORED]), version.time
 
 
 def _moved_to(repository: Repository, page: Page) -> Page:

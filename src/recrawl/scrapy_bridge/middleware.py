@@ -25,6 +25,8 @@ from recrawl.scrapy_bridge.recording import Recording, SpiderRun, StopRecording
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+TIME = "recrawl_time"
+"""Key of `response.meta`: when the version was downloaded; None if it was downloaded just now."""
 _log = logging.getLogger(__name__)
 
 
@@ -101,7 +103,7 @@ class RecrawlMiddleware:
             self._started = True
             self._recording.start()
         await maybe_deferred_to_future(self._stored.passed())
-        found = stored_response(self._repository, request.url)
+        found, request.meta[TIME] = stored_response(self._repository, request.url)
         self._count("stored" if found is not None else "downloaded")
         return found
 
