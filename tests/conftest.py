@@ -22,7 +22,7 @@ from tests.world import Page, Repo, Site
 # How long an example takes says more of the machine's load than of the code: times belong in benchmarks/.
 # Examples are the same for everybody; to look for new ones: pytest --hypothesis-profile searching.
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=50)
-settings.register_profile("quick", deadline=None, derandomize=True, max_examples=5)
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=5, stateful_step_count=20)
 settings.register_profile("searching", deadline=None, max_examples=1000)
 
 MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 4 << 30

@@ -113,6 +113,7 @@ def test_a_change_of_mechanical_lines_alone_is_not_content(samples: list[Sample]
     assert not is_content(Sample("noise", "a", [], np.zeros((0, len(FEATURES))), {}), fit_lines(samples))
 
 
+@pytest.mark.slow
 def test_other_sites_judge_a_site(samples: list[Sample]):
     content, meaning = cross_validated(samples, 1)
     news = np.array([sample.label == "news" for sample in samples])
@@ -120,6 +121,7 @@ def test_other_sites_judge_a_site(samples: list[Sample]):
     assert meaning[news].min() > meaning[~news].max()
 
 
+@pytest.mark.slow
 def test_labels_of_an_archive_are_evaluated(tmp_path: Path):
     rows: list[tuple[str, int, bytes]] = []
     for site in range(10):

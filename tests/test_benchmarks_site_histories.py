@@ -258,6 +258,7 @@ def kept_by_the_rules(names: set[str], limit: int) -> set[str]:
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "max_pages"), [(1, 1500), (2, 12)])
 def test_random_histories_give_the_rows_of_an_independent_reading(work: Work, made, seed: int, max_pages: int) -> None:
     dates = grown(work, seed)

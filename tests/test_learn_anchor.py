@@ -649,6 +649,7 @@ def test_real_sites(name: str) -> None:
     assert urls[anchor].partition(".example/")[2] in REAL[name]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="the real histories are not here")
 def test_real_front_pages() -> None:
     """Front and section pages of newspapers, whose articles are not in the archive: the front page of each."""
