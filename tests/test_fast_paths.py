@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.compare.change_prior import FURTHEST, LARGEST, _weights, change_prior, features
 from recrawl.compare.parsing.document import parse
-from recrawl.compare.parsing.text import visible
+from recrawl.compare.parsing.text import plain, visible
 from recrawl.crawl.visits.pending import Prefetch
 from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.discover.requisites import Requisites, _add_link, _Found, absolute, of_page
@@ -26,6 +26,7 @@ from recrawl.record.requisite_rows import RequisiteBatch
 from recrawl.record.rows import Batch, NewPage
 from recrawl.record.store import SqliteStore
 
+WHITE = "".join(filter(str.isspace, map(chr, range(0x110000))))
 SOUP = st.lists(
     st.sampled_from(
         [
@@ -75,6 +76,20 @@ def test_the_text_is_that_of_all_text_nodes(html: str) -> None:
         node.decompose()
     root = tree.body or tree.css_first("frameset")
     assert visible(parse(html)) == ("" if root is None else " ".join(root.text(separator=" ").split()))
+
+
+@given(
+    st.text(st.sampled_from("ab\u00e9\u4e2d\U0001f600\ud800" + WHITE), max_size=60),
+    st.sampled_from(["", "x" * 1000, " " * 1000]),
+)
+def test_white_space_is_folded_as_splitting_folds_it(text: str, rest: str) -> None:
+    assert plain(text + rest) == " ".join((text + rest).split())
+    assert plain(rest + text + WHITE) == " ".join((rest + text).split())
+
+
+def test_each_white_space_is_folded() -> None:
+    text = "".join(f"{'word' * 10}{space}" for space in WHITE * 2)
+    assert plain(text) == " ".join(text.split())
 
 
 @given(st.text("ab /.-_0129\u0662", max_size=40), st.text("a 0129\u0662\u00e9,", max_size=60), st.floats(0, 3e9))

@@ -9,6 +9,7 @@ for a digest. `lines` is for people: slower, and right in both cases.
 
 from __future__ import annotations
 
+import numpy as np
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from recrawl.compare.noise.filters import NO_NOISE, Noise, remove
@@ -23,6 +24,11 @@ _INLINE = [
 BREAK = "\x1e"
 """Separates the lines of a text on the way through `lines`."""
 _TITLE_CHARACTERS = 300
+_LONG = 1_000
+_SPACES = bytes(ord(" ") if code < 128 and chr(code).isspace() else code for code in range(256))
+_RARE_SPACES = (
+    "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 def visible(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> str:
@@ -80,7 +86,20 @@ def _visible_root(tree: LexborHTMLParser, noise: Noise) -> LexborNode | None:
 
 
 def _fold(text: str) -> str:
-    return " ".join(text.split())
+    """The text with one space for each stretch of white space, as `" ".join(text.split())` has it.
+
+    That makes a string of each word; this finds the spaces of a long text in a fraction of the time.
+    """
+    if len(text) < _LONG:
+        return " ".join(text.split())
+    if not text.isascii():
+        for space in _RARE_SPACES:
+            if space in text:
+                text = text.replace(space, " ")
+    codes = np.frombuffer(b" %b " % text.encode("utf-8", "surrogatepass").translate(_SPACES), np.uint8)
+    space_at = codes == ord(" ")
+    folded: bytes = codes[1:][~(space_at[1:] & space_at[:-1])].tobytes()
+    return folded.decode("utf-8", "surrogatepass").rstrip(" ")
 
 
 def _folded(text: str, noise: Noise) -> str:
