@@ -105,11 +105,15 @@ def init(
     notify: Callable[[str], None] | None = None,
     clock: Callable[[], float] | None = None,
     timer: Callable[[], float] | None = None,
+    store: str = "",
 ) -> Repository:
-    """Make a repository in a folder, which may exist, and open it; the options are those of `open`."""
+    """Make a repository in a folder, which may exist, and open it; the options are those of `open`.
+
+    `store` is the URL of a PostgreSQL database for the facts, see `Repository.create`.
+    """
     from recrawl.repository.repository import Repository  # lazy: import recrawl must stay cheap
 
-    return Repository.create(folder, notify=notify, clock=clock, timer=timer)
+    return Repository.create(folder, store=store, notify=notify, clock=clock, timer=timer)
 
 
 if not TYPE_CHECKING:  # or type checkers would accept any name

@@ -7,6 +7,7 @@ of one is used; if it is missing then, the error says what to install.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -50,13 +51,22 @@ class Package:
 
 def require_lab() -> None:
     """Raise `MissingExtra` unless all packages of the extra `lab` are installed."""
-    for name in _LAB:
+    _require(_LAB, "lab")
+
+
+def require_postgres() -> None:
+    """Raise `MissingExtra` unless the package of the extra `postgres` is installed."""
+    _require(("psycopg",), "postgres")
+
+
+def _require(names: Iterable[str], extra: str) -> None:
+    for name in names:
         try:
             found = find_spec(name)
         except ModuleNotFoundError:
             found = None
         if found is None:
-            raise MissingExtra(name, "lab")
+            raise MissingExtra(name, extra)
 
 
 def _loaded(name: str, extra: str) -> Any:
@@ -97,6 +107,7 @@ __all__ = [
     "pq",
     "psycopg",
     "require_lab",
+    "require_postgres",
     "scipy",
     "sklearn",
     "sparse",

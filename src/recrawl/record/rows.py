@@ -15,8 +15,8 @@ Columns = dict[str, NDArray[Any]]
 """The result of a query, one array per column."""
 Row = dict[str, Any]
 """One row of a query whose columns people or programs read by name."""
-NO_LIMIT = 1 << 62
-"""A limit on rows that no query reaches."""
+NO_LIMIT = -1
+"""As a limit: all rows."""
 
 
 class NewPage(NamedTuple):

@@ -1,7 +1,8 @@
 """The repository on disk: a folder with settings, store, archive and index.
 
     recrawl.toml   settings, seeds, filters (read by the command line, not here)
-    recrawl.db     sites, pages, visits, versions, links, cycles
+    recrawl.db     sites, pages, visits, versions, links, cycles; or
+    store.toml     the PostgreSQL database that holds them
     archive/       bodies, as *.warc.gz
     index/         full text
     models/        memory of policies and clusters of similar pages (written by `crawl`)
@@ -28,7 +29,7 @@ from recrawl.record.lock import Lock
 from recrawl.record.requisite_rows import RequisiteVersion
 from recrawl.record.rows import Batch, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
-from recrawl.record.store import Store, open_store
+from recrawl.record.store import Store, create_store, has_store, open_store
 from recrawl.record.warc import Headers, WarcInfo, read_body, read_resource, read_shown, warc_date
 
 SETTINGS = "recrawl.toml"
@@ -38,18 +39,18 @@ _Placed = TypeVar("_Placed", RequisiteVersion, ScreenshotRow)
 def find(start: Path) -> Path:
     """The repository in this folder or in the nearest folder above it."""
     for folder in (start, *start.resolve().parents):
-        if (folder / SETTINGS).is_file() and (folder / "recrawl.db").is_file():
+        if (folder / SETTINGS).is_file() and has_store(folder):
             return folder
     raise NoRepository(f"there is no recrawl repository in {start.resolve()} or above it: make one with 'recrawl init'")
 
 
-def create(folder: Path, settings: str) -> None:
-    """Create a repository with these settings in a folder, which may exist."""
+def create(folder: Path, settings: str, store: str = "") -> None:
+    """Create a repository with these settings in a folder, which may exist; `store` is the URL of a PostgreSQL database
+    if not all of it is to be in the folder."""
     if (folder / SETTINGS).exists():  # it is written last
         raise RepositoryError(f"there is already a repository in {folder}")
-    folder.mkdir(parents=True, exist_ok=True)
+    create_store(folder, store)
     (folder / "archive").mkdir(exist_ok=True)
-    open_store(folder, create=True).close()
     (folder / SETTINGS).write_text(settings, encoding="utf-8")
 
 

@@ -81,9 +81,13 @@ class Repository(Reader):
         self._notify: Notify = notify or silent
 
     @classmethod
-    def create(cls, folder: Path | str = ".", **options: Any) -> Repository:
-        """Make a repository in a folder, which may exist, and open it."""
-        storage.create(Path(folder), TEMPLATE)
+    def create(cls, folder: Path | str = ".", *, store: str = "", **options: Any) -> Repository:
+        """Make a repository in a folder, which may exist, and open it.
+
+        `store` is the URL of a PostgreSQL database for the facts, its password by reference:
+        `postgresql://user:${NAME}@host/database?schema=NAME`. By default they are in a file of the folder.
+        """
+        storage.create(Path(folder), TEMPLATE, store)
         return cls(folder, **options)
 
     # -- what to track -----------------------------------------------------------------------------------------

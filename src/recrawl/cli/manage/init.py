@@ -16,11 +16,22 @@ EXAMPLE = "Example: recrawl init news"
 def command(
     ctx: typer.Context,
     folder: Annotated[Path | None, typer.Argument(help="Folder of the repository. Default: the current one.")] = None,
+    store: Annotated[
+        str,
+        typer.Option(
+            metavar="URL", help="Keep the facts in PostgreSQL: 'postgresql://user:${NAME}@host/database?schema=NAME'."
+        ),
+    ] = "",
     json: AsJson = False,
 ) -> None:
-    """Create a repository: a folder with settings, database, archive and search index."""
+    """Create a repository: a folder with settings, database, archive and search index.
+
+    With --store, sites, pages, visits and versions are in a schema of a PostgreSQL database; archive, index and models
+    stay in the folder. The password is a reference: ${NAME} for an environment variable, ${file:PATH} for a file that
+    only you can read.
+    """
     where = folder or ctx.obj or Path()
-    Repository.create(where).close()
+    Repository.create(where, store=store).close()
     if json:
         as_json({"folder": str(where)})
         return

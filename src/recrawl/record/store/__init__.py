@@ -11,25 +11,78 @@ marks                  the protocol of tags, read marks, saved filters and reque
 channels               protocols of hints, pushes, alerts, subscriptions and IndexNow keys
 reports                protocols of summaries and of queries for people
 checks                 the protocol of checks and repairs
+location               where the store of a repository is
 sql/                   statements that all implementations share
 sqlite/                `SqliteStore`: the tables in one SQLite file
 postgres/              `PostgresStore`: the tables in a schema of a PostgreSQL database
 """
 
+import contextlib
+import os
 import sqlite3
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from recrawl.errors import StorageFailure
+from recrawl.errors import RepositoryError, StorageFailure, UsageError
+from recrawl.extras import require_postgres
 from recrawl.record.rows import Columns, PageRow
+from recrawl.record.store.location import DATABASE, LOCATION, has_store, store_url, write_store_url
 from recrawl.record.store.protocol import Store
 from recrawl.record.store.sqlite.store import SqliteStore
 
-__all__ = ["TEMPORARY_ERRORS", "Columns", "PageRow", "SqliteStore", "Store", "open_store"]
+if TYPE_CHECKING:
+    from recrawl.record.store.postgres.target import PostgresTarget
+
+__all__ = [
+    "TEMPORARY_ERRORS",
+    "Columns",
+    "PageRow",
+    "SqliteStore",
+    "Store",
+    "create_store",
+    "has_store",
+    "open_store",
+]
 
 TEMPORARY_ERRORS = (sqlite3.OperationalError, StorageFailure)
-"""Errors of a store that is busy, or whose disk is full: try again later."""
+"""Errors of a store that is busy, whose disk is full, or whose server is away: try again later."""
 
 
 def open_store(folder: Path, *, create: bool = False, shared: bool = False) -> Store:
     """Open the store of a repository. `shared`: read only, and threads may hand it on, one at a time."""
-    return SqliteStore(folder / "recrawl.db", create=create, shared=shared)
+    url = store_url(folder)
+    if not url:
+        return SqliteStore(folder / DATABASE, create=create, shared=shared)
+    target = _target(url)
+    from recrawl.record.store.postgres.store import PostgresStore  # lazy: needs the extra `postgres`
+
+    def changed() -> None:
+        with contextlib.suppress(OSError):  # a reader's folder may be read-only
+            os.utime(folder / LOCATION)
+
+    return PostgresStore(target, create=create, shared=shared, changed=changed)
+
+
+def create_store(folder: Path, url: str = "") -> None:
+    """Make the store of a new repository: a file in the folder, or a schema in the PostgreSQL database of a URL."""
+    if not url:
+        folder.mkdir(parents=True, exist_ok=True)
+        open_store(folder, create=True).close()
+        return
+    target = _target(url)
+    from recrawl.record.store.postgres.store import PostgresStore, is_taken  # lazy: needs the extra `postgres`
+
+    if is_taken(target):
+        raise RepositoryError(f"{target.name} holds a repository: choose another schema with ?schema=NAME")
+    PostgresStore(target, create=True).close()
+    folder.mkdir(parents=True, exist_ok=True)
+    write_store_url(folder, target.reference)
+
+
+def _target(url: str) -> "PostgresTarget":
+    require_postgres()
+    from recrawl.record.store.postgres import target  # lazy: needs the extra `postgres`
+
+    if not target.is_postgres(url):
+        raise UsageError("invalid URL of a store; use postgresql://user@host/database?schema=NAME")
+    return target.parse(url)

@@ -23,7 +23,7 @@ from recrawl.serve.context import Context
 
 _MAX_AGE = 1.0
 _MAX_PAGES = 200
-_FILES = ("recrawl.toml", "recrawl.db", "recrawl.db-wal", "progress.json")
+_FILES = ("recrawl.toml", "recrawl.db", "recrawl.db-wal", "store.toml", "progress.json")
 
 Key = tuple[str, str, str]
 """Path, query, theme."""

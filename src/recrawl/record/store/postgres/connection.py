@@ -32,8 +32,10 @@ _Result = TypeVar("_Result")
 class PostgresConnection:
     """One connection; each statement is a transaction of its own unless one has begun."""
 
-    def __init__(self, target: PostgresTarget) -> None:
+    def __init__(self, target: PostgresTarget, changed: Callable[[], None] = lambda: None) -> None:
+        """Connect; `changed` is called after each write that others see."""
         self.target = target
+        self._changed = changed
         self._read_only = False
         self._begun = False
         self._raw = self._connect()
@@ -47,7 +49,10 @@ class PostgresConnection:
         """Run a shared statement."""
         text = spelled(sql)
         query = sql.lstrip().startswith("SELECT")
-        return self._run(lambda raw: raw.cursor(binary=True).execute(text, values), repeatable=query)
+        done = self._run(lambda raw: raw.cursor(binary=True).execute(text, values), repeatable=query)
+        if not query and not self._begun:
+            self._changed()
+        return done
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> None:
         """Run a shared statement for each row."""
@@ -79,6 +84,7 @@ class PostgresConnection:
         """End the transaction; what it wrote is durable on return."""
         self._run(lambda raw: raw.execute("COMMIT"))
         self._begun = False
+        self._changed()
 
     def rollback(self) -> None:
         """Undo the transaction; a cut connection has done so."""

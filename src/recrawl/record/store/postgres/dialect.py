@@ -16,6 +16,7 @@ _SPELLING = (
     ("json_each(?)", "json_array_elements_text(%s::json)"),
     (NEVER, "'-infinity'::double precision"),
     ("instr(", "strpos("),
+    ("LIMIT ?", "LIMIT nullif(%s::bigint, -1)"),
     ("?", "%s"),
 )
 

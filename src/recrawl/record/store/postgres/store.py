@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from recrawl.errors import NewerRepository, RepositoryError
 from recrawl.model import Outcome
@@ -51,9 +51,16 @@ class PostgresStore(SqlStore):
     _visit_table = PostgresVisits
     _check_table = PostgresChecks
 
-    def __init__(self, target: PostgresTarget, *, create: bool = False, shared: bool = False) -> None:
-        """Connect. `shared`: read only, and threads may hand it on, one at a time."""
-        self.db = PostgresConnection(target)
+    def __init__(
+        self,
+        target: PostgresTarget,
+        *,
+        create: bool = False,
+        shared: bool = False,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Connect. `shared`: read only, and threads may hand it on, one at a time; `changed` is called after writes."""
+        self.db = PostgresConnection(target, changed)
         with contextlib.ExitStack() as failing:
             failing.callback(self.db.close)
             if create or len(_applied(self.db)) < len(STEPS):

@@ -1,0 +1,39 @@
+"""Where the store of a repository is: the file `recrawl.db`, or the PostgreSQL schema that `store.toml` names.
+
+`store.toml` is no part of the settings: who may change settings through the service must not move the store.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import tomlkit
+
+from recrawl.errors import RepositoryError
+from recrawl.secrets import write_private
+
+DATABASE = "recrawl.db"
+LOCATION = "store.toml"
+
+
+def has_store(folder: Path) -> bool:
+    """Whether there is a store in a folder, or the address of one."""
+    return (folder / DATABASE).is_file() or (folder / LOCATION).is_file()
+
+
+def store_url(folder: Path) -> str:
+    """The URL of a repository's store, its password by reference; empty for the file in the folder."""
+    path = folder / LOCATION
+    try:
+        url = tomllib.loads(path.read_text(encoding="utf-8"))["url"]
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, KeyError) as error:
+        raise RepositoryError(f"{path} cannot be read ({error}): write url = 'postgresql://...' there") from error
+    return str(url)
+
+
+def write_store_url(folder: Path, url: str) -> None:
+    """Make this the store of the repository, at once and whole."""
+    write_private(folder / LOCATION, tomlkit.dumps({"url": url}))

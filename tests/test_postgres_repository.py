@@ -1,0 +1,129 @@
+"""A repository whose store is in PostgreSQL: made by `init`, crawled, refreshed and read as one with a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recrawl
+from recrawl.errors import RepositoryError, UsageError
+from recrawl.record.rows import Batch
+from recrawl.record.store import open_store
+from recrawl.record.store.postgres.store import PostgresStore
+from tests.test_record_postgres import page_row
+from tests.world import Repo, Site, page
+
+TIMES = {"found", "last_visit", "last_change"}
+
+
+def new_repo(folder: Path, url: str) -> Repo:
+    """A repository of the command line with its store in PostgreSQL, and with the settings of other tests."""
+    repo = Repo(folder)
+    repo.run("init", "--store", url)
+    repo.config(delay=0, timeout=5)
+    return repo
+
+
+@pytest.fixture
+def schema(postgres_url: str, request: pytest.FixtureRequest) -> str:
+    """The URL of a schema for one test."""
+    return f"{postgres_url}?schema={request.node.name[:50].lower()}"
+
+
+def known(repo: Repo) -> dict[str, Any]:
+    """What a repository holds, without times."""
+    pages = {url: {name: it for name, it in row.items() if name not in TIMES} for url, row in repo.pages().items()}
+    status = repo.json("status")
+    return {
+        "pages": pages,
+        "outcomes": {url: repo.outcomes(url) for url in pages},
+        "found": {word: repo.found(word) for word in ("walrus", "otter", "nothing")},
+        "changes": [(row["url"], row["outcome"], row["title"]) for row in repo.json("changes", "--since", "30d")],
+        "sites": [(row["url"], row["pages"], row["visits"]) for row in repo.json("sites")],
+        "status": {name: it for name, it in status.items() if isinstance(it, int) and "bytes" not in name},
+    }
+
+
+def test_a_crawl_and_a_cycle_come_to_the_same_as_with_sqlite(tmp_path: Path, schema: str) -> None:
+    stores = [Repo.create(tmp_path / "file"), new_repo(tmp_path / "server", schema)]
+    links = [f"/{n}" for n in range(8)]
+    with Site({"/": page("root", *links)} | {link: page(f"walrus {link}") for link in links}) as site:
+        crawled = [repo.crawl(site.url("/")) for repo in stores]
+        site.pages["/1"] = page("otter")
+        del site.pages["/2"]
+        for repo in stores:
+            repo.later(days=2)
+        cycles = [repo.cycle(20, "--policy", "round-robin") for repo in stores]
+    for reports in (crawled, cycles):
+        assert reports[0]["visits"] == reports[1]["visits"] > 0
+    first, second = (known(repo) for repo in stores)
+    assert second == first
+    assert second["found"]["otter"] == {site.url("/1")}
+    assert {it.name for it in (tmp_path / "server").iterdir()} >= {"archive", "index", "recrawl.toml", "store.toml"}
+    assert not (tmp_path / "server" / "recrawl.db").exists()
+    assert stores[1].json("check")["problems"] == []
+
+
+def test_the_password_is_nowhere_but_in_the_environment(tmp_path: Path, schema: str) -> None:
+    repo = new_repo(tmp_path / "repo", schema)
+    shown = [repo.run(*words) for words in (["status"], ["config"], ["status", "--json"])]
+    texts = [it.out + it.err for it in shown] + [it.read_text() for it in repo.folder.glob("*.toml")]
+    assert "${RECRAWL_TEST_PASSWORD}" in (repo.folder / "store.toml").read_text()
+    assert not any("walrus" in text for text in texts)
+    assert (repo.folder / "store.toml").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_schema_holds_one_repository(tmp_path: Path, schema: str) -> None:
+    recrawl.init(tmp_path / "one", store=schema).close()
+    with pytest.raises(RepositoryError, match="choose another schema"):
+        recrawl.init(tmp_path / "two", store=schema)
+    with pytest.raises(UsageError, match="invalid URL of a store"):
+        recrawl.init(tmp_path / "two", store="mysql://host/x")
+    assert not (tmp_path / "two").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from recrawl.record.store import open_store
+from recrawl.record.rows import Batch
+from tests.test_record_postgres import page_row
+store = open_store(Path(sys.argv[1]), create=True)
+store.commit(Batch(pages=[page_row(0)]), [])
+store.db.commit = lambda: os.kill(os.getpid(), signal.SIGKILL)
+store.commit(Batch(pages=[page_row(1)]), [(0, "a.warc.gz", 9)])
+"""
+
+
+def test_a_writer_that_is_killed_in_a_batch_leaves_nothing_of_it(tmp_path: Path, schema: str) -> None:
+    recrawl.init(tmp_path, store=schema).close()
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, check=False, cwd=Path(__file__).parent.parent, env={**os.environ}
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    with closing(open_store(tmp_path, create=True)) as store:
+        assert isinstance(store, PostgresStore)
+        assert store.next_id("pages") == 1
+        assert store.warcs.names() == {}
+        store.commit(Batch(pages=[page_row(1)]), [])
+        assert store.next_id("pages") == 2
+
+
+def test_a_write_is_noticed_by_whoever_watches_the_folder(tmp_path: Path, schema: str) -> None:
+    recrawl.init(tmp_path, store=schema).close()
+    place = tmp_path / "store.toml"
+    with closing(open_store(tmp_path, create=True)) as store:
+        os.utime(place, (1.0, 1.0))
+        store.meta.set("x", 1)
+        assert place.stat().st_mtime > 1.0
+        os.utime(place, (1.0, 1.0))
+        store.commit(Batch(pages=[page_row(0)]), [])
+        assert place.stat().st_mtime > 1.0
