@@ -18,7 +18,7 @@ import pytest
 from recrawl.errors import UsageError
 from recrawl.record.outbox_rows import OutboxRow, OutboxState
 from recrawl.repository import outgoing
-from recrawl.repository.alerts.matching import skip_old_visits
+from recrawl.repository.alerts.matching import match_visits, skip_old_visits
 from recrawl.repository.alerts.outbox import Delivery, Outbox
 from recrawl.repository.alerts.rules import check_rule
 from recrawl.repository.outgoing import NotSent, server_of, signature
@@ -249,6 +249,16 @@ def test_what_reverts_is_held_back_and_what_stays_is_told(bench: Bench, receiver
     bench.round()
     assert receiver.items() == [[bench.web.url("/b")]]
     assert sorted(bench.states()[:2]) == ["reverted", "sent"]
+
+
+def test_what_the_user_removes_is_a_change_and_no_alert(repo: Repo, site: Callable[..., Site]) -> None:
+    web = site({"/": page("front")})
+    repo.crawl(web.url("/"))
+    with Repository(repo.folder) as opened:
+        skip_old_visits(opened)
+        repo.run("rm", web.url("/"))
+        assert [change.outcome for change in opened.changes()] == ["gone", "new"]
+        assert match_visits(opened, (Alert("all", "feed"),), opened.now()) == ([], False)
 
 
 def test_a_rule_that_is_gone_sends_nothing(bench: Bench, receiver: Receiver) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recrawl.model import Outcome
+from recrawl.model import Outcome, State
 from recrawl.repository.alerts.outbox import Outbox, VisitMatches
 from recrawl.repository.alerts.rules import Update, applies, matching_quote, payload
 from recrawl.repository.reader import Reader
@@ -35,6 +35,8 @@ def _matches(repo: Reader, row: dict[str, Any], rules: tuple[Alert, ...]) -> Vis
     outcome = _OUTCOMES[row["outcome"]]
     if not rules or outcome == "unchanged":
         return VisitMatches(row["page"], None, [])
+    if outcome == "gone" and repo.storage.store.pages.get(row["page"]).state.state == State.DROPPED:
+        return VisitMatches(row["page"], None, [])  # the user who removes a page need not be told
     update = _update(repo, row, outcome)
     found = []
     for rule in rules:
