@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 import recrawl
-from recrawl.errors import RepositoryError, UsageError
-from recrawl.record.rows import Batch
-from recrawl.record.store import open_store
+from recrawl.errors import RepositoryError, StorageFailure, UsageError
+from recrawl.record.rows import Batch, unvisited
+from recrawl.record.store import SqliteStore, open_store
 from recrawl.record.store.postgres.store import PostgresStore
-from tests.test_record_postgres import page_row
+from recrawl.record.store.sql import copying
+from tests.test_record_postgres import contents, fill, page_row
 from tests.world import Repo, Site, page
 
 TIMES = {"found", "last_visit", "last_change"}
@@ -127,3 +128,80 @@ def test_a_write_is_noticed_by_whoever_watches_the_folder(tmp_path: Path, schema
         os.utime(place, (1.0, 1.0))
         store.commit(Batch(pages=[page_row(0)]), [])
         assert place.stat().st_mtime > 1.0
+
+
+def test_a_repository_moves_to_postgresql_and_back(
+    tmp_path: Path, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = Repo.create(tmp_path / "repo")
+    with closing(SqliteStore(repo.folder / "recrawl.db", create=True)) as store:
+        fill(store)
+        before = contents(store)
+    monkeypatch.setattr(copying, "_BLOCK", 5)
+    moved = repo.json("move", "--to", schema)
+    assert moved["rows"] == sum(len(rows) for name, rows in before.items() if name != "meta")
+    assert not (repo.folder / "recrawl.db").exists()
+    with closing(open_store(repo.folder, create=True)) as copy:
+        assert isinstance(copy, PostgresStore)
+        assert without_token(contents(copy)) == before
+        assert copy.visits.reason("a new one") > copy.visits.reason("was due")
+        grown = contents(copy)
+    complaint = repo.run("move", "--to", schema, code=2).err
+    assert "already" in complaint
+    repo.run("move", "--to", "sqlite")
+    assert not (repo.folder / "store.toml").exists()
+    with closing(SqliteStore(repo.folder / "recrawl.db")) as back:
+        assert without_token(contents(back)) == without_token(grown)
+
+
+def without_token(found: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The contents of a store without the mark of a move."""
+    return {**found, "meta": [row for row in found["meta"] if copying.TOKEN not in row]}
+
+
+def test_a_move_that_was_interrupted_goes_on_and_copies_what_has_changed(
+    tmp_path: Path, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "_BLOCK", 5)
+    repo = Repo.create(tmp_path / "repo")
+    with closing(SqliteStore(repo.folder / "recrawl.db", create=True)) as store:
+        fill(store)
+
+    def interrupt(table: str, rows: int) -> None:
+        if table == "pages" and rows > 5:
+            raise KeyboardInterrupt
+
+    with recrawl.open(repo.folder) as opened, pytest.raises(KeyboardInterrupt):
+        opened.move(schema, progress=interrupt)
+    assert not (repo.folder / "store.toml").exists()
+    with closing(SqliteStore(repo.folder / "recrawl.db", create=True)) as store:
+        store.commit(Batch(states=[unvisited(1)._replace(visits=77)]), [])
+        store.marks.untag("news", 1, 1)
+        changed = without_token(contents(store))
+    repo.run("move", "--to", schema)
+    with closing(open_store(repo.folder)) as copy:
+        assert isinstance(copy, PostgresStore)
+        assert without_token(contents(copy)) == changed
+
+
+def test_a_move_never_writes_into_another_repository(tmp_path: Path, schema: str) -> None:
+    recrawl.init(tmp_path / "other", store=schema).close()
+    with closing(open_store(tmp_path / "other", create=True)) as store:
+        store.commit(Batch(pages=[page_row(0)]), [])
+    repo = Repo.create(tmp_path / "repo")
+    assert "holds another repository" in repo.run("move", "--to", schema, code=1).err
+    assert (repo.folder / "recrawl.db").exists()
+
+
+def test_a_copy_that_differs_is_not_used(tmp_path: Path, schema: str) -> None:
+    repo = Repo.create(tmp_path / "repo")
+    with closing(SqliteStore(repo.folder / "recrawl.db", create=True)) as store:
+        fill(store)
+
+        def write(table: str, rows: int) -> None:
+            if table == "visits":  # tags come before
+                store.marks.tag("late", 1, 1)
+
+        with recrawl.open(repo.folder) as opened, pytest.raises(StorageFailure, match="table tags differs"):
+            opened.move(schema, progress=write)
+    assert not (repo.folder / "store.toml").exists()

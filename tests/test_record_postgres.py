@@ -252,7 +252,7 @@ def questions() -> list[str]:
         tables = {
             name: it for name, it in vars(store).items() if type(it).__module__.startswith("recrawl.record.store")
         }
-        del tables["db"], tables["_connection"]
+        del tables["db"], tables["connection"]
         return [f"{table}.{name}" for table, it in tables.items() for name, _ in methods(it) if name not in GIVEN_ROWS]
 
 

@@ -4,7 +4,7 @@
 Commands parse options and print; the work is done by `recrawl.repository` and `recrawl.lab`.
 
 manage/      create a repository, say what it tracks, verify it: init, add, rm, config, access, import, export,
-             chunks, sink, check
+             chunks, sink, check, move
 refresh/     visit pages: crawl, cycle, run, serve, demo
 read/        list what is stored: status, sites, pages, changes, log, show, diff, search
 explain/     explain and estimate: why, predict, rates, anchor, noise, policies, plugins
@@ -65,6 +65,7 @@ VERBS: dict[str, str] = {
     "chunks": "Print changed chunks of pages for retrieval corpora.",
     "sink": "Deliver every change to another system.",
     "check": "Verify database, archive and index.",
+    "move": "Move the facts to PostgreSQL or back.",
     "demo": "Crawl and refresh a small generated web.",
     "completion": "Print a script for shell completion.",
     "lab": "Replay policies, repeat experiments, generate and serve webs.",
@@ -84,6 +85,7 @@ _FOLDERS = {
         "chunks",
         "sink",
         "check",
+        "move",
         "completion",
     ),
     "refresh": ("crawl", "cycle", "recheck", "run", "serve", "demo"),

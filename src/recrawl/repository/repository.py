@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recrawl.choose import Policy
     from recrawl.crawl.outside import Fetch, MadeVisit
     from recrawl.crawl.tally import RunCounts
+    from recrawl.record.store_moves import MovedStore
     from recrawl.repository.checking import CheckReport
     from recrawl.repository.export.chunks import ChunkChange, Cursor
     from recrawl.repository.export.files import Table
@@ -600,6 +601,21 @@ class Repository(Reader):
         return checking.check(
             self.folder, self.settings, self.options(), repair=repair, wait=wait_for, tell=self._notify
         )
+
+    def move(
+        self, to: str, *, wait: bool = False, progress: Callable[[str, int], None] = lambda _, __: None
+    ) -> MovedStore:
+        """Move the facts to the PostgreSQL schema of a URL, or with `sqlite` back into the folder.
+
+        The old store stays in use until the copy is verified, and is not deleted. A call that was interrupted goes on
+        where it stopped. `progress` gets each table and the number of its rows so far.
+        """
+        from recrawl.record.store_moves import move_store  # lazy: few commands move
+
+        self.close()
+        with opening.service_lock(self.folder), Storage(self.folder) as held:
+            held.lock("move", patience(wait, self._notify))
+            return move_store(self.folder, to, progress)
 
     # -- how a call writes -------------------------------------------------------------------------------------
 

@@ -5,5 +5,6 @@ access                       how to get in to sites
 imports, exports, chunks     import, export and chunks
 sink                         deliver changes to other systems
 check                        verify and repair
+move                         move the facts to PostgreSQL or back
 completion                   shell completion
 """

@@ -42,6 +42,7 @@ __all__ = [
     "create_store",
     "has_store",
     "open_store",
+    "postgres_target",
 ]
 
 TEMPORARY_ERRORS = (sqlite3.OperationalError, StorageFailure)
@@ -53,7 +54,7 @@ def open_store(folder: Path, *, create: bool = False, shared: bool = False) -> S
     url = store_url(folder)
     if not url:
         return SqliteStore(folder / DATABASE, create=create, shared=shared)
-    target = _target(url)
+    target = postgres_target(url)
     from recrawl.record.store.postgres.store import PostgresStore  # lazy: needs the extra `postgres`
 
     def changed() -> None:
@@ -69,7 +70,7 @@ def create_store(folder: Path, url: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         open_store(folder, create=True).close()
         return
-    target = _target(url)
+    target = postgres_target(url)
     from recrawl.record.store.postgres.store import PostgresStore, is_taken  # lazy: needs the extra `postgres`
 
     if is_taken(target):
@@ -79,7 +80,8 @@ def create_store(folder: Path, url: str = "") -> None:
     write_store_url(folder, target.reference)
 
 
-def _target(url: str) -> "PostgresTarget":
+def postgres_target(url: str) -> "PostgresTarget":
+    """The PostgreSQL schema of a URL; `MissingExtra` without psycopg."""
     require_postgres()
     from recrawl.record.store.postgres import target  # lazy: needs the extra `postgres`
 

@@ -47,6 +47,7 @@ NOT_OVER_HTTP = {
     "completion": "it prints a script for a shell",
     "chunks": "it reads every changed page from the archive and keeps its place in a file of the caller",
     "plugins": "it imports what is installed, which is for whoever installs it",
+    "move": "it needs the repository for itself, and the password of a database",
     "sink": "its secrets and folders belong to whoever has the files; the service delivers after each cycle",
     "demo": "it creates a demo web and repository in a temporary folder and shows them on a terminal",
     "lab label": "it judges a list of pairs of versions for evaluations, next to the archives",

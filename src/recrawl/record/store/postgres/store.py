@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from recrawl.errors import NewerRepository, RepositoryError
 from recrawl.model import Outcome
@@ -11,6 +12,7 @@ from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersio
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
 from recrawl.record.schema.migrations import NEWER
 from recrawl.record.screenshot_rows import ScreenshotRow
+from recrawl.record.store.postgres.adapters import clean
 from recrawl.record.store.postgres.batches import ArrayUpdate, ArrayUpsert, CopyInsert, columns, columns_of
 from recrawl.record.store.postgres.connection import PostgresConnection
 from recrawl.record.store.postgres.schema import STEPS
@@ -96,6 +98,19 @@ class PostgresStore(SqlStore):
             removed = [page for state, page in batch.listed if state == _NO_LONGER_LISTED]
             if removed:
                 db.run("DELETE FROM hints WHERE page = ANY (%s) AND kind IN ('lastmod', 'changefreq')", (removed,))
+
+    def append(self, table: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        self.db.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)", types, rows)
+
+    def storable(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(clean(value) if isinstance(value, str) else value for value in row)
+
+    def after_copy(self) -> None:
+        for table in ("reasons", "outbox"):
+            self.db.run(
+                f"""SELECT setval(pg_get_serial_sequence('{self.db.target.schema}.{table}', 'id'),
+                                  (SELECT coalesce(max(id), 0) + 1 FROM {table}), false)"""
+            )
 
     def close(self) -> None:
         self.db.close()

@@ -10,5 +10,6 @@ base            what the tables share: rows, columns, transactions, constants of
 tables/         reading and writing, one module for each group of tables
 reports         queries for people
 listings        blocks of tables that grow
+copying         copy a store into another one
 checks          is the store consistent, and what must archive and index hold
 """

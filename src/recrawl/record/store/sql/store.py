@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
 from recrawl.record.store.checks import Checks
 from recrawl.record.store.marks import MarkTable
@@ -9,7 +12,7 @@ from recrawl.record.store.protocol import NumberedTable, Store
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
 from recrawl.record.store.requisites import RequisiteTable
 from recrawl.record.store.site_tables import CycleTable, MetaTable, SiteTable, WarcTable
-from recrawl.record.store.sql.base import Connection, Transaction
+from recrawl.record.store.sql.base import Connection, Transaction, insert
 from recrawl.record.store.sql.checks import SqlChecks
 from recrawl.record.store.sql.listings import SqlListings
 from recrawl.record.store.sql.reports import SqlReports
@@ -36,7 +39,7 @@ class SqlStore(Store):
     _check_table: type[SqlChecks]
 
     def _open_tables(self, db: Connection) -> None:
-        self._connection = db
+        self.connection = db
         self.meta: MetaTable = self._meta_table(db)
         self.marks: MarkTable = SqlMarks(db, self.meta)
         self.pages: PageTable = self._page_table(db)
@@ -58,9 +61,21 @@ class SqlStore(Store):
         self.listings: Listings = SqlListings(db)
         self.checks: Checks = self._check_table(db)
 
+    def append(self, table: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Append rows to a table as they are; `types` are those of PostgreSQL."""
+        del types
+        self.connection.executemany(insert(table, columns), rows)
+
+    def storable(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A row as the store gives it back."""
+        return row
+
+    def after_copy(self) -> None:
+        """Number new rows after those that were copied."""
+
     def transaction(self) -> Transaction:
-        return Transaction(self._connection)
+        return Transaction(self.connection)
 
     def next_id(self, table: NumberedTable) -> int:
-        last = self._connection.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
+        last = self.connection.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
         return 0 if last is None else int(last) + 1
