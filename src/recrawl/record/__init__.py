@@ -15,7 +15,6 @@ index            full-text index (tantivy)
 index_files      are the files of the index as they were written
 check            database, archive and index against each other, and repairs
 archive_check    an archive file record by record
-store_moves      move the store to PostgreSQL, or back into the folder
 change_table     a table of changes in PostgreSQL, which a sink fills
 lock             one writer at a time
 """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recrawl.choose import Policy
     from recrawl.crawl.outside import Fetch, MadeVisit
     from recrawl.crawl.tally import RunCounts
-    from recrawl.record.store_moves import MovedStore
+    from recrawl.record.store.moves import MovedStore
     from recrawl.repository.checking import CheckReport
     from recrawl.repository.export.chunks import ChunkChange, Cursor
     from recrawl.repository.export.files import Table
@@ -610,7 +610,7 @@ class Repository(Reader):
         The old store stays in use until the copy is verified, and is not deleted. A call that was interrupted goes on
         where it stopped. `progress` gets each table and the number of its rows so far.
         """
-        from recrawl.record.store_moves import move_store  # lazy: few commands move
+        from recrawl.record.store.moves import move_store  # lazy: few commands move
 
         self.close()
         with opening.service_lock(self.folder), Storage(self.folder) as held:

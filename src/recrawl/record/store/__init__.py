@@ -12,6 +12,7 @@ channels               protocols of hints, pushes, alerts, subscriptions and Ind
 reports                protocols of summaries and of queries for people
 checks                 the protocol of checks and repairs
 location               where the store of a repository is
+moves                  move the store to PostgreSQL, or back into the folder
 sql/                   statements that all implementations share
 sqlite/                `SqliteStore`: the tables in one SQLite file
 postgres/              `PostgresStore`: the tables in a schema of a PostgreSQL database
