@@ -138,6 +138,22 @@ def find_postgres() -> Path | None:
     return next((folder for folder in folders if (folder / "initdb").exists()), None)
 
 
+def _account() -> dict[str, Any]:
+    """Who runs PostgreSQL, which refuses to be run by root."""
+    if os.geteuid() != 0:
+        return {}
+    user = pwd.getpwnam("nobody")
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def restart_postgres(data: Path) -> None:
+    """Restart the server of this folder; all its connections end."""
+    programs = find_postgres()
+    assert programs is not None
+    words = [str(programs / "pg_ctl"), "-D", str(data), "-l", str(data.parent / "log"), "-m", "fast", "-w", "restart"]
+    subprocess.run(words, cwd=data.parent, stdout=subprocess.DEVNULL, check=True, **_account())
+
+
 @contextmanager
 def postgres(password: str) -> Iterator[str]:
     """A PostgreSQL server of its own on loopback, run by a user who is not root; yields the URL of a database."""
@@ -146,12 +162,9 @@ def postgres(password: str) -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="recrawl-postgres-"))
     secret = folder / "password"
     secret.write_text(password)
-    account: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        user = pwd.getpwnam("nobody")
-        account = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-        for path in (folder, secret):
-            os.chown(path, user.pw_uid, user.pw_gid)
+    account = _account()
+    for path in (folder, secret) if account else ():
+        os.chown(path, account["user"], account["group"])
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

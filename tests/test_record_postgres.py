@@ -35,6 +35,7 @@ from recrawl.record.store.postgres.store import PostgresStore, is_taken
 from recrawl.record.store.postgres.target import PostgresTarget, parse
 from recrawl.record.store.reports import StreamPlace, UpdateFilter
 from tests.crashes import site_row
+from tests.receivers import restart_postgres
 from tests.stores import table_columns
 
 AnyStore = SqliteStore | PostgresStore
@@ -380,6 +381,13 @@ def test_a_cut_connection_comes_back_between_batches(store: PostgresStore) -> No
     cut(store)
     store.commit(Batch(pages=[page_row(1)]), [])
     cut(store)
+    assert store.next_id("pages") == 2
+
+
+def test_a_restart_of_the_server_between_batches_goes_unnoticed(store: PostgresStore) -> None:
+    store.commit(Batch(pages=[page_row(0)]), [])
+    restart_postgres(Path(store.db.run("SHOW data_directory").fetchone()[0]))
+    store.commit(Batch(pages=[page_row(1)]), [])
     assert store.next_id("pages") == 2
 
 

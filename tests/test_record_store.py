@@ -107,7 +107,8 @@ def fresh(request: pytest.FixtureRequest) -> Fresh:
     made: PostgresStore = request.getfixturevalue("postgres_store")
 
     def emptied() -> AbstractContextManager[AnyStore]:
-        made.db.run("; ".join(f"DELETE FROM {table}" for table in TABLES))
+        with made.transaction():  # on a new connection if another test has restarted the server
+            made.db.run("; ".join(f"DELETE FROM {table}" for table in TABLES))
         return nullcontext(made)
 
     return emptied
