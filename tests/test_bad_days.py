@@ -220,10 +220,14 @@ class Story:
     """The brakes at that time."""
 
 
+PATIENT = {"timeout": 60, "connect_timeout": 60, "stall": 60}
+"""While all servers are well, a page that answers late is a sign of a loaded machine."""
+
+
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     folder = tmp_path_factory.mktemp("bad") / "repo"
-    repo = Repo.create(folder, timeout=1, connect_timeout=1, stall=1, patience=0.2, retries=1)
+    repo = Repo.create(folder, **PATIENT, patience=0.2, retries=1)
     web = Web()
 
     def end(client: Client, handle: pycurl.Curl, number: int, message: str) -> tuple[int, Answer]:
@@ -236,9 +240,11 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             repo.crawl(*(web.url(kind) for kind in KINDS))
         assert len(repo.sql("SELECT 1 FROM pages WHERE state = 1")) == len(KINDS) * len(PATHS)
         web.bad = True
+        repo.config(**dict.fromkeys(PATIENT, 1))
         for _ in range(BAD_CYCLES):
             repo.later(hours=BAD_HOURS)
             repo.cycle(2000)
+        repo.config(**PATIENT)
         gone = {url for url, state in repo.states().items() if state in ("gone", "moved")}
         shared = repo.json("status")["brakes"]
         web.bad, web.healed = False, True
