@@ -68,7 +68,7 @@ class _Unnested:
     def __init__(self, given: Sequence[Column], key: Sequence[str]) -> None:
         self._columns = given
         self._key = [place for place, column in enumerate(given) if column.name in key]
-        self._source = f"unnest({', '.join(f'%s::{column.type}[]' for column in given)})"
+        self._source = f"unnest({', '.join(f'%b::{column.type}[]' for column in given)})"
         self._sql = ""
 
     def run(self, db: PostgresConnection, rows: Iterable[Sequence[Any]]) -> None:
