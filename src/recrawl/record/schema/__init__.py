@@ -2,5 +2,5 @@
 
 migrations  all steps in order; applies those that a store lacks
 first       the SQL of the first step
-later       the SQL of the steps from 0013 on
+newer_steps the SQL of the steps from 0013 on
 """

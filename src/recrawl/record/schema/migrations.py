@@ -13,7 +13,7 @@ import sqlite3
 
 from recrawl.errors import NewerRepository
 from recrawl.record.schema.first import FIRST
-from recrawl.record.schema.later import FIELDS, MARKS, SCREENSHOTS
+from recrawl.record.schema.newer_steps import FIELDS, MARKS, SCREENSHOTS
 
 _SUMMARIES = """
 CREATE TABLE cycle_summaries (
