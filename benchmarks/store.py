@@ -37,8 +37,10 @@ def visits(first: int, end: int) -> Batch:
 
 
 def updates(first: int, end: int) -> Batch:
-    some = {"visits": 1, "size": 900, "last_try": 5.0, "last_visit": 5.0, "payload": b"p" * 20, "etag": '"abc"'}
-    return Batch(states=[unvisited(n)._replace(state=1, **some) for n in range(first, end)])
+    visited = unvisited(0)._replace(
+        state=1, visits=1, size=900, last_try=5.0, last_visit=5.0, payload=b"p" * 20, etag='"abc"'
+    )
+    return Batch(states=[visited._replace(id=n) for n in range(first, end)])
 
 
 def batches(make: Callable[[int, int], Batch], rows: int, size: int) -> Iterator[Batch]:
