@@ -222,7 +222,7 @@ def test_without_root_the_sandbox_of_the_browser_stays_on(tmp_path: Path) -> Non
     with tempfile.TemporaryDirectory() as place, Site(app("Words from a script.")) as site:
         repo = Repo.create(Path(place) / "repo", render="always")
         repo.add(site.url("/"))
-        reached, go, lines = threading.Event(), threading.Event(), set()
+        reached, go = threading.Event(), threading.Event()
 
         def slow(_: Asked) -> Reply:
             reached.set()
@@ -231,14 +231,12 @@ def test_without_root_the_sandbox_of_the_browser_stays_on(tmp_path: Path) -> Non
         site["/app.js"] = slow
         for path in (Path(place), *Path(place).rglob("*")):
             os.chown(path, _NOBODY, _NOBODY)
-        before = browsers()
         process = subprocess.Popen(
             [python_of_nobody(place), "-m", "recrawl", "-C", str(repo.folder), "crawl", "--allow-private"],
             **nobody(place),
         )
         assert reached.wait(120)
-        for number in browsers() - before:
-            lines.add((Path("/proc") / number / "cmdline").read_bytes())
+        lines = browsers_of(process.pid).values()
         go.set()
         assert process.wait(120) == 0
         assert lines
@@ -246,15 +244,29 @@ def test_without_root_the_sandbox_of_the_browser_stays_on(tmp_path: Path) -> Non
         assert "Words from a script." in show(repo, site.url("/"))
 
 
-def browsers() -> set[str]:
-    """Processes of browsers that the crawler has started."""
-    found = set()
+def browsers_of(ancestor: int) -> dict[int, bytes]:
+    """Browser processes that descend from a process, with their command lines; other tests have browsers too."""
+    parents, lines = {}, browsers()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+
+    def descends(number: int) -> bool:
+        while number and number != ancestor:
+            number = parents.get(number, 0)
+        return number == ancestor
+
+    return {number: line for number, line in lines.items() if descends(number)}
+
+
+def browsers() -> dict[int, bytes]:
+    """Processes of browsers that crawlers have started, with their command lines."""
+    found = {}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if b"host-resolver-rules=MAP * ~NOTFOUND" in path.read_bytes():
-                found.add(path.parent.name)
-        except OSError:
-            continue
+        with contextlib.suppress(OSError):
+            line = path.read_bytes()
+            if b"host-resolver-rules=MAP * ~NOTFOUND" in line:
+                found[int(path.parent.name)] = line
     return found
 
 
@@ -266,19 +278,18 @@ def test_the_browser_ends_with_its_parent(tmp_path: Path) -> None:
         reached.set()
         return Reply(b"1", kind="text/javascript", until=go)
 
-    before = browsers()
     with Site({**app("x"), "/app.js": slow}) as site:
         repo.add(site.url("/"))
         process = repo.start("crawl")
         assert reached.wait(120)
-        started = browsers() - before
+        started = browsers_of(process.pid).keys()
         assert started
         process.kill()
         repo.wait(process)
         deadline = time.monotonic() + 60
-        while browsers() & started and time.monotonic() < deadline:
+        while browsers().keys() & started and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert not browsers() & started
+        assert not browsers().keys() & started
         go.set()
 
 
