@@ -17,20 +17,11 @@ import recrawl
 from recrawl.errors import NoRepository, NotKnown, RepositoryBusy, RepositoryError, UnknownName, UsageError
 from recrawl.model import Outcome
 from recrawl.repository.results.values import Progress
+from tests.clocks import Clock
 from tests.world import Repo, Site, page
 
 QUICK = {"delay": 0.0, "timeout": 5.0, "connect_timeout": 2.0, "stall": 3.0, "patience": 3.0, "readers": 1}
 DAY = 86400.0
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    def __init__(self, now: float = 1.7e9) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

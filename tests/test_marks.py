@@ -18,8 +18,9 @@ from recrawl.serve.scheduler import Scheduler
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.serve.turn_process import TurnResult
 from recrawl.times import WEEKDAYS, moment, next_allowed, quiet_hours
+from tests.clocks import Clock
 from tests.serving import Asker
-from tests.test_serve_scheduler import Clock, Told, Turns, scheduled
+from tests.test_serve_scheduler import Told, Turns, scheduled
 from tests.world import Repo, Site, page
 
 API = "/api/v1"
@@ -85,7 +86,7 @@ def test_pages_with_an_interval_are_visited_when_it_is_over(repo: Repo, site: Si
 
 def test_the_scheduler_looks_at_intervals_between_cycles(repo: Repo, site: Site) -> None:
     repo.add(site.url("/a"), "--depth", "0", "--every", "2h")
-    clock, turns, told = Clock(), Turns(), Told()
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
     with scheduled(repo, clock, turns, told) as scheduler:
         assert "requests" not in turns.begun.get(timeout=20), "the first turn is a whole one"
         turns.ends.put(_done())
@@ -233,7 +234,7 @@ def test_quiet_hours_that_cannot_be_read(repo: Repo, text: str) -> None:
 
 def test_the_scheduler_waits_for_the_end_of_quiet_hours(repo: Repo) -> None:
     repo.config(quiet_hours="22:00-06:00", weekdays=["mon", "tue"])
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     clock.now = moment("2026-03-06T23:00", 0)  # a Friday
     turns, told = Turns(), Told()
     with scheduled(repo, clock, turns, told) as scheduler:

@@ -10,19 +10,11 @@ import pytest
 import recrawl
 from recrawl import Answer, Failure
 from recrawl.errors import UsageError
+from tests.clocks import Clock
 
 DAY = 86400.0
 FRONT, NEWS = "https://a.example/", "https://a.example/news"
 HTML = (("Content-Type", "text/html"), ("ETag", '"1"'))
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    now = 1.7e9
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

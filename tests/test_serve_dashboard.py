@@ -21,10 +21,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from recrawl.crawl.tally import RunCounts
 from recrawl.model import Outcome
+from recrawl.record.storage import create
 from recrawl.repository.running import shown
 from recrawl.serve.jobs import filter_preview
 from recrawl.serve.service import Service, ServiceConfig
-from recrawl.settings import Filter, load
+from recrawl.settings import TEMPLATE, Filter, load
 from tests.living import Living, live
 
 expect.set_options(timeout=60_000)  # a machine that is busy with other work
@@ -193,9 +194,6 @@ def test_pages_are_whole_without_script(browser: Browser, service: Service) -> N
 
 
 def test_an_empty_repository_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
-    from recrawl.record.storage import create
-    from recrawl.settings import TEMPLATE
-
     create(tmp_path / "empty", TEMPLATE)
     with Service(tmp_path / "empty", ServiceConfig(schedule=False)) as service:
         context, watched = tab(browser, service)
@@ -602,9 +600,6 @@ def test_the_api_is_documented(watched: Watched) -> None:
 
 def test_what_runs_is_followed_until_it_ends(browser: Browser, tmp_path: Path) -> None:
     """In a repository of its own: the end of a visit that another test has requested would end this run too."""
-    from recrawl.record.storage import create
-    from recrawl.settings import TEMPLATE
-
     create(tmp_path / "own", TEMPLATE)
     tally = RunCounts(url="https://x.example/<script>", received=5000)
     tally.outcomes[Outcome.CHANGED] = 3

@@ -15,21 +15,12 @@ import pytest
 from recrawl.serve.scheduler import Scheduler
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.serve.turn_process import Message, ProcessRunner, TurnResult
+from tests.clocks import Clock
 from tests.serving import Asker
 from tests.world import Reply, Repo, Site, page
 
 DONE = {"finished": True, "cycle": 1}
 WAIT = 20.0
-
-
-class Clock:
-    """A clock that stands still unless it is told to go on."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Turns:
@@ -83,7 +74,7 @@ def later(scheduler: Scheduler, clock: Clock, seconds: float) -> None:
 
 def test_turns_come_at_multiples_of_the_period(repo: Repo) -> None:
     repo.config(every="6h")
-    clock, turns, told = Clock(), Turns(), Told()
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
     begin = clock.now
     with scheduled(repo, clock, turns, told) as scheduler:
         assert turns.begun.get(timeout=WAIT) == {"period": 21600.0}  # the first one at once
@@ -104,7 +95,7 @@ def test_turns_come_at_multiples_of_the_period(repo: Repo) -> None:
 
 def test_a_shorter_period_counts_at_once(repo: Repo) -> None:
     repo.config(every="6h")
-    clock, turns, told = Clock(), Turns(), Told()
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
     with scheduled(repo, clock, turns, told) as scheduler:
         turns.begun.get(timeout=WAIT)
         turns.ends.put(TurnResult(DONE))
@@ -117,7 +108,7 @@ def test_a_shorter_period_counts_at_once(repo: Repo) -> None:
 
 
 def test_a_pause_stops_the_turn_and_outlasts_a_restart(repo: Repo) -> None:
-    clock, turns, told = Clock(), Turns(), Told()
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
     with scheduled(repo, clock, turns, told) as scheduler:
         turns.begun.get(timeout=WAIT)
         scheduler.pause()
@@ -133,7 +124,7 @@ def test_a_pause_stops_the_turn_and_outlasts_a_restart(repo: Repo) -> None:
 
 
 def test_run_now_works_even_when_paused(repo: Repo) -> None:
-    clock, turns, told = Clock(), Turns(), Told()
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
     with scheduled(repo, clock, turns, told, enabled=False) as scheduler:
         assert scheduler.run_now(budget=7, policy="random", bytes_="2MB")
         assert turns.begun.get(timeout=WAIT) == {"period": 86400.0, "budget": 7, "policy": "random", "bytes": "2MB"}
@@ -146,7 +137,7 @@ def test_run_now_works_even_when_paused(repo: Repo) -> None:
 
 
 def test_failures_are_tried_again_later_and_later(repo: Repo) -> None:
-    clock, turns, told = Clock(), Turns(), Told()
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
     with scheduled(repo, clock, turns, told) as scheduler:
         waits = []
         for number in range(1, 4):
@@ -166,7 +157,7 @@ def test_failures_are_tried_again_later_and_later(repo: Repo) -> None:
 
 
 def test_broken_settings_do_not_end_it(repo: Repo) -> None:
-    clock, turns, told = Clock(), Turns(), Told()
+    clock, turns, told = Clock(1_000_000.0), Turns(), Told()
     good = (repo.folder / "recrawl.toml").read_text()
     (repo.folder / "recrawl.toml").write_text("[settings]\nevery = 'soon'\n")
     with scheduled(repo, clock, turns, told) as scheduler:

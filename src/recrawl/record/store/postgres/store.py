@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from recrawl.errors import NewerRepository, RepositoryError
-from recrawl.model import Outcome
 from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
 from recrawl.record.schema.migrations import NEWER
@@ -19,7 +18,7 @@ from recrawl.record.store.postgres.schema import STEPS
 from recrawl.record.store.postgres.tables import PostgresChecks, PostgresMeta, PostgresPages, PostgresVisits
 from recrawl.record.store.postgres.target import PostgresTarget
 from recrawl.record.store.sql.base import Transaction, insert
-from recrawl.record.store.sql.store import SqlStore
+from recrawl.record.store.sql.store import SqlStore, heeded_pages, unlisted_pages
 
 _WARCS = ArrayUpsert("warcs", columns(id=int, name=str, length=int), ("id",))
 _SITES = ArrayUpsert("sites", columns_of(SiteRow), ("id",))
@@ -42,7 +41,6 @@ _HINT = f"""{insert("hints AS h", HintRow._fields)} ON CONFLICT (page, kind, sha
 _SOURCE = f"""{insert("sources AS h", SourceRow._fields)} ON CONFLICT (site, kind) DO UPDATE SET
     seen = greatest(h.seen, excluded.seen), signals = h.signals + excluded.signals, ignored = excluded.ignored,
     problem = excluded.problem"""
-_NO_LONGER_LISTED = 2
 
 
 class PostgresStore(SqlStore):
@@ -88,15 +86,13 @@ class PostgresStore(SqlStore):
             _PAGE_REQUISITES.run(db, batch.requisites.pages)
             _HOSTS.run(db, batch.requisites.hosts)
             _SCREENSHOTS.run(db, [row for row, _ in batch.screenshots])
-            recorded = [row.page for row in batch.visits if row.hints and row.outcome != Outcome.FAILED]
-            if recorded:
+            if recorded := heeded_pages(batch):
                 db.run("UPDATE hints SET signals = 0 WHERE page = ANY (%s) AND signals > 0", (recorded,))
             db.executemany(_HINT, batch.hints)
             db.executemany(_SOURCE, batch.sources)
             _FEEDS.run(db, batch.feeds)
             _LISTED.run(db, batch.listed)
-            removed = [page for state, page in batch.listed if state == _NO_LONGER_LISTED]
-            if removed:
+            if removed := unlisted_pages(batch):
                 db.run("DELETE FROM hints WHERE page = ANY (%s) AND kind IN ('lastmod', 'changefreq')", (removed,))
 
     def append(self, table: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

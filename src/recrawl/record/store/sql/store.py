@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from recrawl.model import Outcome
+from recrawl.record.rows import Batch
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
 from recrawl.record.store.checks import Checks
 from recrawl.record.store.marks import MarkTable
@@ -28,6 +30,18 @@ from recrawl.record.store.sql.tables.summaries import SqlSummaries
 from recrawl.record.store.sql.tables.versions import SqlLinks, SqlScreenshots, SqlVersions, SqlWarcs
 from recrawl.record.store.sql.tables.visits import SqlVisits
 from recrawl.record.store.tables import LinkTable, PageTable, ScreenshotTable, VersionTable, VisitTable
+
+_NO_LONGER_LISTED = 2
+
+
+def heeded_pages(batch: Batch) -> list[int]:
+    """Pages whose signals a visit of the batch has used up."""
+    return [row.page for row in batch.visits if row.hints and row.outcome != Outcome.FAILED]
+
+
+def unlisted_pages(batch: Batch) -> list[int]:
+    """Pages that the sitemaps no longer list."""
+    return [page for state, page in batch.listed if state == _NO_LONGER_LISTED]
 
 
 class SqlStore(Store):

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from recrawl.errors import RepositoryError, StorageFailure
-from recrawl.model import Outcome
 from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
 from recrawl.record.schema.migrations import STEPS, check, migrate
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.sql.base import Transaction, insert, upsert
-from recrawl.record.store.sql.store import SqlStore
+from recrawl.record.store.sql.store import SqlStore, heeded_pages, unlisted_pages
 from recrawl.record.store.sqlite.checks import SqliteChecks
 from recrawl.record.store.sqlite.connection import connect, translated
 
@@ -35,7 +34,6 @@ _REQUISITE_VERSION = insert("requisite_versions", RequisiteVersion._fields)
 _PAGE_REQUISITES = upsert("page_requisites", ("page", "level", "requisites"), ("page",))
 _HOST = upsert("requisite_hosts", HostRow._fields, ("origin",))
 _SCREENSHOT = insert("screenshots", ScreenshotRow._fields)
-_NO_LONGER_LISTED = 2
 
 
 class SqliteStore(SqlStore):
@@ -78,13 +76,13 @@ class SqliteStore(SqlStore):
             run(_PAGE_REQUISITES, batch.requisites.pages)
             run(_HOST, batch.requisites.hosts)
             run(_SCREENSHOT, (row for row, _ in batch.screenshots))
-            recorded = ((row.page,) for row in batch.visits if row.hints and row.outcome != Outcome.FAILED)
+            recorded = ((page,) for page in heeded_pages(batch))
             run("UPDATE hints SET signals = 0 WHERE page = ? AND signals > 0", recorded)
             run(_HINT, batch.hints)
             run(_SOURCE, batch.sources)
             run(_FEED, batch.feeds)
             run("UPDATE pages SET listed = ? WHERE id = ?", batch.listed)
-            removed = ((page,) for state, page in batch.listed if state == _NO_LONGER_LISTED)
+            removed = ((page,) for page in unlisted_pages(batch))
             run("DELETE FROM hints WHERE page = ? AND kind IN ('lastmod', 'changefreq')", removed)
 
     def close(self) -> None:
