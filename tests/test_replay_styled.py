@@ -107,6 +107,10 @@ def test_replayweb_page_shows_a_styled_page(
     shutil.copy(files[kind], tmp_path / f"copy.{kind}")
     element = f'<replay-web-page source="/copy.{kind}" url="{url}" embed="replayonly"></replay-web-page>'
     (tmp_path / "index.html").write_text(f"<!doctype html><script src=ui.js></script><body>{element}</body>")
+    # The inner page is asked for before the service worker is sure to answer for it: without a file of its own, what
+    # came was now and then the server's list of the folder, and stayed.
+    inner = "<!doctype html><script src=/ui.js></script><body><replay-app-main></replay-app-main></body>"
+    (tmp_path / "replay" / "index.html").write_text(inner)
     with Served(tmp_path) as root:
         tab.goto(f"{root}/index.html")
         is_styled(tab.frame_locator("replay-web-page iframe").frame_locator("iframe"))
