@@ -9,6 +9,7 @@
     │   ├── NoRepository      no repository in this folder or above
     │   ├── NewerRepository   written by a newer recrawl
     │   ├── RepositoryBusy    locked by another process
+    │   ├── LeaseLost         another worker owns the shard, or another writer the database
     │   └── StorageFailure    the disk or a file fails: full, read-only, damaged
     │       ├── DiskFull      no space left; nothing that was recorded is lost
     │       ├── DamagedIndex  the full-text index; the next writing command rebuilds it
@@ -75,6 +76,10 @@ class NewerRepository(RepositoryError):
 
 class RepositoryBusy(RepositoryError):
     """Another process holds the lock of the repository."""
+
+
+class LeaseLost(RepositoryError):
+    """Another worker has taken over the shard, or another writer the database: nothing of the transaction is kept."""
 
 
 class StorageFailure(RepositoryError):

@@ -82,9 +82,10 @@ class Storage:
 
         `info` are the fields of the first record of every new archive file.
         """
-        self.lock(what, wait)
+        self._lock_folder(what, wait)
         self.store.close()
         self.store = open_store(self.folder, create=True)
+        self.store.lock(what, wait)
         self.archive = self._open_archive(roll_bytes, info)
         if not self.archive.names and self.store.next_id("versions"):
             raise StorageFailure(
@@ -95,6 +96,10 @@ class Storage:
 
     def lock(self, what: str, wait: Callable[[str], bool]) -> None:
         """Take the lock, and leave everything as it is."""
+        self._lock_folder(what, wait)
+        self.store.lock(what, wait)
+
+    def _lock_folder(self, what: str, wait: Callable[[str], bool]) -> None:
         if self._lock is None:
             self._lock = Lock(self.folder / "lock", what, wait)
 

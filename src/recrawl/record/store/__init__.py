@@ -11,6 +11,7 @@ marks                  the protocol of tags, read marks, saved filters and reque
 channels               protocols of hints, pushes, alerts, subscriptions and IndexNow keys
 reports                protocols of summaries and of queries for people
 checks                 the protocol of checks and repairs
+leases                 `Lease`: which worker owns which shard, and the protocol of its table
 location               where the store of a repository is
 moves                  move the store to PostgreSQL, or back into the folder
 sql/                   statements that all implementations share

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
@@ -43,6 +43,12 @@ class Store(Protocol):
     reports: Reports
     listings: Listings
     checks: Checks
+
+    def lock(self, what: str, wait: Callable[[str], bool]) -> None:
+        """Become the only writer of a store outside the folder, until `close`; `RepositoryBusy` if another one is.
+
+        `wait` is called between attempts with the name of the holder; it returns False to give up.
+        """
 
     def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
         """Record a batch: all of it or nothing, durable on return. `warcs` are number, name and length of files."""

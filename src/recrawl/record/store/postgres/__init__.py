@@ -7,5 +7,7 @@ dialect         how PostgreSQL spells the shared statements
 adapters        values that PostgreSQL or psycopg treat in another way than SQLite
 schema          the tables, partitioned by shard, and their migrations
 batches         statements for many rows: binary COPY, unnest
+leases          the table of leases, and the fence that checks one in each transaction
+writer_lock     one writer at a time, by an advisory lock
 tables          the few methods that cannot be shared
 """

@@ -1,5 +1,7 @@
 """A connection to PostgreSQL that comes back when it was cut, and whose errors are `StorageFailure`s.
 
+With a fence (see `record.store.leases`) each write is in a transaction that checks it.
+
 A statement is repeated on a new connection only where that is safe: a query outside a transaction, and the beginning of
 a transaction. A write that was cut may or may not have been done; the next command finds out.
 """
@@ -17,7 +19,7 @@ from recrawl.errors import DiskFull, RepositoryError, StorageFailure
 from recrawl.record.store.postgres.adapters import adapt
 from recrawl.record.store.postgres.dialect import spelled
 from recrawl.record.store.postgres.target import PostgresTarget
-from recrawl.record.store.sql.base import SqlCursor
+from recrawl.record.store.sql.base import SqlCursor, Transaction
 
 _OLDEST = 120000
 """PostgreSQL 12, as the server counts."""
@@ -38,6 +40,10 @@ class PostgresConnection:
         self._changed = changed
         self._read_only = False
         self._begun = False
+        self.fence: Callable[[PostgresConnection], None] | None = None
+        """Called at the beginning of each transaction that may write; raises if it must not."""
+        self.resumed: Callable[[Callable[..., Any]], None] | None = None
+        """Called with `execute` of a connection that replaces one that was cut."""
         self._raw = self._connect()
 
     @property
@@ -49,6 +55,9 @@ class PostgresConnection:
         """Run a shared statement."""
         text = spelled(sql)
         query = sql.lstrip().startswith("SELECT")
+        if self._must_begin(query):
+            with Transaction(self):
+                return self.execute(sql, values)
         done = self._run(lambda raw: raw.cursor(binary=True).execute(text, values), repeatable=query)
         if not query and not self._begun:
             self._changed()
@@ -57,7 +66,10 @@ class PostgresConnection:
     def executemany(self, sql: str, rows: Iterable[Any], /) -> None:
         """Run a shared statement for each row."""
         given = list(rows)
-        if given:
+        if given and self._must_begin(False):
+            with Transaction(self):
+                self.executemany(sql, given)
+        elif given:
             self._run(lambda raw: raw.cursor().executemany(spelled(sql), given))
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> SqlCursor:
@@ -79,6 +91,15 @@ class PostgresConnection:
         """Begin a transaction, on a new connection if this one was cut."""
         self._run(lambda raw: raw.execute("BEGIN"), repeatable=True)
         self._begun = True
+        if self.fence is not None:
+            with contextlib.ExitStack() as failing:
+                failing.callback(self.rollback)
+                self.fence(self)
+                failing.pop_all()
+
+    def _must_begin(self, query: bool) -> bool:
+        """Whether a statement needs a transaction, because the fence is checked in it."""
+        return not (query or self._begun or self.fence is None)
 
     def commit(self) -> None:
         """End the transaction; what it wrote is durable on return."""
@@ -118,12 +139,21 @@ class PostgresConnection:
     def _reconnect(self) -> None:
         for pause in _PAUSES:
             try:
-                self._raw = self._connect()
+                self._resume()
             except StorageFailure:
                 time.sleep(pause)
             else:
                 return
-        self._raw = self._connect()
+        self._resume()
+
+    def _resume(self) -> None:
+        raw = self._connect()
+        with contextlib.ExitStack() as failing:
+            failing.callback(raw.close)
+            if self.resumed is not None:
+                self.resumed(raw.execute)
+            failing.pop_all()
+        self._raw = raw
 
     def _connect(self) -> psycopg.Connection[Any]:
         password = self.target.revealed()

@@ -1,8 +1,9 @@
 """The tables in PostgreSQL, created and changed by named steps, as in SQLite (`recrawl.record.schema`).
 
 The first step makes the tables as SQLite has them after its step of the same number; a later change is a step of the
-same name in both. A released step is never edited. Tables that grow with pages are partitioned by shard, a set of sites
-that one process owns; there is one shard, 0. A key holds the shard last, so that a page is found by its number alone.
+same name in both, but for what SQLite does not need: `leases`. A released step is never edited. Tables that grow with
+pages are partitioned by shard, a set of sites that one process owns; there is one shard, 0. A key holds the shard last,
+so that a page is found by its number alone.
 Text is compared by bytes, as in SQLite.
 """
 
@@ -183,6 +184,10 @@ CREATE INDEX screenshots_by_page ON screenshots (page, id);
 CREATE INDEX screenshots_by_payload ON screenshots (payload);
 """.replace(" TEXT", ' TEXT COLLATE "C"')
 
-STEPS: tuple[tuple[str, str], ...] = (("0015-fields", _TABLES),)
+_LEASES = """CREATE TABLE leases (
+    shard BIGINT PRIMARY KEY, worker TEXT NOT NULL, epoch BIGINT NOT NULL, ends DOUBLE PRECISION NOT NULL
+)"""
+
+STEPS: tuple[tuple[str, str], ...] = (("0015-fields", _TABLES), ("postgres-0001-leases", _LEASES))
 PARTITIONED = frozenset({"pages", "visits", "versions", "links", "hints"})
-"""Tables with a column `shard`."""
+"""Tables with a column `shard` that partitions them."""

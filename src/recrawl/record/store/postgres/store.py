@@ -11,12 +11,15 @@ from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersio
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
 from recrawl.record.schema.migrations import NEWER
 from recrawl.record.screenshot_rows import ScreenshotRow
+from recrawl.record.store.leases import Lease
 from recrawl.record.store.postgres.adapters import clean
 from recrawl.record.store.postgres.batches import ArrayUpdate, ArrayUpsert, CopyInsert, columns, columns_of
 from recrawl.record.store.postgres.connection import PostgresConnection
+from recrawl.record.store.postgres.leases import Fence, PostgresLeases
 from recrawl.record.store.postgres.schema import STEPS
 from recrawl.record.store.postgres.tables import PostgresChecks, PostgresMeta, PostgresPages, PostgresVisits
 from recrawl.record.store.postgres.target import PostgresTarget
+from recrawl.record.store.postgres.writer_lock import WriterLock
 from recrawl.record.store.sql.base import Transaction, insert
 from recrawl.record.store.sql.store import SqlStore, heeded_pages, unlisted_pages
 
@@ -69,6 +72,14 @@ class PostgresStore(SqlStore):
                 self.db.read_only()
             failing.pop_all()
         self._open_tables(self.db)
+        self.leases = PostgresLeases(self.db)
+
+    def fence(self, lease: Lease) -> None:
+        """Write from now on only while this lease is not taken over; then `LeaseLost`, and nothing is written."""
+        self.db.fence = Fence(lease)
+
+    def lock(self, what: str, wait: Callable[[str], bool]) -> None:
+        WriterLock(self.db, what, wait)
 
     def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
         db = self.db

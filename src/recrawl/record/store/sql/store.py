@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from recrawl.model import Outcome
@@ -86,6 +86,9 @@ class SqlStore(Store):
 
     def after_copy(self) -> None:
         """Number new rows after those that were copied."""
+
+    def lock(self, what: str, wait: Callable[[str], bool]) -> None:
+        """The lock of the folder is enough for a store in it."""
 
     def transaction(self) -> Transaction:
         return Transaction(self.connection)
