@@ -53,6 +53,12 @@ def test_there_is_something_to_check() -> None:
     assert len(MODULES) > 80
 
 
+def test_the_tests_of_a_group_go_to_one_worker(request: pytest.FixtureRequest) -> None:
+    """Where pytest-xdist does not see the groups, each worker makes the shared fixtures again."""
+    grouped = getattr(request.config.option, "loadgroup", False)
+    assert request.node.nodeid.endswith("@architecture") == grouped
+
+
 MOST_MODULES_IN_A_FOLDER = 15
 MOST_MODULE_LINES = 300
 MOST_FUNCTION_LINES = 40
