@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from recrawl.crawl.state.site_frames import SiteFrame
 from recrawl.repository.alerts.rules import Update, applies
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Alert
@@ -154,6 +155,26 @@ def test_the_frame_survives_a_restart_and_is_small(crawled: tuple[Repo, Site]):
     assert 0 < stored < 13 * 400
     repo.sql("DELETE FROM frames")
     assert _next_day(repo, server, _site_pages("Closed for renovation"))["changed"] == 0, "learned from stored pages"
+
+
+def test_a_fast_crawl_counts_no_more_pages_than_a_slow_one(repo: Repo, site: Callable[..., Site]):
+    paths = [f"/{number}" for number in range(80)]
+    server = site({"/": page("Front", *paths), **{path: page(f"Page {path}") for path in paths}})
+    repo.run("config", "per_server", "64")
+    repo.crawl(server.url("/"))
+    ((stored,),) = repo.sql("SELECT data FROM frames")
+    assert len(SiteFrame.unpack(stored).members) == 24, "all pages are in one directory"
+
+
+def test_a_page_that_could_not_be_read_leaves_its_place_in_the_census_to_another():
+    frame = SiteFrame()
+    for number in range(24):
+        assert frame.wants(1)
+        frame.await_page(number, 1)
+    assert not frame.wants(1)
+    assert frame.wants(2), "a page of another directory"
+    frame.release(3)
+    assert frame.wants(1)
 
 
 def test_an_invalid_level_is_refused_before_anything_is_visited(repo: Repo):

@@ -111,7 +111,7 @@ class Importer:
         headers = (("Content-Type", sniff(body)),)
         visit.answer = Answer(visit.url, 200, headers, body, None, "", at, 0.0, 0, "")
         visit.payload = of_payload(body)
-        return self._reader.read(
+        reading = self._reader.read(
             Task(
                 ticket=visit.page,
                 url=visit.url,
@@ -131,6 +131,8 @@ class Importer:
                 prior=visit.state.prior is None,
             )
         )
+        self._frames.returned(server.id, visit.page)
+        return reading
 
     def _version(self, server: Server, visit: PendingVisit, at: float, reading: Reading) -> Done:
         targets, new = self._discovery.links(

@@ -41,6 +41,8 @@ class SiteFrame:
 
     census: Census = field(default_factory=Census)
     members: dict[int, int] = field(default_factory=dict)
+    awaited: dict[int, int] = field(default_factory=dict)
+    """Pages that are being read and will be members: a fast crawl reads hundreds at the same time."""
     directories: Counter[int] = field(default_factory=Counter)
     dirty: bool = False
 
@@ -53,8 +55,19 @@ class SiteFrame:
 
     def wants(self, place: int) -> bool:
         """Whether another page of a directory would be a useful member."""
-        size = len(self.members)
+        size = len(self.members) + len(self.awaited)
         return size < _FIRST_MEMBERS or (size < _MAX_MEMBERS and self.directories[place] < _PER_DIRECTORY)
+
+    def await_page(self, page: int, place: int) -> None:
+        """A page is being read and will be a member."""
+        self.awaited[page] = place
+        self.directories[place] += 1
+
+    def release(self, page: int) -> None:
+        """A page is no longer awaited."""
+        place = self.awaited.pop(page, None)
+        if place is not None:
+            self.directories[place] -= 1
 
     def pack(self) -> bytes:
         """The frame as bytes."""
@@ -68,7 +81,7 @@ class SiteFrame:
         size = int.from_bytes(data[:4], "little")
         pages, places = np.frombuffer(data, "<i8", 2 * size, 4).reshape(2, size).tolist()
         census = Census.unpack(data[4 + 16 * size :])
-        return cls(census, dict(zip(pages, places, strict=True)), Counter(places))
+        return cls(census, dict(zip(pages, places, strict=True)), directories=Counter(places))
 
 
 class SiteFrames:
@@ -82,7 +95,21 @@ class SiteFrames:
     def wants(self, site: int, page: int, url: str) -> bool:
         """Whether the lines of a page that is read now are counted: it is a member, or becomes one."""
         frame = self._frame(site)
-        return page in frame.members or (len(frame.members) < _MAX_MEMBERS and frame.wants(_place(url)))
+        if page in frame.members:
+            return True
+        if len(frame.members) + len(frame.awaited) >= _MAX_MEMBERS:
+            return False
+        place = _place(url)
+        wanted = frame.wants(place)
+        if wanted:
+            frame.await_page(page, place)
+        return wanted
+
+    def returned(self, site: int, page: int) -> None:
+        """A page that was wanted has been read, or could not be: it is no longer awaited. Before `note`."""
+        frame = self._loaded.get(site)
+        if frame is not None and frame.awaited:
+            frame.release(page)
 
     def judge(self, site: int, page: int, reading: Reading, counters: bytes | None) -> ContentChange | None:
         """Judge a change of the text; None if its lines are unknown. Before `note`."""

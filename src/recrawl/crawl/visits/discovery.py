@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -72,6 +73,15 @@ class Discovery:
     def look_up(self, keys: Ints) -> Ints:
         """Page numbers of URLs by their keys, -1 for unknown ones."""
         return self._known.find(keys)
+
+    def linked(self, readings: list[Reading]) -> Iterator[Ints]:
+        """For each page what `look_up` returns for its links; one by one would cost four times as much."""
+        pages = self.look_up(np.frombuffer(b"".join([reading.keys for reading in readings]), np.int64))
+        start = 0
+        for reading in readings:
+            end = start + len(reading.keys) // pages.itemsize
+            yield pages[start:end]
+            start = end
 
     def links(
         self, pages: Ints, reading: Reading, *, parent: int, depth: int, at: float, batch: Batch

@@ -182,15 +182,13 @@ class Journey:
         self.check_server(server, now)
 
     def parsed(self, readings: list[Reading]) -> None:
-        """Record parsed pages. One lookup for the links of all of them: one by one would cost four times as much."""
+        """Record parsed pages."""
         readings = self.requisites.parsed(readings)
         if not readings:
             return
-        keys = [np.frombuffer(reading.keys, np.int64) for reading in readings]
-        pages = self.discovery.look_up(np.concatenate(keys))
-        ends = np.cumsum([len(some) for some in keys])[:-1]
-        for reading, linked in zip(readings, np.split(pages, ends), strict=True):
+        for reading, linked in zip(readings, self.discovery.linked(readings), strict=True):
             visit = self._pending[reading.ticket]
+            self.frames.returned(visit.server, visit.page)
             visit.browsed = self.render.take(reading.ticket)
             if reading.failure:
                 self._fail(visit, visit.answer, Failure(reading.failure), reading.detail)
