@@ -154,7 +154,7 @@ document.body.append(' after'); setTimeout(() => {{ location = '{evil}/away' }},
 
 
 def test_the_browser_itself_has_no_network(tmp_path: Path) -> None:
-    repo = Repo.create(tmp_path / "repo", render="always")
+    repo = Repo.create(tmp_path / "repo", render="always", render_seconds=20)  # the page never comes to rest
     with Site() as site, Site() as evil, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stun:
         stun.bind(("127.0.0.1", 0))
         stun.setblocking(False)
