@@ -83,6 +83,21 @@ def test_without_hints_nothing_changes() -> None:
     assert signals.trust() == []
 
 
+@pytest.mark.parametrize("alarms", [None, 0.0, 0.3])
+def test_silence_of_a_source_without_trust_does_not_even_break_ties(alarms: float | None) -> None:
+    """Of a new source, and of one whose signals say nothing; pages that it does not list have the same probability."""
+    book = book_with(np.zeros(100)) if alarms is None else taught(0.0, alarms)
+    told = np.zeros((1, 100), np.int16)
+    told[0, 7] = 1
+    book.hints = Hints(("lastmod",), told, np.full((1, 100), -np.inf), np.full((1, 100), book.now))
+    chance = np.random.default_rng(3).random(100)
+    got = Signals.of(book).predict(np.arange(100), chance)
+    assert (got[np.arange(100) != 7] == chance[np.arange(100) != 7]).all()
+    assert got[7] == pytest.approx(chance[7], abs=0.01)
+    if alarms is None:
+        assert got[7] > chance[7], "a first signal does"
+
+
 def test_the_formula_equals_a_simulation() -> None:
     """P(unchanged | n signals), against 400,000 drawn histories."""
     rng = np.random.default_rng(5)

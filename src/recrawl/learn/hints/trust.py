@@ -53,6 +53,8 @@ _PRIOR_WEIGHT = 1.0
 _ROUNDS = 4
 _MIN_PROBABILITY = 1e-3
 """The lowest probability that a hypothesis gives to an outcome, so that no single visit decides."""
+_MIN_HEEDED = 1e-3
+"""The silence of a source that is less likely to be informative tells nothing: it must not even break ties."""
 _MIN_GAP = 60.0 / DAY
 _MAX_CHANGES = 30.0
 
@@ -131,7 +133,8 @@ class Signals:
         u = _expected_changes(probability)
         self._expected[pages] = u
         missed, alarm = self._factors(pages, u)
-        given: Floats = -np.expm1(np.sum(alarm, axis=0) - u * np.prod(missed, axis=0))
+        missed, alarm = np.prod(missed, axis=0), np.sum(alarm, axis=0)
+        given: AnyFloats = np.where((missed < 1) | (alarm < 0), -np.expm1(alarm - u * missed), probability)
         return given
 
     def observe(self, pages: Pages, changed: Flags) -> None:
@@ -189,7 +192,8 @@ class Signals:
         alarm = np.zeros_like(missed)
         for row, kind in enumerate(self._hints.kinds):
             recall, doubt = self._recall[kind][site], self._doubt[kind][site]
-            missed[row] = 1 - (1 - doubt) * recall * self._covered(row, pages)
+            heeded = np.where(doubt > 1 - _MIN_HEEDED, 0.0, 1 - doubt)
+            missed[row] = 1 - heeded * recall * self._covered(row, pages)
             rows = np.flatnonzero(self._hints.signals[row, pages])
             if len(rows):
                 false = self._alarm[kind][site[rows]] * gap[rows]
