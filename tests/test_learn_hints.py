@@ -57,7 +57,7 @@ def taught(recall: float, alarms: float, *, rounds: int = 60, seed: int = 1, sit
 def probed(book: Book, visits: float) -> list[int]:
     """The sites that are owed a visit after four days, if so many visits a cycle belong to sites."""
     book.memory["shock.times"] = np.arange(996.0, 1000.0)
-    return sorted(book.site[ShockPlan(book, np.ones(len(book), bool), 20).probes(visits)].tolist())
+    return sorted(book.site[ShockPlan(book, np.ones(len(book), bool), 20).probes(visits)[0]].tolist())
 
 
 def test_a_site_with_a_reliable_source_gets_fewer_visits() -> None:

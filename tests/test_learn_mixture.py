@@ -131,7 +131,7 @@ def test_probes_are_one_a_site_and_bounded() -> None:
     book.visits[:], book.changes[:], book.last_visit[:] = 1, 1, 0.0
     book.memory["shock.times"] = np.arange(50.0)
     plan = ShockPlan(book, np.ones(400, bool), 20)
-    probes = plan.probes(10.0)
+    probes, _ = plan.probes(10.0)
     assert len(probes) == 20
     assert len(np.unique(book.site[probes])) == 20
-    assert len(plan.probes(0.0)) == 0
+    assert len(plan.probes(0.0)[0]) == 0

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
+from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints, unique
 from recrawl.model import Outcome, Outcomes, Pages
 
 
@@ -90,6 +90,10 @@ class Hints:
     def first(self, pages: int) -> Hints:
         """Return the hints of the first `pages` pages."""
         return Hints(self.kinds, self.signals[:, :pages], self.claimed[:, :pages], self.until[:, :pages])
+
+    def of(self, pages: Pages) -> Hints:
+        """Return the hints of some pages."""
+        return Hints(self.kinds, self.signals[:, pages], self.claimed[:, pages], self.until[:, pages])
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +216,29 @@ class Book:
         self.last_change[updated] = times[changed]
         self.known[seen.pages[seen.what == Outcome.GONE]] = False
 
+    def part(self, pages: Pages) -> Book:
+        """Return the book of some pages, in ascending order: pages and sites are numbered anew, in the same order.
+
+        It has no memory, and no links, clusters and words, which belong to pages of several sites together.
+
+        >>> book = Book.blank(4)
+        >>> book.site[:], book.visits[:] = [0, 1, 2, 2], [1, 2, 3, 4]
+        >>> part = book.part(np.array([1, 3]))
+        >>> part.site.tolist(), part.visits.tolist()
+        ([0, 1], [2, 4])
+        """
+        columns = {name: getattr(self, name)[pages] for name in _PLAIN}
+        for name in ("weight", "cost", "arrivals"):
+            column = getattr(self, name)
+            columns[name] = column[pages] if any(column.strides) else np.zeros(0)  # constant columns take no memory
+        for name in ("form", "index", "prior"):
+            column = getattr(self, name)
+            columns[name] = None if column is None else column[pages]
+        sites = unique(self.site[pages])
+        columns["site"] = np.searchsorted(sites, self.site[pages]).astype(np.int32)
+        hints = None if self.hints is None else self.hints.of(pages)
+        return Book(now=self.now, folders=self.folders, hints=hints, **columns)
+
     def kept(self, name: str, default: float, dtype: type = np.float64) -> NDArray[Any]:
         """Return a copy of a column of the policy's memory, with the default for pages that it lacks.
 
@@ -235,3 +262,10 @@ class Book:
         self.last_visit[pages] = -np.inf
         self.last_change[pages] = -np.inf
         self.known[pages] = True
+
+
+_PLAIN = (
+    *("known", "folder", "depth", "found", "visits", "changes", "failures"),
+    *("last_try", "last_visit", "last_change", "size"),
+)
+"""Columns without a default, but for the site."""

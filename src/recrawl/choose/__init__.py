@@ -11,6 +11,7 @@ fits and add its class to `registry.POLICIES`.
 - `crawlers`: the revisit rules of other crawlers
 - `optimal`: visit rates that maximise an objective under a change model
 - `shock`: the default policy, which infers that whole groups of pages changed together
+- `shards`: a collection divided by site, planned with one budget
 - `budget`: limits per site, per host and in bytes, around any policy
 """
 

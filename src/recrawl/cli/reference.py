@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.text import Text
 
 from recrawl.choose import POLICIES, parameter_texts, parameters
+from recrawl.choose.shards.splitting import why_one_shard
 from recrawl.cli import MODULES, VERBS
 from recrawl.cli.api_reference import api
 from recrawl.cli.failure_reference import MISBEHAVIOUR, failures
@@ -159,6 +160,8 @@ def policies() -> str:
         if given:
             parts.append(table(("parameter", "default", "meaning"), given))
         parts.append(f"Needs beyond the book's columns: {', '.join(sorted(kind.needs)) or 'nothing'}.")
+        why = why_one_shard(kind())
+        parts.append(f"Shards: {f'runs on one, because {why}' if why else 'can be split'}.")
         parts.append(f"Source: {kind.source}.\n")
     return "\n".join(parts)
 

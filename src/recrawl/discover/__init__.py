@@ -9,6 +9,7 @@
     sitemap_bytes     gzip and encodings of sitemaps
     json_feeds        feeds in JSON
     dates             dates in sitemaps, feeds and HTTP headers
+    registrable_domains  the part of a host's name that its owner registered
     known_urls        URL key to page number, for millions of pages, in arrays
     redirect_habits   trailing slashes and index files, learned from a server's redirects (spec K4)
     traps             calendars, growing paths and other endless URL spaces (spec K3)

@@ -40,6 +40,8 @@ class ReplayOptions(TypedDict, total=False):
     """Page weights for policies: `even` (the default), `pagerank`, `file:PATH` or `clicks:PATH`."""
     cost: str
     """Cost of a visit for policies: `visit` (all equal, the default) or `bytes`."""
+    shards: int
+    """Shards into which the pages are divided by site, default 1; a policy that cannot be split runs on one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ class ReplayResult:
     cycle_days: float
     cycles: int
     seed: int
+    shards: int
+    """Shards on which the policy ran."""
     visits: int
     found: int
     """Updates found: new, changed and removed pages."""

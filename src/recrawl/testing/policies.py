@@ -14,6 +14,8 @@ from recrawl.book import Book
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.choose.custom import check_policy_object
 from recrawl.choose.protocol import Learner
+from recrawl.choose.shards.sharded import Sharded
+from recrawl.choose.shards.splitting import why_one_shard
 from recrawl.columns import DAY
 from recrawl.errors import PolicyError, UsageError
 from recrawl.loop import Resumed, drive, note
@@ -34,11 +36,14 @@ RULES = {
     "read-only": "cycle() does not change the book",
     "resume": "a policy that is sent the same outcomes makes the same choices, so that a cycle can be resumed",
     "no I/O": "a policy opens no file, socket, database or process",
+    "shards": "a policy that can be split chooses on one shard as without shards, and on several as many pages in all",
     "learn": "learn() changes book.memory only, and keeps numpy arrays of numbers there",
 }
 """Rule to sentence; the message of a `PolicyError` begins with the rule."""
 
 _MAX_EMPTY = 1000
+_SHARDED_BOOKS = 4
+"""Books on which shards are tried; each takes many cycles."""
 _FORBIDDEN = ("open", "socket.", "sqlite3.connect", "subprocess.Popen", "os.system", "os.posix_spawn", "urllib.Request")
 _CODE = (".py", ".pyc", ".so", ".pyd", ".dll")
 
@@ -54,6 +59,8 @@ def check_policy(policy: Policy, *, books: int = 12, seed: int = 0) -> None:
         _check_cycle(policy, book, budget, number)
         _check_resume(policy, book, budget, number)
         _check_learning(policy, book, budget, number)
+        if number < _SHARDED_BOOKS and not why_one_shard(policy):
+            _check_shards(policy, book, budget, number)
 
 
 class _Replayed:
@@ -154,6 +161,29 @@ def _check_learning(policy: Policy, book: Book, budget: int, seed: int) -> None:
         else:
             note(learner, book, seen, at)
         book.now += DAY
+
+
+def _check_shards(policy: Policy, book: Book, budget: int, seed: int) -> None:
+    """Two cycles in a row on one shard, the first learned from; then one cycle on three shards, twice."""
+    whole, own = copy.deepcopy(book), copy.deepcopy(book)
+    split = Sharded(copy.deepcopy(policy), [0] * book.sites, 1)
+    for day in range(2):
+        alone, divided = _choices(policy, whole, budget, seed + day), _choices(split, own, budget, seed + day)
+        _compare(alone, divided, "shards")
+        for some, chooser in ((whole, policy), (own, split)):
+            _learn(chooser, some, divided)
+            some.now += DAY
+    split = Sharded(copy.deepcopy(policy), np.arange(book.sites) % 3, 3)
+    divided = _choices(split, book, budget, seed)
+    _compare(divided, _choices(split, book, budget, seed), "shards")
+    alone = _choices(policy, book, budget, seed)
+    if len(alone.pages) != len(divided.pages):
+        raise _fail("shards", f"it chose {len(alone.pages)} pages, and {len(divided.pages)} on 3 shards")
+
+
+def _learn(policy: Policy, book: Book, world: RandomWorld) -> None:
+    seen = Outcomes(np.array(world.pages, np.int64), np.array([world.answers[page] for page in world.pages], np.int8))
+    note(policy, book, seen, np.full(len(seen), book.now))
 
 
 def _check_memory(book: Book, before: dict[str, Any], events: list[str]) -> None:

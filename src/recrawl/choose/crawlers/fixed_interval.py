@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.crawlers.interval_base import first_due, interval_picks
-from recrawl.choose.protocol import Choice
+from recrawl.choose.crawlers.interval_base import IntervalPolicy, first_due, interval_rankings
+from recrawl.choose.shards.offers import RankedPages
 from recrawl.columns import DAY
 from recrawl.errors import UsageError
 
 
-class FixedInterval:
+class FixedInterval(IntervalPolicy):
     """Visits pages whose last visit was at least `days` days ago, most overdue first.
 
     Spends less than the budget when fewer pages are due. Pages that were never visited come first.
@@ -46,7 +47,7 @@ class FixedInterval:
         self.days = days
         self.fill = fill
 
-    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:  # noqa: ARG002
+    def rankings(self, book: Book, budget: int, rng: np.random.Generator) -> Iterator[RankedPages]:  # noqa: ARG002
         """Yield the due pages; with `fill`, then the pages that come due next."""
         reason = f"it was not visited for {self.days:g} days or more"
-        yield from interval_picks(book, first_due(book, self.days * DAY), budget, reason=reason, fill=self.fill)
+        yield from interval_rankings(book, first_due(book, self.days * DAY), reason=reason, fill=self.fill)

@@ -1,6 +1,6 @@
 """What the interval rules share: every page has a time at which it is due, and nothing else ranks it.
 
-`interval_picks` selects the due pages, most overdue first. A rule may leave budget unspent; with `fill` the rest goes
+`interval_rankings` ranks the due pages, most overdue first. A rule may leave budget unspent; with `fill` the rest goes
 to the pages that come due soonest, so that rules can be compared at equal budgets.
 
 `IntervalRule` is the base class of rules that keep a state per page: `start` is the state of a page before its first
@@ -10,17 +10,18 @@ cycles.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.protocol import Choice
+from recrawl.choose.shards.offers import RankedPages
+from recrawl.choose.shards.ranked import RankedPolicy
 from recrawl.columns import Floats
 from recrawl.errors import UsageError
-from recrawl.model import Outcomes, Picks
+from recrawl.model import Outcomes
 
 State = TypeVar("State", bound=NamedTuple)
 
@@ -29,30 +30,31 @@ _MAX_OVERDUE = 1e12
 _FILL_REASON = "it came due soonest among the pages that were not due yet"
 
 
-def interval_picks(
-    book: Book, due: Floats, budget: int, *, reason: str, fill: bool = False
-) -> Generator[Picks, Outcomes, None]:
+def interval_rankings(book: Book, due: Floats, *, reason: str, fill: bool = False) -> Iterator[RankedPages]:
     """Yield the known pages that are due, most overdue first; with `fill`, then the pages that come due next.
 
     A page that is due at +inf is never chosen. The score is the number of seconds by which a page is overdue.
 
     >>> book = Book.blank(3, now=100.0)
-    >>> for picks in interval_picks(book, np.array([90.0, 200.0, 80.0]), 3, reason="it was due", fill=True):
-    ...     print(picks.pages, picks.score, picks.reason)
+    >>> for ranked in interval_rankings(book, np.array([90.0, 200.0, 80.0]), reason="it was due", fill=True):
+    ...     print(ranked.pages, ranked.worth, ranked.reason)
     [2 0] [20. 10.] it was due
     [1] [-100.] it came due soonest among the pages that were not due yet
     """
     is_due = due <= book.now
-    left = budget
     for group, why in ((is_due, reason), (~is_due & (due < np.inf) & fill, _FILL_REASON)):
         pages = np.flatnonzero(book.known & group)
-        pages = pages[np.argsort(due[pages], kind="stable")][: max(0, left)]
-        if len(pages):
-            yield Picks(pages, np.clip(book.now - due[pages], -_MAX_OVERDUE, _MAX_OVERDUE), why)
-        left -= len(pages)
+        pages = pages[np.argsort(due[pages], kind="stable")]
+        yield RankedPages(pages, np.clip(book.now - due[pages], -_MAX_OVERDUE, _MAX_OVERDUE), why)
 
 
-class IntervalRule(Generic[State]):
+class IntervalPolicy(RankedPolicy):
+    """Base class of policies with the two rankings of `interval_rankings`."""
+
+    rankings_per_cycle: ClassVar[int] = 2
+
+
+class IntervalRule(IntervalPolicy, Generic[State]):
     """Base class of policies that compute each page's next visit from a state per page; `State` has a column `due`."""
 
     name: ClassVar[str]
@@ -80,10 +82,10 @@ class IntervalRule(Generic[State]):
                 column[: len(kept)] = kept
         return state
 
-    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:  # noqa: ARG002
+    def rankings(self, book: Book, budget: int, rng: np.random.Generator) -> Iterator[RankedPages]:  # noqa: ARG002
         """Yield the due pages; with `fill`, then the pages that come due next."""
         due = self.due_times(self.load(book), book.now)
-        yield from interval_picks(book, due, budget, reason=f"it was due by the rule of {self.name}", fill=self.fill)
+        yield from interval_rankings(book, due, reason=f"it was due by the rule of {self.name}", fill=self.fill)
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Update the state of the visited pages."""

@@ -51,6 +51,7 @@ class Marginalia:
     name: ClassVar[str] = "marginalia"
     source: ClassVar[str] = "practice: Marginalia Search's CrawlerRevisitor (spec P9)"
     needs: ClassVar[frozenset[str]] = frozenset()
+    one_shard: ClassVar[str] = "it works through the sites one after the other"
 
     def __init__(self, *, fill: bool = False) -> None:
         self.fill = fill

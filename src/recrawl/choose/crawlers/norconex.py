@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.crawlers.interval_base import interval_picks
-from recrawl.choose.protocol import Choice
+from recrawl.choose.crawlers.interval_base import IntervalPolicy, interval_rankings
+from recrawl.choose.shards.offers import RankedPages
 from recrawl.columns import DAY, HOUR, WEEK, Floats
 from recrawl.errors import UsageError
 
@@ -24,7 +25,7 @@ PERIODS: dict[str, float] = {
 """The frequencies of sitemaps in seconds. Norconex uses calendar months and years; these are 30 and 365 days."""
 
 
-class Norconex:
+class Norconex(IntervalPolicy):
     """Visits the pages that pass Norconex's GenericRecrawlableResolver, longest wait first.
 
     A page that was never visited passes. A page with a date in the sitemap passes if the date is later than the last
@@ -63,7 +64,7 @@ class Norconex:
         period(min_frequency)  # raises an error if it is invalid
         self.min_frequency, self.sitemap, self.fill = min_frequency, sitemap, fill
 
-    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:  # noqa: ARG002
+    def rankings(self, book: Book, budget: int, rng: np.random.Generator) -> Iterator[RankedPages]:  # noqa: ARG002
         """Yield the pages that pass; with `fill`, then the pages that pass next."""
         unknown = np.full(len(book), np.nan)
         due = pass_times(
@@ -72,7 +73,7 @@ class Norconex:
             book.kept("hints.changefreq", np.nan) if self.sitemap else unknown,
             period(self.min_frequency),
         )
-        yield from interval_picks(book, due, budget, reason="it passed Norconex's recrawl check", fill=self.fill)
+        yield from interval_rankings(book, due, reason="it passed Norconex's recrawl check", fill=self.fill)
 
 
 def pass_times(processed: Floats, lastmod: Floats, changefreq: Floats, least: float) -> Floats:

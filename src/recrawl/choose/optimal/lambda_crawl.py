@@ -68,6 +68,7 @@ class LambdaCrawl(RatePolicy):
     name: ClassVar[str] = "lambda-crawl"
     source: ClassVar[str] = "Kolobov et al. 2019 (NeurIPS): LambdaCrawl; Azar et al. 2018 (PNAS): binary"
     needs: ClassVar[frozenset[str]] = frozenset({"folders"})
+    one_shard: ClassVar[str] = "it solves for the visit frequencies of all pages together"
     reason: ClassVar[str] = "it was most overdue by the frequency that fits its change rate"
 
     def __init__(self, *, penalty: Penalty = "harmonic", floor: float = 0.0, estimator: str = "gamma") -> None:

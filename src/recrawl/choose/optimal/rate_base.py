@@ -7,12 +7,14 @@ cycle.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.protocol import Choice
+from recrawl.choose.shards.offers import RankedPages
+from recrawl.choose.shards.ranked import RankedPolicy
 from recrawl.choose.top_k import top_k
 from recrawl.columns import DAY, Floats
 from recrawl.errors import UsageError
@@ -21,15 +23,16 @@ from recrawl.learn.rates.gaps import GapSums
 from recrawl.learn.rates.posteriors import FIRST_RATE, Posterior, nested
 from recrawl.learn.structure.directories import directory_groups
 from recrawl.learn.value.objectives import expected_index, index, scalar_if_constant
-from recrawl.model import Outcomes, Picks
+from recrawl.model import Outcomes
 
 _MIN_RATE = 1e-6
 """The lowest change rate, in changes per day."""
 
 
-class RatePolicy:
+class RatePolicy(RankedPolicy):
     """Visits the pages with the highest `index`, which a subclass computes from change rates."""
 
+    rankings_per_cycle: ClassVar[int] = 2
     name: ClassVar[str]
     reason: ClassVar[str]
 
@@ -42,20 +45,19 @@ class RatePolicy:
         """Return the index of each page, given the days since its last visit; the highest are visited."""
         raise NotImplementedError
 
-    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """Yield pages never downloaded, by weight; then one batch of pages by index."""
+    def rankings(self, book: Book, budget: int, rng: np.random.Generator) -> Iterator[RankedPages]:
+        """Yield pages never downloaded, by weight; then the others by index."""
         new = np.flatnonzero(book.known & (book.visits == 0) & (book.last_try == -np.inf))
         new = new[top_k(-book.weight[new], budget)]
-        if len(new):
-            yield Picks(new, book.weight[new], "it was never downloaded")
-        left = budget - len(new)
+        yield RankedPages(new, book.weight[new], "it was never downloaded")
         pages = np.flatnonzero(book.known & ((book.visits > 0) | (book.last_try > -np.inf)))
-        if left <= 0 or not len(pages):
+        if not len(pages):
+            yield RankedPages.none(self.reason)
             return
         waited = np.maximum(book.now - np.maximum(book.last_visit, book.last_try), 0.0) / DAY
         score = self.index(book, np.where(np.isfinite(waited), waited, 0.0), budget)[pages]
-        chosen = top_k(-score, left, tie=rng.random(len(pages)))
-        yield Picks(pages[chosen], score[chosen], self.reason)
+        luck = rng.random(len(pages))
+        yield RankedPages(pages, score, self.reason, order=lambda count: top_k(-score, count, tie=luck))
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Add the visits of a cycle to the stored sums."""

@@ -65,6 +65,7 @@ class AnchorDepth:
     name: ClassVar[str] = "anchor-depth"
     source: ClassVar[str] = "Barbosa et al. 2003 §3, §4 (spec A1, A2, A3)"
     needs: ClassVar[frozenset[str]] = frozenset({"links"})
+    one_shard: ClassVar[str] = "the pages near the anchors of all sites share one part of the budget"
 
     def __init__(
         self,

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.protocol import Choice
+from recrawl.choose.shards.offers import RankedPages
+from recrawl.choose.shards.ranked import RankedPolicy
 from recrawl.choose.top_k import top_k
 from recrawl.columns import DAY, Floats
 from recrawl.errors import UsageError
 from recrawl.learn.rates.estimators import bias_reduced
-from recrawl.model import Outcomes, Picks
+from recrawl.model import Outcomes
 
 Allocation = Literal["uniform", "proportional", "optimal"]
 NEW_PAGE_SCORE = 1e12
 """The score of a page that was never downloaded: above all others."""
 
 
-class ChangeFrequency:
+class ChangeFrequency(RankedPolicy):
     """Visits every page at a frequency that follows from its own estimated change rate.
 
     The rate λ comes from the page's visits by Cho's bias-reduced estimator. A page without an observed change counts as
@@ -54,18 +56,17 @@ class ChangeFrequency:
             )
         self.allocation = allocation
 
-    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """Yield one batch."""
+    def rankings(self, book: Book, budget: int, rng: np.random.Generator) -> Iterator[RankedPages]:  # noqa: ARG002
+        """Yield all pages by priority."""
         pages = np.flatnonzero(book.known)
         # A failed visit counts as a try; otherwise a dead page would be chosen again in every cycle.
         tried = book.last_try[pages]
         new = (book.visits[pages] == 0) & (tried == -np.inf)
         waited = (book.now - np.maximum(tried, np.minimum(book.found[pages], book.now))) / DAY
         score = np.where(new, NEW_PAGE_SCORE, self._priority(page_rates(book)[pages], np.maximum(waited, 0.0)))
-        chosen = top_k(-score, budget, tie=rng.random(len(pages)))
-        if len(chosen):
-            reason = f"it was most overdue under the {self.allocation} allocation of visits"
-            yield Picks(pages[chosen], score[chosen], reason)
+        luck = rng.random(len(pages))
+        reason = f"it was most overdue under the {self.allocation} allocation of visits"
+        yield RankedPages(pages, score, reason, order=lambda count: top_k(-score, count, tie=luck))
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:
         """Store the time of each page's first download, from which its rate is counted."""

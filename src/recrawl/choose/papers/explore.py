@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.protocol import Choice
+from recrawl.choose.shards.offers import RankedPages
+from recrawl.choose.shards.ranked import RankedPolicy
 from recrawl.columns import Floats
 from recrawl.errors import UsageError
 from recrawl.learn.structure.neighbours import fitted
 from recrawl.learn.structure.pagerank import pagerank
-from recrawl.model import ORDERS, Picks
+from recrawl.model import ORDERS
 
 
-class Explore:
+class Explore(RankedPolicy):
     """Visits new pages in the order of a crawl, then the pages whose last visit is oldest.
 
     It is `recrawl crawl --order` as a policy, to try orders of discovery in the lab (`lab run --discover links`). The
@@ -44,25 +46,28 @@ class Explore:
     source: ClassVar[str] = "Al-Qaaideh 2009 §2.1 (spec K1, K6)"
     # Not a ClassVar: it depends on the parameters.
     needs: frozenset[str] = frozenset()
+    one_shard: str = "links between shards count for the importance of pages; other orders can be split"
+    rankings_per_cycle: ClassVar[int] = 2
 
     def __init__(self, *, order: str = "importance") -> None:
         if order not in ORDERS:
             raise UsageError(f"explore's order must be {', '.join(ORDERS)}, not '{order}'")
         self.order = order
         self.needs = frozenset({"links"} if order == "importance" else ())
+        self.one_shard = type(self).one_shard if order == "importance" else ""
 
-    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:  # noqa: ARG002
+    def rankings(self, book: Book, budget: int, rng: np.random.Generator) -> Iterator[RankedPages]:  # noqa: ARG002
         """Yield new pages by rank, then the others."""
         new = np.flatnonzero(book.known & (book.visits == 0))
         rank = self._ranks(book)[new]
-        pages = new[np.lexsort((new, book.found[new], -rank))][:budget]
-        if len(pages):
-            score = np.arange(len(pages), 0, -1) / len(pages)
-            yield Picks(pages, score, f"it was never downloaded and comes next by {self.order}")
+        order = np.lexsort((new, book.found[new], -rank))[:budget]
+        score = np.arange(len(order), 0, -1) / max(len(order), 1)
+        reason = f"it was never downloaded and comes next by {self.order}"
+        yield RankedPages(new[order], rank[order], reason, score)
         old = np.flatnonzero(book.known & (book.visits > 0))
-        pages = old[np.argsort(book.last_try[old], kind="stable")][: budget - len(pages)]
-        if len(pages):
-            yield Picks(pages, np.ones(len(pages)), "its last visit is oldest, and no new page was left")
+        old = old[np.argsort(book.last_try[old], kind="stable")]
+        reason = "its last visit is oldest, and no new page was left"
+        yield RankedPages(old, book.now - book.last_try[old], reason, np.ones(len(old)))
 
     def _ranks(self, book: Book) -> Floats:
         """Return the rank of every page."""
@@ -70,4 +75,5 @@ class Explore:
             return pagerank(fitted(book.links, len(book)))
         if self.order == "path":
             return -book.depth.astype(np.float64)
-        return np.asarray(book.found * (1.0 if self.order == "depth" else -1.0), np.float64)
+        age = book.now - book.found
+        return -age if self.order == "depth" else age

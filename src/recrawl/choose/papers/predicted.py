@@ -88,6 +88,7 @@ class Predicted:
     name: ClassVar[str] = "predicted"
     source: ClassVar[str] = "Radinsky and Bennett 2013 §8.3 (spec L7); the pooled model is recrawl's own"
     needs: frozenset[str] = frozenset({"folders"})
+    one_shard: ClassVar[str] = "one model is fitted to the visits of all pages"
 
     def __init__(
         self,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.protocol import Choice
-from recrawl.model import Picks
+from recrawl.choose.shards.offers import RankedPages
+from recrawl.choose.shards.ranked import RankedPolicy
 
 
-class Random:
+class Random(RankedPolicy):
     """Visits pages drawn uniformly, without replacement within a cycle (RNS).
 
     Example
@@ -27,7 +28,7 @@ class Random:
     source: ClassVar[str] = "Tan et al. 2007 §6.2 (spec P2)"
     needs: ClassVar[frozenset[str]] = frozenset()
 
-    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """Yield one batch."""
-        pages = rng.permutation(np.flatnonzero(book.known))[:budget]
-        yield Picks(pages, np.ones(len(pages)), "it was drawn at random")
+    def rankings(self, book: Book, budget: int, rng: np.random.Generator) -> Iterator[RankedPages]:  # noqa: ARG002
+        """Yield all pages in random order; shards get visits in proportion to their pages."""
+        pages = rng.permutation(np.flatnonzero(book.known))
+        yield RankedPages(pages, np.ones(len(pages)), "it was drawn at random")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.protocol import Choice
+from recrawl.choose.shards.offers import RankedPages
+from recrawl.choose.shards.ranked import RankedPolicy
 from recrawl.choose.top_k import top_k
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
-from recrawl.model import Outcomes, Picks
+from recrawl.model import Outcomes
 
 Order = Literal["fixed", "shuffled", "random", "accesses"]
 _ORDERS: tuple[Order, ...] = get_args(Order)
@@ -19,7 +21,7 @@ _MEMORY = "round-robin.pass"
 """Memory key of each page's last pass, counted from 1; only `shuffled` uses it."""
 
 
-class RoundRobin:
+class RoundRobin(RankedPolicy):
     """Visits the pages that have waited longest, so that every page is visited once per pass.
 
     Parameters
@@ -52,34 +54,34 @@ class RoundRobin:
             # orders the cost of reading all past visits again.
             self.learn = _store_passes
 
-    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-        """Yield one batch."""
+    def rankings(self, book: Book, budget: int, rng: np.random.Generator) -> Iterator[RankedPages]:  # noqa: ARG002
+        """Yield all pages in their order."""
         pages = np.flatnonzero(book.known)
         # Pages never tried come first, in the order in which they were found. Failures count as tries; otherwise a
         # dead page would be chosen again in every cycle.
         since = np.maximum(book.last_try[pages], book.found[pages] - 1e9)
         if self.order == "random":
-            chosen = rng.permutation(len(pages))[:budget]
-            yield Picks(pages[chosen], book.now - since[chosen], "it was drawn at random from all pages")
+            luck, reason = rng.permutation(len(pages)), "it was drawn at random from all pages"
+            yield RankedPages(pages[luck], np.ones(len(pages)), reason, book.now - since[luck])
             return
         if self.order == "accesses":
             # The smallest of exponential times with the weights as rates are a draw without replacement.
             drawn = rng.exponential(size=len(pages)) / np.maximum(book.weight[pages], 1e-12)
-            chosen = np.argsort(drawn, kind="stable")[:budget]
-            yield Picks(pages[chosen], book.weight[pages[chosen]], "it was drawn by how often users request it")
+            first, reason = np.argsort(drawn, kind="stable"), "it was drawn by how often users request it"
+            yield RankedPages(pages[first], -drawn[first], reason, book.weight[pages[first]])
             return
         if self.order == "shuffled":
             done, present = _passes(book)
             # A whole number plus less than one: the pages of this pass in random order, then those of the next.
             place = (done[pages] >= present) + rng.random(len(pages))
-            chosen = top_k(place, budget)
-            yield Picks(pages[chosen], book.now - since[chosen], "its turn came in this pass")
+            reason = "its turn came in this pass"
+            yield RankedPages(pages, -place, reason, book.now - since, order=lambda count: top_k(place, count))
             return
         # In a replay all visits of a cycle have the same time. When the cycle ended one pass and began the next, the
         # pages of the ended pass have fewer visits and come first. Pages are visited in long runs of page numbers, on
         # which this sort is faster than a search for the longest waits.
-        chosen = np.lexsort((book.visits[pages] + book.failures[pages], since))[:budget]
-        yield Picks(pages[chosen], book.now - since[chosen], "it had waited longest")
+        first = np.lexsort((book.visits[pages] + book.failures[pages], since))
+        yield RankedPages(pages[first], book.now - since[first], "it had waited longest")
 
 
 def _store_passes(book: Book, seen: Outcomes, at: Floats) -> None:  # noqa: ARG001

@@ -80,8 +80,8 @@ class Sampling:
 
     name: ClassVar[str] = "sampling"
     source: ClassVar[str] = "Tan et al. 2007 §3 to §5 (spec S1 to S6)"
-    # Not a ClassVar: it depends on the parameters.
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()  # not a ClassVar: it depends on the parameters
+    one_shard: ClassVar[str] = "the neighbours of a page can be in other shards"
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.shock.ranking import CLOSED, group_ranks, highest, level_at
+from recrawl.choose.shock.ranking import CLOSED, group_ranks, highest, level_at, level_counts
 from recrawl.choose.top_k import rank_within, top_k
 from recrawl.columns import DAY, Flags, Float32s, Floats, Int32s, Ints
 from recrawl.learn.chunks import AnyFloats, chunks, group_sums, where
@@ -53,46 +53,56 @@ class ShockPlan:
         objective: Objective = "changes",
         poisson: bool = True,
         prior: bool = True,
+        pages: int = 0,
+        weighted: bool = False,
     ) -> None:
+        """Predict the open pages; `pages` is their number in all shards, `weighted` if weights or costs differ."""
         self.open = open_
         """One per page: whether it may still be visited."""
         self.left = int(np.count_nonzero(open_))
+        self._share = self.left / max(pages, self.left, 1)
+        """The share of the open pages of all shards that are here."""
         self.mixture = Mixture.of(book, poisson=poisson, prior=prior)
         self.change_model = self.mixture.change_model
         self.probability = np.zeros(len(book), np.float32)
         """One per page: that it has changed since its last visit."""
-        self._book = book
-        self._objective = objective
-        self._signals = Signals.of(book)
+        self._book, self._objective, self._signals = book, objective, Signals.of(book)
         self._weight, self._cost = scalar_if_constant(book.weight), scalar_if_constant(book.cost)
+        self._weighted = weighted or not (isinstance(self._weight, float) and isinstance(self._cost, float))
         self._drawn_rates: Float32s | None = None
         self._valued = np.zeros((2, 0), np.float32)
         """One column per page, from the first call of `value`: a probability and the value computed from it."""
-        self._predict_all(max(MIN_PREDICTED, 4 * budget))
+        self._predict_all(int(max(MIN_PREDICTED, 4 * budget) * self._share))
         groups = self.change_model.shocks.groups
         self._size = group_sums(groups.of, open_, len(groups))
         """One per group: its number of open pages."""
         self._near = np.full(len(groups), NEAR, np.int32)
         """One per group: how many of its pages, by rank, are predicted again after a visit to its site."""
         self._rank = group_ranks(self.probability, groups, self._size, open_)
-        self._first = np.concatenate(
-            [chunk.start + np.flatnonzero(self._rank[chunk] == 0) for chunk in chunks(len(book))]
-        )
+        first = [chunk.start + np.flatnonzero(self._rank[chunk] == 0) for chunk in chunks(len(book))]
+        self._first = np.concatenate(first)
         """One per group with open pages: its page with the highest probability when the cycle began."""
-        self._last_taken = level_at(self.probability, open_, budget)
+        self.levels = level_counts(self.probability, open_)
+        """The number of open pages by probability when the cycle began."""
+        self.compete(self.levels, budget)
+
+    def compete(self, levels: Floats, budget: int) -> None:
+        """Take the open pages of all shards, by probability, as those that compete for the budget."""
+        self._last_taken = level_at(levels, budget)
         """The probability of the last page within the budget, as predicted when the cycle began."""
 
-    def probes(self, visits: float) -> Ints:
+    def probes(self, visits: float) -> tuple[Ints, Floats]:
         """Return the page with the highest probability of each site whose share of `visits` per cycle is due.
 
-        The share is by number of pages; a site whose sources signal its changes gets fewer.
+        The share is by number of pages; a site whose sources signal its changes gets fewer. The second result is the
+        number of visits that are due for the site of each page.
         """
         book, length = self._book, cycle_length(self._book)
         if not length:
-            return np.zeros(0, np.int64)
+            return np.zeros(0, np.int64), np.zeros(0)
         last = last_visits(book)
         size = group_sums(book.site, self.open, len(last))
-        due = (book.now - last) / length * visits * size / max(self.left, 1)
+        due = (book.now - last) / length * visits * size * self._share / max(self.left, 1)
         if book.hints is not None:
             due *= np.maximum(self._unsignalled(size), MIN_PROBE_SHARE)
         sites = np.flatnonzero((due >= 1) & (size > 0))
@@ -106,7 +116,7 @@ class ShockPlan:
             np.maximum.at(best, book.site[rest], self.probability[rest])
             equal = rest[self.probability[rest] == best[book.site[rest]]]
             page[book.site[equal]] = equal  # the last assignment counts, which is the first page of the site
-        return page[chosen]
+        return page[chosen], due[chosen]
 
     def _unsignalled(self, size: Floats) -> Floats:
         """Return, per site with so many open pages, the mean share of changes that no source signals."""
@@ -119,7 +129,7 @@ class ShockPlan:
     def value(self, probability: Float32s) -> Float32s:
         """Return the value of a visit to each page for the objective, -inf for closed pages."""
         value = np.full(len(probability), -np.inf, np.float32)
-        if self._objective == "changes" and isinstance(self._weight, float) and isinstance(self._cost, float):
+        if self._objective == "changes" and not self._weighted:
             np.copyto(value, probability, where=self.open)
             return value
         if not self._valued.size:
@@ -165,15 +175,17 @@ class ShockPlan:
             drawn[pages] = self._signals.predict(pages, by_rate)
         return drawn
 
-    def best(self, value: Float32s, count: int, per_group: int) -> Ints:
+    def best(self, value: Float32s, count: int, per_group: int) -> tuple[Ints, Flags]:
         """Return the pages with the highest value, at most `per_group` of each uncertain group.
 
-        A few visits show whether the group has changed; if it has not, further visits would be wasted.
+        A few visits show whether the group has changed; if it has not, further visits would be wasted. If there are
+        too few such pages, others of the same groups follow, for which the second result is true.
         """
         pages = highest(value, min(self.left, count * _WIDTH))
         uncertain = (self.probability[pages] < CERTAIN) & self.mixture.shared(pages)
         later = (rank_within(self.change_model.shocks.groups.of[pages]) >= per_group) & uncertain
-        return np.concatenate((pages[~later], pages[later]))[:count]
+        order = np.argsort(later, kind="stable")[:count]
+        return pages[order], later[order]
 
     def observe(self, seen: Outcomes) -> None:
         """Update with the outcomes of a batch: close its pages, and predict pages of the same sites again."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import repeat
 from typing import ClassVar
 
 import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
-from recrawl.choose.shock.plan import SAMPLE, Objective, ShockPlan, cycle_length, last_visits, observe_signals
-from recrawl.columns import Flags, Floats, Ints
+from recrawl.choose.shards.splitting import Stage, one_shard
+from recrawl.choose.shock.plan import Objective, ShockPlan, last_visits, observe_signals
+from recrawl.choose.shock.shard import BATCH, NEW, OVERDUE, PROBES, ShockShard
+from recrawl.columns import Flags, Floats
 from recrawl.errors import UsageError
 from recrawl.learn.hints.trust import Signals
 from recrawl.learn.shocks.mixture import Mixture, compared_visits
 from recrawl.learn.value.objectives import OBJECTIVES
-from recrawl.model import Outcomes, Pages, Picks
+from recrawl.model import Outcomes, Pages
 
 MAX_PARTS = 6
 """The models are scored on a cycle's visits in at most this many parts ..."""
@@ -114,45 +118,31 @@ class Shock:
 
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Yield pages never downloaded, pages that waited too long, one page of sites due for a probe, then batches."""
-        open_ = book.known & (book.visits > 0)
-        new = np.flatnonzero(book.known & (book.visits == 0))[:budget]
-        if len(new):
-            yield Picks(new, np.ones(len(new)), "it was never downloaded")
-        left = budget - len(new)
-        overdue = _overdue(book, open_, self.patience, budget)[: min(left, budget // 10)]
-        if left <= 0 or not open_.any():
-            return
-        plan = self.plan(book, open_, budget)
-        if len(overdue):
-            plan.observe((yield Picks(overdue, np.ones(len(overdue)), "it had waited as long as any page may")))
-            left -= len(overdue)
-        probes = plan.probes(self.probe * budget)[:left]
-        if len(probes):
-            score = plan.probability[probes].astype(np.float64)
-            plan.observe((yield Picks(probes, score, "its site had no visit for a long time")))
-            left -= len(probes)
-        step = -(-budget // int(self.batches))
-        while left > 0 and plan.left:
-            picks = self._batch(plan, min(step, left), left, rng)
-            seen = yield picks
-            left -= len(picks)
-            if left > 0:
-                plan.observe(seen)
+        return one_shard(self, book, budget, rng)
 
-    def _batch(self, plan: ShockPlan, count: int, left: int, rng: np.random.Generator) -> Picks:
-        """Pick the pages with the highest value, by the predicted or by drawn probabilities."""
-        drawn = rng.random() < self.explore
-        value = plan.value(plan.draw(rng) if drawn else plan.probability)
-        if not drawn:
-            after = left - count  # the visits that can use what this batch finds
-            plan.add_information_value(value, self.curiosity * after / left, after)
-        best = plan.best(value, count, per_group=1 if drawn else SAMPLE)
-        reason = "its expected gain ranked highest" + (", by a change rate drawn from its posterior" if drawn else "")
-        return Picks(best, value[best].astype(np.float64), reason)
+    def stages(self, budget: int) -> Iterator[Stage]:
+        """The stages of a cycle; the outcomes of each decide on the next, but for pages never downloaded."""
+        yield Stage(NEW, budget, pooled=True)
+        yield Stage(OVERDUE, budget // 10, pooled=True)
+        yield Stage(PROBES, max(1, int(2 * self.probe * budget)))
+        yield from repeat(Stage(BATCH, -(-budget // int(self.batches))), int(self.batches))
 
-    def plan(self, book: Book, open_: Flags, budget: int) -> ShockPlan:
-        """Return the state of a new cycle."""
-        return ShockPlan(book, open_, budget, objective=self.objective, poisson=self._poisson, prior=self.prior)
+    def begin(self, book: Book, budget: int, rng: np.random.Generator) -> ShockShard:
+        """Return the plan of a shard."""
+        return ShockShard(self, book, budget, rng)
+
+    def plan(self, book: Book, open_: Flags, budget: int, *, pages: int = 0, weighted: bool = False) -> ShockPlan:
+        """Return the state of a new cycle; for `pages` and `weighted` see `ShockPlan`."""
+        return ShockPlan(
+            book,
+            open_,
+            budget,
+            objective=self.objective,
+            poisson=self._poisson,
+            prior=self.prior,
+            pages=pages,
+            weighted=weighted,
+        )
 
     def change_probability(self, book: Book, pages: Pages) -> Floats:
         """Return the probability that each page has changed since its last visit, hints included."""
@@ -183,14 +173,3 @@ class Shock:
                 mixture.observe(pages[part], changed[part])
         signals.keep(book)
         return mixture
-
-
-def _overdue(book: Book, open_: Flags, patience: float, budget: int) -> Ints:
-    """Return the pages that have waited longer than any page may, longest first."""
-    length = cycle_length(book)
-    if not patience or budget <= 0 or not length:
-        return np.zeros(0, np.int64)
-    round_ = np.count_nonzero(book.known) / budget * length
-    waited = book.now - book.last_try
-    late = np.flatnonzero(open_ & (waited > patience * round_))
-    return late[np.argsort(-waited[late], kind="stable")]

@@ -16,7 +16,7 @@ _EVERY = 16
 _SORTED_AT_ONCE = 1 << 20
 """Pages ranked at once, so that temporary memory does not grow with the repository."""
 _LEVELS = 1000
-"""Resolution of probabilities in `level_at`."""
+"""Resolution of probabilities in `level_counts`."""
 
 
 def group_ranks(probability: Float32s, groups: Groups, size: Floats, open_: Flags) -> Int32s:
@@ -33,15 +33,21 @@ def group_ranks(probability: Float32s, groups: Groups, size: Floats, open_: Flag
     return rank
 
 
-def level_at(probability: Float32s, open_: Flags, rank: int) -> float:
-    """Return, to 1/1000, the probability of the open page at a rank by probability; 0 if there are fewer pages.
-
-    >>> level_at(np.array([0.2, 0.6, 1.0, 0.8], np.float32), np.array([True, True, False, True]), 2)
-    0.6
-    """
+def level_counts(probability: Float32s, open_: Flags) -> Floats:
+    """Return the number of open pages by probability, to 1/1000."""
     levels = np.zeros(_LEVELS + 1)
     for pages in where(open_):
         levels += np.bincount((probability[pages] * _LEVELS).astype(np.int64), minlength=len(levels))
+    return levels
+
+
+def level_at(levels: Floats, rank: int) -> float:
+    """Return, from `level_counts`, the probability of the page at a rank by probability; 0 if there are fewer pages.
+
+    >>> counts = level_counts(np.array([0.2, 0.6, 1.0, 0.8], np.float32), np.array([True, True, False, True]))
+    >>> level_at(counts, 2)
+    0.6
+    """
     above = np.cumsum(levels[::-1])
     return max(0, _LEVELS - int(np.searchsorted(above, rank))) / _LEVELS
 

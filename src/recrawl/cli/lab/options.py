@@ -60,6 +60,14 @@ Weights = Annotated[
     ),
 ]
 Costs = Annotated[str, typer.Option("--cost", help="Cost of a visit for policies: visit (all equal) or bytes.")]
+Shards = Annotated[
+    int,
+    typer.Option(
+        metavar="NUMBER",
+        help="Divide the pages by site into this many shards with one budget, as a cluster does; policies that cannot "
+        "be split run on one.",
+    ),
+]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Ignore the cache: read and replay again.")]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Number of processes. Default: as many as pay, at most one per core.")

@@ -77,6 +77,7 @@ def run_command(
     hints: options.HintsFrom = "",
     importance: options.Weights = "even",
     cost: options.Costs = "visit",
+    shards: options.Shards = 1,
     workers: options.Workers = None,
     no_cache: options.NoCache = False,
     json: AsJson = False,
@@ -93,7 +94,7 @@ def run_command(
         change=change,
         skip=skip,
         importance=importance,
-        settings=settings | {"cost": cost, "bytes": size(bytes_)},
+        settings=settings | {"cost": cost, "bytes": size(bytes_), "shards": shards},
     )
     show_rows(replay_grid(grid, workers, no_cache), importance, json)
 

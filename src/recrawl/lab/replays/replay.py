@@ -19,7 +19,10 @@ from recrawl.book import Book
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.choose.budget.budgeted import Budgeted
 from recrawl.choose.protocol import Policy, needs_of, work_of
+from recrawl.choose.shards.placement import check_shards
+from recrawl.choose.shards.sharded import by_domain
 from recrawl.columns import HOUR, Floats, Ints
+from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.hint_sources import check_hints, hint_source
@@ -61,6 +64,8 @@ class Setup:
     """Whether policies get the page weights; the weighted measures use them in any case."""
     cost: str = "visit"
     """Cost of a visit: `visit` (all equal), or `bytes` (the page's size)."""
+    shards: int = 1
+    """Shards into which the pages are divided by site; a policy that cannot be split runs on one."""
     samples: int = 8
     """Samples of freshness and age per cycle."""
 
@@ -80,6 +85,7 @@ class Setup:
                 raise UsageError(f"invalid {name} {getattr(self, name)}; use a share from 0 to 1")
         if self.cost not in COSTS:
             raise UsageError(f"invalid cost '{self.cost}'; use {' or '.join(COSTS)}")
+        check_shards(self.shards)
         if self.discover not in ("births", "links"):
             raise UsageError(f"invalid discover '{self.discover}'; use births or links")
         if self.hints:
@@ -104,6 +110,7 @@ class Setup:
 def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[int], None] = lambda _: None) -> Record:
     """Drive the policy through all cycles; `progress` gets the number of each finished cycle."""
     check(history, policy, setup)
+    policy = by_domain(policy, [registrable_domain(site) for site in history.sites], setup.shards)
     web = Web(history, setup)
     book = web.first_book()
     chooser = Budgeted(policy, Allowance(bytes=setup.bytes)) if setup.bytes else policy

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from recrawl.child_processes import worker_pool
 from recrawl.choose import POLICIES
 from recrawl.choose.custom import is_custom, source_of
+from recrawl.choose.shards.splitting import why_one_shard
 from recrawl.columns import DAY
 from recrawl.lab.histories.history import History
 from recrawl.lab.replays.clairvoyant import upper_bound
@@ -155,6 +156,7 @@ def run_one(history: History, trial: Trial, timer: Callable[[], float]) -> dict[
         "cycle_days": setup.cycle / DAY,
         "cycles": setup.cycles,
         "seed": setup.seed,
+        "shards": 1 if why_one_shard(policy) else setup.shards,
         **{key: _number(value) for key, value in figures.items()},
         "recall": figures["found"] / there if there else None,
         "share_of_clairvoyant": figures["found"] / bound if bound else None,

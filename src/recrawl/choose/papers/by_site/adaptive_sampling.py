@@ -63,6 +63,7 @@ class AdaptiveSampling:
     source: ClassVar[str] = "Al-Qaaideh 2009 §2.7, figure 2.3, Cho and Ntoulas 2002 (spec P5)"
     # Not a ClassVar: it depends on the parameters.
     needs: frozenset[str] = frozenset()
+    one_shard: ClassVar[str] = "it divides the budget among all sites at once"
 
     def __init__(self, *, kappa: int = 10, confidence: float = 0.95, rounds: int = 50, level: Level = "site") -> None:
         self.kappa = check_whole(kappa, f"{self.name}'s kappa")

@@ -51,6 +51,7 @@ class FrequencyAdaptive:
     source: ClassVar[str] = "Al-Qaaideh 2009 §5.2 (spec P7)"
     # Not a ClassVar: it depends on the parameters.
     needs: frozenset[str] = frozenset()
+    one_shard: ClassVar[str] = "it divides the budget among all sites at once"
 
     def __init__(
         self,

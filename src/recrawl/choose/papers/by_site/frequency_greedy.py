@@ -73,6 +73,7 @@ class FrequencyGreedy:
     source: ClassVar[str] = "Al-Qaaideh 2009 chapter 3, appendix A.1 (spec P7)"
     # Not a ClassVar: it depends on the parameters.
     needs: frozenset[str] = frozenset()
+    one_shard: ClassVar[str] = "it divides the budget among all sites at once"
 
     def __init__(
         self, *, sample: float = 0.1, most: float = 0.5, versions: str | int = "5", level: Level = "site"

@@ -48,6 +48,7 @@ class Grouped:
     name: ClassVar[str] = "grouped"
     source: ClassVar[str] = "Al-Qaaideh 2009 §2.8, Barbosa et al. 2003 §6 (spec P6)"
     needs: frozenset[str] = frozenset()
+    one_shard: ClassVar[str] = "each cycle belongs to one group of all sites"
 
     def __init__(self, *, inner: str = "greedy", groups: int = 4) -> None:
         policy = _make(inner)

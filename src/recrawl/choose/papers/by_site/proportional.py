@@ -54,6 +54,7 @@ class Proportional:
     source: ClassVar[str] = "Al-Qaaideh 2009 §2.5.2, Cho and Ntoulas 2002 (spec P3)"
     # Not a ClassVar: it depends on the parameters.
     needs: frozenset[str] = frozenset()
+    one_shard: ClassVar[str] = "it divides the budget among all sites at once"
 
     def __init__(self, *, sample: str | int = "auto", level: Level = "site") -> None:
         self.sample = check_sample(sample, self.name, "auto")

@@ -1,0 +1,152 @@
+"""What a shard offers in a round, and the threshold that follows from all offers.
+
+A shard's `RankedPages` are pages with their worth: the expected gain of a visit per cost, or whatever the policy ranks
+by. Its `Offer` is a histogram of it. `settle` merges the offers of all shards, finds the bin of worth at which the
+round's visits are used up, and answers every shard with a `Cut`: that threshold, and how many pages the shard may take.
+The bin at the threshold is divided in proportion to how many pages each shard has in it.
+
+Bins are 1/32 of a factor of two wide, at any size of the worth, so that no range must be agreed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
+from recrawl.model import Pages, Picks
+
+_DROPPED_BITS = 18
+"""Of the 23 bits of a 32-bit number's fraction; the other 5 make 32 bins per factor of two."""
+_LAST_BIT = 0x7FFFFFFF
+_LATER = 1 << 15
+"""The bins of pages that wait for all others lie this far below."""
+_LARGEST = np.float32(3e38)
+
+
+class Cut(NamedTuple):
+    """The answer to an offer."""
+
+    threshold: int
+    """The lowest bin of which pages are taken."""
+    quota: int
+    """The number of pages that the shard may take."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offer:
+    """A histogram of the worth of a shard's candidates, the highest bin first; bins without pages are left out."""
+
+    bins: Int32s
+    counts: Ints
+    sums: Floats
+    """The sum of the worth in each bin."""
+
+    @classmethod
+    def of(cls, worth: Floats | Float32s, later: Flags | None = None) -> Offer:
+        """Count pages by worth; pages where `later` is true come after all others.
+
+        >>> offer = Offer.of(np.array([0.5, 4.0, 0.501]))
+        >>> offer.counts.tolist(), offer.sums.tolist()
+        ([1, 2], [4.0, 1.001])
+        """
+        bins = bins_of(worth, later)
+        if not len(bins):
+            return cls(bins, np.zeros(0, np.int64), np.zeros(0))
+        lowest = int(bins.min())
+        counts = np.bincount(bins - lowest)
+        sums = np.bincount(bins - lowest, worth).astype(np.float64)
+        present = np.flatnonzero(counts)[::-1]
+        return cls((present + lowest).astype(np.int32), counts[present], sums[present])
+
+    def __len__(self) -> int:
+        """Return the number of pages."""
+        return int(self.counts.sum())
+
+
+def bins_of(worth: Floats | Float32s, later: Flags | None = None) -> Int32s:
+    """Return the bin of each worth; a higher worth never has a lower bin.
+
+    >>> bins = bins_of(np.array([-2.0, -1.0, 0.0, 1.0, 1.01, 1.04])).tolist()
+    >>> bins == sorted(bins), bins[-3] == bins[-2] < bins[-1]
+    (True, True)
+    """
+    finite = np.clip(worth, -_LARGEST, _LARGEST).astype(np.float32)
+    bits = (finite + np.float32(0)).view(np.int32)  # which turns -0 into 0
+    bins: Int32s = np.where(bits >= 0, bits, bits ^ _LAST_BIT) >> _DROPPED_BITS  # negative numbers sort backwards
+    return bins if later is None else (bins - _LATER * later).astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedPages:
+    """The pages that a shard could visit in a round."""
+
+    pages: Pages
+    """Best first, unless `order` is given."""
+    worth: Floats | Float32s
+    """One per page, comparable between shards; the best come first."""
+    reason: str
+    score: Floats | None = None
+    """One per page, for the picks; the worth by default."""
+    later: Flags | None = None
+    """One per page: whether it waits until all other pages of all shards are taken."""
+    order: Callable[[int], Ints] | None = None
+    """Returns the positions of the best pages, so many, best first: for pages that are not in order."""
+
+    @classmethod
+    def none(cls, reason: str) -> RankedPages:
+        """No page."""
+        return cls(np.zeros(0, np.int64), np.zeros(0), reason)
+
+    def offer(self) -> Offer:
+        """Return the histogram of the worth."""
+        return Offer.of(self.worth, self.later)
+
+    def take_at(self, threshold: int, quota: int) -> Picks:
+        """Return the best pages, at most `quota`, none below the threshold."""
+        best = np.arange(len(self.pages))[:quota] if self.order is None else self.order(quota)
+        later = None if self.later is None else self.later[best]
+        best = best[bins_of(self.worth[best], later) >= threshold]
+        score = self.worth if self.score is None else self.score
+        return Picks(self.pages[best], score[best].astype(np.float64), self.reason)
+
+
+def settle(offers: Sequence[Offer], count: int) -> list[Cut]:
+    """Return the threshold at which `count` pages are taken from all shards, and each shard's quota.
+
+    The quotas add up to `count`, or to all pages that were offered if there are fewer.
+
+    >>> settle([Offer.of(np.array([8.0, 4.0, 1.0, 1.0])), Offer.of(np.array([2.0, 1.0, 1.0, 1.0, 1.0]))], 6)
+    [Cut(threshold=4064, quota=3), Cut(threshold=4064, quota=3)]
+    """
+    bins = np.concatenate([offer.bins for offer in offers])
+    if not len(bins) or count <= 0:
+        return [Cut(0, 0)] * len(offers)
+    lowest = int(bins.min())
+    table = np.zeros((len(offers), int(bins.max()) - lowest + 1), np.int64)
+    for row, offer in zip(table, offers, strict=True):
+        row[offer.bins - lowest] = offer.counts
+    table = table[:, ::-1]  # the highest bin first
+    reached = np.cumsum(table.sum(axis=0))
+    last = min(int(np.searchsorted(reached, count)), len(reached) - 1)
+    quotas = table[:, :last].sum(axis=1)
+    quotas += _divided(table[:, last], count - int(quotas.sum()))
+    return [Cut(lowest + len(reached) - 1 - last, quota) for quota in quotas.tolist()]
+
+
+def _divided(counts: Ints, visits: int) -> Ints:
+    """Divide visits in proportion to counts; the largest remainders get the rest, the first shard of equal ones.
+
+    >>> _divided(np.array([3, 3, 1]), 5).tolist(), _divided(np.array([2, 1]), 9).tolist()
+    ([2, 2, 1], [2, 1])
+    """
+    total = int(counts.sum())
+    if visits >= total:
+        return counts
+    parts: Ints = counts * visits // total
+    rest = np.argsort(parts * total - counts * visits, kind="stable")[: visits - int(parts.sum())]
+    parts[rest] += 1
+    return parts

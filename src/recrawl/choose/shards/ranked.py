@@ -1,0 +1,61 @@
+"""The base class of policies that rank pages by one number, and learn nothing within a cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from recrawl.book import Book
+from recrawl.choose.protocol import Choice
+from recrawl.choose.shards.offers import Offer, RankedPages
+from recrawl.choose.shards.splitting import Ask, Stage, one_shard
+from recrawl.columns import Floats
+from recrawl.model import Outcomes, Picks
+
+
+class RankedPolicy:
+    """Visits the best pages of its rankings, one ranking after the other; it can be split."""
+
+    rankings_per_cycle: ClassVar[int] = 1
+
+    def rankings(self, book: Book, budget: int, rng: np.random.Generator) -> Iterator[RankedPages]:
+        """Yield `rankings_per_cycle` rankings, which may be empty."""
+        raise NotImplementedError
+
+    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+        """Yield the best pages of each ranking in turn, until the budget is spent."""
+        return one_shard(self, book, budget, rng)
+
+    def stages(self, budget: int) -> list[Stage]:
+        """One stage per ranking."""
+        return [Stage(f"ranking {number}", budget) for number in range(1, self.rankings_per_cycle + 1)]
+
+    def begin(self, book: Book, budget: int, rng: np.random.Generator) -> RankedPlan:
+        """Return the plan of a shard."""
+        return RankedPlan(self.rankings(book, budget, rng))
+
+
+class RankedPlan:
+    """The rankings of one shard, each computed when its stage begins."""
+
+    def __init__(self, rankings: Iterator[RankedPages]) -> None:
+        self._rankings = rankings
+        self._offered = RankedPages.none("nothing was offered")
+
+    def totals(self, stage: str) -> Floats:  # noqa: ARG002
+        """Return nothing: a shard ranks its pages by themselves."""
+        return np.zeros(0)
+
+    def offer(self, ask: Ask) -> Offer:  # noqa: ARG002
+        """Compute the next ranking."""
+        self._offered = next(self._rankings)
+        return self._offered.offer()
+
+    def take_at(self, threshold: int, quota: int) -> Picks:
+        """Return the best pages of the ranking."""
+        return self._offered.take_at(threshold, quota)
+
+    def observe(self, seen: Outcomes) -> None:
+        """Learn nothing within a cycle."""

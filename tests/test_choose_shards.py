@@ -1,0 +1,269 @@
+"""Shards: where a site is placed, what shards offer, and the threshold that follows from all offers.
+
+That every policy which can be split keeps its choices on one shard, and its budget on several, is checked with its
+other laws (`test_policies`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl import lab
+from recrawl.book import Book, Hints
+from recrawl.choose import POLICIES, make_policy
+from recrawl.choose.protocol import Chooser, Policy
+from recrawl.choose.shards.offers import Offer, RankedPages, bins_of, settle
+from recrawl.choose.shards.placement import VIRTUAL_SHARDS, shard_of, virtual_shard
+from recrawl.choose.shards.sharded import Sharded, by_domain
+from recrawl.choose.shards.splitting import why_one_shard
+from recrawl.choose.shock.policy import Shock
+from recrawl.discover.registrable_domains import registrable_domain
+from recrawl.errors import UsageError
+from recrawl.lab.synth import SyntheticWorld, write
+from recrawl.loop import drive, note
+from recrawl.model import Outcome, Outcomes, Picks
+from tests.world import command
+
+DAY = 86400.0
+worths = st.lists(st.floats(-1e9, 1e9, width=32), max_size=30).map(lambda numbers: np.array(sorted(numbers)[::-1]))
+
+
+# -- placement ---------------------------------------------------------------------------------------------------
+
+
+def test_hosts_of_one_owner_are_in_one_shard() -> None:
+    hosts = ("news.example.co.uk", "www.example.co.uk:8443", "EXAMPLE.co.uk.", "example.co.uk:80")
+    assert {shard_of(registrable_domain(host), 64) for host in hosts} == {shard_of("example.co.uk", 64)}
+
+
+def test_owners_below_a_public_suffix_are_told_apart() -> None:
+    assert registrable_domain("a.github.io") != registrable_domain("b.github.io")
+    assert registrable_domain("[::1]:80") == "[::1]"
+    assert registrable_domain("localhost:8000") == "localhost"
+
+
+def test_placement_never_changes() -> None:
+    """Stored shards depend on it."""
+    domains = ("example.org", "example.com", "bücher.example", "127.0.0.1")
+    assert [virtual_shard(domain) for domain in domains] == [437, 614, 216, 652]
+
+
+@given(st.text(max_size=20), st.sampled_from([1, 2, 4, 8, 256, 512]))
+def test_twice_as_many_shards_split_each_in_two(domain: str, shards: int) -> None:
+    assert shard_of(domain, 2 * shards) // 2 == shard_of(domain, shards)
+
+
+def test_shards_get_about_as_many_sites() -> None:
+    shards = np.bincount([shard_of(f"site{number}.example", 8) for number in range(8000)], minlength=8)
+    assert shards.min() > 850
+    assert shards.max() < 1150
+
+
+@pytest.mark.parametrize("shards", [0, -1, VIRTUAL_SHARDS + 1])
+def test_an_invalid_number_of_shards_is_an_error(shards: int) -> None:
+    with pytest.raises(UsageError, match="number of shards"):
+        shard_of("example.org", shards)
+
+
+# -- offers ------------------------------------------------------------------------------------------------------
+
+
+@given(worths)
+def test_bins_have_the_order_of_the_worth(worth: np.ndarray) -> None:
+    bins = bins_of(worth)
+    assert (np.diff(bins) <= 0).all()
+    assert (bins_of(worth, np.ones(len(worth), bool)) < bins.min(initial=0)).all()
+
+
+@given(st.lists(worths, min_size=1, max_size=6), st.integers(0, 80))
+def test_quotas_add_up_and_no_better_page_is_left_out(shards: list[np.ndarray], count: int) -> None:
+    cuts = settle([Offer.of(worth) for worth in shards], count)
+    taken = [
+        RankedPages(np.arange(len(worth)), worth, "x").take_at(*cut) for worth, cut in zip(shards, cuts, strict=True)
+    ]
+    assert [len(picks) for picks in taken] == [cut.quota for cut in cuts]
+    assert sum(map(len, taken)) == min(count, sum(map(len, shards)))
+    left = np.concatenate([bins_of(worth[len(picks) :]) for worth, picks in zip(shards, taken, strict=True)])
+    chosen = np.concatenate([bins_of(picks.score) for picks in taken])
+    assert not len(left) or not len(chosen) or left.max() <= chosen.min()
+
+
+@given(worths, st.integers(0, 40))
+def test_one_shard_takes_its_first_pages(worth: np.ndarray, count: int) -> None:
+    (cut,) = settle([Offer.of(worth)], count)
+    assert RankedPages(np.arange(len(worth)), worth, "x").take_at(*cut).pages.tolist() == list(range(cut.quota))
+
+
+def test_a_bin_at_the_threshold_is_divided_by_pages() -> None:
+    offers = [Offer.of(np.full(pages, 0.5)) for pages in (100, 300, 0, 600)]
+    assert [cut.quota for cut in settle(offers, 10)] == [1, 3, 0, 6]
+
+
+def test_pages_that_wait_come_after_the_others_of_all_shards() -> None:
+    waiting = RankedPages(np.arange(2), np.array([9.0, 8.0]), "x", later=np.array([False, True]))
+    other = RankedPages(np.arange(2), np.array([0.1, 0.01]), "x")
+    assert [cut.quota for cut in settle([waiting.offer(), other.offer()], 3)] == [1, 2]
+
+
+def test_an_old_offer_takes_nothing_below_the_new_threshold() -> None:
+    candidates = RankedPages(np.arange(4), np.array([8.0, 4.0, 2.0, 1.0]), "x")
+    assert candidates.take_at(int(bins_of(np.array([3.0]))[0]), 4).pages.tolist() == [0, 1]
+
+
+# -- policies over shards ----------------------------------------------------------------------------------------
+
+
+def test_every_policy_can_be_split_or_says_why_not() -> None:
+    whole = {name for name, kind in POLICIES.items() if why_one_shard(kind())}
+    assert whole == {
+        *("adaptive-sampling", "anchor-depth", "explore", "frequency-adaptive", "frequency-greedy", "greedy"),
+        *("grouped", "lambda-crawl", "marginalia", "predicted", "proportional", "sampling"),
+    }
+    assert not why_one_shard(make_policy("explore(order=breadth)"))
+
+
+def test_a_policy_that_cannot_be_split_is_refused_with_the_reason() -> None:
+    with pytest.raises(UsageError, match="greedy runs on one shard only, because it divides the budget"):
+        Sharded(make_policy("greedy"), [0, 1], 2)
+
+
+class Rebuilt:
+    """A world in which all pages of one site have changed."""
+
+    def __init__(self, book: Book, site: int) -> None:
+        self.changed = book.site == site
+        self.visits = np.zeros(len(book), np.int64)
+
+    def visit(self, picks: Picks) -> Outcomes:
+        self.visits[picks.pages] += 1
+        what = np.where(self.changed[picks.pages], Outcome.CHANGED, Outcome.UNCHANGED)
+        return Outcomes(picks.pages, what.astype(np.int8))
+
+
+def many_sites(sites: int, pages: int) -> Book:
+    book = Book.blank(sites * pages, now=30 * DAY)
+    book.site[:] = np.arange(sites * pages) // pages
+    book.form = book.site.astype(np.int64)
+    book.visits[:] = book.changes[:] = 1
+    book.last_visit[:] = book.last_try[:] = 29 * DAY
+    book.memory |= {f"{prefix}shock.times": np.arange(30.0) for prefix in ("", *(f"shard {n}/" for n in range(sites)))}
+    return book
+
+
+def visits_by_site(policy: Chooser, book: Book, budget: int) -> list[int]:
+    world = Rebuilt(book, -1)
+    list(drive(policy, world, book, budget, seed=1))
+    return [int(world.visits[book.site == site].sum()) for site in range(book.sites)]
+
+
+def test_the_budget_follows_a_rebuilt_site_to_its_shard() -> None:
+    book = many_sites(8, 50)
+    alone, divided = Rebuilt(book, 5), Rebuilt(book, 5)
+    policy = Shock(explore=0)
+    list(drive(policy, alone, book, 60, seed=1))
+    list(drive(Sharded(policy, np.arange(8) % 4, 4), divided, book, 60, seed=1))
+    found = [int(world.visits[world.changed].sum()) for world in (alone, divided)]
+    assert min(found) > 40, found  # without what visits tell of their group, a site gets 8 of 60
+
+
+def test_probes_and_overdue_pages_are_counted_over_all_shards() -> None:
+    """By its own pages alone, each of eight shards would take eight times the probes, and find no page overdue."""
+    book = many_sites(8, 50)
+    book.last_visit[:], book.last_try[:] = 1 * DAY, 1 * DAY
+    book.last_try[7::50], book.last_visit[7::50] = -900 * DAY, -900 * DAY
+    reasons = []
+    for policy in (Shock(), Sharded(Shock(), range(8), 8)):
+        picked: dict[str, int] = {}
+        choice = policy.cycle(book, 40, np.random.default_rng(1))
+        picks = next(choice)
+        try:
+            while True:
+                picked[picks.reason] = picked.get(picks.reason, 0) + len(picks)
+                picks = choice.send(Outcomes(picks.pages, np.zeros(len(picks), np.int8)))
+        except StopIteration:
+            pass
+        reasons.append({reason: number for reason, number in picked.items() if "gain" not in reason})
+    assert reasons[0] == reasons[1]
+    assert len(reasons[0]) == 2
+
+
+def test_weights_count_between_shards_that_are_even_within() -> None:
+    book, policy = many_sites(4, 20), Shock(explore=0, probe=0, patience=0)
+    book.weight = np.where(book.site == 2, 3.0, 1 / 3)
+    divided = visits_by_site(Sharded(policy, range(4), 4), book, 8)
+    assert divided == visits_by_site(policy, book, 8)
+    assert divided[2] > 3
+
+
+def test_hints_count_between_shards() -> None:
+    """A source that proved right in one shard moves its pages before those of the other shards."""
+    for split in (False, True):
+        book = many_sites(4, 20)
+        policy: Policy = Shock(explore=0, probe=0, patience=0)
+        policy = Sharded(policy, range(4), 4) if split else policy
+        signals = np.zeros((1, 80), np.int16)
+        signals[0, 40:55] = 1
+        book.hints = Hints(("lastmod",), signals, np.full((1, 80), 29.5 * DAY), np.full((1, 80), book.now))
+        pages = np.arange(40, 60)
+        note(policy, book, Outcomes(pages, (pages < 55).astype(np.int8)), np.full(20, book.now))
+        book.now += DAY
+        book.hints = Hints(("lastmod",), signals, np.full((1, 80), book.now), np.full((1, 80), book.now))
+        assert visits_by_site(policy, book, 1) == [0, 0, 1, 0]
+
+
+def test_a_shard_without_pages_does_no_harm() -> None:
+    book = many_sites(2, 20)
+    world = Rebuilt(book, 0)
+    list(drive(Sharded(Shock(), [1, 3], 5), world, book, 10, seed=1))
+    assert world.visits.sum() == 10
+
+
+# -- the lab -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def history_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("shards") / "world.parquet"
+    write(SyntheticWorld(seed=3, sites=6, pages=20, days=12, size_min=1500, size_max=2500, links=5), file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def history(history_file: Path) -> lab.History:
+    return lab.History.read(history_file)
+
+
+def test_the_lab_replays_over_shards(history: lab.History) -> None:
+    one, four = (lab.replay(history, "shock", budget=0.05, cycles=8, shards=shards) for shards in (1, 4))
+    assert four.shards == 4
+    assert four.visits == one.visits
+    assert four.found > 0.7 * one.found
+    again = lab.replay(history, "shock", budget=0.05, cycles=8, shards=4)
+    assert replace(again, seconds=four.seconds) == four
+
+
+def test_a_policy_that_cannot_be_split_is_replayed_on_one_shard(history: lab.History) -> None:
+    result = lab.replay(history, "greedy", budget=0.05, cycles=3, shards=4)
+    assert result.shards == 1
+    assert result.found == lab.replay(history, "greedy", budget=0.05, cycles=3).found
+
+
+def test_sites_are_placed_by_their_domains() -> None:
+    split = by_domain(make_policy("shock"), ["example.org", "example.com"], 4)
+    assert isinstance(split, Sharded)
+    assert split.shard_of_site.tolist() == [shard_of("example.org", 4), shard_of("example.com", 4)]
+    alone = make_policy("greedy")
+    assert by_domain(alone, ["example.org"], 4) is alone
+
+
+def test_the_command_line_replays_over_shards(history_file: Path) -> None:
+    options = ("--policy", "round-robin", "--shards", 2, "--cycles", 2, "--no-cache", "--workers", 1, "--json")
+    result = command("lab", "run", history_file, *options)
+    assert json.loads(result.out)[0]["shards"] == 2, result.err
