@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from recrawl.compare.change_prior import FURTHEST, LARGEST, _weights, change_prior, features
+from recrawl.compare.change_prior import FURTHEST, LARGEST, _weights, change_prior, change_priors, features
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.text import plain, visible
 from recrawl.crawl.visits.pending import Prefetch
@@ -98,6 +98,13 @@ def test_the_prior_is_the_weighted_sum_of_the_features(path: str, text: str, at:
     for value, middle, width, factor in zip(features(url, text, at), mean, spread, weight, strict=True):
         total += factor * min(max((value - middle) / width, -FURTHEST), FURTHEST)
     assert change_prior(url, text, at) == min(max(total, -LARGEST), LARGEST)
+
+
+@given(
+    st.lists(st.tuples(st.text("ab/.-_0129", max_size=20), st.text("a 2019\u00e9", max_size=40), st.floats(0, 3e9))),
+)
+def test_the_priors_of_many_pages_are_those_of_each(pages: list[tuple[str, str, float]]) -> None:
+    assert change_priors(pages) == [change_prior(*one) for one in pages]
 
 
 @given(st.lists(st.sampled_from(["2024", "1999", "20", "20245", "a", " ", "b1", "\u0662"]), max_size=12).map("".join))

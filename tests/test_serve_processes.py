@@ -54,7 +54,7 @@ def hang(*_):
         file.write(str(os.getpid()))
     while True:
         pass
-reader_process.TaskReader.read = hang
+reader_process.TaskReader.read_all = hang
 reader_process.main()
 """
 _LEAVES_A_CHILD = """#!/bin/sh

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cache, reduce
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import log1p
-from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -82,17 +82,33 @@ def change_prior(url: str, text: str, at: float) -> float:
     >>> front > change_prior("https://a.example/docs/v1/2009/page-17.html", "Chapter 17", 1.72e9)
     True
     """
+    return change_priors([(url, text, at)])[0]
+
+
+def change_priors(pages: Sequence[tuple[str, str, float]]) -> list[float]:
+    """Return the priors of pages: URL, text and time of each. Many at once cost a third of one by one."""
+    if not pages:
+        return []
     mean, spread, weight, constant = _weights()
-    scaled = (np.array(features(url, text, at), np.float64) - mean) / spread
-    parts = weight * np.minimum(np.maximum(scaled, -FURTHEST), FURTHEST)
+    scaled = (np.array(_features(pages), np.float64) - mean) / spread
+    terms = np.full((len(pages), 1 + len(FEATURES)), constant)
+    np.multiply(weight, np.minimum(np.maximum(scaled, -FURTHEST), FURTHEST), out=terms[:, 1:])
     # One after the other: the rounding of other sums depends on the versions of Python and numpy.
-    return min(max(reduce(add, parts.tolist(), constant), -LARGEST), LARGEST)
+    sums = np.add.accumulate(terms, axis=1)[:, -1]
+    priors: list[float] = np.minimum(np.maximum(sums, -LARGEST), LARGEST).tolist()
+    return priors
 
 
 def features(url: str, text: str, at: float) -> list[float]:
     """Return the values of `FEATURES`."""
-    year = datetime.fromtimestamp(min(max(at, 0.0), 4e9), UTC).year
-    return _of_url(url, at, year) + _of_text(text[:_MAX_TEXT], year)
+    return _features([(url, text, at)])[0]
+
+
+def _features(pages: Sequence[tuple[str, str, float]]) -> list[list[float]]:
+    years = [datetime.fromtimestamp(min(max(at, 0.0), 4e9), UTC).year for _, _, at in pages]
+    of_texts = _of_texts([text[:_MAX_TEXT] for _, text, _ in pages], years)
+    of_urls = [_of_url(url, at, year) for (url, _, at), year in zip(pages, years, strict=True)]
+    return [of_url + of_text for of_url, of_text in zip(of_urls, of_texts, strict=True)]
 
 
 def _of_url(url: str, at: float, year: int) -> list[float]:
@@ -105,37 +121,50 @@ def _of_url(url: str, at: float, year: int) -> list[float]:
     if dated:
         passed = year - int(dated[1]) + (at / 86400 / 365.25 % 1) - (int(dated[2] or 6) - 0.5) / 12
         age = min(max(passed, -1.0), 15.0)
-    in_name, in_folders = _topics(name), _topics("/".join(folders))
     return [
         *(depth, index, index and depth == 0, index and depth == 1, depth == 0, bool(query)),
         *(log1p(len(name)), log1p(name.count("-") + name.count("_")), _digits(path), _digits(name)),
         *(name.isdigit(), bool(_PAGED.search(path)), dated is not None, dated is not None and dated[2] is not None),
         *(age, dated is not None and age < 0.6),
-        *(topic in in_name for topic in _TOPICS),
-        *(topic in in_folders for topic in _TOPICS),
+        *_topics(name),
+        *_topics("/".join(folders)),
     ]
 
 
-def _of_text(text: str, year: int) -> list[float]:
-    coded = b" %b " % text.encode("utf-8", "replace")
-    codes = np.frombuffer(coded, np.uint8)
-    digit = codes - ord("0") < 10  # other codes wrap around
+def _of_texts(texts: Sequence[str], years: Sequence[int]) -> Iterator[list[float]]:
+    """The features of texts, found in all of them at once; between two texts there are spaces."""
+    coded = [b" %b " % text.encode("utf-8", "replace") for text in texts]
+    joined = b"".join(coded)
+    codes = np.frombuffer(joined, np.uint8)
+    digit, space = codes - ord("0") < 10, codes == ord(" ")  # other codes wrap around
     edges = (digit[1:] != digit[:-1]).nonzero()[0]
     first, last = edges[::2], edges[1::2]
-    numbers, spaces = len(first), np.count_nonzero(codes == ord(" ")) - 2
-    written = [coded[place + 1 : place + 5] for place in first[last - first == 4].tolist()]
-    years = [number for number in written if number in _YEARS]
+    four = first[last - first == 4]
+    ends = np.cumsum([len(code) for code in coded])
+    numbers, fours = np.searchsorted(first, ends).tolist(), np.searchsorted(four, ends).tolist()
+    places, start, before, written = four.tolist(), 0, 0, 0
+    for text, year, end, number, many in zip(texts, years, ends.tolist(), numbers, fours, strict=True):
+        named = [joined[place + 1 : place + 5] for place in places[written:many]]
+        spaces = int(np.count_nonzero(space[start:end])) - 2
+        yield _of_numbers(len(text), number - before, spaces, [name for name in named if name in _YEARS], year)
+        start, before, written = end, number, many
+
+
+def _of_numbers(length: int, numbers: int, spaces: int, years: list[bytes], year: int) -> list[float]:
     different = set(years)
     newest = max((int(one) for one in different if int(one) <= year + 1), default=year - 30)
     return [
-        *(log1p(len(text)), log1p(numbers), numbers / (spaces + 1)),
+        *(log1p(length), log1p(numbers), numbers / (spaces + 1)),
         *(log1p(len(years)), len(different), min(year - newest, 30)),
         *(log1p(years.count(b"%d" % one)) for one in (year, year + 1, year - 1)),
     ]
 
 
-def _topics(path: str) -> set[str | None]:
-    return {_TOPIC_OF.get(word) for word in _WORD.findall(path)}
+@lru_cache(maxsize=4096)
+def _topics(path: str) -> tuple[bool, ...]:
+    """For each topic whether a part of a path names it; cached, since pages share their folders."""
+    found = {_TOPIC_OF.get(word) for word in _WORD.findall(path)}
+    return tuple([topic in found for topic in _TOPICS])
 
 
 def _digits(text: str) -> float:

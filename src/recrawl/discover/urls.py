@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -254,10 +255,23 @@ def key(url: str) -> int:
     >>> key("https://a.example/") == key("https://a.example/")
     True
     """
-    return int.from_bytes(blake2b(url.encode(), digest_size=8).digest(), "little", signed=True)
+    return int.from_bytes(_hash(url), "little", signed=True)
+
+
+def key_bytes(url: str) -> bytes:
+    """The `key` of a URL as an int64 of this machine.
+
+    >>> np.frombuffer(key_bytes("https://a.example/"), np.int64)[0] == key("https://a.example/")
+    np.True_
+    """
+    return _hash(url) if sys.byteorder == "little" else _hash(url)[::-1]
 
 
 def keys(urls: Sequence[str]) -> Ints:
     """The `key` of each URL."""
-    digests = b"".join([blake2b(url.encode(), digest_size=8).digest() for url in urls])
+    digests = b"".join(map(_hash, urls))
     return np.frombuffer(digests, dtype="<i8").astype(np.int64, copy=False)
+
+
+def _hash(url: str) -> bytes:
+    return blake2b(url.encode(), digest_size=8).digest()
