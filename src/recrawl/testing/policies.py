@@ -42,7 +42,7 @@ RULES = {
 """Rule to sentence; the message of a `PolicyError` begins with the rule."""
 
 _MAX_EMPTY = 1000
-_SHARDED_BOOKS = 4
+_SHARDED_BOOKS = 2
 """Books on which shards are tried; each takes many cycles."""
 _FORBIDDEN = ("open", "socket.", "sqlite3.connect", "subprocess.Popen", "os.system", "os.posix_spawn", "urllib.Request")
 _CODE = (".py", ".pyc", ".so", ".pyd", ".dll")
