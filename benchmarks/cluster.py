@@ -28,7 +28,8 @@ from benchmarks.plan_scale import DAY, Rebuilt, visited
 from recrawl.choose import make_policy
 from recrawl.choose.shards import splitting
 from recrawl.choose.shards.offers import settle
-from recrawl.choose.shards.sharded import Sharded, by_domain
+from recrawl.choose.shards.placement import shard_of
+from recrawl.choose.shards.sharded import Sharded
 from recrawl.choose.shock.policy import Shock
 from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.lab.histories.history import History, assemble
@@ -94,13 +95,14 @@ def generated(seed: int, sites: int, days: int) -> History:
     return assemble(urls, page, when * DAY, np.arange(len(page)), change="text", carries=frozenset())
 
 
-def measured(history: History, shards: int, budget: int, cycles: int, seed: int) -> tuple[dict, list]:
+def measured(history: History, shards: int, budget: int, cycles: int, seed: int, late: float) -> tuple[dict, list]:
     """The finds of a replay, and its choices; 0 shards is the policy without shards."""
     policy = make_policy("shock")
     if shards == 1:
         policy = Sharded(policy, [0] * len(history.sites), 1)
     elif shards:
-        policy = by_domain(policy, [registrable_domain(site) for site in history.sites], shards)
+        places = [shard_of(registrable_domain(site), shards) for site in history.sites]
+        policy = Sharded(policy, places, shards, late=late)
     chosen, began = Noted(policy), time.process_time()
     record = replay(history, chosen, Setup(budget=budget, cycle=DAY, cycles=cycles, seed=seed, samples=1))
     row = {"visits": int(record.visits.sum()), "found": int(record.found.sum())}
@@ -116,13 +118,14 @@ def finds(asked) -> None:
             continue
         history = archives or generated(seed, asked.sites, asked.cycles)
         budget = max(1, round(asked.budget * len(history)))
-        alone, choices = measured(history, 0, budget, asked.cycles, seed)
+        alone, choices = measured(history, 0, budget, asked.cycles, seed, 0.0)
         row = {"world": name, "pages": len(history), "sites": len(history.sites), "budget": budget, "alone": alone}
-        one, again = measured(history, 1, budget, asked.cycles, seed)
+        row["late"] = asked.late
+        one, again = measured(history, 1, budget, asked.cycles, seed, 0.0)
         row["1"] = one
         row["same choices"] = len(choices) == len(again) and all(map(np.array_equal, choices, again))
         for shards in SHARDS:
-            row[str(shards)], _ = measured(history, shards, budget, asked.cycles, seed)
+            row[str(shards)], _ = measured(history, shards, budget, asked.cycles, seed, asked.late)
         print(json.dumps(row), flush=True)
         if asked.out:
             with asked.out.open("a") as file:
@@ -230,6 +233,7 @@ def main() -> None:
     ask.add_argument("--sites", type=int, default=150)
     ask.add_argument("--budget", type=float, default=0.01, help="visits of a cycle, as a share of the pages")
     ask.add_argument("--cycles", type=int, default=40)
+    ask.add_argument("--late", type=float, default=0.0, help="share of shards that are late in a round")
     ask.add_argument("--out", type=Path)
     ask.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "recrawl" / "facts")
     ask.add_argument("--pages", type=int, nargs="+", default=[10_000_000, 30_000_000])

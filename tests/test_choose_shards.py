@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from recrawl import lab
 from recrawl.book import Book, Hints
 from recrawl.choose import POLICIES, make_policy
 from recrawl.choose.protocol import Chooser, Policy
+from recrawl.choose.shards.coordinator import Coordinator
 from recrawl.choose.shards.offers import Offer, RankedPages, bins_of, settle
 from recrawl.choose.shards.placement import VIRTUAL_SHARDS, shard_of, virtual_shard
 from recrawl.choose.shards.sharded import Sharded, by_domain
@@ -223,6 +225,53 @@ def test_a_shard_without_pages_does_no_harm() -> None:
     world = Rebuilt(book, 0)
     list(drive(Sharded(Shock(), [1, 3], 5), world, book, 10, seed=1))
     assert world.visits.sum() == 10
+
+
+# -- late shards -------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.lists(st.tuples(worths, st.booleans()), min_size=3, max_size=3), max_size=8), st.integers(1, 60))
+def test_rounds_with_late_shards_keep_the_budget(steps: list[Any], budget: int) -> None:
+    coordinator, taken = Coordinator(3, budget), 0
+    for step in steps:
+        offers = {shard: Offer.of(worth) for shard, (worth, late) in enumerate(step) if not late}
+        cuts = coordinator.settle("batch", 10, offers)
+        assert cuts.keys() == offers.keys()
+        for shard, cut in cuts.items():
+            worth = step[shard][0]
+            used = len(RankedPages(np.arange(len(worth)), worth, "x").take_at(*cut))
+            coordinator.give_back(cut.quota - used)
+            taken += used
+        assert taken + coordinator.left + sum(coordinator.owed().values()) == budget
+        assert coordinator.left >= 0
+
+
+def test_a_late_shard_takes_what_was_kept_for_it() -> None:
+    coordinator = Coordinator(2, 100)
+    good, poor = Offer.of(np.linspace(9, 5, 20)), Offer.of(np.linspace(2, 1, 20))
+    assert coordinator.settle("batch", 4, {0: good, 1: poor})[0].quota == 4
+    for _ in range(2):
+        assert coordinator.settle("batch", 4, {1: poor})[1].quota == 0, "the pages of the late shard are worth more"
+    assert coordinator.owed() == {0: 8}
+    assert coordinator.settle("batch", 4, {0: good, 1: poor})[0].quota == 12
+    assert coordinator.left == 100 - 16
+
+
+def test_a_shard_that_misses_a_stage_gets_nothing_of_it() -> None:
+    coordinator = Coordinator(2, 10)
+    some = Offer.of(np.ones(5))
+    coordinator.settle("new", 2, {0: some, 1: some})
+    assert coordinator.settle("overdue", 4, {1: some})[1].quota == 4
+    assert coordinator.owed() == {}
+
+
+@pytest.mark.parametrize("policy", ["shock", "optimal-age"])
+def test_late_shards_do_not_lose_the_budget(policy: str) -> None:
+    book = many_sites(8, 50)
+    split = Sharded(make_policy(policy), np.arange(8) % 4, 4, late=0.3)
+    visited = [visits_by_site(split, book, 60) for _ in range(2)]
+    assert visited[0] == visited[1]
+    assert sum(visited[0]) == 60
 
 
 # -- the lab -----------------------------------------------------------------------------------------------------

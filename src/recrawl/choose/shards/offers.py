@@ -62,6 +62,17 @@ class Offer:
         present = np.flatnonzero(counts)[::-1]
         return cls((present + lowest).astype(np.int32), counts[present], sums[present])
 
+    def without_best(self, taken: int) -> Offer:
+        """Return the offer after its best pages were taken.
+
+        >>> offer = Offer.of(np.array([8.0, 4.0, 4.0, 1.0])).without_best(2)
+        >>> offer.counts.tolist(), offer.sums.tolist()
+        ([1, 1], [4.0, 1.0])
+        """
+        left = self.counts - np.diff(np.minimum(np.cumsum(self.counts), taken), prepend=0)
+        kept = left > 0
+        return Offer(self.bins[kept], left[kept], (self.sums * left / self.counts)[kept])
+
     def __len__(self) -> int:
         """Return the number of pages."""
         return int(self.counts.sum())

@@ -30,7 +30,7 @@ class RankedPolicy:
 
     def stages(self, budget: int) -> list[Stage]:
         """One stage per ranking."""
-        return [Stage(f"ranking {number}", budget) for number in range(1, self.rankings_per_cycle + 1)]
+        return [Stage(str(number), budget) for number in range(self.rankings_per_cycle)]
 
     def begin(self, book: Book, budget: int, rng: np.random.Generator) -> RankedPlan:
         """Return the plan of a shard."""
@@ -41,16 +41,16 @@ class RankedPlan:
     """The rankings of one shard, each computed when its stage begins."""
 
     def __init__(self, rankings: Iterator[RankedPages]) -> None:
-        self._rankings = rankings
+        self._rankings = enumerate(rankings)
         self._offered = RankedPages.none("nothing was offered")
 
     def totals(self, stage: str) -> Floats:  # noqa: ARG002
         """Return nothing: a shard ranks its pages by themselves."""
         return np.zeros(0)
 
-    def offer(self, ask: Ask) -> Offer:  # noqa: ARG002
-        """Compute the next ranking."""
-        self._offered = next(self._rankings)
+    def offer(self, ask: Ask) -> Offer:
+        """Compute the ranking of a stage; the stages before it may have been missed."""
+        self._offered = next(ranking for number, ranking in self._rankings if str(number) == ask.stage)
         return self._offered.offer()
 
     def take_at(self, threshold: int, quota: int) -> Picks:

@@ -43,6 +43,8 @@ class _Shards:
 class Sharded:
     """A policy that can be split, over shards: `shard_of_site` holds the shard of each site.
 
+    `late` is the share of shards whose visits are still under way when a round begins, as on a cluster.
+
     >>> from recrawl.choose import make_policy
     >>> from recrawl.lab.replays.small_worlds import batches
     >>> book = Book.blank(6, now=1e6)
@@ -54,7 +56,7 @@ class Sharded:
     name: ClassVar[str] = "sharded"
     source: ClassVar[str] = "recrawl's own: a policy over shards"
 
-    def __init__(self, policy: Policy, shard_of_site: Sequence[int] | Ints, shards: int) -> None:
+    def __init__(self, policy: Policy, shard_of_site: Sequence[int] | Ints, shards: int, *, late: float = 0.0) -> None:
         why = why_one_shard(policy)
         if why and shards > 1:
             raise UsageError(f"{policy.name} runs on one shard only, because {why}")
@@ -62,6 +64,7 @@ class Sharded:
         self._policy = policy
         self.shard_of_site = np.asarray(shard_of_site, np.int32)
         self._shards = shards
+        self._late = late
 
     def inner_policy(self) -> Policy:
         """The policy that runs on every shard."""
@@ -72,9 +75,10 @@ class Sharded:
         split = self._divided(book)
         books = [self._book(book, split, shard) for shard in range(self._shards)]
         policy = cast(Splittable, self._policy)
-        generators = [rng, *rng.spawn(self._shards - 1)]
-        plans = [policy.begin(own, budget, luck) for own, luck in zip(books, generators, strict=True)]
-        run = rounds(policy, plans, budget)
+        luck, *others = rng.spawn(self._shards)
+        generators = [rng, *others]
+        plans = [policy.begin(own, budget, own_rng) for own, own_rng in zip(books, generators, strict=True)]
+        run = rounds(policy, plans, budget, lambda _: luck.random() < self._late)
         try:
             picks = next(run)
             while True:

@@ -1,8 +1,9 @@
 """The interface of policies that can be split into shards, and the rounds of a cycle.
 
 A policy that can be split says in which `stages` a cycle proceeds, and `begin`s a `ShardPlan` for each shard. In every
-stage each plan offers its candidates, `settle` finds the threshold, each plan takes its pages at it, and observes what
-the visits found. `rounds` does this with plans in one process; `one_shard` is a policy's ordinary cycle.
+stage each plan offers its candidates, the coordinator finds the threshold, and each plan takes its pages at it; before
+the next it observes what the visits found. `rounds` does this with plans in one process; `one_shard` is a policy's
+ordinary cycle.
 
 What belongs to all pages and not to a shard, such as their number, is in the *totals* of a stage: columns of numbers
 that each plan counts for its own pages, and that are added up over the shards.
@@ -10,20 +11,22 @@ that each plan counts for its own pages, and that are added up over the shards.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice, Policy
-from recrawl.choose.shards.offers import Offer, settle
+from recrawl.choose.shards.coordinator import Coordinator
+from recrawl.choose.shards.offers import Offer
 from recrawl.columns import Floats
 from recrawl.model import Outcomes, Picks
 
 CROSSING = frozenset({"links", "clusters", "words"})
 """The parts of a book that a shard lacks: they belong to pages of several sites together."""
 _NO_TOTALS = np.zeros(0)
+_NO_PICKS = Picks(np.zeros(0, np.int64), np.zeros(0), "nothing")
 
 
 class Stage(NamedTuple):
@@ -95,24 +98,48 @@ def why_one_shard(policy: Policy) -> str:
     return "it has no methods stages and begin"
 
 
-def rounds(policy: Splittable, plans: Sequence[ShardPlan], budget: int) -> Generator[list[Picks], list[Outcomes], None]:
-    """Run a cycle over shards: yield the picks of each shard, receive their outcomes."""
-    left = budget
-    for stage in policy.stages(budget):
-        if left <= 0:
-            return
-        totals = np.sum([plan.totals(stage.name) for plan in plans], axis=0) if stage.pooled else _NO_TOTALS
-        ask = Ask(stage.name, min(stage.visits, left), left, totals)
-        cuts = settle([plan.offer(ask) for plan in plans], ask.visits)
-        picks = [plan.take_at(*cut) for plan, cut in zip(plans, cuts, strict=True)]
+def rounds(
+    policy: Splittable, plans: Sequence[ShardPlan], budget: int, late: Callable[[int], bool] = lambda _: False
+) -> Generator[list[Picks], list[Outcomes], None]:
+    """Run a cycle over shards: yield the picks of each shard, receive their outcomes.
+
+    `late` says of a shard whether its visits are still under way when a round begins: it takes part in a later one.
+    At the end, shards that missed rounds take what was kept for them.
+    """
+    coordinator = Coordinator(len(plans), budget)
+    unseen: dict[int, Outcomes] = {}
+    ask = Ask("", 0, budget, _NO_TOTALS)
+
+    def one(present: Sequence[int]) -> Generator[list[Picks], list[Outcomes], None]:
+        offers = {shard: plans[shard].offer(ask) for shard in present}
+        cuts = coordinator.settle(ask.stage, ask.visits, offers)
+        picks = [plan.take_at(*cuts[shard]) if shard in cuts else _NO_PICKS for shard, plan in enumerate(plans)]
         taken = sum(map(len, picks))
-        if not taken:
-            continue
-        seen = yield picks
-        left -= taken
-        if left > 0:  # nothing follows the last visits
-            for plan, outcomes in zip(plans, seen, strict=True):
-                plan.observe(outcomes)
+        coordinator.give_back(sum(cut.quota for cut in cuts.values()) - taken)
+        if taken:
+            seen = yield picks
+            unseen.update({shard: seen[shard] for shard in present})
+
+    for stage in policy.stages(budget):
+        if coordinator.left <= 0:
+            break
+        present = [shard for shard in range(len(plans)) if not late(shard)]
+        _observe(plans, present, unseen)
+        totals = np.sum([plan.totals(stage.name) for plan in plans], axis=0) if stage.pooled else _NO_TOTALS
+        ask = Ask(stage.name, min(stage.visits, coordinator.left), coordinator.left, totals)
+        yield from one(present)
+    owed = coordinator.owed()
+    if owed:
+        _observe(plans, list(owed), unseen)
+        ask = ask._replace(visits=sum(owed.values()), left=sum(owed.values()))
+        yield from one(list(owed))
+
+
+def _observe(plans: Sequence[ShardPlan], present: Sequence[int], unseen: dict[int, Outcomes]) -> None:
+    """Tell plans what the visits of their last round found."""
+    for shard in present:
+        if shard in unseen:
+            plans[shard].observe(unseen.pop(shard))
 
 
 def one_shard(policy: Splittable, book: Book, budget: int, rng: np.random.Generator) -> Choice:

@@ -75,8 +75,8 @@ class ShockShard:
         return picks
 
     def observe(self, seen: Outcomes) -> None:
-        """Update the models; they are not loaded when new pages are visited."""
-        if self._plan is not None and len(seen):
+        """Update the models; first downloads of new pages tell nothing of changes."""
+        if self._plan is not None and self._asked != NEW and len(seen):
             self._plan.observe(seen)
 
     def _candidates(self, ask: Ask) -> RankedPages:
