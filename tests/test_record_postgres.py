@@ -216,6 +216,7 @@ ARGUMENTS: dict[str, Any] = {
     "rows": [PushRow(1, "websub", "s", 5.0, "u")],
     "value": 2.5,
     "created_before": 99.0,
+    "files": [0],
 }
 SPECIAL: dict[str, dict[str, Any]] = {
     "cycles.finish": {"cycle": 1},

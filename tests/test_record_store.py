@@ -250,7 +250,9 @@ def test_links_hints_and_archive_files_are_replaced(store: AnyStore) -> None:
     assert store.db.execute("SELECT page, kind, seen, value, signals FROM hints").fetchall() == [
         (0, "lastmod", 2.0, 5.0, 2)
     ]
-    assert store.db.execute("SELECT * FROM warcs").fetchall() == [(0, "a.warc.gz", 200)]
+    store.warcs.set_stored([0])
+    store.commit(Batch(), [(0, "a.warc.gz", 300)])
+    assert store.db.execute("SELECT id, name, length, stored FROM warcs").fetchall() == [(0, "a.warc.gz", 300, 1)]
 
 
 # -- all or nothing ----------------------------------------------------------------------------------------

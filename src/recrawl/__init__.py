@@ -106,14 +106,16 @@ def init(
     clock: Callable[[], float] | None = None,
     timer: Callable[[], float] | None = None,
     store: str = "",
+    archive: str = "",
 ) -> Repository:
     """Make a repository in a folder, which may exist, and open it; the options are those of `open`.
 
-    `store` is the URL of a PostgreSQL database for the facts, see `Repository.create`.
+    `store` is the URL of a PostgreSQL database for the facts, `archive` that of an object store for archive files and
+    models, see `Repository.create`.
     """
     from recrawl.repository.repository import Repository  # lazy: import recrawl must stay cheap
 
-    return Repository.create(folder, store=store, notify=notify, clock=clock, timer=timer)
+    return Repository.create(folder, store=store, archive=archive, notify=notify, clock=clock, timer=timer)
 
 
 if not TYPE_CHECKING:  # or type checkers would accept any name

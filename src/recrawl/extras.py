@@ -1,4 +1,4 @@
-"""The packages of the extras `lab` and `postgres`, imported when they are first used.
+"""The packages of the extras `lab`, `postgres` and `s3`, imported when they are first used.
 
 The base install keeps pages fresh and searchable. Replays, prediction, clusters, charts and Parquet files need more and
 heavier packages: `pip install 'recrawl[lab]'`. Modules import these packages from here. That costs nothing until a part
@@ -59,6 +59,11 @@ def require_postgres() -> None:
     _require(("psycopg",), "postgres")
 
 
+def require_s3() -> None:
+    """Raise `MissingExtra` unless the package of the extra `s3` is installed."""
+    _require(("obstore",), "s3")
+
+
 def _require(names: Iterable[str], extra: str) -> None:
     for name in names:
         try:
@@ -108,6 +113,7 @@ __all__ = [
     "psycopg",
     "require_lab",
     "require_postgres",
+    "require_s3",
     "scipy",
     "sklearn",
     "sparse",

@@ -9,6 +9,7 @@ screenshot_rows  rows about screenshots
 listings         iterate over tables that grow, block by block
 schema/          the tables of the store, as named steps that are each applied once
 archive          bodies in rolling *.warc.gz files
+blobs/           archive files and models in an object store
 captures         the records of the archive, as replay tools index them
 warc             single WARC records as bytes
 index            full-text index (tantivy)

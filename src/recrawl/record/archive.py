@@ -2,17 +2,22 @@
 
 The store records the length of each file at its last commit. Bytes beyond that length were written by a process that
 died before its commit: `mend` truncates them, so a visit is in both or in neither.
+
+With an object store (see `record.blobs`) a file that is sealed is never written again, and may be there alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 from recrawl.errors import DiskFull, RepositoryError, StorageFailure
 from recrawl.record import warc
+from recrawl.record.blobs.cache import ARCHIVE, BlobCache
 
 _to_disk = getattr(os, "fdatasync", os.fsync)  # cheaper, but not on every system
 
@@ -25,13 +30,30 @@ class Place:
     start: int
     length: int
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Start and length."""
+        return self.start, self.length
+
 
 class WarcArchive:
     """The folder of WARC files; file numbers are those of the store's table `warcs`."""
 
-    def __init__(self, folder: Path, names: dict[int, str], *, roll_bytes: int, info: warc.WarcInfo) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        names: dict[int, str],
+        *,
+        roll_bytes: int,
+        info: warc.WarcInfo,
+        cache: BlobCache | None = None,
+    ) -> None:
         self.folder = folder
         self.names = names
+        self.stored: set[int] = set()
+        """Files that the object store has."""
+        self._cache = cache
+        self._sealed = False
         self._roll_bytes = roll_bytes
         self._info = info
         self._fd = -1
@@ -46,22 +68,34 @@ class WarcArchive:
             if path.name not in self.names.values() and _number(path.name) > max(self.names, default=-1):
                 path.unlink()  # created, but never committed
         for file, name in self.names.items():
-            path = self.folder / name
-            size = path.stat().st_size if path.exists() else -1
-            if size < lengths[file]:
-                raise RepositoryError(
-                    f"{path} is shorter than the database says ({max(0, size)} bytes instead of {lengths[file]}): "
-                    "restore it from a copy, or give up its lost records with 'recrawl check --repair'"
-                )
-            if size > lengths[file]:
-                os.truncate(path, lengths[file])
+            if file not in self.stored and not self._found_stored(name, lengths[file]):
+                self._mend_file(self.folder / name, lengths[file])
+            elif self._cache is not None:
+                self.stored.add(file)
         if self.names:
             newest = max(self.names)
             self._file, self._length = newest, lengths[newest]
+            self._sealed = self._cache is not None  # it may have been put before a crash
+
+    def _found_stored(self, name: str, length: int) -> bool:
+        """Whether a file that is not here was put before a crash, or by another machine, but not recorded."""
+        if self._cache is None or (self.folder / name).exists():
+            return False
+        return self._cache.blobs.size(f"{ARCHIVE}/{name}") == length
+
+    def _mend_file(self, path: Path, length: int) -> None:
+        size = path.stat().st_size if path.exists() else -1
+        if size < length:
+            raise RepositoryError(
+                f"{path} is shorter than the database says ({max(0, size)} bytes instead of {length}): "
+                "restore it from a copy, or give up its lost records with 'recrawl check --repair'"
+            )
+        if size > length:
+            os.truncate(path, length)
 
     def append(self, blob: bytes, at: float) -> Place:
         """Append a record; it is valid only after `sync` and the store's commit."""
-        if self._file < 0 or self._length >= self._roll_bytes:
+        if self._file < 0 or self._sealed or self._length >= self._roll_bytes:
             self._roll(at)
         self._pending.append(blob)
         place = Place(self._file, self._length, len(blob))
@@ -79,9 +113,37 @@ class WarcArchive:
         self._dirty = {}
         return touched
 
+    def seal(self) -> None:
+        """End the file that is being written; the next record begins another one. Call it after `sync`."""
+        self.close()
+        self._sealed = self._file >= 0
+
+    def waiting(self) -> dict[int, str]:
+        """Sealed files that wait to be put into the object store, by number."""
+        open_file = -1 if self._sealed else self._file
+        return {file: self.names[file] for file in sorted(self.names.keys() - self.stored - {open_file})}
+
+    def path(self, name: str) -> Path:
+        """A whole file, from the object store if need be; one that is nowhere does not exist."""
+        if self._cache is not None:
+            with contextlib.suppress(FileNotFoundError):
+                return self._cache.file(name)
+        return self.folder / name
+
+    def locate(self, place: Place) -> tuple[Path, int]:
+        """The file in which other processes find a record, and where it begins."""
+        name = self.names[place.file]
+        if self._cache is not None and place.length:
+            with contextlib.suppress(FileNotFoundError):
+                return self._cache.record(name, *place.extent)
+        return self.folder / name, place.start
+
     def read(self, place: Place) -> bytes:
         """The bytes of a record."""
-        with (self.folder / self.names[place.file]).open("rb") as file:
+        name = self.names[place.file]
+        if self._cache is not None:
+            return self._cache.read(name, *place.extent)
+        with (self.folder / name).open("rb") as file:
             file.seek(place.start)
             return file.read(place.length)
 
@@ -112,8 +174,11 @@ class WarcArchive:
             self._write()
         self.close()
         self._file += 1
+        self._sealed = False
         stamp = warc.warc_date(at).translate(str.maketrans("", "", "-:TZ."))[:14]
-        name = f"recrawl-{stamp}-{self._file:05d}.warc.gz"
+        # In an object store the name must be free, even if a crash has left an object that no commit knows.
+        mark = "" if self._cache is None else f"{secrets.token_hex(3)}-"
+        name = f"recrawl-{stamp}-{mark}{self._file:05d}.warc.gz"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         self._fd = os.open(self.folder / name, flags, 0o644)
         self.names[self._file] = name

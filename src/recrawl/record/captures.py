@@ -43,7 +43,7 @@ def captures(storage: Storage, since: float = float("-inf")) -> Iterator[Capture
 def _of_file(storage: Storage, name: str, length: int) -> Iterator[Capture]:
     """The records in the committed part of a file; a record ends where the next one begins."""
     last: Capture | None = None
-    with (storage.archive.folder / name).open("rb") as stream:
+    with storage.archive.path(name).open("rb") as stream:
         for record in ArchiveIterator(stream, parse_http=True):
             start = record.stream_pos
             if last is not None:

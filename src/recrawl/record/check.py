@@ -12,9 +12,11 @@ from pathlib import Path
 
 from recrawl.errors import DamagedIndex, StorageFailure
 from recrawl.record.archive_check import Member, members
+from recrawl.record.blobs.remote import RemoteFiles
 from recrawl.record.index_files import damage
 from recrawl.record.storage import Storage
 from recrawl.record.store.checks import StoredVersion
+from recrawl.record.store.site_tables import WarcTable
 from recrawl.record.warc import warc_date
 
 _RESTORE = "restore recrawl.db from a copy, or import the WARC files in archive/ into a new repository"
@@ -44,6 +46,12 @@ class Findings:
     """By kind: versions and screenshots whose record is not sound."""
     sound_ends: dict[int, int] = field(default_factory=dict)
     """By file that is too short: where its last sound record ends."""
+
+    damaged_objects: list[str] = field(default_factory=list)
+    """Archive files that the object store should have, but does not."""
+
+    away: bool = False
+    """Whether the object store could not be reached, so that nothing of the archive may be repaired."""
 
     def add(self, part: str, what: str) -> None:
         """Note a problem."""
@@ -90,14 +98,34 @@ def repair_database(storage: Storage, findings: Findings) -> bool:
 def check_archive(storage: Storage, findings: Findings) -> None:
     """Check every record of every file, and that the versions are where the database says."""
     names, lengths = storage.store.warcs.names(), storage.store.warcs.lengths()
-    for file, name in sorted(names.items()):
-        _check_file(storage, findings, file, storage.archive.folder / name, lengths[file])
+    try:
+        if storage.remote is not None:
+            _check_objects(storage.remote, findings, storage.store.warcs)
+        for file, name in sorted(names.items()):
+            _check_file(storage, findings, file, storage.archive.path(name), lengths[file])
+    except StorageFailure as error:  # the object store is away: nothing is known about the files there
+        findings.add("archive", str(error))
+        findings.away = True
+        return
     for path in sorted(storage.archive.folder.glob("recrawl-*.warc.gz")):
         if path.name not in names.values():
             findings.notes.append(f"archive/{path.name} is not in the database: a crash came before its first commit")
     lost = storage.store.checks.lost()
     if lost:
         findings.notes.append(f"{lost:,} versions are marked as lost")
+
+
+def _check_objects(remote: RemoteFiles, findings: Findings, warcs: WarcTable) -> None:
+    """Check that the object store has what was put there."""
+    names, lengths, stored = warcs.names(), warcs.lengths(), warcs.stored()
+    for file in sorted(stored):
+        size = remote.size(names[file])
+        if size < lengths[file]:
+            found = "is missing" if size < 0 else f"has {size:,} bytes instead of {lengths[file]:,}"
+            findings.add("archive", f"{names[file]} {found} in {remote.blobs.name}")
+            findings.damaged_objects.append(names[file])
+    if waiting := len(names.keys() - stored):
+        findings.notes.append(f"{waiting:,} archive files wait to be put into {remote.blobs.name}")
 
 
 def _check_file(storage: Storage, findings: Findings, file: int, path: Path, length: int) -> None:
@@ -150,10 +178,17 @@ def _lost(findings: Findings, version: StoredVersion) -> None:
 
 def repair_archive(storage: Storage, findings: Findings) -> None:
     """Cut torn files after their last sound record, and mark the versions that are lost."""
+    if findings.away:
+        return
     checks, names = storage.store.checks, storage.store.warcs.names()
     checks.mark_lost(findings.lost["page"])
     checks.mark_requisites_lost(findings.lost["requisite"])
     checks.mark_screenshots_lost(findings.lost["screenshot"])
+    for name in findings.damaged_objects:
+        if storage.remote is not None and storage.remote.put_again(name):
+            for problem in findings.of("archive"):
+                if problem.what.startswith(name):
+                    problem.repaired = "put again from the copy in the folder"
     for file, end in findings.sound_ends.items():
         checks.set_length(file, end)
         with (storage.archive.folder / names[file]).open("ab") as torn:
@@ -161,6 +196,8 @@ def repair_archive(storage: Storage, findings: Findings) -> None:
     for problem in findings.of("archive"):
         if "cannot be read" in problem.what:
             problem.repaired = "marked as lost; the next visit downloads the page in full"
+        elif problem.repaired:
+            continue
         elif "the record at byte" in problem.what:
             problem.repaired = "left as it is; nothing refers to it any more"
         else:

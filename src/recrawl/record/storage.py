@@ -3,7 +3,8 @@
     recrawl.toml   settings, seeds, filters (read by the command line, not here)
     recrawl.db     sites, pages, visits, versions, links, cycles; or
     store.toml     the PostgreSQL database that holds them
-    archive/       bodies, as *.warc.gz
+    archive/       bodies, as *.warc.gz; with
+    archive.toml   the object store that holds the finished ones, and the models
     index/         full text
     models/        memory of policies and clusters of similar pages (written by `crawl`)
 
@@ -24,6 +25,9 @@ from typing import TypeVar
 
 from recrawl.errors import DamagedIndex, DamagedRecord, NoRepository, RepositoryError, StorageFailure
 from recrawl.record.archive import Place, WarcArchive
+from recrawl.record.blobs.cache import ARCHIVE
+from recrawl.record.blobs.remote import claim, open_remote
+from recrawl.record.blobs.target import write_archive_target
 from recrawl.record.index import Index
 from recrawl.record.lock import Lock
 from recrawl.record.requisite_rows import RequisiteVersion
@@ -44,13 +48,16 @@ def find(start: Path) -> Path:
     raise NoRepository(f"there is no recrawl repository in {start.resolve()} or above it: make one with 'recrawl init'")
 
 
-def create(folder: Path, settings: str, store: str = "") -> None:
+def create(folder: Path, settings: str, store: str = "", archive: str = "") -> None:
     """Create a repository with these settings in a folder, which may exist; `store` is the URL of a PostgreSQL database
-    if not all of it is to be in the folder."""
+    and `archive` that of an object store, if not all of it is to be in the folder."""
     if (folder / SETTINGS).exists():  # it is written last
         raise RepositoryError(f"there is already a repository in {folder}")
+    target = claim(folder, archive) if archive else None
     create_store(folder, store)
-    (folder / "archive").mkdir(exist_ok=True)
+    if target is not None:
+        write_archive_target(folder, target)
+    (folder / ARCHIVE).mkdir(exist_ok=True)
     (folder / SETTINGS).write_text(settings, encoding="utf-8")
 
 
@@ -60,6 +67,7 @@ class Storage:
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
         self.folder = folder
         self.store: Store = open_store(folder, shared=shared)
+        self.remote = open_remote(folder, self.store)
         self.archive = self._open_archive(1 << 30, ())
         self._index: Index | None = None
         self._lock: Lock | None = None
@@ -86,12 +94,15 @@ class Storage:
         self.store.close()
         self.store = open_store(self.folder, create=True)
         self.store.lock(what, wait)
+        self.remote = open_remote(self.folder, self.store)
         self.archive = self._open_archive(roll_bytes, info)
         if not self.archive.names and self.store.next_id("versions"):
             raise StorageFailure(
                 f"{self.folder / 'recrawl.db'} has lost its list of archive files: restore it from a copy"
             )
         self.archive.mend(self.store.warcs.lengths())
+        if self.remote is not None:
+            self.remote.begin()
         self._drop_old_index()
 
     def lock(self, what: str, wait: Callable[[str], bool]) -> None:
@@ -124,8 +135,10 @@ class Storage:
         self.archive.names.update(self.store.warcs.names())
 
     def _open_archive(self, roll_bytes: int, info: WarcInfo) -> WarcArchive:
-        names = self.store.warcs.names()
-        return WarcArchive(self.folder / "archive", names, roll_bytes=roll_bytes, info=info)
+        warcs, cache = self.store.warcs, None if self.remote is None else self.remote.cache
+        archive = WarcArchive(self.folder / ARCHIVE, warcs.names(), roll_bytes=roll_bytes, info=info, cache=cache)
+        archive.stored = warcs.stored()
+        return archive
 
     def commit(self, batch: Batch, bodies: list[tuple[VersionRow, bytes]]) -> None:
         """Record a batch; `bodies` are its versions, each with its WARC records.
@@ -143,9 +156,28 @@ class Storage:
         batch.screenshots = [(self._placed(row, blob), b"") for row, blob in batch.screenshots]
         files = batch.requisites
         files.versions = [(self._placed(version, blob), b"") for version, blob in files.versions]
-        self.store.commit(batch, self.archive.sync())
+        written = self.archive.sync()
+        if self.remote is not None:
+            self.remote.before_commit(self.archive)
+        self.store.commit(batch, written)
+        if self.remote is not None:
+            self.remote.after_commit(self.archive)
         self._index_batch(batch)
         self.failed = False
+
+    def finish(self) -> str:
+        """Put archive files and models into the object store, if there is one, at the end of a command that writes.
+
+        Returns a sentence if that failed: they wait in the folder, and the next writer puts them.
+        """
+        if self.remote is None or self.failed:
+            return ""
+        self.remote.finish(self.archive)
+        if not self.remote.problem:
+            return ""
+        files = len(self.archive.waiting())
+        waiting = f"{files} archive {'file waits' if files == 1 else 'files wait'}" if files else "models wait"
+        return f"{self.remote.problem}; {waiting} in the folder for the next command that writes"
 
     def _placed(self, version: _Placed, blob: bytes) -> _Placed:
         if not blob:
@@ -227,6 +259,8 @@ class Storage:
             self._give_up_index(error)
         finally:
             self.archive.close()
+            if self.remote is not None:
+                self.remote.close()
             self.store.close()
             if self._lock is not None:
                 self._lock.release()

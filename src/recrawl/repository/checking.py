@@ -98,6 +98,8 @@ def _repair(storage: Storage, values: Settings, options: CrawlOptions, findings:
     if findings.of("index"):
         storage.drop_index()
     prepare(storage, "check", options, values, tell=tell)
+    if waiting := storage.finish():
+        tell(waiting)
     for problem in findings.of("index"):
         problem.repaired = "rebuilt from database and archive"
 

@@ -116,6 +116,8 @@ def held(
     with _fewer_collections(), Storage(folder) as open_repository:
         prepare(open_repository, what, options, values, wait=wait, tell=tell)
         yield open_repository
+        if problem := open_repository.finish():
+            tell(problem)
 
 
 def prepare(
@@ -131,6 +133,8 @@ def prepare(
     check_plugins(options, values)
     roll_bytes = int(values["warc_megabytes"]) * 1_000_000
     open_repository.writing(what, wait, roll_bytes=roll_bytes, info=_archive_info(options, values))
+    if open_repository.remote is not None and open_repository.remote.problem:
+        tell(open_repository.remote.problem)
     if open_repository.index_problem:
         tell(open_repository.index_problem.partition(":")[0] + "; rebuilding it")
     indexed = reindex(open_repository, options)

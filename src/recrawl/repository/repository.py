@@ -82,13 +82,15 @@ class Repository(Reader):
         self._notify: Notify = notify or silent
 
     @classmethod
-    def create(cls, folder: Path | str = ".", *, store: str = "", **options: Any) -> Repository:
+    def create(cls, folder: Path | str = ".", *, store: str = "", archive: str = "", **options: Any) -> Repository:
         """Make a repository in a folder, which may exist, and open it.
 
         `store` is the URL of a PostgreSQL database for the facts, its password by reference:
         `postgresql://user:${NAME}@host/database?schema=NAME`. By default they are in a file of the folder.
+        `archive` is the prefix of an object store for archive files and models: `s3://bucket/prefix`, with the options
+        `endpoint`, `region`, `cache_megabytes` and `seal`. The keys come from the environment.
         """
-        storage.create(Path(folder), TEMPLATE, store)
+        storage.create(Path(folder), TEMPLATE, store, archive)
         return cls(folder, **options)
 
     # -- what to track -----------------------------------------------------------------------------------------

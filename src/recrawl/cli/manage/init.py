@@ -22,6 +22,12 @@ def command(
             metavar="URL", help="Keep the facts in PostgreSQL: 'postgresql://user:${NAME}@host/database?schema=NAME'."
         ),
     ] = "",
+    archive: Annotated[
+        str,
+        typer.Option(
+            metavar="URL", help="Keep archive files and models in an object store: 's3://bucket/prefix?endpoint=URL'."
+        ),
+    ] = "",
     json: AsJson = False,
 ) -> None:
     """Create a repository: a folder with settings, database, archive and search index.
@@ -29,9 +35,12 @@ def command(
     With --store, sites, pages, visits and versions are in a schema of a PostgreSQL database; archive, index and models
     stay in the folder. The password is a reference: ${NAME} for an environment variable, ${file:PATH} for a file that
     only you can read.
+
+    With --archive, finished archive files and models are in a bucket of an S3 API; the folder has a cache of them. The
+    keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
     """
     where = folder or ctx.obj or Path()
-    Repository.create(where, store=store).close()
+    Repository.create(where, store=store, archive=archive).close()
     if json:
         as_json({"folder": str(where)})
         return

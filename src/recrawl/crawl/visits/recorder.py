@@ -18,6 +18,7 @@ from recrawl.crawl.visits.servers import Servers
 from recrawl.discover.page_headers import header_links
 from recrawl.model import Answer, State
 from recrawl.record import warc
+from recrawl.record.archive import Place
 from recrawl.record.index import Document
 from recrawl.record.rows import Batch, FeedRow, SourceRow, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
@@ -63,8 +64,8 @@ class Recorder:
         row = self._repository.store.versions.get(version)
         if row is None:
             return None
-        archive = self._repository.archive
-        return str(archive.folder / archive.names[row.warc]), row.start, row.length
+        path, start = self._repository.archive.locate(Place(row.warc, row.start, row.length))
+        return str(path), start, row.length
 
     def hides(self, version: int, answer: Answer) -> bool:
         """Whether the headers of an answer exclude a page from searches that finds its stored version so far."""

@@ -273,6 +273,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("0013-marks", MARKS),
     ("0014-screenshots", SCREENSHOTS),
     ("0015-fields", FIELDS),
+    ("0016-stored", "ALTER TABLE warcs ADD COLUMN stored INTEGER NOT NULL DEFAULT 0"),
 )
 
 NEWER = "this repository was made by a newer recrawl (it has '{step}'): install that version or a later one to use it"

@@ -24,16 +24,25 @@ def has_store(folder: Path) -> bool:
 
 def store_url(folder: Path) -> str:
     """The URL of a repository's store, its password by reference; empty for the file in the folder."""
-    path = folder / LOCATION
+    return read_url(folder / LOCATION, "postgresql://...")
+
+
+def write_store_url(folder: Path, url: str) -> None:
+    """Make this the store of the repository, at once and whole."""
+    write_url(folder / LOCATION, url)
+
+
+def read_url(path: Path, form: str) -> str:
+    """The URL in a file; empty without a file. `form` is what to write there, for messages."""
     try:
         url = tomllib.loads(path.read_text(encoding="utf-8"))["url"]
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, KeyError) as error:
-        raise RepositoryError(f"{path} cannot be read ({error}): write url = 'postgresql://...' there") from error
+        raise RepositoryError(f"{path} cannot be read ({error}): write url = '{form}' there") from error
     return str(url)
 
 
-def write_store_url(folder: Path, url: str) -> None:
-    """Make this the store of the repository, at once and whole."""
-    write_private(folder / LOCATION, tomlkit.dumps({"url": url}))
+def write_url(path: Path, url: str) -> None:
+    """Write a file with a URL, at once and whole."""
+    write_private(path, tomlkit.dumps({"url": url}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from recrawl.record.rows import NO_LIMIT, CycleRow, SiteRow
@@ -72,3 +73,9 @@ class WarcTable(Protocol):
 
     def total_bytes(self) -> int:
         """The committed length of all files in bytes."""
+
+    def stored(self) -> set[int]:
+        """Files that were put into the object store."""
+
+    def set_stored(self, files: Iterable[int]) -> None:
+        """Record that files were put into the object store."""

@@ -20,7 +20,7 @@ def copy(
         written = 0
         for capture in captures:
             if capture.file not in files:
-                files[capture.file] = opened.enter_context((storage.archive.folder / capture.file).open("rb"))
+                files[capture.file] = opened.enter_context(storage.archive.path(capture.file).open("rb"))
             files[capture.file].seek(capture.start)
             write(files[capture.file].read(capture.end - capture.start))
             yield capture, written - capture.start

@@ -188,6 +188,10 @@ _LEASES = """CREATE TABLE leases (
     shard BIGINT PRIMARY KEY, worker TEXT NOT NULL, epoch BIGINT NOT NULL, ends DOUBLE PRECISION NOT NULL
 )"""
 
-STEPS: tuple[tuple[str, str], ...] = (("0015-fields", _TABLES), ("postgres-0001-leases", _LEASES))
+STEPS: tuple[tuple[str, str], ...] = (
+    ("0015-fields", _TABLES),
+    ("postgres-0001-leases", _LEASES),
+    ("0016-stored", "ALTER TABLE warcs ADD COLUMN stored BIGINT NOT NULL DEFAULT 0"),
+)
 PARTITIONED = frozenset({"pages", "visits", "versions", "links", "hints"})
 """Tables with a column `shard` that partitions them."""

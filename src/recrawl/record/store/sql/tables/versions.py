@@ -116,3 +116,9 @@ class SqlWarcs(SqlTable, WarcTable):
 
     def total_bytes(self) -> int:
         return int(self._value("SELECT coalesce(sum(length), 0) FROM warcs"))
+
+    def stored(self) -> set[int]:
+        return {row[0] for row in self._db.execute("SELECT id FROM warcs WHERE stored != 0")}
+
+    def set_stored(self, files: Iterable[int]) -> None:
+        self._db.execute(f"UPDATE warcs SET stored = 1 WHERE id {AMONG}", (json_list(files),))
