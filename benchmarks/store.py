@@ -58,7 +58,7 @@ def server_seconds(store: PostgresStore) -> float:
 def measure(store: SqliteStore | PostgresStore, rows: int, size: int) -> dict[str, tuple[float, float]]:
     """Microseconds per row here and in the server, by kind of row."""
     found = {}
-    for name, make in (("new page", pages), ("visit", visits), ("page update", updates)):
+    for name, make in (("new page", pages), ("visit", visits), ("first visit", updates), ("page update", updates)):
         prepared = list(batches(make, rows, size))
         server = server_seconds(store) if isinstance(store, PostgresStore) else 0.0
         begin = time.process_time()

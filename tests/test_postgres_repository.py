@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 import recrawl
 from recrawl.errors import RepositoryError, StorageFailure, UsageError
 from recrawl.record.rows import Batch, unvisited
-from recrawl.record.store import SqliteStore, open_store
+from recrawl.record.store import SqliteStore, moves, open_store
 from recrawl.record.store.postgres.store import PostgresStore
 from recrawl.record.store.sql import copying
 from tests.test_record_postgres import contents, fill, page_row
@@ -205,3 +206,70 @@ def test_a_copy_that_differs_is_not_used(tmp_path: Path, schema: str) -> None:
         with recrawl.open(repo.folder) as opened, pytest.raises(StorageFailure, match="table tags differs"):
             opened.move(schema, progress=write)
     assert not (repo.folder / "store.toml").exists()
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_at(point: str) -> None:
+    """Let a move in this process end at a point: in the transaction of a block, or at a step after the blocks."""
+    if point.isdecimal():
+        blocks, copied = itertools.count(), copying._copy_block
+
+        def copy_block(target: Any, *rest: Any) -> None:
+            if next(blocks) == int(point):
+                target.connection.commit = die
+            copied(target, *rest)
+
+        copying._copy_block = copy_block
+    elif point == "after switch":
+        rename = Path.replace
+
+        def rename_and_die(self: Path, target: Path) -> None:
+            rename(self, target)
+            if self.name != "store.toml.new":
+                die()
+
+        Path.replace = rename_and_die  # type: ignore[method-assign, assignment]
+    elif point == "before switch":
+        moves.write_store_url = Path.replace = die  # type: ignore[method-assign, assignment]
+    else:
+        setattr(copying, point, die)
+
+
+def killed_move(repo: Repo, point: str, to: str) -> None:
+    """Move a store in a process that kills itself at this point."""
+    child = os.fork()
+    if not child:
+        try:
+            die_at(point)
+            with recrawl.open(repo.folder) as opened:
+                opened.move(to)
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL, (point, to)
+
+
+def test_a_move_that_is_killed_at_any_point_loses_and_doubles_nothing(
+    tmp_path: Path, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "_BLOCK", 5)
+    repo = Repo.create(tmp_path / "repo")
+    with closing(SqliteStore(repo.folder / "recrawl.db", create=True)) as store:
+        fill(store)
+        before = contents(store)
+    points = ("0", "9", "20", "_copy_values", "_verify", "before switch", "after switch")
+    for to, last in ((schema, "store.toml"), ("sqlite", "recrawl.db")):
+        for point in points:
+            killed_move(repo, point, to)
+            with closing(open_store(repo.folder)) as used:
+                assert without_token(contents(used)) == without_token(before), (to, point)  # type: ignore[arg-type]
+        if to == schema:
+            assert "already" in repo.run("move", "--to", to, code=2).err
+        else:
+            repo.run("move", "--to", to)
+        assert (repo.folder / last).exists()
+        with closing(open_store(repo.folder)) as used:
+            assert isinstance(used, PostgresStore if to == schema else SqliteStore)
+            assert without_token(contents(used)) == without_token(before)

@@ -31,6 +31,7 @@ from recrawl.record.rows import (
 )
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store import SqliteStore
+from recrawl.record.store.postgres import connection
 from recrawl.record.store.postgres.store import PostgresStore, is_taken
 from recrawl.record.store.postgres.target import PostgresTarget, parse
 from recrawl.record.store.reports import StreamPlace, UpdateFilter
@@ -446,3 +447,33 @@ def test_a_row_that_breaks_a_rule_of_the_tables_is_an_error_of_psycopg(store: Po
     with pytest.raises(psycopg.IntegrityError):
         store.commit(Batch(pages=[page_row(0)]), [])
     assert store.pages.get(0).state.state == State.LIVE
+
+
+def test_a_large_result_is_read_in_blocks_while_other_statements_run(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_BLOCK", 2)
+    store.commit(Batch(pages=[page_row(n) for n in range(5)]), [])
+    cursors = "SELECT count(*) FROM pg_cursors WHERE name != ''"
+    found = []
+    rows = store.pages.urls()
+    for url in rows:
+        found.append(url)
+        assert store.db.run(cursors).fetchone() == (1,)
+        store.commit(Batch(pages=[page_row(4 + len(found))]), [])  # not part of the result
+        with store.transaction():
+            store.meta.set("x", len(found))
+    assert found == [page_row(n).url for n in range(5)]
+    assert store.db.run(cursors).fetchone() == (0,)
+    assert len(store.pages.keys()[0]) == 10
+
+
+def test_a_large_result_that_is_cut_says_so(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_BLOCK", 2)
+    store.commit(Batch(pages=[page_row(n) for n in range(5)]), [])
+    rows = store.pages.urls()
+    next(rows)
+    cut(store)
+    with pytest.raises(StorageFailure, match="run the command again"):
+        list(rows)
+    assert len(list(store.pages.urls())) == 5

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count
 from typing import Any, TypeVar
 
 import psycopg
@@ -27,6 +28,8 @@ _SECONDS = 10
 """Time to connect."""
 _PAUSES = (0.1, 0.4, 1.0, 2.0, 4.0)
 """Seconds between tries to connect again: a server that restarts is back by then."""
+_BLOCK = 5000
+"""Rows of a large result that are read at once."""
 _READ_ONLY = "SET default_transaction_read_only = on"
 _Result = TypeVar("_Result")
 
@@ -40,6 +43,7 @@ class PostgresConnection:
         self._changed = changed
         self._read_only = False
         self._begun = False
+        self._numbers = count()
         self.fence: Callable[[PostgresConnection], None] | None = None
         """Called at the beginning of each transaction that may write; raises if it must not."""
         self.resumed: Callable[[Callable[..., Any]], None] | None = None
@@ -62,6 +66,24 @@ class PostgresConnection:
         if not query and not self._begun:
             self._changed()
         return done
+
+    def stream(self, sql: str, values: Sequence[Any] = (), /) -> Iterator[Any]:
+        """Run a shared query and read it through a cursor of the server, which outlives the transaction.
+
+        A connection that is cut meanwhile is a `StorageFailure`.
+        """
+
+        def declare(raw: psycopg.Connection[Any]) -> psycopg.ServerCursor[Any]:
+            name = f"rows_{next(self._numbers)}"
+            return raw.cursor(name, withhold=True).execute(spelled(sql), values, binary=True)
+
+        cursor = self._run(declare, repeatable=True)
+        return chain.from_iterable(self._blocks(cursor))
+
+    def _blocks(self, cursor: psycopg.ServerCursor[Any]) -> Iterator[list[Any]]:
+        with cursor:
+            while rows := self._run(lambda _: cursor.fetchmany(_BLOCK)):
+                yield rows
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> None:
         """Run a shared statement for each row."""

@@ -191,6 +191,7 @@ _LEASES = """CREATE TABLE leases (
 STEPS: tuple[tuple[str, str], ...] = (
     ("0015-fields", _TABLES),
     ("postgres-0001-leases", _LEASES),
+    ("postgres-0002-room", "ALTER TABLE pages_0 SET (fillfactor = 80)"),  # an updated row stays in its block
     ("0016-stored", "ALTER TABLE warcs ADD COLUMN stored BIGINT NOT NULL DEFAULT 0"),
 )
 PARTITIONED = frozenset({"pages", "visits", "versions", "links", "hints"})

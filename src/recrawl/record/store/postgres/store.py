@@ -13,7 +13,7 @@ from recrawl.record.schema.migrations import NEWER
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.leases import Lease
 from recrawl.record.store.postgres.adapters import clean
-from recrawl.record.store.postgres.batches import ArrayUpdate, ArrayUpsert, CopyInsert, columns, columns_of
+from recrawl.record.store.postgres.batches import ArrayUpsert, CopyInsert, CopyUpdate, columns, columns_of
 from recrawl.record.store.postgres.connection import PostgresConnection
 from recrawl.record.store.postgres.leases import Fence, PostgresLeases
 from recrawl.record.store.postgres.schema import STEPS
@@ -36,8 +36,8 @@ _VISITS = CopyInsert("visits", columns_of(VisitRow))
 _VERSIONS = CopyInsert("versions", columns_of(VersionRow))
 _REQUISITE_VERSIONS = CopyInsert("requisite_versions", columns_of(RequisiteVersion))
 _SCREENSHOTS = CopyInsert("screenshots", columns_of(ScreenshotRow))
-_STATES = ArrayUpdate("pages", columns_of(PageState), "id")
-_LISTED = ArrayUpdate("pages", columns(listed=int, id=int), "id")
+_STATES = CopyUpdate("pages", columns_of(PageState), "id")
+_LISTED = CopyUpdate("pages", columns(listed=int, id=int), "id")
 # Signals add up, also within a batch: one row at a time.
 _HINT = f"""{insert("hints AS h", HintRow._fields)} ON CONFLICT (page, kind, shard) DO UPDATE SET
     seen = excluded.seen, value = excluded.value, signals = least(1000, h.signals + excluded.signals)"""

@@ -101,6 +101,9 @@ class Connection(Protocol):
     def execute(self, sql: str, values: Sequence[Any] = ..., /) -> SqlCursor:
         """Run a statement."""
 
+    def stream(self, sql: str, values: Sequence[Any] = ..., /) -> Iterator[Any]:
+        """Run a query with a large result and read it in blocks; other statements may run meanwhile."""
+
     def executemany(self, sql: str, rows: Iterable[Any], /) -> Any:
         """Run a statement for each row."""
 
@@ -154,7 +157,7 @@ class SqlTable:
 
     def _table(self, sql: str, types: dict[str, str], values: Sequence[Any] = ()) -> NDArray[np.void]:
         """Rows as one structured array."""
-        return np.fromiter(self._db.execute(sql, values), np.dtype(list(types.items())))
+        return np.fromiter(self._db.stream(sql, values), np.dtype(list(types.items())))
 
     def _columns(self, sql: str, types: dict[str, str], values: Sequence[Any] = ()) -> Columns:
         """Rows as one array per column."""

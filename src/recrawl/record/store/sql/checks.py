@@ -92,7 +92,7 @@ class SqlChecks(SqlTable, Checks):
                  UNION ALL SELECT v.id, 'screenshot', coalesce(p.url, ''), v.at, v.start, v.length, v.payload
                  FROM screenshots v LEFT JOIN pages p ON p.id = v.page
                  WHERE v.warc = ? AND v.length > 0 AND v.record = v.id ORDER BY 5"""
-        return map(StoredVersion._make, self._db.execute(sql, (warc, warc, warc)))
+        return map(StoredVersion._make, self._db.stream(sql, (warc, warc, warc)))
 
     def lost(self) -> int:
         sql = """SELECT (SELECT count(*) FROM versions WHERE length = 0)
@@ -133,4 +133,4 @@ class SqlChecks(SqlTable, Checks):
                   FROM pages p JOIN versions v ON v.id = p.version JOIN versions c ON c.id =
                       (SELECT max(id) FROM versions WHERE page = p.id AND changed != 0)
                   WHERE p.state NOT IN {_UNSEARCHED} AND (v.searchable != 0 OR c.searchable != 0)"""
-        return (IndexedPage(page, url, bool(must), *rest) for page, url, must, *rest in self._db.execute(sql))
+        return (IndexedPage(page, url, bool(must), *rest) for page, url, must, *rest in self._db.stream(sql))

@@ -142,6 +142,10 @@ class StoreConnection(sqlite3.Connection):
         """As in sqlite3."""
         return self.cursor(StoreCursor).execute(*given)
 
+    def stream(self, *given: Any) -> Iterator[Any]:
+        """Run a query; SQLite computes its rows one by one."""
+        return iter(self.execute(*given))
+
     def executemany(self, sql: str, rows: Iterable[Any], /) -> StoreCursor:
         """As in sqlite3."""
         return self.cursor(StoreCursor).executemany(sql, rows)

@@ -110,21 +110,21 @@ class SqlPages(SqlTable, PageTable):
         return rows["key"], rows["id"]
 
     def urls(self, every: int = 1) -> Iterator[str]:
-        rows = self._db.execute("SELECT url FROM pages WHERE id % ? = 0 ORDER BY id", (every,))
+        rows = self._db.stream("SELECT url FROM pages WHERE id % ? = 0 ORDER BY id", (every,))
         return (row[0] for row in rows)
 
     def urls_of(self, pages: Iterable[int]) -> dict[int, str]:
         return dict(self._db.execute(f"SELECT id, url FROM pages WHERE id {AMONG} ORDER BY id", (json_list(pages),)))
 
     def visitable_urls(self) -> Iterator[str]:
-        rows = self._db.execute(f"SELECT url FROM pages WHERE state IN {VISITABLE} ORDER BY url")
+        rows = self._db.stream(f"SELECT url FROM pages WHERE state IN {VISITABLE} ORDER BY url")
         return iter([row[0] for row in rows])
 
     def visited(self) -> list[tuple[int, str]]:
         return self._db.execute("SELECT id, url FROM pages WHERE visits > 0 ORDER BY url").fetchall()
 
     def last_visits(self) -> dict[int, float]:
-        return dict(self._db.execute("SELECT key, last_visit FROM pages WHERE last_visit IS NOT NULL"))
+        return dict(self._db.stream("SELECT key, last_visit FROM pages WHERE last_visit IS NOT NULL"))
 
     def of_site(self, site: int, limit: int) -> list[tuple[int, str, int, int]]:
         sql = f"""SELECT id, url, visits, changes FROM pages WHERE site = ? AND state IN {VISITABLE}
@@ -185,7 +185,7 @@ class SqlPages(SqlTable, PageTable):
     def barred(self) -> dict[int, list[tuple[int, str, bool]]]:
         found: dict[int, list[tuple[int, str, bool]]] = {}
         sql = f"SELECT id, site, url, version FROM pages WHERE state = {State.BARRED:d} ORDER BY id"
-        for page, site, url, version in self._db.execute(sql):
+        for page, site, url, version in self._db.stream(sql):
             found.setdefault(site, []).append((page, url, version >= 0))
         return found
 
@@ -207,7 +207,7 @@ class SqlPages(SqlTable, PageTable):
 
     def moves(self, below: int) -> Iterator[tuple[int, int]]:
         sql = f"SELECT id, target FROM pages WHERE state = {State.MOVED:d} AND target >= 0 AND id < ? AND target < ?"
-        return iter(self._db.execute(sql, (below, below)))
+        return self._db.stream(sql, (below, below))
 
     def conditional(self) -> Flags:
         sql = "SELECT payload IS NOT NULL AND (etag != '' OR modified != '') FROM pages ORDER BY id"
@@ -218,7 +218,7 @@ class SqlPages(SqlTable, PageTable):
         return iter(self._db.execute(sql))
 
     def scope_rows(self) -> Iterator[ScopeRow]:
-        rows = self._db.execute(
+        rows = self._db.stream(
             "SELECT id, url, depth, parent, state, CASE WHEN payload IS NULL THEN 0 ELSE 1 END FROM pages ORDER BY id"
         )
         return map(ScopeRow._make, rows)
@@ -229,7 +229,7 @@ class SqlPages(SqlTable, PageTable):
 
     def not_dropped(self) -> Iterator[tuple[int, str, int]]:
         sql = f"SELECT id, url, depth FROM pages WHERE state != {State.DROPPED:d} ORDER BY id"
-        return iter(self._db.execute(sql))
+        return self._db.stream(sql)
 
     def set_states(self, state: int, pages: Iterable[int]) -> None:
         with Transaction(self._db):

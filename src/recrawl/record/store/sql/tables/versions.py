@@ -102,7 +102,7 @@ class SqlLinks(SqlTable, LinkTable):
         return dict(self._db.execute(f"SELECT page, targets FROM links WHERE page {AMONG}", (json_list(pages),)))
 
     def below(self, page: int) -> Iterator[tuple[int, bytes]]:
-        return iter(self._db.execute("SELECT page, targets FROM links WHERE page < ? ORDER BY page", (page,)))
+        return self._db.stream("SELECT page, targets FROM links WHERE page < ? ORDER BY page", (page,))
 
 
 class SqlWarcs(SqlTable, WarcTable):
