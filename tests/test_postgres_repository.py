@@ -222,7 +222,7 @@ def die_at(point: str) -> None:
                 target.connection.commit = die
             copied(target, *rest)
 
-        copying._copy_block = copy_block
+        setattr(copying, "_copy_block", copy_block)  # noqa: B010
     elif point == "after switch":
         rename = Path.replace
 
@@ -233,7 +233,8 @@ def die_at(point: str) -> None:
 
         Path.replace = rename_and_die  # type: ignore[method-assign, assignment]
     elif point == "before switch":
-        moves.write_store_url = Path.replace = die  # type: ignore[method-assign, assignment]
+        setattr(moves, "write_store_url", die)  # noqa: B010
+        Path.replace = die  # type: ignore[method-assign, assignment]
     else:
         setattr(copying, point, die)
 

@@ -25,8 +25,7 @@ class Uploads:
     def start(self, files: Mapping[int, str]) -> list[int]:
         """Begin to put files, by number and name; returns those that are there now."""
         for number, name in files.items():
-            if number not in self._tasks:
-                self._tasks[number] = self._pool.submit(self._put, name)
+            self._submit(number, name)
         return self._done()
 
     def finish(self, files: Mapping[int, str]) -> list[int]:
@@ -38,10 +37,14 @@ class Uploads:
         self.problem = ""
         for number, name in files.items():
             if number not in done and not self.problem:
-                self.start({number: name})
-                self._tasks[number].exception()
+                self._submit(number, name).exception()  # waits
                 done += self._done()
         return done
+
+    def _submit(self, number: int, name: str) -> Future[None]:
+        if number not in self._tasks:
+            self._tasks[number] = self._pool.submit(self._put, name)
+        return self._tasks[number]
 
     def put(self, name: str) -> None:
         """Put a file now; `StorageFailure` if that fails."""
