@@ -136,7 +136,7 @@ def test_a_full_file_is_put_while_the_crawl_goes_on(tmp_path: Path, server: Obje
 
 KILLED = """
 import os, signal, sys
-from recrawl.record.blobs.uploads import Uploads
+from recrawl.record.blobs.uploads import ArchiveUploads
 from recrawl.record.store.sql.tables.versions import SqlWarcs
 from recrawl.record.store.sqlite.store import SqliteStore
 from recrawl.cli import main
@@ -144,7 +144,7 @@ from recrawl.cli import main
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
-put, commit = Uploads._put, SqliteStore.commit
+put, commit = ArchiveUploads._put, SqliteStore.commit
 
 def put_and_die(self, name):
     put(self, name)
@@ -152,9 +152,9 @@ def put_and_die(self, name):
 
 point = sys.argv.pop(1)
 if point == "before put":
-    Uploads._put = die
+    ArchiveUploads._put = die
 elif point == "after put":
-    Uploads._put = put_and_die
+    ArchiveUploads._put = put_and_die
 elif point == "before record":
     SqlWarcs.set_stored = die
 main()

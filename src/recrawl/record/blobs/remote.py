@@ -11,7 +11,7 @@ from recrawl.record.blobs.cache import ARCHIVE, BlobCache
 from recrawl.record.blobs.models import get_models, put_models
 from recrawl.record.blobs.protocol import Blobs
 from recrawl.record.blobs.target import BlobTarget, archive_target, parse
-from recrawl.record.blobs.uploads import Uploads
+from recrawl.record.blobs.uploads import ArchiveUploads
 from recrawl.record.store import Store
 
 _TRIAL = "recrawl-repository.toml"
@@ -56,13 +56,13 @@ class RemoteFiles:
         self._seal_commits = target.seal_commits
         self.blobs = _open(target)
         self.cache = BlobCache(self.blobs, folder / ARCHIVE, target.cache_bytes, self._stored_names)
-        self._uploads: Uploads | None = None
+        self._uploads: ArchiveUploads | None = None
         self.problem = ""
         """Why something could not be put or got; empty if everything could."""
 
     def begin(self) -> None:
         """Get what a writer needs: the models that the folder lacks. Without them they are computed again."""
-        self._uploads = Uploads(self.blobs, self._folder / ARCHIVE)
+        self._uploads = ArchiveUploads(self.blobs, self._folder / ARCHIVE)
         try:
             get_models(self.blobs, self._folder / "models", self._store.meta)
         except StorageFailure as error:

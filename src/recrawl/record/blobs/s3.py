@@ -40,9 +40,11 @@ class S3Blobs(Blobs):
 
     @property
     def name(self) -> str:
+        """The place, without options."""
         return self._target.name
 
     def put(self, name: str, path: Path) -> None:
+        """One PUT that fails if the name is taken; then the bytes are compared."""
         try:
             self._try(lambda: obstore.put(self._store, name, path, mode="create", use_multipart=False))
         except FileNotFoundError as error:  # so says obstore of a bucket, too
@@ -54,9 +56,11 @@ class S3Blobs(Blobs):
                 ) from None
 
     def get_range(self, name: str, start: int, length: int) -> bytes:
+        """One GET with a range."""
         return bytes(self._try(lambda: obstore.get_range(self._store, name, start=start, length=length)))
 
     def fetch(self, name: str, path: Path) -> None:
+        """One GET, into a draft that gets its name at the end."""
         draft = path.with_name(f"{path.name}.part{os.getpid()}")
         try:
             found = self._try(lambda: obstore.get(self._store, name))
@@ -67,12 +71,14 @@ class S3Blobs(Blobs):
             draft.unlink(missing_ok=True)
 
     def size(self, name: str) -> int:
+        """One HEAD."""
         try:
             return int(self._try(lambda: obstore.head(self._store, name))["size"])
         except FileNotFoundError:
             return -1
 
     def remove(self, name: str) -> None:
+        """One DELETE."""
         self._try(lambda: obstore.delete(self._store, name))
 
     def _same(self, name: str, path: Path) -> bool:

@@ -11,7 +11,7 @@ from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.protocol import Blobs
 
 
-class Uploads:
+class ArchiveUploads:
     """One file after the other, in a thread. A file that could not be put is tried again by `finish`."""
 
     def __init__(self, blobs: Blobs, folder: Path) -> None:
