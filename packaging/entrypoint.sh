@@ -1,5 +1,6 @@
 #!/bin/sh
 # Create the repository in /data at the first start, then run the command: recrawl-service serve --host 0.0.0.0
+# RECRAWL_STORE and RECRAWL_ARCHIVE are the URLs of a PostgreSQL database and of an object store, if there are any.
 set -eu
-[ -e /data/recrawl.toml ] || recrawl init /data
+[ -e /data/recrawl.toml ] || recrawl init /data --store "${RECRAWL_STORE:-}" --archive "${RECRAWL_ARCHIVE:-}"
 exec recrawl -C /data "$@"

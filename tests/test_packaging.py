@@ -9,9 +9,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+
+from recrawl.record.blobs.target import parse as archive_url
+from recrawl.record.store import postgres_target
 
 ROOT = Path(__file__).parents[1]
 PACKAGING = ROOT / "packaging"
@@ -105,3 +110,58 @@ def test_the_dashboard_shows_metrics_that_exist() -> None:
 def test_the_systemd_unit_is_valid() -> None:
     checked = run("systemd-analyze", "verify", "packaging/recrawl.service")
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def documents(name: str) -> list[dict[str, Any]]:
+    """The documents of a YAML file."""
+    return list(yaml.safe_load_all((PACKAGING / name).read_text()))
+
+
+def test_the_compose_file_of_a_large_repository_fits_together() -> None:
+    (compose,) = documents("compose.scale.yaml")
+    services = compose["services"]
+    assert set(services) == {"recrawl", "database", "objects", "bucket"}
+    assert (PACKAGING / services["recrawl"]["build"]["context"]).resolve() == ROOT
+    named = {mount.split(":")[0] for it in services.values() for mount in it.get("volumes", [])}
+    assert named == set(compose["volumes"])
+    given = services["recrawl"]["environment"]
+    check_addresses(given["RECRAWL_STORE"].replace("$$", "$"), given["RECRAWL_ARCHIVE"])
+    hosts = {urlsplit(given["RECRAWL_STORE"]).hostname, "objects"}
+    assert hosts <= set(services)
+    for image in (it["image"] for it in services.values() if "image" in it):
+        assert re.search(r":\d", image), image
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {"/packaging/secrets.env", "/packaging/token"} <= set(ignored)
+
+
+def test_the_manifests_for_kubernetes_fit_together() -> None:
+    parts = {it["kind"]: it for it in documents("kubernetes/recrawl.yaml")}
+    assert set(parts) == {"ConfigMap", "Service", "StatefulSet"}
+    given = parts["ConfigMap"]["data"]
+    check_addresses(given["RECRAWL_STORE"], given["RECRAWL_ARCHIVE"])
+    spec = parts["StatefulSet"]["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    assert spec["replicas"] == 1  # there is one writer
+    assert parts["Service"]["spec"]["selector"] == spec["template"]["metadata"]["labels"]
+    assert pod["securityContext"]["runAsUser"] == 10001
+    assert {it["name"] for it in container["volumeMounts"]} == {it["name"] for it in pod["volumes"]} | {"data"}
+    assert [it["configMapRef"]["name"] for it in container["envFrom"] if "configMapRef" in it] == ["recrawl"]
+
+
+def check_addresses(store: str, archive: str) -> None:
+    """Both are accepted by `recrawl init`, and hold no secret."""
+    assert postgres_target(store).password.startswith("${")
+    assert archive_url(archive).bucket == "pages"
+
+
+def test_the_entrypoint_passes_the_addresses_on(tmp_path: Path) -> None:
+    script = (PACKAGING / "entrypoint.sh").read_text().replace("/data", str(tmp_path / "data"))
+    fake = tmp_path / "recrawl"
+    fake.write_text('#!/bin/sh\nprintf "%s|" "$@"; echo\n')
+    fake.chmod(0o755)
+    words = ["/bin/sh", "-c", script, "recrawl-service", "serve"]
+    given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "RECRAWL_STORE": "postgresql://a b"}
+    out = subprocess.run(words, env=given, capture_output=True, text=True, check=True).stdout.splitlines()
+    folder = tmp_path / "data"
+    assert out == [f"init|{folder}|--store|postgresql://a b|--archive||", f"-C|{folder}|serve|"]
