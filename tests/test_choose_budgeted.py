@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from recrawl.choose.budget.budgeted import Budgeted
 from recrawl.lab.replays.small_worlds import NeverChanged
 from recrawl.loop import Resumed, drive
 from recrawl.model import Outcome, Outcomes, Picks, Unvisited
+from recrawl.testing.books import LateWorld
 from tests.test_policies import Watched, books, every_policy
 
 few = settings(max_examples=4)  # there are many policies
@@ -158,6 +160,26 @@ def test_an_interrupted_cycle_makes_the_same_choices(
     second = Watched(Resumed(Sites(book, dead), dict(first.said), dict.fromkeys(first.said, 1000)))
     list(drive(Budgeted(make_policy(text), allowance), second, book, budget, 1))
     assert second.pages == whole.pages
+
+
+@few
+@given(book=books(least=1), budget=st.integers(1, 60), allowance=limits(), seed=st.integers(0, 99))
+@every_policy
+def test_limits_hold_while_batches_overlap(text: str, book: Book, budget: int, allowance: Allowance, seed: int) -> None:
+    class LateSites(LateWorld):
+        """Of site 1 nothing can be visited, which shows late."""
+
+        def visit(self, picks: Picks) -> Outcomes:
+            seen = super().visit(picks)
+            return replace(seen, what=np.where(book.site[seen.pages] == 1, np.int8(Unvisited.HELD), seen.what))
+
+    world, pages = LateSites(seed), list[int]()
+    for seen in drive(Budgeted(make_policy(text), allowance), world, book, budget, seed):
+        pages += seen.pages[seen.visited].tolist()
+    assert len(pages) == len(set(pages)) <= budget
+    assert sorted(page for part in world.returned for page in part) == sorted(world.pages), "an outcome was lost"
+    for site, visits in zip(*np.unique(book.site[pages], return_counts=True), strict=True):
+        assert visits <= allowance.most.get(int(site), allowance.site_most or budget)
 
 
 # -- single things ----------------------------------------------------------------------------------------------

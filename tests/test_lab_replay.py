@@ -514,13 +514,21 @@ def test_a_failure_does_not_affect_later_visits() -> None:
     assert (record.found == 1 - record.failed).all()
 
 
-def test_a_late_response_is_learned_at_the_end_of_the_cycle() -> None:
-    policy = Watched(Scripted([0], [0]))
-    record = replay(history_of(CHANGING), policy, Setup(budget=1, cycle=10.0, cycles=2, late=1.0))
-    assert policy.told == [[Outcome.FAILED], [Outcome.FAILED]]
-    assert [seen.what.tolist() for seen in policy.learned] == [[Outcome.CHANGED], [Outcome.CHANGED]]
-    assert record.found.tolist() == [1, 1]
-    assert record.failed.sum() == 0
+def test_late_outcomes_come_with_a_later_batch() -> None:
+    """Ten pages of one site, one after another: a fifth of the first batch comes with the second, in the same cycle."""
+
+    class Halves(Scripted):
+        def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+            for pages in (np.arange(10), np.arange(10, 20)):
+                seen = yield Picks(pages, np.ones(10), "because", awaits=0.5)
+                told.append(seen.pages.tolist())
+
+    told: list[list[int]] = []
+    pages = [Page(0, (Row(0.0, 0), Row(5.0, 1))) for _ in range(20)]
+    setup = Setup(budget=20, cycle=10.0, cycles=1)
+    record = replay(history_of(pages), Halves(), replace(setup, late=0.2))
+    assert told == [list(range(8)), list(range(8, 20))]  # the budget is spent: the cycle waits for the rest
+    assert record.found.tolist() == replay(history_of(pages), Halves(), setup).found.tolist() == [20]
 
 
 class Reading(Scripted):

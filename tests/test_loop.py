@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
@@ -15,7 +16,8 @@ from recrawl.choose import Choice
 from recrawl.errors import PolicyError
 from recrawl.lab.replays.small_worlds import AlwaysChanged, NeverChanged
 from recrawl.loop import Resumed, drive
-from recrawl.model import Outcome, Outcomes, Picks
+from recrawl.model import WAIT, Outcome, Outcomes, Picks, Unvisited
+from recrawl.testing.books import LateWorld
 
 
 class _Test:
@@ -240,3 +242,104 @@ def test_an_interrupted_cycle_makes_the_same_choices(
     second = list(drive(Chasing(), Resumed(rest, recorded), book, budget, seed))
     assert [seen.pages.tolist() for seen in second] == whole.asked
     assert {page for batch in rest.asked for page in batch} == set(whole.said) - set(recorded)
+
+
+# -- overlapping batches ------------------------------------------------------------------------------------
+
+
+class Overlapping(_Test):
+    """A policy that leaves outcomes to later batches, and chooses by which outcomes it has."""
+
+    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+        left, changed = rng.permutation(np.flatnonzero(book.known)).tolist(), 0
+        while left:
+            size = int(rng.integers(1, 6))
+            batch, left = left[:size], left[size:]
+            seen = yield replace(picks(batch), awaits=float(rng.choice([0.0, 0.4, 0.9, 1.0])))
+            changed += int(seen.changed.sum())
+            left.sort(key=lambda page: (page * (7 + changed)) % 11)
+
+
+def test_late_outcomes_come_with_a_later_batch_and_the_end_waits_for_all() -> None:
+    class Half(_Test):
+        def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+            for first in (0, 4, 8):
+                seen = yield replace(picks([*range(first, first + 4)]), awaits=0.5)
+                sent.append(seen.pages.tolist())
+
+    sent: list[list[int]] = []
+    world = LateWorld(1)
+    seen = [page for part in drive(Half(), world, Book.blank(20), 100, 1) for page in part.pages.tolist()]
+    assert [len([page for page in part if page // 4 == batch]) for batch, part in enumerate(sent)] == [2, 2, 2]
+    assert sorted(seen) == list(range(12)) == sorted(world.pages)
+    assert all(part == sorted(part) for part in sent), "not in the order of choice"
+
+
+def test_a_visit_under_way_that_is_not_made_after_all_gives_its_budget_back() -> None:
+    class Holding(LateWorld):
+        def visit(self, picks: Picks) -> Outcomes:
+            seen = super().visit(picks)
+            return replace(seen, what=np.where(seen.pages < 4, np.int8(Unvisited.HELD), seen.what))
+
+    class Chain(_Test):
+        def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+            for page in range(0, 20, 2):
+                yield replace(picks([page, page + 1]), awaits=0.0)
+
+    world = Holding(2)
+    visited = [part.visited.sum() for part in drive(Chain(), world, Book.blank(20), 6, 1)]
+    assert sum(visited) == 6
+    assert len(world.pages) == 6 + 4
+
+
+def test_an_empty_batch_waits_for_what_is_under_way() -> None:
+    class Waiting(_Test):
+        def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+            sent.append((yield replace(picks([0, 1, 2]), awaits=0.0)).pages.tolist())
+            sent.append((yield WAIT).pages.tolist())
+            yield picks([3])
+
+    sent: list[list[int]] = []
+    list(drive(Waiting(), LateWorld(1), Book.blank(5), 9, 1))
+    assert sent == [[], [0, 1, 2]]
+
+
+@given(seed=st.integers(0, 1000), pages=st.integers(1, 40), budget=st.integers(1, 50), cut=st.integers(0, 12))
+def test_an_interrupted_cycle_with_overlapping_batches_makes_the_same_choices(
+    seed: int, pages: int, budget: int, cut: int
+) -> None:
+    """After `cut` deliveries: what was chosen by then is chosen again; what was recorded is not visited again."""
+    book = Book.blank(pages)
+    whole, sent = LateWorld(seed), list[list[int]]()
+    list(
+        drive(Overlapping(), Resumed(whole, {}, delivered=lambda s: sent.append(s.pages.tolist())), book, budget, seed)
+    )
+    cut = min(cut, len(sent))
+    draw = np.random.default_rng(seed)
+    chosen = [picks.pages.tolist() for picks in whole.picks if len(picks)][: cut + 1]
+    delivered = {page for part in sent[:cut] for page in part}
+    recorded = {
+        page: whole.answers[page] for part in chosen for page in part if page in delivered or draw.random() < 0.5
+    }
+    rest = LateWorld(seed + 1)
+    again = list[list[int]]()
+
+    class Watched:
+        def visit(self, picks: Picks) -> Outcomes:
+            if len(picks):
+                again.append(picks.pages.tolist())
+            return resumed.visit(picks)
+
+    resumed = Resumed(rest, recorded, deliveries=sent[:cut])
+    seen = [page for part in drive(Overlapping(), Watched(), book, budget, seed) for page in part.pages.tolist()]
+    assert again[: len(chosen)] == chosen
+    assert len(seen) == len(set(seen)) == min(pages, budget)
+    assert set(rest.pages) == set(seen) - set(recorded)
+
+
+def test_deliveries_that_do_not_fit_are_ignored() -> None:
+    """As after an update of the policy: it chooses otherwise, and the cycle is finished all the same."""
+    world = Recording()
+    resumed = Resumed(world, {7: 0}, deliveries=[[7], [8]])
+    assert [part.pages.tolist() for part in drive(Scripted([1, 2], [7]), resumed, Book.blank(9), 9, 1)] == [[1, 2], [7]]
+    assert world.asked == [[1, 2]]

@@ -134,6 +134,23 @@ class Writer(Right):
         yield from super().cycle(book, budget, rng)
 
 
+class Whole(Right):
+    """Leaves outcomes to later batches, and takes a page without an outcome for one that was not chosen."""
+
+    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+        left = set(np.flatnonzero(book.known).tolist())
+        for _ in range(2):
+            pages = np.array(sorted(left), np.int64)[: budget // 2]
+            seen = yield Picks(pages, np.ones(len(pages)), "it is first", awaits=0.5)
+            left -= set(seen.pages.tolist())
+
+
+class Eager(Right):
+    def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+        pages = np.flatnonzero(book.known)[:budget]
+        yield Picks(pages, np.ones(len(pages)), "it is first", awaits=1.5)
+
+
 class Entangled(Right):
     """Goes by which object the outcomes hold, which differs when a cycle is resumed."""
 
@@ -174,6 +191,7 @@ class LearnsObjects(Right):
         (Nan(), "picks"),
         (FloatPages(), "picks"),
         (NoReason(), "picks"),
+        (Eager(), "picks"),
         (Unknown(), "known"),
         (Twice(), "once"),
         (Greedy(), "budget"),
@@ -182,6 +200,7 @@ class LearnsObjects(Right):
         (OtherRandomness(), "seed"),
         (Stateful(), "state"),
         (Writer(), "read-only"),
+        (Whole(), "late"),
         (Entangled(), "resume"),
         (Reader(), "no I/O"),
         (LearnsIntoColumns(), "learn"),

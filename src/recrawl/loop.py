@@ -5,22 +5,28 @@
 runs live and in the lab. The world is the live web or an archive: one method, `visit`. `drive` is the only code that
 touches a policy's generator, `note` the only code by which a policy and a book learn the outcomes.
 
+Batches overlap where the policy allows it (`Picks.awaits`): the next batch is asked for when most of the last one has
+outcomes. The others come with a later batch, and the end of the cycle waits for all of them.
+
 To resume a crashed cycle, run the same policy again, from the same book and seed, in the world wrapped in `Resumed`:
-recorded visits are answered from the record, so the policy makes the same choices; only missing visits are made.
+recorded visits are answered from the record, batch by batch as they were before, so the policy makes the same choices;
+only missing visits are made.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Chooser, Learner, Policy
-from recrawl.columns import Flags, Floats, Int32s
+from recrawl.columns import Flags, Floats
 from recrawl.errors import PolicyError
-from recrawl.model import Outcomes, Picks
+from recrawl.model import NOTHING, WAIT, Outcomes, Picks
 
 _MAX_EMPTY = 1000
 """Empty batches in a row after which a policy counts as stuck."""
@@ -30,7 +36,12 @@ class World(Protocol):
     """Anything that answers visits."""
 
     def visit(self, picks: Picks) -> Outcomes:
-        """Visit the pages. Fewer outcomes than picks mean that the world has stopped: the cycle ends."""
+        """Visit the pages; return when as many as the picks await have an outcome (`Picks.needed`).
+
+        The result holds all outcomes that are there, also of earlier picks, each once. Picks that await all of their
+        outcomes wait for those of earlier picks too. Fewer outcomes than awaited mean that the world has stopped: the
+        cycle ends.
+        """
         ...
 
 
@@ -76,24 +87,25 @@ def drive(policy: Chooser, world: World, book: Book, budget: int, seed: int) -> 
     or to set limits, drive the policy as `choose.budget.budgeted.Budgeted`.
     """
     choice = policy.cycle(book, budget, np.random.default_rng(seed))
-    position = np.full(len(book), -1, np.int32)
-    left, empty = budget, 0
+    visits, empty = _Visits(world, book, budget), 0
     try:
-        picks = next(choice)
-        while left > 0:
-            picks = picks.first(left) if len(picks) > left else picks
-            _check(picks, position, book)
-            seen = world.visit(picks) if len(picks) else Outcomes(picks.pages, np.zeros(0, np.int8))
+        picks = next(choice, None)
+        while picks is not None and visits.left > 0:
+            seen = visits.make(picks)
+            if visits.left <= 0 and not visits.stopped:  # a page that is not visited after all gives its visit back
+                seen += visits.make(WAIT)
             yield seen
-            left -= int(np.count_nonzero(seen.visited))
             empty = 0 if len(picks) else empty + 1
             if empty > _MAX_EMPTY:
                 raise PolicyError(f"a policy yielded more than {_MAX_EMPTY} empty batches in a row")
-            if len(seen) < len(picks):
+            if visits.stopped:
                 return
-            picks = choice.send(seen)
-    except StopIteration:
-        return
+            try:
+                picks = choice.send(seen)
+            except StopIteration:
+                break
+        if visits.under_way:
+            yield visits.make(WAIT)
     finally:
         choice.close()
 
@@ -106,41 +118,122 @@ def note(policy: Policy, book: Book, seen: Outcomes, at: Floats, requested: Flag
     book.note(seen, at, requested)
 
 
-def _check(picks: Picks, position: Int32s, book: Book) -> None:
-    """Raise on invalid picks; `position` holds each page's position in its batch, -1 for pages not chosen so far."""
-    if len(picks.pages) != len(picks.score):
-        raise PolicyError(f"a policy chose {len(picks.pages)} pages with {len(picks.score)} scores: one each is needed")
-    if len(picks) and (picks.pages.min() < 0 or picks.pages.max() >= len(book)):
-        raise PolicyError("a policy chose a page that does not exist")
-    here = np.arange(len(picks), dtype=np.int32)
-    again = (position[picks.pages] >= 0).any()
-    position[picks.pages] = here
-    if again or (len(here) > 1 and not np.array_equal(position[picks.pages], here)):
-        raise PolicyError("a policy chose a page twice in one cycle")
-    if not book.known[picks.pages].all():
-        raise PolicyError("a policy chose a page that may not be visited")
+class _Visits:
+    """The visits of a cycle: what is left of the budget, and what is under way."""
+
+    def __init__(self, world: World, book: Book, budget: int) -> None:
+        self._world = world
+        self._book = book
+        self.left = budget
+        """Visits that may still be asked for."""
+        self.under_way = 0
+        self.stopped = False
+        """Whether the world has returned fewer outcomes than awaited."""
+        self._place = np.full(len(book), -1, np.int32)
+        """Of each page: its place in the order of choice; -1 for pages not chosen so far."""
+        self._chosen = 0
+
+    def make(self, picks: Picks) -> Outcomes:
+        """Visit the pages within the budget; return the outcomes that are there, in the order of choice."""
+        picks = picks.first(self.left) if len(picks) > self.left else picks
+        self._check(picks)
+        begin, self._chosen = self._chosen, self._chosen + len(picks)
+        self.under_way += len(picks)
+        if not self.under_way:
+            return NOTHING
+        seen = self._world.visit(picks)
+        place = self._place[seen.pages]
+        self.under_way -= len(seen)
+        self.left += int(np.count_nonzero(~seen.visited)) - len(picks)
+        self.stopped = falls_short(picks, int(np.count_nonzero(place >= begin)), self.under_way)
+        return seen.take(np.argsort(place, kind="stable"))
+
+    def _check(self, picks: Picks) -> None:
+        """Raise on invalid picks, else note their place."""
+        pages, book = picks.pages, self._book
+        if len(pages) != len(picks.score):
+            raise PolicyError(f"a policy chose {len(pages)} pages with {len(picks.score)} scores: one each is needed")
+        if not 0 <= picks.awaits <= 1:
+            raise PolicyError(f"a policy awaits {picks.awaits} of its picks: use a share from 0 to 1")
+        if len(picks) and (pages.min() < 0 or pages.max() >= len(book)):
+            raise PolicyError("a policy chose a page that does not exist")
+        here = np.arange(self._chosen, self._chosen + len(picks), dtype=np.int32)
+        again = (self._place[pages] >= 0).any()
+        self._place[pages] = here
+        if again or (len(here) > 1 and not np.array_equal(self._place[pages], here)):
+            raise PolicyError("a policy chose a page twice in one cycle")
+        if not book.known[pages].all():
+            raise PolicyError("a policy chose a page that may not be visited")
+
+
+def falls_short(picks: Picks, answered: int, under_way: int) -> bool:
+    """Whether fewer outcomes came than the picks await: `answered` of them, with so many visits still under way."""
+    return under_way > 0 if picks.awaits >= 1 else answered < picks.needed
 
 
 class Resumed:
-    """A world where some visits of the cycle were made before: page number to outcome, and to bytes received."""
+    """A world where some visits of the cycle were made before."""
 
-    def __init__(self, world: World, recorded: dict[int, int], received: dict[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        recorded: dict[int, int],
+        received: dict[int, int] | None = None,
+        *,
+        deliveries: Iterable[list[int]] = (),
+        delivered: Callable[[Outcomes], None] = lambda _: None,
+    ) -> None:
+        """`recorded` and `received` give outcome and bytes of pages that were visited before, `deliveries` the pages
+        whose outcomes were returned then, call by call; `delivered` gets what later calls return.
+        """
         self._world = world
-        self._recorded = recorded
-        self._received = received
+        self._known = dict(recorded)
+        self._received = None if received is None else dict(received)
+        self._deliveries = deque(deliveries)
+        self._delivered = delivered
+        self._waiting: dict[int, None] = {}
+        """Chosen pages whose outcome was not returned yet, in the order of choice."""
 
     def visit(self, picks: Picks) -> Outcomes:
-        """Answer from the record, or else from the world, in the order of the picks."""
-        missing = np.array([page not in self._recorded for page in picks.pages.tolist()], bool)
-        fresh: dict[int, int] = {}
-        cost: dict[int, int] = self._received or {}
-        if missing.any():
-            seen = self._world.visit(picks.where(missing))
-            fresh = dict(zip(seen.pages.tolist(), seen.what.tolist(), strict=True))
-            if seen.received is not None:
-                cost = cost | dict(zip(seen.pages.tolist(), seen.received.tolist(), strict=True))
-        known = {**self._recorded, **fresh}
-        pages = [page for page in picks.pages.tolist() if page in known]
-        what = np.array([known[page] for page in pages], np.int8)
-        received = np.array([cost.get(page, 0) for page in pages], np.int64) if self._received is not None else None
-        return Outcomes(np.array(pages, np.int64), what, received)
+        """Answer from the record, or else from the world."""
+        chosen = picks.pages.tolist()
+        self._waiting.update(dict.fromkeys(chosen))
+        missing = np.array([page not in self._known for page in chosen], bool)
+        rest, answered = picks.where(missing), len(picks) - int(np.count_nonzero(missing))
+        if self._replays(picks):
+            if len(rest):  # these were under way when the cycle was interrupted
+                self._add(self._world.visit(replace(rest, awaits=0.0)))
+            return self._return(self._deliveries.popleft())
+        if picks.awaits < 1:
+            rest = replace(rest, awaits=max(0, picks.needed - answered) / max(1, len(rest)))
+        if len(rest) or (picks.awaits >= 1 and not self._waiting.keys() <= self._known.keys()):
+            self._add(self._world.visit(rest))
+        seen = self._return([page for page in self._waiting if page in self._known])
+        if not falls_short(picks, int(np.isin(picks.pages, seen.pages).sum()), len(self._waiting)):
+            self._delivered(seen)
+        return seen
+
+    def _replays(self, picks: Picks) -> bool:
+        """Whether the next delivery fits; it does not if the policy, a new version of it, has chosen other pages."""
+        if not self._deliveries:
+            return False
+        pages = set(self._deliveries[0])
+        answered = len(pages.intersection(picks.pages.tolist()))
+        fits = pages <= self._waiting.keys() and pages <= self._known.keys()
+        if not fits or falls_short(picks, answered, len(self._waiting) - len(pages)):
+            self._deliveries.clear()
+        return bool(self._deliveries)
+
+    def _add(self, seen: Outcomes) -> None:
+        pages = seen.pages.tolist()
+        self._known.update(zip(pages, seen.what.tolist(), strict=True))
+        if self._received is not None and seen.received is not None:
+            self._received.update(zip(pages, seen.received.tolist(), strict=True))
+
+    def _return(self, pages: list[int]) -> Outcomes:
+        for page in pages:
+            del self._waiting[page]
+        what = np.array([self._known[page] for page in pages], np.int8)
+        received = self._received
+        bytes_ = None if received is None else np.array([received.get(page, 0) for page in pages], np.int64)
+        return Outcomes(np.array(pages, np.int64), what, bytes_)

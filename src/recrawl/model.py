@@ -6,8 +6,9 @@ kept in arrays (`Picks`, `Outcomes`), never in one object per page; an `Answer` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 
 import numpy as np
@@ -137,28 +138,48 @@ PUSHES = ("indexnow", "websub")
 class Picks:
     """The choice of a policy: pages, best first, each with a score, and one reason for all of them.
 
-    The reason completes the sentence "Visited because ...", such as "it has waited longest".
+    The reason completes the sentence "Visited because ...", such as "it has waited longest". An empty batch waits for
+    all visits under way.
+
+    >>> Picks(np.arange(10), np.ones(10), "it was due", awaits=0.75).needed
+    8
     """
 
     pages: Pages
     score: Floats
     reason: str
+    awaits: float = 1.0
+    """Share of these pages whose outcomes the policy needs before it chooses again. Below 1, the outcomes that are not
+    there yet come with those of a later batch; with 1, all outcomes come at once, earlier ones included."""
+
+    @property
+    def needed(self) -> int:
+        """How many of the pages must have an outcome before the policy chooses again."""
+        return math.ceil(self.awaits * len(self.pages))
 
     def first(self, n: int) -> Picks:
         """The best n picks."""
-        return Picks(self.pages[:n], self.score[:n], self.reason)
+        return replace(self, pages=self.pages[:n], score=self.score[:n])
 
     def where(self, kept: Flags) -> Picks:
         """The picks where `kept` is true."""
-        return Picks(self.pages[kept], self.score[kept], self.reason)
+        return replace(self, pages=self.pages[kept], score=self.score[kept])
 
     def __len__(self) -> int:
         return len(self.pages)
 
 
+WAIT = Picks(np.zeros(0, np.int64), np.zeros(0), "it is under way")
+"""An empty batch: wait for all visits under way."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """The outcomes of a batch of visits, in the order of the batch; pages that were not visited are absent."""
+    """The outcomes of visits, in the order in which the pages were chosen.
+
+    They are those of one batch; where a batch does not await all of its outcomes (`Picks.awaits`), some are missing,
+    and come with those of a later batch.
+    """
 
     pages: Pages
     what: NDArray[np.int8]
@@ -183,8 +204,24 @@ class Outcomes:
         visited: Flags = self.what <= int(Outcome.FAILED)
         return visited
 
+    def take(self, rows: Flags | Ints) -> Outcomes:
+        """The outcomes at these places, or where the flags are true."""
+        return Outcomes(self.pages[rows], self.what[rows], None if self.received is None else self.received[rows])
+
+    def __add__(self, other: Outcomes) -> Outcomes:
+        if not len(self) or not len(other):
+            return self if len(self) else other
+        received: Ints | None = None
+        if self.received is not None and other.received is not None:
+            received = np.concatenate((self.received, other.received))
+        return Outcomes(np.concatenate((self.pages, other.pages)), np.concatenate((self.what, other.what)), received)
+
     def __len__(self) -> int:
         return len(self.pages)
+
+
+NOTHING = Outcomes(np.zeros(0, np.int64), np.zeros(0, np.int8))
+"""No outcomes."""
 
 
 @dataclass(slots=True)

@@ -4,6 +4,10 @@ A policy does no I/O and reads no clock: `book.now` is the time, `rng` the only 
 outlives the cycle is in the book; the generator holds control flow only. Parameters are the constructor's keyword
 arguments, stored under their own names, so that a policy can be written as text: `round-robin(order=shuffled)`.
 
+A batch may leave outcomes to later batches (`Picks.awaits`): then what the generator receives lacks some pages of the
+batch and holds some of earlier ones. Pages under way must not be chosen again. `MOST` is the share to await where each
+outcome informs the next choice; a batch whose outcomes decide nothing awaits 0.
+
 The reason of a `Picks` is a clause that completes "Visited because ...", such as "it was never downloaded".
 
 A policy that keeps more of a visit than the book's columns is a `Learner`: at the end of a cycle, before the book notes
@@ -24,6 +28,8 @@ from recrawl.model import Outcomes, Pages, Picks
 
 Choice = Generator[Picks, Outcomes, None]
 """One cycle of a policy: yields picks, receives outcomes."""
+MOST = 0.9
+"""The share of a batch to await: the slowest servers of a batch do not keep all others waiting."""
 
 
 class Chooser(Protocol):

@@ -15,7 +15,7 @@ from recrawl.columns import DAY
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import named_anchors
 from recrawl.crawl.reports.summaries import summarise
-from recrawl.crawl.state import limits
+from recrawl.crawl.state import deliveries, limits
 from recrawl.crawl.state.book_columns import check_needs, delete_columns
 from recrawl.crawl.state.policy_memory import ready_book, recorded_visits, save_memory
 from recrawl.crawl.state.rechecks import absent_pages
@@ -144,7 +144,7 @@ def cycle(
         finished = run_cycle(
             policy,
             chooser,
-            _with_recorded(live, repository.store, row),
+            _with_recorded(live, repository, row),
             book,
             row.budget,
             row.seed,
@@ -159,6 +159,7 @@ def cycle(
             save_memory(repository, policy, past)
             delete_columns(repository)
             limits.delete_columns(repository)
+            deliveries.delete(repository.folder)
     finally:
         live.close()
     work = work_of(policy, past.book) if finished and past is not None else {}
@@ -250,12 +251,19 @@ def live_web(repository: Storage, options: CrawlOptions, row: CycleRow, controls
     )
 
 
-def _with_recorded(live: LiveWeb, store: Store, row: CycleRow) -> Resumed:
+def _with_recorded(live: LiveWeb, repository: Storage, row: CycleRow) -> Resumed:
     """The live web, with the visits of this cycle that were made before an interruption."""
-    visited = store.visits.of_cycle(row)
+    visited, sent = repository.store.visits.of_cycle(row), deliveries.Deliveries(repository.folder, row.id)
     pages = visited["page"].tolist()
-    outcomes = dict(zip(pages, visited["outcome"].tolist(), strict=True))
-    return Resumed(live, outcomes, dict(zip(pages, visited["received"].tolist(), strict=True)))
+    held, batches = sent.read(visited)
+    outcomes = held | dict(zip(pages, visited["outcome"].tolist(), strict=True))
+    received = dict(zip(pages, visited["received"].tolist(), strict=True))
+    numbers = live.journey.recorder.numbers
+    return Resumed(
+        *(live, outcomes, received),
+        deliveries=batches,
+        delivered=lambda seen: sent.add(numbers.next_visit, seen),
+    )
 
 
 def _add_seeds(live: LiveWeb, options: CrawlOptions, seeds: Iterable[str], row: CycleRow) -> set[int]:

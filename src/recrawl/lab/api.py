@@ -33,7 +33,7 @@ class ReplayOptions(TypedDict, total=False):
     failures: float
     """Share of visits that fail; default 0."""
     late: float
-    """Share of responses that arrive after the policy has finished its cycle; default 0."""
+    """Share of a batch whose outcomes come with a later batch, for policies that do not wait for them; default 0."""
     discover: str
     """How pages born later become known: `births` (the default) or `links`."""
     importance: str

@@ -10,7 +10,7 @@ import numpy as np
 
 from recrawl.book import Book, Clusters, Directories, Hints, LinkGraph, PageWords
 from recrawl.columns import DAY
-from recrawl.model import Outcome, Outcomes, Picks
+from recrawl.model import NOTHING, Outcome, Outcomes, Picks
 
 _FOLDERS_PER_SITE = 4
 
@@ -58,6 +58,28 @@ class RandomWorld:
         self.picks.append(picks)
         self.answers.update(zip(seen.pages.tolist(), seen.what.tolist(), strict=True))
         return seen
+
+
+class LateWorld(RandomWorld):
+    """A random world that returns as few outcomes as the picks await, at random, and the others with later picks."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._order = np.random.default_rng([seed, 1])
+        self._waiting = NOTHING
+        self.returned: list[list[int]] = []
+        """The pages whose outcomes each call has returned."""
+
+    def visit(self, picks: Picks) -> Outcomes:
+        """Draw an outcome for each page; return enough of them, and some of those that were due before."""
+        earlier = self._order.random(len(self._waiting)) < 0.5
+        enough = np.zeros(len(picks), bool)
+        enough[self._order.permutation(len(picks))[: picks.needed]] = True
+        ready = np.concatenate((earlier, enough)) | (picks.awaits >= 1)
+        waiting = self._waiting + super().visit(picks)
+        self._waiting = waiting.take(~ready)
+        self.returned.append(waiting.pages[ready].tolist())
+        return waiting.take(ready)
 
 
 def equip(book: Book, rng: np.random.Generator, sites: int) -> None:

@@ -20,7 +20,7 @@ from recrawl.columns import DAY
 from recrawl.errors import PolicyError, UsageError
 from recrawl.loop import Resumed, drive, note
 from recrawl.model import Outcomes, Picks
-from recrawl.testing.books import RandomWorld, columns, equal, equip, random_book
+from recrawl.testing.books import LateWorld, RandomWorld, columns, equal, equip, random_book
 
 RULES = {
     "protocol": "a policy has a name, a source, needs and cycle(book, budget, rng)",
@@ -34,6 +34,7 @@ RULES = {
     "seed": "the same book, budget and seed give the same choices: use rng, and neither a clock nor other randomness",
     "state": "a policy object keeps nothing from cycle to cycle; what it learns goes into book.memory",
     "read-only": "cycle() does not change the book",
+    "late": "a policy whose picks do not await all outcomes accepts them later, mixed with those of other batches",
     "resume": "a policy that is sent the same outcomes makes the same choices, so that a cycle can be resumed",
     "no I/O": "a policy opens no file, socket, database or process",
     "shards": "a policy that can be split chooses on one shard as without shards, and on several as many pages in all",
@@ -57,6 +58,7 @@ def check_policy(policy: Policy, *, books: int = 12, seed: int = 0) -> None:
         book = random_book(rng)
         budget = int(rng.integers(1, 60))
         _check_cycle(policy, book, budget, number)
+        _check_late(policy, book, budget, number)
         _check_resume(policy, book, budget, number)
         _check_learning(policy, book, budget, number)
         if number < _SHARDED_BOOKS and not why_one_shard(policy):
@@ -128,6 +130,15 @@ def _check_cycle(policy: Policy, book: Book, budget: int, seed: int) -> None:
         _choices(policy, book, budget, seed)
     if events:
         raise _fail("no I/O", f"cycle() did: {events[0]}")
+
+
+def _check_late(policy: Policy, book: Book, budget: int, seed: int) -> None:
+    """The same outcomes at the same time give the same choices, and pages under way are not chosen again."""
+    try:
+        runs = [_choices(policy, book, budget, seed, LateWorld(seed)) for _ in range(2)]
+    except Exception as error:
+        raise _fail("late", f"it failed with {type(error).__name__}: {error}") from error
+    _compare(runs[0], runs[1], "late")
 
 
 def _check_resume(policy: Policy, book: Book, budget: int, seed: int) -> None:
@@ -204,9 +215,12 @@ def _check_memory(book: Book, before: dict[str, Any], events: list[str]) -> None
 # -- a cycle, checked --------------------------------------------------------------------------------------------
 
 
-def _choices(policy: Policy, book: Book, budget: int, seed: int) -> RandomWorld:
+def _choices(
+    policy: Policy, book: Book, budget: int, seed: int, world: RandomWorld | LateWorld | None = None
+) -> RandomWorld | LateWorld:
     """Drive a copy of the policy through one cycle and check every batch."""
-    world, taken, empty, left = RandomWorld(seed), set[int](), 0, budget
+    taken, empty, left = set[int](), 0, budget
+    world = world or RandomWorld(seed)
     choice = copy.deepcopy(policy).cycle(book, budget, np.random.default_rng(seed))
     if not hasattr(choice, "send"):
         raise _fail("protocol", "cycle() must be a generator: yield Picks")
@@ -237,6 +251,8 @@ def _checked(picks: Any, book: Book, taken: set[int]) -> Picks:
         raise _fail("picks", f"its pages are an array of {pages.dtype} with {pages.ndim} dimensions")
     if score.shape != pages.shape or score.dtype.kind not in "fiu" or np.isnan(score).any():
         raise _fail("picks", f"it gave {len(pages)} pages the scores {_first(score.tolist())}")
+    if not 0 <= picks.awaits <= 1:
+        raise _fail("picks", f"it awaits {picks.awaits}, which is not a share from 0 to 1")
     reason: Any = picks.reason
     if not isinstance(reason, str) or not reason or reason != reason.strip():
         raise _fail("picks", f"its reason is {picks.reason!r}")
@@ -248,7 +264,7 @@ def _checked(picks: Any, book: Book, taken: set[int]) -> Picks:
     return picks
 
 
-def _compare(one: RandomWorld, other: RandomWorld, rule: str) -> None:
+def _compare(one: RandomWorld | LateWorld, other: RandomWorld | LateWorld, rule: str) -> None:
     if one.pages != other.pages:
         raise _fail(rule, f"it chose {_first(one.pages)}, then {_first(other.pages)}")
     scores = [[picks.score.tolist() for picks in world.picks] for world in (one, other)]

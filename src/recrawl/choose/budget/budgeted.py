@@ -9,6 +9,8 @@ Two steps make sure that the budget is spent all the same:
 
 `Rechecks` are pages that the policy does not know: some before its first visit, the others with what it leaves.
 
+Visits under way count against the limits until their outcomes are known. A policy starts again only when none is left.
+
 The result depends only on the book, the seed and the outcomes, so a crashed cycle makes the same choices again. Without
 limits, and if no server is held, the policy runs once, unchanged.
 """
@@ -24,7 +26,7 @@ from recrawl.book import Book
 from recrawl.choose.budget.allowance import Allowance, Balance
 from recrawl.choose.protocol import Choice, Chooser
 from recrawl.columns import Flags, Floats
-from recrawl.model import Outcomes, Pages, Picks, Unvisited
+from recrawl.model import NOTHING, WAIT, Outcomes, Pages, Picks, Unvisited
 
 _MAX_RESTARTS = 16
 """How often a policy is started again before the first visit."""
@@ -73,21 +75,21 @@ class Budgeted:
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         """Run the policy in rounds, until the budget is spent or no page that it picks fits."""
         book = self.without_rechecks(book)
-        balance = Balance(self._allowance, book, budget, expected=self._expected, pushed=self._pushed)
+        account = _Account(Balance(self._allowance, book, budget, expected=self._expected, pushed=self._pushed))
         reserved, others = np.split(self.rechecks.pages, [self.rechecks.reserved])
-        yield from self._recheck(reserved, balance)
+        yield from self._recheck(reserved, account)
         factor = 1
-        while balance.left > 0:
-            known = balance.open()
-            available, before, round_budget = int(np.count_nonzero(known)), balance.left, balance.left * factor
-            refused = False
+        while account.available.left > 0:
+            known = account.available.open()
+            available, before = int(np.count_nonzero(known)), account.available.left
+            round_budget, refused = before * factor, False
             if available:
-                refused = yield from self._round(replace(book, known=known), balance, round_budget, rng)
-            if refused and (balance.left < before or round_budget < available):
+                refused = yield from self._round(replace(book, known=known), account, round_budget, rng)
+            if refused and (account.settled.left < before or round_budget < available):
                 factor *= 2  # so that a few rounds suffice, however many picks are refused
-            elif not balance.release():
+            elif not account.release():
                 break
-        yield from self._recheck(others, balance)
+        yield from self._recheck(others, account)
 
     def without_rechecks(self, book: Book) -> Book:
         """The book as the policy sees it."""
@@ -95,43 +97,49 @@ class Budgeted:
         known[self.rechecks.pages] = False
         return replace(book, known=known)
 
-    def _recheck(self, pages: Pages, balance: Balance) -> Generator[Picks, Outcomes, None]:
-        if len(pages) and balance.left > 0:
-            yield from self._batch(Picks(pages, np.zeros(len(pages)), RECHECK), balance)
+    def _recheck(self, pages: Pages, account: _Account) -> Generator[Picks, Outcomes, None]:
+        if len(pages) and account.available.left > 0:
+            yield from self._batch(Picks(pages, np.zeros(len(pages)), RECHECK, awaits=0.0), account)
 
     def _round(
-        self, book: Book, balance: Balance, budget: int, rng: np.random.Generator
+        self, book: Book, account: _Account, budget: int, rng: np.random.Generator
     ) -> Generator[Picks, Outcomes, bool]:
-        """Run the policy once; return whether any of its picks was not visited."""
-        choice, picks, refused = self._start(book, balance, budget, rng)
+        """Run the policy once and wait for all of its visits; return whether any of its picks was not visited."""
+        choice, picks, refused = self._start(book, account.available, budget, rng)
+        chosen = np.zeros(len(book), bool)
         try:
             while picks is not None:
-                seen = yield from self._batch(picks, balance)
-                refused |= int(np.count_nonzero(seen.visited)) < len(picks)
-                if balance.left <= 0:
+                chosen[picks.pages] = True
+                seen, left_out = yield from self._batch(picks, account)
+                refused |= len(left_out) > 0 or not seen.visited.all()
+                if account.available.left <= 0:
                     break
-                picks = choice.send(_with_skipped(picks, seen))
+                picks = choice.send(_with_skipped(picks, seen.take(chosen[seen.pages]), left_out))
         except StopIteration:
             pass
         finally:
             choice.close()
+        if len(account.under_way):
+            seen = account.pay((yield WAIT))
+            refused |= not seen.visited.all()
         return refused
 
-    def _batch(self, picks: Picks, balance: Balance) -> Generator[Picks, Outcomes, Outcomes]:
-        """Visit the pages of a batch that fit; if some were not visited after all, their room goes to the next."""
-        rest, parts = picks, [Outcomes(picks.pages[:0], np.zeros(0, np.int8))]
+    def _batch(self, picks: Picks, account: _Account) -> Generator[Picks, Outcomes, tuple[Outcomes, Pages]]:
+        """Visit the pages of a batch that fit; if some were not visited after all, their room goes to the next.
+
+        Returns the outcomes that are there, and the pages that did not fit.
+        """
+        rest, seen = picks, NOTHING
         for _ in range(_MAX_REFILLS):
-            fits = balance.fit(rest.pages)
+            fits = account.available.fit(rest.pages)
             if len(rest) and not fits.any():
                 break
-            seen = yield rest.where(fits)
-            balance.pay(seen)
-            parts.append(seen)
+            part = account.pay((yield account.take(rest.where(fits))))
+            seen += part
             rest = rest.where(~fits)
-            if not len(rest) or balance.left <= 0 or seen.visited.all():
+            if not len(rest) or account.available.left <= 0 or part.visited.all():
                 break
-        pages, what = (np.concatenate([getattr(part, name) for part in parts]) for name in ("pages", "what"))
-        return Outcomes(pages, what)
+        return seen, rest.pages
 
     def _start(
         self, book: Book, balance: Balance, budget: int, rng: np.random.Generator
@@ -155,9 +163,41 @@ class Budgeted:
         return choice, picks, best >= 0
 
 
-def _with_skipped(picks: Picks, seen: Outcomes) -> Outcomes:
-    """Return an outcome for every pick: `SKIPPED` for the pages that were not visited."""
-    what = np.full(len(picks), Unvisited.SKIPPED, np.int8)
-    place = np.argsort(picks.pages, kind="stable")
-    what[place[np.searchsorted(picks.pages, seen.pages, sorter=place)]] = seen.what
-    return Outcomes(picks.pages, what)
+class _Account:
+    """The balance of a cycle whose batches overlap: visits under way count as made, until their outcomes say more."""
+
+    def __init__(self, balance: Balance) -> None:
+        self.settled = balance
+        """After the visits whose outcomes are known."""
+        self.available = balance
+        """After all visits, those under way included."""
+        self.under_way: Pages = np.zeros(0, np.int64)
+
+    def take(self, picks: Picks) -> Picks:
+        """These pages are to be visited."""
+        self.under_way = np.concatenate((self.under_way, picks.pages))
+        return picks
+
+    def pay(self, seen: Outcomes) -> Outcomes:
+        """Deduct visits whose outcomes are known now."""
+        self.settled.pay(seen)
+        self.under_way = self.under_way[~np.isin(self.under_way, seen.pages)]
+        self._update()
+        return seen
+
+    def release(self) -> bool:
+        """Make reserved visits that nothing uses available to all pages; return False if none were reserved."""
+        had = self.settled.release()
+        self._update()
+        return had
+
+    def _update(self) -> None:
+        self.available = self.settled.after(self.under_way) if len(self.under_way) else self.settled
+
+
+def _with_skipped(picks: Picks, seen: Outcomes, left_out: Pages) -> Outcomes:
+    """Return also the pages of the batch that were left out, as `SKIPPED`; outcomes of earlier batches come first."""
+    both = seen + Outcomes(left_out, np.full(len(left_out), Unvisited.SKIPPED, np.int8))
+    place = np.full(int(max(both.pages.max(initial=-1), picks.pages.max(initial=-1))) + 1, -1)
+    place[picks.pages] = np.arange(len(picks))
+    return both.take(np.argsort(place[both.pages], kind="stable"))

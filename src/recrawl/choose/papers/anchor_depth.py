@@ -115,7 +115,7 @@ class AnchorDepth:
         batches = (often[:share], reason), (seldom, "it is far from its site's anchor and had waited longest")
         for pages, why in (*batches, (often[share:], reason)):
             if len(pages):
-                yield Picks(pages[:budget], overdue[pages[:budget]], why)
+                yield Picks(pages[:budget], overdue[pages[:budget]], why, awaits=0.0)
                 budget -= len(pages[:budget])
 
     def learn(self, book: Book, seen: Outcomes, at: Floats) -> None:  # noqa: ARG002

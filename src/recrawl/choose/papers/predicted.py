@@ -139,9 +139,10 @@ class Predicted:
         order = self._order(probability, rng)
         likely = order[:room]
         if len(new):
-            yield Picks(new[:budget], np.full(min(len(new), budget), NEW_PAGE_SCORE), "it was never downloaded")
+            score = np.full(min(len(new), budget), NEW_PAGE_SCORE)
+            yield Picks(new[:budget], score, "it was never downloaded", awaits=0.0)
         if len(likely):
-            yield Picks(old[likely], probability[likely], f"{LIKELY}, as {how}")
+            yield Picks(old[likely], probability[likely], f"{LIKELY}, as {how}", awaits=0.0)
         rest = order[room:]
         drawn = rng.permutation(rest)[: min(len(rest), budget - len(likely) - min(len(new), budget))]
         if len(drawn):

@@ -30,7 +30,7 @@ class RankedPolicy:
 
     def stages(self, budget: int) -> list[Stage]:
         """One stage per ranking."""
-        return [Stage(str(number), budget) for number in range(self.rankings_per_cycle)]
+        return [Stage(str(number), budget, awaits=0.0) for number in range(self.rankings_per_cycle)]
 
     def begin(self, book: Book, budget: int, rng: np.random.Generator) -> RankedPlan:
         """Return the plan of a shard."""

@@ -130,5 +130,5 @@ def _visit(picks: list[Picks], split: _Shards) -> Generator[Picks, Outcomes, Out
         ]
         pages, score = (np.concatenate(columns) for columns in zip(*same, strict=True))
         order = np.argsort(-score, kind="stable") if len(same) > 1 else np.arange(len(pages))
-        parts.append((yield Picks(pages[order], score[order], reason)))
+        parts.append((yield Picks(pages[order], score[order], reason, picks[0].awaits)))
     return Outcomes(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("pages", "what")))

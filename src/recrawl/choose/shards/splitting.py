@@ -12,6 +12,7 @@ that each plan counts for its own pages, and that are added up over the shards.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,7 +22,7 @@ from recrawl.choose.protocol import Choice, Policy
 from recrawl.choose.shards.coordinator import Coordinator
 from recrawl.choose.shards.offers import Offer
 from recrawl.columns import Floats
-from recrawl.model import Outcomes, Picks
+from recrawl.model import NOTHING, Outcomes, Picks
 
 CROSSING = frozenset({"links", "clusters", "words"})
 """The parts of a book that a shard lacks: they belong to pages of several sites together."""
@@ -37,6 +38,8 @@ class Stage(NamedTuple):
     """Maximum visits of all shards together."""
     pooled: bool = False
     """Whether the plans need totals for it."""
+    awaits: float = 1.0
+    """Share of its outcomes that the next stage needs (see `Picks.awaits`)."""
 
 
 class Ask(NamedTuple):
@@ -67,7 +70,7 @@ class ShardPlan(Protocol):
         ...
 
     def observe(self, seen: Outcomes) -> None:
-        """Update with the outcomes of the pages taken last."""
+        """Update with outcomes of pages taken: those taken last, or some of them and late ones of earlier stages."""
         ...
 
 
@@ -110,15 +113,15 @@ def rounds(
     unseen: dict[int, Outcomes] = {}
     ask = Ask("", 0, budget, _NO_TOTALS)
 
-    def one(present: Sequence[int]) -> Generator[list[Picks], list[Outcomes], None]:
+    def one(present: Sequence[int], awaits: float = 1.0) -> Generator[list[Picks], list[Outcomes], None]:
         offers = {shard: plans[shard].offer(ask) for shard in present}
         cuts = coordinator.settle(ask.stage, ask.visits, offers)
         picks = [plan.take_at(*cuts[shard]) if shard in cuts else _NO_PICKS for shard, plan in enumerate(plans)]
         taken = sum(map(len, picks))
         coordinator.give_back(sum(cut.quota for cut in cuts.values()) - taken)
         if taken:
-            seen = yield picks
-            unseen.update({shard: seen[shard] for shard in present})
+            seen = yield [replace(some, awaits=awaits) for some in picks]
+            unseen.update({shard: unseen.get(shard, NOTHING) + some for shard, some in enumerate(seen) if len(some)})
 
     for stage in policy.stages(budget):
         if coordinator.left <= 0:
@@ -127,7 +130,7 @@ def rounds(
         _observe(plans, present, unseen)
         totals = np.sum([plan.totals(stage.name) for plan in plans], axis=0) if stage.pooled else _NO_TOTALS
         ask = Ask(stage.name, min(stage.visits, coordinator.left), coordinator.left, totals)
-        yield from one(present)
+        yield from one(present, stage.awaits)
     owed = coordinator.owed()
     if owed:
         _observe(plans, list(owed), unseen)

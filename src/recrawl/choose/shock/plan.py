@@ -76,6 +76,8 @@ class ShockPlan:
         groups = self.change_model.shocks.groups
         self._size = group_sums(groups.of, open_, len(groups))
         """One per group: its number of open pages."""
+        self._under_way, self._under_way_in = np.zeros(len(book), bool), np.zeros(len(groups), np.int32)
+        """One per page: whether its visit is under way; one per group: how many of its pages are."""
         self._near = np.full(len(groups), NEAR, np.int32)
         """One per group: how many of its pages, by rank, are predicted again after a visit to its site."""
         self._rank = group_ranks(self.probability, groups, self._size, open_)
@@ -159,6 +161,7 @@ class ShockPlan:
         first = self._first[self.open[self._first]]
         group = self.change_model.shocks.groups.of[first]
         unvisited = (self._near[group] == NEAR) & self.mixture.shared(first)  # a visit would have raised it
+        unvisited &= self._under_way_in[group] == 0
         page, size = first[unvisited], np.minimum(self._size[group[unvisited]], after)
         value[page] *= 1 + curiosity * (1 - self._last_taken) * (1 - self.probability[page]) * size / (size + HALF_SIZE)
 
@@ -176,27 +179,36 @@ class ShockPlan:
         return drawn
 
     def best(self, value: Float32s, count: int, per_group: int) -> tuple[Ints, Flags]:
-        """Return the pages with the highest value, at most `per_group` of each uncertain group.
+        """Return the pages with the highest value, at most `per_group` of each uncertain group with those under way.
 
         A few visits show whether the group has changed; if it has not, further visits would be wasted. If there are
         too few such pages, others of the same groups follow, for which the second result is true.
         """
         pages = highest(value, min(self.left, count * _WIDTH))
         uncertain = (self.probability[pages] < CERTAIN) & self.mixture.shared(pages)
-        later = (rank_within(self.change_model.shocks.groups.of[pages]) >= per_group) & uncertain
+        group = self.change_model.shocks.groups.of[pages]
+        later = (rank_within(group) + self._under_way_in[group] >= per_group) & uncertain
         order = np.argsort(later, kind="stable")[:count]
         return pages[order], later[order]
 
+    def take(self, pages: Pages) -> None:
+        """Close the pages of a batch: they are under way."""
+        self.left -= len(pages)
+        self.open[pages] = False
+        self._rank[pages] = CLOSED
+        self._under_way[pages] = True
+        np.add.at(self._under_way_in, self.change_model.shocks.groups.of[pages], 1)
+
     def observe(self, seen: Outcomes) -> None:
-        """Update with the outcomes of a batch: close its pages, and predict pages of the same sites again."""
+        """Update with the outcomes of pages under way: predict pages of the same sites again."""
+        seen = seen.take(self._under_way[seen.pages])  # pages never downloaded are not of this plan
+        self._under_way[seen.pages] = False
         pages, changed = seen.pages[seen.answered], seen.changed[seen.answered]
         observe_signals(self.mixture, self._signals, pages, changed)
         self.mixture.observe(pages, changed)
-        self.left -= int(np.count_nonzero(self.open[seen.pages]))
-        self.open[seen.pages] = False
-        self._rank[seen.pages] = CLOSED
         groups = self.change_model.shocks.groups
         visited = groups.of[seen.pages]
+        np.subtract.at(self._under_way_in, visited, 1)
         self._near[visited] += 2 * SAMPLE  # once per group, however many of its pages were visited
         np.add.at(self._near, visited, 1)
         touched = np.zeros(int(groups.site.max(initial=-1)) + 1, bool)

@@ -62,16 +62,18 @@ class ShockShard:
 
     def take_at(self, threshold: int, quota: int) -> Picks:
         """Return the best pages offered; some batches choose as many by change rates drawn from their posterior."""
-        picks = self._offered.take_at(threshold, quota)
+        picks, plan = self._offered.take_at(threshold, quota), self._plan
+        if self._asked == NEW or plan is None:
+            return picks
         if self._asked == PROBES:
             by_site = np.argsort(self._book.site[picks.pages], kind="stable")
-            return Picks(picks.pages[by_site], picks.score[by_site], picks.reason)
-        if self._asked == BATCH and self._plan is not None and self._rng.random() < self._policy.explore and len(picks):
-            value = self._plan.value(self._plan.draw(self._rng))
-            pages, _ = self._plan.best(value, len(picks), per_group=1)
-            return Picks(
-                pages, value[pages].astype(np.float64), f"{_RANKED}, by a change rate drawn from its posterior"
-            )
+            picks = Picks(picks.pages[by_site], picks.score[by_site], picks.reason)
+        elif self._asked == BATCH and self._rng.random() < self._policy.explore and len(picks):
+            value = plan.value(plan.draw(self._rng))
+            pages, _ = plan.best(value, len(picks), per_group=1)
+            reason = f"{_RANKED}, by a change rate drawn from its posterior"
+            picks = Picks(pages, value[pages].astype(np.float64), reason)
+        plan.take(picks.pages)
         return picks
 
     def observe(self, seen: Outcomes) -> None:

@@ -41,7 +41,7 @@ AtStart = Annotated[
     float, typer.Option(min=0, max=1, help="Share of a cycle's visits made at its start; the rest is spread evenly.")
 ]
 Failures = Annotated[float, typer.Option(min=0, max=1, help="Share of visits that fail.")]
-Late = Annotated[float, typer.Option(min=0, max=1, help="Share of responses that arrive after the policy has chosen.")]
+Late = Annotated[float, typer.Option(min=0, max=1, help="Share of each batch whose outcomes come with a later one.")]
 HintsFrom = Annotated[
     str,
     typer.Option(

@@ -9,6 +9,7 @@ weights         importance of pages and cost of visits
 frontier        the order of a crawl
 rechecks        when pages that are gone or have moved are visited again
 site_frames     the frame of each site: the lines that its pages share
+deliveries      which outcomes a cycle has sent to its policy with which batch
 limits          what a cycle may spend: visits and bytes, by site
 rescope         drops and adds pages after the user has changed the scopes
 old_spellings   pages whose URLs an older version stored in another spelling

@@ -89,8 +89,8 @@ class Journey:
         """Requests for pages so far."""
         self.chosen: dict[int, tuple[float, int]] = {}
         """Score and reason of pages that a policy chose and that wait for their turn."""
-        self.outcomes: dict[int, tuple[int, int]] = {}
-        """For the policy, by page: outcome and bytes received."""
+        self.outcomes: list[tuple[int, int, int]] = []
+        """For the policy: page, outcome and bytes received."""
         self._pending: dict[int, PendingVisit] = {}
 
     def enqueue(self, site: int, page: int, *, failing: bool = False) -> None:
@@ -250,7 +250,7 @@ class Journey:
         if done.visit.failure:
             self.tally.failures[done.visit.failure] += 1
         if not self.exploring:
-            self.outcomes[visit.page] = (policy_outcome(done.visit), done.visit.received)
+            self.outcomes.append((visit.page, policy_outcome(done.visit), done.visit.received))
         self._pending.pop(visit.page, None)
 
     # -- pages that are not requested --------------------------------------------------------------------------
@@ -273,7 +273,7 @@ class Journey:
             self.chosen.pop(item, None)
             self._pending.pop(item, None)
             if item >= 0 and outcome is not None:
-                self.outcomes[item] = outcome
+                self.outcomes.append((item, *outcome))
 
     def _leave(self, visit: PendingVisit) -> None:
         """A page of a server that gets no more requests. If it was refused before, this counts as its failure: so the

@@ -56,19 +56,22 @@ class LiveWeb:
     # -- the jobs ----------------------------------------------------------------------------------------------
 
     def visit(self, picks: Picks) -> Outcomes:
-        """Visit the pages that a policy chose."""
+        """Visit the pages that a policy chose, until as many as it awaits have an outcome; the others stay queued."""
         journey = self.journey
-        why = self._store.visits.reason(picks.reason)
-        journey.outcomes = {}
         chosen = picks.pages.tolist()
-        sites, failing = self._store.pages.sites_of(chosen), self._store.pages.failing(chosen)
-        for page, score in zip(chosen, picks.score.tolist(), strict=True):
-            journey.chosen[page] = (score, why)
-            journey.enqueue(sites[page], page, failing=page in failing)
-        self._run()
-        pages = [page for page in chosen if page in journey.outcomes]
-        seen = np.array([journey.outcomes[page] for page in pages], np.int64).reshape(-1, 2)
-        return Outcomes(np.array(pages, np.int64), seen[:, 0].astype(np.int8), seen[:, 1])
+        if chosen:
+            why = self._store.visits.reason(picks.reason)
+            sites, failing = self._store.pages.sites_of(chosen), self._store.pages.failing(chosen)
+            for page, score in zip(chosen, picks.score.tolist(), strict=True):
+                journey.chosen[page] = (score, why)
+                journey.enqueue(sites[page], page, failing=page in failing)
+        if picks.awaits >= 1:
+            self._run()
+        elif picks.needed:
+            self._run(set(chosen), picks.needed)
+        seen = np.array(journey.outcomes, np.int64).reshape(-1, 3)
+        journey.outcomes.clear()
+        return Outcomes(seen[:, 0], seen[:, 1].astype(np.int8), seen[:, 2])
 
     def explore(self, done: set[int], also: set[int], *, skip_recent_failures: bool = False) -> None:
         """Download every page that was found and never visited, including those found on the way, and those of `also`;
@@ -153,31 +156,44 @@ class LiveWeb:
 
     # -- the loop ----------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        """Work until the lanes are empty, `stop` returns True or the time is up."""
+    def _run(self, awaited: set[int] | None = None, needed: int = 0) -> None:
+        """Work until the lanes are empty, `stop` returns True, the time is up, or `needed` of the `awaited` pages have
+        an outcome; then requests under way go on in the next run."""
         options, journey = self._options, self.journey
         journey.prefetch.forget()
         for server in chain(
             journey.servers, journey.servers.hosts
         ):  # one may have asked in an earlier run for a long pause
             journey.check_server(server, options.timer())
+        counted = 0
         while self._busy() and not self._stop() and options.timer() < self._until:
-            self._start_requests()
-            for ticket, answer in self._client.wait(self._wait_seconds()):
-                journey.answered(ticket, answer)
-            now = options.timer()
-            journey.logins.work(now)
-            for task in journey.render.work(now):
-                self._readers.submit(task)
-            self._readers.pump(now)
-            self._watch_readers()
-            journey.parsed(self._readers.collect(now))
-            self._readers.pump(now)
-            self._recorder.commit_if_due(now)
-            journey.tally.waiting = len(self._lanes)
-            self._progress(journey.tally)
-        self._finish_parsing()
+            if awaited is not None and len(journey.outcomes) > counted:
+                needed -= sum(page in awaited for page, _, _ in journey.outcomes[counted:])
+                counted = len(journey.outcomes)
+                if needed <= 0:
+                    break
+            self._turn()
+        else:
+            self._finish_parsing()
         self._recorder.commit()
+
+    def _turn(self) -> None:
+        """Start requests, wait for something to happen, and act on it."""
+        options, journey = self._options, self.journey
+        self._start_requests()
+        for ticket, answer in self._client.wait(self._wait_seconds()):
+            journey.answered(ticket, answer)
+        now = options.timer()
+        journey.logins.work(now)
+        for task in journey.render.work(now):
+            self._readers.submit(task)
+        self._readers.pump(now)
+        self._watch_readers()
+        journey.parsed(self._readers.collect(now))
+        self._readers.pump(now)
+        self._recorder.commit_if_due(now)
+        journey.tally.waiting = len(self._lanes)
+        self._progress(journey.tally)
 
     def _busy(self) -> bool:
         journey = self.journey

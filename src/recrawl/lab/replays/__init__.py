@@ -4,6 +4,7 @@
 - `timeline`: the state of every page on the web and in the repository as time passes
 - `metrics`: freshness, age, change ratio and the other measures of a replay
 - `rate_accuracy`: how accurate estimated change rates are (spec M7)
+- `late`: outcomes that come late, as from servers with long queues
 - `hint_sources`: sources of hints, simulated or recorded; `signal_counts`: the signals of their readings
 - `simulated_hints`: sitemaps over the pages of a history, correct or not
 - `recorded_hints`: what real sitemaps and feeds said

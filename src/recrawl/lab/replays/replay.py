@@ -26,6 +26,7 @@ from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.errors import UsageError
 from recrawl.lab.histories.history import ABSENT, History
 from recrawl.lab.replays.hint_sources import check_hints, hint_source
+from recrawl.lab.replays.late import Late
 from recrawl.lab.replays.metrics import Meter, Record
 from recrawl.lab.replays.new_links import NewLinks
 from recrawl.lab.replays.rate_accuracy import rate_accuracy
@@ -54,7 +55,7 @@ class Setup:
     failures: float = 0.0
     """Share of visits that fail."""
     late: float = 0.0
-    """Share of responses that arrive after the policy has finished its cycle; the policy observes them only then."""
+    """Share of a batch whose outcomes come with a later batch, for policies that do not wait for them (see `late`)."""
     discover: str = "births"
     """How pages born later become known: `births`, or `links` from visited pages."""
     hints: str = ""
@@ -117,7 +118,8 @@ def replay(history: History, policy: Policy, setup: Setup, progress: Callable[[i
     needs = needs_of(policy)
     for k in range(1, setup.cycles + 1):
         web.begin(k, book, needs)
-        run_cycle(policy, chooser, web, book, setup.budget, setup.seed * 1_000_003 + k, partial(web.recorded, book))
+        world = Late(web, history.site, setup.late, setup.seed) if setup.late else web
+        run_cycle(policy, chooser, world, book, setup.budget, setup.seed * 1_000_003 + k, partial(web.recorded, book))
         progress(k)
     web.finish()
     record = web.meter.record(web.timeline, setup.cycles * setup.cycle / HOUR)
@@ -211,8 +213,6 @@ class Web:
         if self._setup.bytes:
             size = self._history.size[self.timeline.held_row[picks.pages]]
             received = np.where(what == Outcome.FAILED, 0, size).astype(np.int64)
-        if self._setup.late:
-            what = np.where(self._rng.random(len(what)) < self._setup.late, np.int8(Outcome.FAILED), what)
         return Outcomes(picks.pages, what, received)
 
     def recorded(self, book: Book) -> Iterator[Recorded]:

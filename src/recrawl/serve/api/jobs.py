@@ -110,7 +110,7 @@ _REPLAY = (
     Field("discover", "string", "How new pages are discovered.", default="births", choices=("births", "links")),
     Field("at_start", "number", "Share of a cycle's visits made at its start.", default=1.0, least=0, most=1),
     Field("failures", "number", "Share of visits that fail.", default=0.0, least=0, most=1),
-    Field("late", "number", "Share of responses that arrive late.", default=0.0, least=0, most=1),
+    Field("late", "number", "Share of each batch whose outcomes come with a later one.", default=0.0, least=0, most=1),
     Field("hints", "string", "Simulated hints, as sitemap:honest.", default=""),
     Field(
         "importance",

@@ -13,7 +13,7 @@ from recrawl.choose.papers.by_site.site_sampling import check_whole
 from recrawl.choose.protocol import Choice, Learner, Policy, needs_of, work_of
 from recrawl.columns import Floats
 from recrawl.errors import UsageError
-from recrawl.model import Outcomes, Picks
+from recrawl.model import WAIT, Outcomes, Picks
 
 
 class Grouped:
@@ -97,12 +97,16 @@ def _make(text: str) -> Policy:
 
 
 def _counted(choice: Choice) -> Generator[Picks, Outcomes, int]:
-    """Pass on a policy's picks and outcomes; return the number of pages it picked."""
-    picked = 0
+    """Pass on a policy's picks and outcomes; return the number of pages it picked, when all have an outcome."""
+    picked = answered = 0
     try:
         picks = next(choice)
         while True:
             picked += len(picks)
-            picks = choice.send((yield picks))
+            seen = yield picks
+            answered += len(seen)
+            picks = choice.send(seen)
     except StopIteration:
+        if answered < picked:
+            yield WAIT
         return picked

@@ -38,10 +38,10 @@ class SqlVisits(SqlTable, VisitTable):
 
     def of_cycle(self, cycle: CycleRow) -> Columns:
         return self._columns(
-            f"""SELECT page, CASE WHEN failure IN {text_list(HOLDING)} THEN {Unvisited.HELD:d}
+            f"""SELECT id, page, CASE WHEN failure IN {text_list(HOLDING)} THEN {Unvisited.HELD:d}
                        WHEN failure = '{Failure.ROBOTS}' THEN {Unvisited.SKIPPED:d} ELSE outcome END, received
                 FROM visits WHERE id >= ? AND cycle = ? ORDER BY id""",
-            {"page": "i8", "outcome": "i1", "received": "i8"},
+            {"id": "i8", "page": "i8", "outcome": "i1", "received": "i8"},
             (cycle.first_visit, cycle.id),
         )
 

@@ -1,0 +1,80 @@
+"""Which outcomes a cycle has sent to its policy with which batch: a resumed cycle sends the same ones again.
+
+Batches overlap, so which outcomes come with a batch depends on how fast servers answered. After a crash the policy must
+get the same ones to choose the same pages. A file in `models/` has a line for each batch whose outcomes were sent: the
+number of the next visit, since visits are numbered as they end, and pages that were held without a visit. A line is
+written when these visits are recorded, and before the policy chooses again. Visits that were recorded without a line
+were not sent: no choice depends on them, so they come with the next batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recrawl.model import Outcomes, Unvisited
+from recrawl.record.rows import Columns
+
+
+class Deliveries:
+    """The file of one cycle."""
+
+    def __init__(self, folder: Path, cycle: int) -> None:
+        self._file = _file(folder)
+        self._cycle = cycle
+
+    def read(self, visits: Columns) -> tuple[dict[int, int], list[list[int]]]:
+        """The pages that were held without a visit, with this outcome; and the pages sent with each batch so far."""
+        lines = self._lines()
+        ends = np.searchsorted(visits["id"], [line["next_visit"] for line in lines])
+        parts = np.split(visits["page"], ends)[: len(lines)]
+        visited = set(visits["page"].tolist())
+        held = [[page for page in line["held"] if page not in visited] for line in lines]
+        sent = [[*part.tolist(), *more] for part, more in zip(parts, held, strict=True)]
+        return {page: int(Unvisited.HELD) for pages in held for page in pages}, sent
+
+    def add(self, next_visit: int, seen: Outcomes) -> None:
+        """Note that the outcomes of all visits so far were sent, `seen` with the last batch."""
+        held = seen.pages[seen.what == Unvisited.HELD].tolist()
+        self._file.parent.mkdir(exist_ok=True)
+        with self._file.open("a", encoding="ascii") as file:
+            print(json.dumps({"cycle": self._cycle, "next_visit": next_visit, "held": held}), file=file)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """The lines of this cycle; others, and a line that a crash has cut, are removed from the file."""
+        text = self._file.read_text(encoding="ascii", errors="replace") if self._file.exists() else ""
+        lines, kept = [], ""
+        for written in text.splitlines(keepends=True):
+            line = _parsed(written)
+            if line is None or line["cycle"] != self._cycle:
+                break
+            lines.append(line)
+            kept += written
+        if kept != text:
+            self._file.write_text(kept, encoding="ascii")
+        return lines
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    """A line of the file; None if it is damaged."""
+    try:
+        line = json.loads(text)
+        valid = all(isinstance(line[name], int) for name in ("cycle", "next_visit")) and isinstance(line["held"], list)
+    except (ValueError, KeyError, TypeError):
+        return None
+    return line if valid and text.endswith("\n") else None
+
+
+def delete(folder: Path) -> None:
+    """Delete the file of a finished cycle."""
+    _file(folder).unlink(missing_ok=True)
+
+
+def _file(folder: Path) -> Path:
+    return folder / "models" / "batches-of-cycle.jsonl"
