@@ -36,6 +36,11 @@ def outcomes(pages: list[int], changed: bool) -> Outcomes:
     return Outcomes(np.array(pages), np.full(len(pages), what, np.int8))
 
 
+def visit(plan: ShockPlan, pages: list[int], *, changed: bool) -> None:
+    plan.take(np.array(pages))
+    plan.observe(outcomes(pages, changed=changed))
+
+
 @given(st.lists(st.floats(0.01, 30), min_size=1, max_size=400))
 def test_bins_stay_few_and_tables_keep_their_sums(gaps: list[float]) -> None:
     bins, table, now = Bins(np.array([0.0])), np.zeros((1, 0), np.float32), 0.0
@@ -181,7 +186,7 @@ def test_the_cost_of_an_update_grows_with_visits_not_pages(monkeypatch: pytest.M
 
         plan = ShockPlan(book, np.ones(len(book), bool), budget=10)
         looked.append(0)
-        plan.observe(outcomes([40], changed=True))
+        visit(plan, [40], changed=True)
         totals.append(looked.pop())
     assert totals[0] == totals[1] > 0
 
@@ -278,7 +283,7 @@ def test_samples_of_large_groups_come_before_samples_of_small_ones() -> None:
     raised = plain.copy()
     plan.add_information_value(raised, 4.0, 40)
     assert np.count_nonzero(raised > plain) == 22, "one page of each group"
-    plan.observe(outcomes(np.flatnonzero(raised > plain).tolist(), changed=False))
+    visit(plan, np.flatnonzero(raised > plain).tolist(), changed=False)
     after = plan.value(plan.probability)
     again = after.copy()
     plan.add_information_value(again, 4.0, 40)
@@ -316,7 +321,7 @@ def test_scores_follow_the_outcomes_of_a_batch(objective: Objective) -> None:
     book = sites_of_two_forms(2)
     plan = ShockPlan(book, book.visits > 0, 40, objective=objective)
     before = plan.value(plan.probability)
-    plan.observe(outcomes([3, 4, 30], changed=True))
+    visit(plan, [3, 4, 30], changed=True)
     after = plan.value(plan.probability)
     assert (after[[3, 4, 30]] == -np.inf).all(), "they are done"
     assert (after[plan.open] != before[plan.open]).any()
