@@ -17,6 +17,7 @@ loopback, at a time that the test sets.
 
 policies.py       check_policy and RULES
 books.py          random books and worlds
+io_watch.py       notes the input and output of a policy
 generated_web.py  GeneratedWeb
 """
 

@@ -63,7 +63,7 @@ class ShockPlan:
         self._share = self.left / max(pages, self.left, 1)
         """The share of the open pages of all shards that are here."""
         self.mixture = Mixture.of(book, poisson=poisson, prior=prior)
-        self.change_model = self.mixture.change_model
+        self.change_model, groups = self.mixture.change_model, self.mixture.change_model.shocks.groups
         self.probability = np.zeros(len(book), np.float32)
         """One per page: that it has changed since its last visit."""
         self._book, self._objective, self._signals = book, objective, Signals.of(book)
@@ -73,11 +73,9 @@ class ShockPlan:
         self._valued = np.zeros((2, 0), np.float32)
         """One column per page, from the first call of `value`: a probability and the value computed from it."""
         self._predict_all(int(max(MIN_PREDICTED, 4 * budget) * self._share))
-        groups = self.change_model.shocks.groups
         self._size = group_sums(groups.of, open_, len(groups))
         """One per group: its number of open pages."""
         self._under_way, self._under_way_in = np.zeros(len(book), bool), np.zeros(len(groups), np.int32)
-        """One per page: whether its visit is under way; one per group: how many of its pages are."""
         self._near = np.full(len(groups), NEAR, np.int32)
         """One per group: how many of its pages, by rank, are predicted again after a visit to its site."""
         self._rank = group_ranks(self.probability, groups, self._size, open_)
@@ -192,7 +190,7 @@ class ShockPlan:
         return pages[order], later[order]
 
     def take(self, pages: Pages) -> None:
-        """Close the pages of a batch: they are under way."""
+        """Close the pages of a batch: they are under way, which is noted by page and counted by group."""
         self.left -= len(pages)
         self.open[pages] = False
         self._rank[pages] = CLOSED
