@@ -29,6 +29,8 @@ from recrawl.choose.shock.policy import Shock
 from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.errors import UsageError
 from recrawl.lab.synth import SyntheticWorld, write
+from recrawl.learn.shocks.pooling import evidence, with_evidence
+from recrawl.learn.shocks.room import hits, note_hits
 from recrawl.loop import drive, note
 from recrawl.model import Outcome, Outcomes, Picks
 from tests.world import command
@@ -218,6 +220,32 @@ def test_hints_count_between_shards() -> None:
         book.now += DAY
         book.hints = Hints(("lastmod",), signals, np.full((1, 80), book.now), np.full((1, 80), book.now))
         assert visits_by_site(policy, book, 1) == [0, 0, 1, 0]
+
+
+def test_what_shards_learn_of_all_sites_adds_up() -> None:
+    """How often visits find a change is forgotten by the visits of all shards, not by those of one."""
+    changed = np.random.default_rng(1).random(600) < 0.4
+    whole: dict[str, Any] = {}
+    shards: list[dict[str, Any]] = [{} for _ in range(4)]
+    for cycle in np.split(changed, 6):
+        note_hits(whole, cycle)
+        for shard, memory in enumerate(shards):
+            note_hits(memory, cycle[shard::4], share=1 / 4)
+    total = sum(hits(memory) for memory in shards)
+    np.testing.assert_allclose(total, hits(whole), rtol=0.03)
+
+
+def test_a_shard_begins_from_the_evidence_of_all() -> None:
+    book = many_sites(2, 4)
+    book.memory["shock.new_pages"] = np.arange(12.0).reshape(2, 3, 2)
+    book.memory["shock.prior"] = np.array([[0.0, -1.0, 2.0], [0.0, 0.0, 0.0]])
+    own = evidence(book)
+    alone, pooled = with_evidence(book, own), with_evidence(book, 3 * own)
+    assert not alone.memory["shock.new_pages.others"].any()
+    assert not alone.memory["shock.prior.others"].any()
+    np.testing.assert_allclose(pooled.memory["shock.new_pages.others"], 2 * book.memory["shock.new_pages"].sum(axis=0))
+    assert pooled.memory["shock.prior.others"].sum() == pytest.approx(2)
+    assert book.memory.keys() < pooled.memory.keys()
 
 
 def test_a_shard_without_pages_does_no_harm() -> None:

@@ -154,6 +154,8 @@ class Book:
     download; NaN for pages without one."""
     words: PageWords | None = None
     """Only while a policy learns: the words of the pages that the visits have read."""
+    share: float = 1.0
+    """The share of the collection that is in this book: less than 1 for a shard (see `recrawl.choose.shards`)."""
     memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     """The policy's state; only its `learn` writes here."""
 
@@ -237,7 +239,8 @@ class Book:
         sites = unique(self.site[pages])
         columns["site"] = np.searchsorted(sites, self.site[pages]).astype(np.int32)
         hints = None if self.hints is None else self.hints.of(pages)
-        return Book(now=self.now, folders=self.folders, hints=hints, **columns)
+        share = self.share * max(len(pages), 1) / max(len(self), 1)
+        return Book(now=self.now, folders=self.folders, hints=hints, share=share, **columns)
 
     def kept(self, name: str, default: float, dtype: type = np.float64) -> NDArray[Any]:
         """Return a copy of a column of the policy's memory, with the default for pages that it lacks.

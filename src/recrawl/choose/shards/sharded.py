@@ -48,9 +48,9 @@ class Sharded:
     >>> from recrawl.choose import make_policy
     >>> from recrawl.lab.replays.small_worlds import batches
     >>> book = Book.blank(6, now=1e6)
-    >>> book.site[3:], book.last_try[:] = 1, [1, 2, 3, 0, 1, 5]
+    >>> book.site[3:], book.last_try[:] = 1, [0, 9e5, 9e5, 5e5, 8e5, 9e5]
     >>> batches(Sharded(make_policy("round-robin"), [0, 1], 2), book, budget=3)
-    [[3, 0, 4]]
+    [[0, 3, 4]]
     """
 
     name: ClassVar[str] = "sharded"

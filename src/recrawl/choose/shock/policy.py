@@ -166,7 +166,9 @@ class Shock:
         """
         mixture = Mixture.of(book, poisson=self._poisson, prior=self.prior)
         signals = Signals.of(book)
-        parts = np.array_split(np.arange(len(pages)), min(MAX_PARTS, 1 + len(pages) // MIN_PART))
+        visits = len(pages) / book.share  # of all shards
+        number = min(MAX_PARTS, 1 + int(visits) // MIN_PART, max(1, len(pages)))
+        parts = np.array_split(np.arange(len(pages)), number)
         for number, part in enumerate(parts, 1):
             observe_signals(mixture, signals, pages[part], changed[part])
             mixture.score(pages[part], changed[part])

@@ -12,11 +12,14 @@ from recrawl.choose.shards.splitting import Ask
 from recrawl.choose.shock.plan import SAMPLE, ShockPlan, cycle_length
 from recrawl.choose.shock.ranking import level_counts
 from recrawl.columns import Flags, Floats
+from recrawl.learn.shocks.pooling import evidence, with_evidence
 from recrawl.learn.value.objectives import scalar_if_constant
 from recrawl.model import Outcomes, Picks
 
 NEW, OVERDUE, PROBES, BATCH = "new", "overdue", "probes", "batch"
 """The stages of a cycle."""
+_COUNTS = 8
+"""Length of `_counts`."""
 _RANKED = "its expected gain ranked highest"
 
 
@@ -40,8 +43,8 @@ class ShockShard:
         self._policy, self._book, self._budget, self._rng = policy, book, budget, rng
         self._open = book.known & (book.visits > 0)
         self._plan: ShockPlan | None = None
-        self._all = _counts(book, self._open)
-        """The counts of all shards."""
+        self._all = np.concatenate((_counts(book, self._open), evidence(book)))
+        """The counts and the evidence of all shards."""
         self._asked = NEW
         self._offered = RankedPages.none(NEW)
 
@@ -50,8 +53,9 @@ class ShockShard:
         if stage == NEW:
             return self._all
         if self._plan is None and self._open.any():
-            pages, weighted = int(self._all[1]), _weighted(self._all)
-            self._plan = self._policy.plan(self._book, self._open, self._budget, pages=pages, weighted=weighted)
+            pages, weighted = int(self._all[1]), _weighted(self._all[:_COUNTS])
+            book = with_evidence(self._book, self._all[_COUNTS:])
+            self._plan = self._policy.plan(book, self._open, self._budget, pages=pages, weighted=weighted)
         return self._plan.levels if self._plan is not None else level_counts(np.zeros(0, np.float32), np.zeros(0, bool))
 
     def offer(self, ask: Ask) -> Offer:
@@ -119,7 +123,7 @@ class ShockShard:
 def _counts(book: Book, open_: Flags) -> Floats:
     """Return the known pages, the open pages, and what tells whether weights and costs are the same in all shards."""
     if not len(book):
-        return np.zeros(8)
+        return np.zeros(_COUNTS)
     constants = [scalar_if_constant(column) for column in (book.weight, book.cost)]
     numbers = [constant for constant in constants if isinstance(constant, float)]
     varied = len(numbers) < len(constants)

@@ -11,5 +11,6 @@ group changed than usual: a rebuild, a new edition.
 - `page_prior`: what is known of a page's rate from its first download and its age
 - `new_pages`: changes of pages that list new pages
 - `room`: how far both count, by how many visits find a change anyway
+- `pooling`: what the sites of one shard tell of those of others
 - `mixture`: its average with a Poisson model of each page's own visits, weighted per site by how well they predicted
 """

@@ -164,7 +164,7 @@ class Mixture:
         """Learn from a whole cycle, before the book notes it, and store the state, with what the cycle has scored."""
         pages, changed = compared_visits(self.book, seen)
         self.observe(pages, changed)
-        note_hits(self.book.memory, changed)
+        note_hits(self.book.memory, changed, self.book.share)
         self.change_model.keep(self.book)
         self.new_pages.keep(self.book)
         if self.poisson is not None:

@@ -33,6 +33,8 @@ POOL_WEIGHT = 20.0
 SITE_WEIGHT = 6.0
 """The weight of the probabilities of all sites against the visits of the site."""
 _MEMORY = "shock.new_pages"
+OTHERS = "shock.new_pages.others"
+"""Memory key of the sums over the sites of other shards, relation by two; absent without shards."""
 _MAX_PROBABILITY = 0.99
 _SECONDS = 36
 """Bits of a time in seconds, in a key of directory and time."""
@@ -112,9 +114,16 @@ class NewPages:
 
     def _update(self) -> None:
         days, changed = np.moveaxis(self.tally, 2, 0)
-        common = (POOL_WEIGHT * INITIAL + changed.sum(axis=0)) / (POOL_WEIGHT + days.sum(axis=0))
+        all_days, all_changed = (self.tally.sum(axis=0) + self.book.memory.get(OTHERS, 0.0)).T
+        common = (POOL_WEIGHT * INITIAL + all_changed) / (POOL_WEIGHT + all_days)
         probability = (SITE_WEIGHT * common + changed) / (SITE_WEIGHT + days)
         self._log_unchanged = np.log1p(-np.minimum(probability, _MAX_PROBABILITY))
+
+
+def site_sums(book: Book) -> Floats:
+    """Return what was learned, summed over the sites: relation by two."""
+    sums: Floats = book.memory.get(_MEMORY, np.zeros((0, len(RELATIONS), 2))).sum(axis=0)
+    return sums
 
 
 def _appearances(book: Book) -> tuple[Ints, Ints]:

@@ -36,6 +36,8 @@ FADE = 0.9998
 """The factor by which a site's evidence decays with each visit."""
 _ROUNDS = 4
 _MEMORY = "shock.prior"
+OTHERS = "shock.prior.others"
+"""Memory key of the sums of `site_evidence` over other shards; absent without shards."""
 
 
 @dataclass(slots=True)
@@ -51,11 +53,7 @@ class PagePrior:
     """One per site: the expected weight."""
 
     def __post_init__(self) -> None:
-        seen = self.logs.any(axis=1)
-        common = INITIAL
-        for _ in range(_ROUNDS if seen.any() else 0):
-            common = POOL_WEIGHT * INITIAL + _posterior(self.logs[seen], common).sum(axis=0)
-            common /= common.sum()
+        common = _common(self.logs, self.book.memory.get(OTHERS, np.zeros(len(WEIGHTS))))
         self.weight = room_to_gain(self.book.memory) * (_posterior(self.logs, common) @ WEIGHTS)
 
     @classmethod
@@ -118,6 +116,23 @@ class PagePrior:
             by = self.weight[book.site[pages[young]]]
             factor[young] += by * YOUNG_FACTOR * np.log((1 + now) / (1 + before)) / np.maximum(now - before, 1e-6)
         return factor
+
+
+def site_evidence(book: Book) -> Floats:
+    """Return the probabilities of the weights, summed over the sites with visits."""
+    logs = book.memory.get(_MEMORY, np.zeros((0, len(WEIGHTS))))
+    sums: Floats = _posterior(logs[logs.any(axis=1)], _common(logs, np.zeros(len(WEIGHTS)))).sum(axis=0)
+    return sums
+
+
+def _common(logs: Floats, others: Floats) -> Floats:
+    """Return the probabilities of the weights among all sites, those of other shards included."""
+    seen = logs.any(axis=1)
+    common = INITIAL
+    for _ in range(_ROUNDS if seen.any() or others.any() else 0):
+        common = POOL_WEIGHT * INITIAL + others + _posterior(logs[seen], common).sum(axis=0)
+        common /= common.sum()
+    return common
 
 
 def _posterior(logs: Floats, prior: Floats) -> Floats:
