@@ -37,19 +37,19 @@ class Repository:
         self.web = web
         self.log = folder.with_suffix(".log")
 
-    def init(self, *, index: bool) -> None:
+    def init(self, *, index: bool, **settings: str) -> None:
         self._quietly(str(COMMAND), "init", str(self.folder))
-        for name, value in {**SETTINGS, **INDEX[index]}.items():
+        for name, value in {**SETTINGS, **INDEX[index], **settings}.items():
             self._quietly(*self._verb("config", name, value))
 
     def add(self) -> None:
         self._quietly(*self._verb("add", self.web.url, "--allow-private", "--delay", "0"))
 
     def crawl(self) -> Cost:
-        return self._measured("crawl")
+        return self.measured("crawl")
 
     def cycle(self, budget: int) -> Cost:
-        return self._measured("cycle", "--budget", str(budget))
+        return self.measured("cycle", "--budget", str(budget))
 
     def bytes(self) -> int:
         """Return the size of the repository on disk."""
@@ -58,7 +58,8 @@ class Repository:
     def _verb(self, verb: str, *options: str) -> list[str]:
         return [str(COMMAND), "-C", str(self.folder), verb, *options]
 
-    def _measured(self, verb: str, *options: str) -> Cost:
+    def measured(self, verb: str, *options: str) -> Cost:
+        """Run a command."""
         cost = run(self._verb(verb, *options), log=self.log, server=self.web.pid, env=ENV)
         return must(cost, f"recrawl {verb}", self.log)
 

@@ -118,6 +118,15 @@ def test_models_come_back_to_a_folder_without_them(tmp_path: Path, server: Objec
     assert {path.name: path.read_bytes() for path in (repo.folder / "models").glob("*.npz")} == models
 
 
+def test_files_whose_records_need_a_dictionary_are_refused(tmp_path: Path, server: ObjectStore, prefix: str) -> None:
+    repo = new_repo(tmp_path / "repo", server.url(prefix))
+    repo.run("config", "archive_format", "warc.zst")
+    repo.run("add", "https://a.example/")
+    refused = repo.run("crawl", code=None)
+    assert refused.code == 2
+    assert "does not work with an object store" in refused.err
+
+
 def test_a_full_file_is_put_while_the_crawl_goes_on(tmp_path: Path, server: ObjectStore, prefix: str) -> None:
     recrawl.init(tmp_path, archive=server.url(prefix)).close()
     with Storage(tmp_path) as storage:

@@ -1,4 +1,4 @@
-"""The packages of the extras `lab`, `postgres` and `s3`, imported when they are first used.
+"""The packages of the extras `lab`, `postgres`, `s3` and `zstd`, imported when they are first used.
 
 The base install keeps pages fresh and searchable. Replays, prediction, clusters, charts and Parquet files need more and
 heavier packages: `pip install 'recrawl[lab]'`. Modules import these packages from here. That costs nothing until a part
@@ -7,6 +7,7 @@ of one is used; if it is missing then, the error says what to install.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from recrawl.errors import UsageError
 
+_ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 _LAB = ("altair", "pyarrow", "scipy", "sklearn", "threadpoolctl", "vl_convert")
 
 
@@ -64,6 +66,11 @@ def require_s3() -> None:
     _require(("obstore",), "s3")
 
 
+def require_zstd() -> None:
+    """Raise `MissingExtra` unless Zstandard is here: part of Python 3.14, before that a package of the extra `zstd`."""
+    _require((_ZSTD,), "zstd")
+
+
 def _require(names: Iterable[str], extra: str) -> None:
     for name in names:
         try:
@@ -91,6 +98,7 @@ if TYPE_CHECKING:
     import sklearn
     import threadpoolctl
     import vl_convert as vlc
+    from backports import zstd
     from scipy import sparse
 else:
     alt = Package("altair")
@@ -103,6 +111,7 @@ else:
     sklearn = Package("sklearn")
     threadpoolctl = Package("threadpoolctl")
     vlc = Package("vl_convert")
+    zstd = Package(_ZSTD, "zstd")
 
 __all__ = [
     "MissingExtra",
@@ -114,9 +123,11 @@ __all__ = [
     "require_lab",
     "require_postgres",
     "require_s3",
+    "require_zstd",
     "scipy",
     "sklearn",
     "sparse",
     "threadpoolctl",
     "vlc",
+    "zstd",
 ]

@@ -102,6 +102,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("requisite_bytes", "100MB", "Most bytes received for page requisites per crawl or cycle; 0 is no limit."),
     Setting("requisite_hours", 168.0, "Hours after which a page requisite that is still used is requested again."),
     Setting("index", True, "Index pages for search."),
+    Setting(
+        "archive_format",
+        "warc.gz",
+        "Format of new archive files: warc.gz, or warc.zst, which is smaller (needs recrawl[zstd]).",
+        choices=("warc.gz", "warc.zst"),
+    ),
     Setting("warc_megabytes", 1000, "Size in MB at which a new archive file begins.", least=1),
     Setting("policy", "shock", "Policy of `cycle` and `run`; see `recrawl policies`, or module:Class(param=value)."),
     Setting("budget", 0.1, "Visits per cycle: under 1 a share of the pages, else a number.", least=1e-9),

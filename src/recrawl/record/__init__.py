@@ -8,10 +8,11 @@ outbox_rows      rows about alerts that are to be sent
 screenshot_rows  rows about screenshots
 listings         iterate over tables that grow, block by block
 schema/          the tables of the store, as named steps that are each applied once
-archive          bodies in rolling *.warc.gz files
+archive          bodies in rolling *.warc.gz or *.warc.zst files
 blobs/           archive files and models in an object store
 captures         the records of the archive, as replay tools index them
 warc             single WARC records as bytes
+packing/         other compression than gzip: *.warc.zst
 index            full-text index (tantivy)
 index_files      are the files of the index as they were written
 check            database, archive and index against each other, and repairs

@@ -1,4 +1,4 @@
-"""Bodies in rolling `*.warc.gz` files: append, sync to disk, read, repair after a crash.
+"""Bodies in rolling `*.warc.gz` or `*.warc.zst` files: append, sync to disk, read, repair after a crash.
 
 The store records the length of each file at its last commit. Bytes beyond that length were written by a process that
 died before its commit: `mend` truncates them, so a visit is in both or in neither.
@@ -18,7 +18,10 @@ from pathlib import Path
 from recrawl.errors import DiskFull, RepositoryError, StorageFailure
 from recrawl.record import warc
 from recrawl.record.blobs.cache import ARCHIVE, BlobCache
+from recrawl.record.packing.zstd_records import SUFFIX, ZstdPacker, dictionary, read_records
 
+GZIP = "warc.gz"
+"""The format of archive files by default."""
 _to_disk = getattr(os, "fdatasync", os.fsync)  # cheaper, but not on every system
 
 
@@ -47,6 +50,7 @@ class WarcArchive:
         roll_bytes: int,
         info: warc.WarcInfo,
         cache: BlobCache | None = None,
+        archive_format: str = GZIP,
     ) -> None:
         self.folder = folder
         self.names = names
@@ -56,6 +60,8 @@ class WarcArchive:
         self._sealed = False
         self._roll_bytes = roll_bytes
         self._info = info
+        self._suffix = f".{archive_format}"
+        self._packer = ZstdPacker() if self._suffix == SUFFIX else None
         self._fd = -1
         self._file = -1
         self._length = 0
@@ -64,7 +70,7 @@ class WarcArchive:
 
     def mend(self, lengths: dict[int, int]) -> None:
         """Truncate uncommitted bytes; continue the newest file."""
-        for path in self.folder.glob("recrawl-*.warc.gz"):
+        for path in self.folder.glob("recrawl-*.warc.*"):
             if path.name not in self.names.values() and _number(path.name) > max(self.names, default=-1):
                 path.unlink()  # created, but never committed
         for file, name in self.names.items():
@@ -76,6 +82,8 @@ class WarcArchive:
             newest = max(self.names)
             self._file, self._length = newest, lengths[newest]
             self._sealed = self._cache is not None  # it may have been put before a crash
+            if self._packer is not None and self.names[newest].endswith(SUFFIX):
+                self._packer.begin(dictionary(self.folder / self.names[newest])[0])
 
     def _found_stored(self, name: str, length: int) -> bool:
         """Whether a file that is not here was put before a crash, or by another machine, but not recorded."""
@@ -95,8 +103,13 @@ class WarcArchive:
 
     def append(self, blob: bytes, at: float) -> Place:
         """Append a record; it is valid only after `sync` and the store's commit."""
-        if self._file < 0 or self._sealed or self._length >= self._roll_bytes:
+        ended = self._sealed or self._length >= self._roll_bytes
+        if self._file < 0 or ended or not self.names[self._file].endswith(self._suffix):
             self._roll(at)
+        if self._packer is not None:
+            if self._packer.due:
+                self._roll(at)
+            blob = self._packer.pack(blob)
         self._pending.append(blob)
         place = Place(self._file, self._length, len(blob))
         self._length += len(blob)
@@ -139,13 +152,11 @@ class WarcArchive:
         return self.folder / name, place.start
 
     def read(self, place: Place) -> bytes:
-        """The bytes of a record."""
+        """The records at a place, as `record.warc` reads them."""
         name = self.names[place.file]
         if self._cache is not None:
             return self._cache.read(name, *place.extent)
-        with (self.folder / name).open("rb") as file:
-            file.seek(place.start)
-            return file.read(place.length)
+        return read_records(self.folder / name, *place.extent)
 
     def close(self) -> None:
         """Close the file that is being written."""
@@ -178,11 +189,13 @@ class WarcArchive:
         stamp = warc.warc_date(at).translate(str.maketrans("", "", "-:TZ."))[:14]
         # In an object store the name must be free, even if a crash has left an object that no commit knows.
         mark = "" if self._cache is None else f"{secrets.token_hex(3)}-"
-        name = f"recrawl-{stamp}-{mark}{self._file:05d}.warc.gz"
+        name = f"recrawl-{stamp}-{mark}{self._file:05d}{self._suffix}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         self._fd = os.open(self.folder / name, flags, 0o644)
         self.names[self._file] = name
         head = warc.warcinfo(name, at, self._info)
+        if self._packer is not None:
+            head = self._packer.head() + self._packer.pack(head)
         self._pending, self._length = [head], len(head)
         folder = os.open(self.folder, os.O_RDONLY)
         os.fsync(folder)
@@ -194,5 +207,5 @@ def _number(name: str) -> int:
     >>> _number("recrawl-20260101000000-00012.warc.gz")
     12
     """
-    digits = name.removesuffix(".warc.gz").rsplit("-", 1)[-1]
+    digits = name.partition(".")[0].rsplit("-", 1)[-1]
     return int(digits) if digits.isdigit() else -1

@@ -1,7 +1,7 @@
 """Read an archive file from its beginning, record by record, and tell the sound ones from the damaged ones.
 
-Every record is a gzip member with a checksum of its own. After a damaged one, the next member that begins with `WARC/`
-is searched for.
+Every record is a gzip member or Zstandard frame with a checksum of its own. After a damaged one, the next one that
+begins with `WARC/` is searched for.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import hashlib
 import mmap
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from recrawl.extras import zstd
+from recrawl.record.packing.zstd_records import FRAME, SUFFIX, decompressor, dictionary
 from recrawl.record.warc import sha1_text
 
-_MEMBER = re.compile(rb"\x1f\x8b\x08")
+_GZIP = rb"\x1f\x8b\x08"
 _STEP = 1 << 18
 _LONGEST = 1 << 28
 """Bytes of a record, decompressed; more is damage."""
@@ -34,41 +37,59 @@ class Member(NamedTuple):
     """SHA-1 of the body of a response, or of a resource."""
 
 
+class _Packing(NamedTuple):
+    """How the records of a file are compressed."""
+
+    magic: bytes
+    """A regular expression of the first bytes of a record."""
+    decompressor: Callable[[], Any]
+    error: type[Exception]
+    begin: int = 0
+    """Where the records begin."""
+
+
 def members(path: Path, length: int) -> Iterator[Member]:
     """The records in the first `length` bytes of a file, in order."""
     if not length:
         return
+    packing = _packing(path)
     with path.open("rb") as file, mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
-        place = 0
+        place = packing.begin
         while place < length:
-            record, end = _unpacked(data, place)
+            record, end = _unpacked(data, place, packing)
             if record is None:
-                end = _next_record(data, place + 1)
+                end = _next_record(data, place + 1, packing)
                 yield Member(place, end, "cannot be decompressed")
             else:
                 yield _member(place, end, record)
             place = end
 
 
-def _unpacked(data: mmap.mmap, start: int) -> tuple[bytes | None, int]:
+def _packing(path: Path) -> _Packing:
+    if not path.name.endswith(SUFFIX):
+        return _Packing(_GZIP, lambda: zlib.decompressobj(wbits=31), zlib.error)
+    return _Packing(re.escape(FRAME), partial(decompressor, path), zstd.ZstdError, dictionary(path)[1])
+
+
+def _unpacked(data: mmap.mmap, start: int, packing: _Packing) -> tuple[bytes | None, int]:
     """A record and its end; None if there is none at this place."""
-    unpack = zlib.decompressobj(wbits=31)
+    unpack = packing.decompressor()
     parts, place, size = [], start, 0
     try:
         while not unpack.eof and place < len(data) and size < _LONGEST:
             parts.append(unpack.decompress(data[place : place + _STEP], _LONGEST))
             place, size = place + _STEP, size + len(parts[-1])
-    except zlib.error:
+    except packing.error:
         return None, start
     if not unpack.eof or not parts or not parts[0].startswith(b"WARC/"):
         return None, start
     return b"".join(parts), min(place, len(data)) - len(unpack.unused_data)
 
 
-def _next_record(data: mmap.mmap, start: int) -> int:
+def _next_record(data: mmap.mmap, start: int, packing: _Packing) -> int:
     """Where the next record begins; the end of the file if there is none."""
-    for found in _MEMBER.finditer(data, start):
-        if _unpacked(data, found.start())[0] is not None:
+    for found in re.compile(packing.magic).finditer(data, start):
+        if _unpacked(data, found.start(), packing)[0] is not None:
             return found.start()
     return len(data)
 

@@ -107,7 +107,7 @@ def check_archive(storage: Storage, findings: Findings) -> None:
         findings.add("archive", str(error))
         findings.away = True
         return
-    for path in sorted(storage.archive.folder.glob("recrawl-*.warc.gz")):
+    for path in sorted(storage.archive.folder.glob("recrawl-*.warc.*")):
         if path.name not in names.values():
             findings.notes.append(f"archive/{path.name} is not in the database: a crash came before its first commit")
     lost = storage.store.checks.lost()

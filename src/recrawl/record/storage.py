@@ -3,7 +3,7 @@
     recrawl.toml   settings, seeds, filters (read by the command line, not here)
     recrawl.db     sites, pages, visits, versions, links, cycles; or
     store.toml     the PostgreSQL database that holds them
-    archive/       bodies, as *.warc.gz; with
+    archive/       bodies, as *.warc.gz or *.warc.zst; with
     archive.toml   the object store that holds the finished ones, and the models
     index/         full text
     models/        memory of policies and clusters of similar pages (written by `crawl`)
@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from recrawl.errors import DamagedIndex, DamagedRecord, NoRepository, RepositoryError, StorageFailure
-from recrawl.record.archive import Place, WarcArchive
+from recrawl.record.archive import GZIP, Place, WarcArchive
 from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.remote import claim, open_remote
 from recrawl.record.blobs.target import write_archive_target
@@ -85,7 +85,9 @@ class Storage:
             self._index = Index(folder if self._lock is not None or folder.is_dir() else None)
         return self._index
 
-    def writing(self, what: str, wait: Callable[[str], bool], *, roll_bytes: int, info: WarcInfo) -> None:
+    def writing(
+        self, what: str, wait: Callable[[str], bool], *, roll_bytes: int, info: WarcInfo, archive_format: str = GZIP
+    ) -> None:
         """Become the only writer: lock, migrate the schema, truncate what a crash left uncommitted.
 
         `info` are the fields of the first record of every new archive file.
@@ -95,7 +97,7 @@ class Storage:
         self.store = open_store(self.folder, create=True)
         self.store.lock(what, wait)
         self.remote = open_remote(self.folder, self.store)
-        self.archive = self._open_archive(roll_bytes, info)
+        self.archive = self._open_archive(roll_bytes, info, archive_format)
         if not self.archive.names and self.store.next_id("versions"):
             raise StorageFailure(
                 f"{self.folder / 'recrawl.db'} has lost its list of archive files: restore it from a copy"
@@ -134,9 +136,16 @@ class Storage:
         """Read the names of archive files created since; for readers that stay open."""
         self.archive.names.update(self.store.warcs.names())
 
-    def _open_archive(self, roll_bytes: int, info: WarcInfo) -> WarcArchive:
+    def _open_archive(self, roll_bytes: int, info: WarcInfo, archive_format: str = GZIP) -> WarcArchive:
         warcs, cache = self.store.warcs, None if self.remote is None else self.remote.cache
-        archive = WarcArchive(self.folder / ARCHIVE, warcs.names(), roll_bytes=roll_bytes, info=info, cache=cache)
+        archive = WarcArchive(
+            self.folder / ARCHIVE,
+            warcs.names(),
+            roll_bytes=roll_bytes,
+            info=info,
+            cache=cache,
+            archive_format=archive_format,
+        )
         archive.stored = warcs.stored()
         return archive
 

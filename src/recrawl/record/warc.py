@@ -201,8 +201,12 @@ def _record(kind: str, identity: str, date: str, fields: str, block: bytes, dige
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {date}\r\nWARC-Record-ID: <urn:uuid:{identity}>\r\n"
         f"Content-Length: {length}\r\nWARC-Block-Digest: {digest}\r\n{fields}\r\n"
     )
-    plain = b"".join((head.encode("utf-8", "surrogatepass"), block, b"\r\n\r\n"))
-    packed: bytes = igzip_lib.compress(plain, _LEVEL if length > _SMALL else 0, flag=igzip_lib.COMP_GZIP)
+    return gzip_member(b"".join((head.encode("utf-8", "surrogatepass"), block, b"\r\n\r\n")), small=length <= _SMALL)
+
+
+def gzip_member(record: bytes, *, small: bool = False) -> bytes:
+    """A record, compressed."""
+    packed: bytes = igzip_lib.compress(record, 0 if small else _LEVEL, flag=igzip_lib.COMP_GZIP)
     return packed
 
 

@@ -25,9 +25,11 @@ from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, origin
 from recrawl.errors import UsageError
+from recrawl.extras import require_zstd
 from recrawl.fetch.http import FetchLimits
 from recrawl.model import ORDERS
 from recrawl.record import storage, store
+from recrawl.record.archive import GZIP
 from recrawl.record.lock import Lock
 from recrawl.record.storage import Storage
 from recrawl.repository.access import access_rules
@@ -132,7 +134,16 @@ def prepare(
     """Make an open repository ready for writing: lock it, and repair what a crashed writer left."""
     check_plugins(options, values)
     roll_bytes = int(values["warc_megabytes"]) * 1_000_000
-    open_repository.writing(what, wait, roll_bytes=roll_bytes, info=_archive_info(options, values))
+    archive_format = str(values["archive_format"])
+    if archive_format != GZIP:
+        require_zstd()
+        if open_repository.remote is not None:
+            raise UsageError(
+                f"archive_format = '{archive_format}' does not work with an object store, where a record is fetched "
+                f"without the dictionary of its file: use '{GZIP}'"
+            )
+    info = _archive_info(options, values)
+    open_repository.writing(what, wait, roll_bytes=roll_bytes, info=info, archive_format=archive_format)
     if open_repository.remote is not None and open_repository.remote.problem:
         tell(open_repository.remote.problem)
     if open_repository.index_problem:

@@ -43,6 +43,7 @@ from recrawl.discover.urls import key_bytes
 from recrawl.errors import Unreadable
 from recrawl.model import Failure, RequisiteLevel
 from recrawl.record import warc
+from recrawl.record.packing.zstd_records import read_records
 
 _MAX_KEYS = 100_000
 _MAX_FEEDS = 4
@@ -218,7 +219,7 @@ class TaskReader:
 
     def _stored_text(self, task: Task) -> StoredText:
         assert task.before is not None
-        blob = task.before if isinstance(task.before, bytes) else _stored_records(*task.before)
+        blob = task.before if isinstance(task.before, bytes) else read_records(Path(task.before[0]), *task.before[1:])
         _, headers, body = warc.read_shown(blob)
         return StoredText(body, headers, self._config.noises[task.noise])
 
@@ -246,7 +247,7 @@ def scan(task: Scan) -> Reading:
     styles, files, headers, body = "", "", task.headers, task.body
     with contextlib.suppress(OSError, ValueError, Unreadable):
         if task.stored is not None:
-            _, headers, body = warc.read_shown(_stored_records(*task.stored))
+            _, headers, body = warc.read_shown(read_records(Path(task.stored[0]), *task.stored[1:]))
         content_type, mime = media_type(body, headers)
         if task.stored is None:
             found = requisites.of_stylesheet(decode(body, content_type).text, task.url)
@@ -258,13 +259,6 @@ def scan(task: Scan) -> Reading:
 
 def _keys(lines: list[Line]) -> bytes:
     return array("q", {line.key for line in lines}).tobytes()
-
-
-def _stored_records(path: str, start: int, length: int) -> bytes:
-    """A part of a file of the archive."""
-    with Path(path).open("rb") as file:
-        file.seek(start)
-        return file.read(length)
 
 
 def _significant(old: str, new: str) -> bool:

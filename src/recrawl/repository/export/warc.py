@@ -1,4 +1,4 @@
-"""One WARC file of the archive's records, copied as they are: all of them, or those since a time."""
+"""One WARC file of the archive's records: all of them, or those since a time. Gzip is copied as it is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import IO
 
 from recrawl.record.captures import Capture
+from recrawl.record.packing.zstd_records import SUFFIX, unpack
 from recrawl.record.storage import Storage
+from recrawl.record.warc import gzip_member
 
 
 def copy(
@@ -22,9 +24,12 @@ def copy(
             if capture.file not in files:
                 files[capture.file] = opened.enter_context(storage.archive.path(capture.file).open("rb"))
             files[capture.file].seek(capture.start)
-            write(files[capture.file].read(capture.end - capture.start))
-            yield capture, written - capture.start
-            written += capture.end - capture.start
+            block = files[capture.file].read(capture.end - capture.start)
+            if capture.file.endswith(SUFFIX):
+                block = gzip_member(unpack(storage.archive.folder / capture.file, block))
+            write(block)
+            yield capture._replace(end=capture.start + len(block)), written - capture.start
+            written += len(block)
 
 
 def write(storage: Storage, captures: Iterable[Capture], file: Path) -> int:

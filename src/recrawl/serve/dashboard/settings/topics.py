@@ -49,7 +49,7 @@ _TOPICS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "Downloads",
         "Sizes, timeouts, page requisites, search index and archive.",
         ("max_bytes", "timeout", "connect_timeout", "stall", "requisites", "requisite_budget", "requisite_bytes",
-         "requisite_hours", "index", "warc_megabytes", "readers", "parse_seconds"),
+         "requisite_hours", "index", "archive_format", "warc_megabytes", "readers", "parse_seconds"),
     ),
 )  # fmt: skip
 _OTHER = ("other", "Other", "Everything else.")
