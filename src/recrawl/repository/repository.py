@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recrawl.choose import Policy
     from recrawl.crawl.outside import Fetch, MadeVisit
     from recrawl.crawl.tally import RunCounts
+    from recrawl.record.blobs.moves import MovedArchive
     from recrawl.record.store.moves import MovedStore
     from recrawl.repository.checking import CheckReport
     from recrawl.repository.export.chunks import ChunkChange, Cursor
@@ -618,6 +619,25 @@ class Repository(Reader):
         with opening.service_lock(self.folder), Storage(self.folder) as held:
             held.lock("move", patience(wait, self._notify))
             return move_store(self.folder, to, progress)
+
+    def move_archive(self, to: str, *, wait: bool = False) -> MovedArchive:
+        """Move archive files and models into an object store (`s3://bucket/prefix`), or with `folder` back.
+
+        A call that was interrupted goes on where it stopped. Objects are not deleted.
+        """
+        from recrawl.record.blobs import moves  # lazy: few commands move
+
+        self.close()
+        with opening.service_lock(self.folder):
+            if to != moves.FOLDER:
+                with Storage(self.folder) as held:
+                    held.lock("move", patience(wait, self._notify))
+                    moves.name_object_store(self.folder, to)
+            with self._writing("move", self.options(), self.settings, wait=wait) as held:
+                if to == moves.FOLDER:
+                    return moves.move_to_folder(self.folder, held.remote, held.store.warcs)
+                files, old = len(held.archive.names), str(held.archive.folder)
+            return moves.MovedArchive(files, to.partition("?")[0], old)
 
     # -- how a call writes -------------------------------------------------------------------------------------
 

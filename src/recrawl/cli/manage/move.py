@@ -1,4 +1,4 @@
-"""`recrawl move`: move the facts of a repository to PostgreSQL or back."""
+"""`recrawl move`: move the facts to PostgreSQL, the archive to object storage, or back."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from recrawl.cli.terminal.output import AsJson, as_json, count, note, say
 from recrawl.cli.terminal.progress import detailed
 from recrawl.cli.terminal.session import Wait, repository
+from recrawl.errors import UsageError
 
 EXAMPLE = "Example: recrawl move --to 'postgresql://crawler:${CRAWL_PASSWORD}@db.example/crawl?schema=news'"
 
@@ -18,15 +19,23 @@ def command(
     to: Annotated[
         str,
         typer.Option(metavar="URL", help="'postgresql://user:${NAME}@host/database?schema=NAME', or sqlite."),
-    ],
+    ] = "",
+    archive: Annotated[str, typer.Option(metavar="URL", help="'s3://bucket/prefix?endpoint=URL', or folder.")] = "",
     wait: Wait = False,
     json: AsJson = False,
 ) -> None:
-    """Move sites, pages, visits and versions to another store; archive, index and models stay in the folder.
+    """Move sites, pages, visits and versions to another store, or the archive and models to an object store.
 
-    The old store stays in use until every row of the copy was compared with it. It is not deleted. If the command is
-    interrupted, run it again: it goes on where it stopped. The service of the repository must not run.
+    With --to, the old store stays in use until every row of the copy was compared with it. It is not deleted. With
+    --archive, files are put into the object store, and kept in the folder as far as its cache has room; or all
+    of them are got back. If the command is interrupted, run it again: it goes on where it stopped. The service of the
+    repository must not run.
     """
+    if bool(to) == bool(archive):
+        raise UsageError("name what to move: either --to or --archive")
+    if archive:
+        _move_archive(ctx, archive, wait=wait, json=json)
+        return
     with repository(ctx) as repo, detailed(quiet=json) as bar:
         task = bar.add_task("copying", total=None, detail="")
         moved = repo.move(
@@ -37,3 +46,12 @@ def command(
         return
     say(f"moved {count(moved.rows, 'row')} to {moved.to}")
     note(f"the old store is still there: {moved.old}")
+
+
+def _move_archive(ctx: typer.Context, to: str, *, wait: bool, json: bool) -> None:
+    with repository(ctx) as repo:
+        moved = repo.move_archive(to, wait=wait)
+    if json:
+        as_json(moved._asdict())
+        return
+    say(f"moved {count(moved.files, 'archive file')} to {moved.to}")

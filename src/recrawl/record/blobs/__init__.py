@@ -10,5 +10,6 @@ s3           `S3Blobs`: a bucket of an S3 API, through obstore
 cache        copies of files and of single records in the folder, limited in size
 uploads      put sealed files in the background
 models       put and get the files of `models/`
+moves        move the archive into an object store, or back into the folder
 remote       `RemoteFiles`: all of this for a repository
 """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+from recrawl.errors import DiskFull, StorageFailure
 from recrawl.record.blobs.protocol import Blobs
 
 ARCHIVE = "archive"
@@ -43,7 +45,12 @@ class BlobCache:
             return path, start
         path = self._records / f"{name}.{start}"
         if not _touch(path):
-            self._keep(path, self._get(name, start, length))
+            data = self._get(name, start, length)
+            try:
+                self._keep(path, data)
+            except OSError as error:
+                kind = DiskFull if error.errno == errno.ENOSPC else StorageFailure
+                raise kind(f"cannot write {path}: {error.strerror}") from error
         return path, 0
 
     def read(self, name: str, start: int, length: int) -> bytes:
@@ -67,7 +74,9 @@ class BlobCache:
                 with contextlib.suppress(FileNotFoundError):  # another process trims, too
                     found = path.stat()
                     total += found.st_size
-                    if path != keep and (folder == self._records or path.name in stored):
+                    # A draft that a crash has left is among the oldest.
+                    copy = folder == self._records or path.name in stored or ".part" in path.suffix
+                    if copy and path != keep:
                         copies.append((found.st_mtime, found.st_size, path))
         if total <= self._limit:
             return

@@ -79,3 +79,6 @@ class WarcTable(Protocol):
 
     def set_stored(self, files: Iterable[int]) -> None:
         """Record that files were put into the object store."""
+
+    def clear_stored(self) -> None:
+        """Record that there is no object store."""

@@ -122,3 +122,6 @@ class SqlWarcs(SqlTable, WarcTable):
 
     def set_stored(self, files: Iterable[int]) -> None:
         self._db.execute(f"UPDATE warcs SET stored = 1 WHERE id {AMONG}", (json_list(files),))
+
+    def clear_stored(self) -> None:
+        self._db.execute("UPDATE warcs SET stored = 0")
