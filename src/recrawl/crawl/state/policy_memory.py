@@ -57,7 +57,7 @@ REMOVAL = "rm"
 """The kind of run that records what the user removed."""
 MAX_WORDY = 50_000
 """Visits of a fold whose words are read, the newest; reading takes about 1 ms for each that found a change."""
-_WHOLE = ("now", "folders", "links", "clusters", "form", "index", "hints", "words", "prior", "memory")
+_WHOLE = ("now", "folders", "links", "clusters", "form", "index", "hints", "words", "prior", "share", "memory")
 _PER_PAGE = tuple(item.name for item in fields(Book) if item.name not in _WHOLE)
 
 
