@@ -175,6 +175,23 @@ def test_an_archive_moves_into_the_object_store_and_back(
     assert "either --to or --archive" in repo.run("move", code=2).err
 
 
+def test_older_files_with_a_dictionary_are_read_whole(tmp_path: Path, server: ObjectStore, prefix: str) -> None:
+    repo = Repo.create(tmp_path / "repo", archive_format="warc.zst")
+    with Site(pages()) as site:
+        repo.crawl(site.url("/"))
+        repo.config(archive_format="warc.gz")
+        repo.run("move", "--archive", server.url(prefix, cache_megabytes=0))
+        (name,) = archived(server, prefix)
+        assert name.endswith(".warc.zst")
+        assert not (repo.folder / "archive" / name).exists()
+        repo.later(days=1)
+        site["/1"] = page("otter")
+        repo.cycle(20)
+        assert repo.outcomes(site.url("/1")) == ["new", "changed"]
+        assert "walrus /2" in repo.run("show", site.url("/2")).out
+    assert repo.json("check")["problems"] == []
+
+
 def test_the_facts_move_to_postgresql_beside_an_object_store(
     tmp_path: Path, server: ObjectStore, prefix: str, postgres_url: str
 ) -> None:

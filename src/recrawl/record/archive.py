@@ -146,17 +146,17 @@ class WarcArchive:
     def locate(self, place: Place) -> tuple[Path, int]:
         """The file in which other processes find a record, and where it begins."""
         name = self.names[place.file]
-        if self._cache is not None and place.length:
+        if self._cache is not None and place.length and not name.endswith(SUFFIX):
             with contextlib.suppress(FileNotFoundError):
                 return self._cache.record(name, *place.extent)
-        return self.folder / name, place.start
+        return self.path(name), place.start  # its records cannot be read without its dictionary
 
     def read(self, place: Place) -> bytes:
         """The records at a place, as `record.warc` reads them."""
         name = self.names[place.file]
-        if self._cache is not None:
+        if self._cache is not None and not name.endswith(SUFFIX):
             return self._cache.read(name, *place.extent)
-        return read_records(self.folder / name, *place.extent)
+        return read_records(self.path(name), *place.extent)
 
     def close(self) -> None:
         """Close the file that is being written."""
