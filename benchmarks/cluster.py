@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.plan_scale import DAY, Rebuilt, visited
 from recrawl.choose import make_policy
-from recrawl.choose.shards import splitting
+from recrawl.choose.shards import coordinator, splitting
 from recrawl.choose.shards.offers import settle
 from recrawl.choose.shards.placement import shard_of
 from recrawl.choose.shards.sharded import Sharded
@@ -198,7 +198,7 @@ def plan(pages: int, shards: int, batches: int, bins: int) -> dict:
     for book, seen in zip(books, planned(books, worlds, policy, budget, 1), strict=True):
         note(policy, book, seen, np.full(len(seen), book.now))
         book.now += DAY
-    splitting.settle = clock = Clocked()
+    coordinator.settle = clock = Clocked()
     began = time.process_time()
     found = sum(int(seen.changed.sum()) for seen in planned(books, worlds, policy, budget, 2))
     seconds = time.process_time() - began
