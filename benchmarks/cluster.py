@@ -162,7 +162,7 @@ class Clocked:
         cuts = settle(offers, count)
         self.seconds += time.process_time() - began
         self.rounds += 1
-        self.bytes += sum(part.nbytes for offer in offers for part in (offer.bins, offer.counts, offer.sums))
+        self.bytes += sum(part.nbytes for offer in offers for part in offer.histogram)
         return cuts
 
 

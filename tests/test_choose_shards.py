@@ -7,6 +7,7 @@ other laws (`test_policies`).
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ def test_bins_have_the_order_of_the_worth(worth: np.ndarray) -> None:
 
 @given(st.lists(worths, min_size=1, max_size=6), st.integers(0, 80))
 def test_quotas_add_up_and_no_better_page_is_left_out(shards: list[np.ndarray], count: int) -> None:
-    cuts = settle([Offer.of(worth) for worth in shards], count)
+    cuts = settle([Offer(worth) for worth in shards], count)
     taken = [
         RankedPages(np.arange(len(worth)), worth, "x").take_at(*cut) for worth, cut in zip(shards, cuts, strict=True)
     ]
@@ -101,12 +102,19 @@ def test_quotas_add_up_and_no_better_page_is_left_out(shards: list[np.ndarray], 
 
 @given(worths, st.integers(0, 40))
 def test_one_shard_takes_its_first_pages(worth: np.ndarray, count: int) -> None:
-    (cut,) = settle([Offer.of(worth)], count)
+    (cut,) = settle([Offer(worth)], count)
     assert RankedPages(np.arange(len(worth)), worth, "x").take_at(*cut).pages.tolist() == list(range(cut.quota))
 
 
+def test_another_process_gets_the_histogram_alone() -> None:
+    offer = Offer(np.random.default_rng(1).random(100_000))
+    sent = pickle.dumps(offer)
+    assert len(sent) < 30_000
+    assert settle([pickle.loads(sent), offer], 500) == settle([offer, offer], 500)
+
+
 def test_a_bin_at_the_threshold_is_divided_by_pages() -> None:
-    offers = [Offer.of(np.full(pages, 0.5)) for pages in (100, 300, 0, 600)]
+    offers = [Offer(np.full(pages, 0.5)) for pages in (100, 300, 0, 600)]
     assert [cut.quota for cut in settle(offers, 10)] == [1, 3, 0, 6]
 
 
@@ -262,7 +270,7 @@ def test_a_shard_without_pages_does_no_harm() -> None:
 def test_rounds_with_late_shards_keep_the_budget(steps: list[Any], budget: int) -> None:
     coordinator, taken = Coordinator(3, budget), 0
     for step in steps:
-        offers = {shard: Offer.of(worth) for shard, (worth, late) in enumerate(step) if not late}
+        offers = {shard: Offer(worth) for shard, (worth, late) in enumerate(step) if not late}
         cuts = coordinator.settle("batch", 10, offers)
         assert cuts.keys() == offers.keys()
         for shard, cut in cuts.items():
@@ -276,7 +284,7 @@ def test_rounds_with_late_shards_keep_the_budget(steps: list[Any], budget: int) 
 
 def test_a_late_shard_takes_what_was_kept_for_it() -> None:
     coordinator = Coordinator(2, 100)
-    good, poor = Offer.of(np.linspace(9, 5, 20)), Offer.of(np.linspace(2, 1, 20))
+    good, poor = Offer(np.linspace(9, 5, 20)), Offer(np.linspace(2, 1, 20))
     assert coordinator.settle("batch", 4, {0: good, 1: poor})[0].quota == 4
     for _ in range(2):
         assert coordinator.settle("batch", 4, {1: poor})[1].quota == 0, "the pages of the late shard are worth more"
@@ -287,7 +295,7 @@ def test_a_late_shard_takes_what_was_kept_for_it() -> None:
 
 def test_a_shard_that_misses_a_stage_gets_nothing_of_it() -> None:
     coordinator = Coordinator(2, 10)
-    some = Offer.of(np.ones(5))
+    some = Offer(np.ones(5))
     coordinator.settle("new", 2, {0: some, 1: some})
     assert coordinator.settle("overdue", 4, {1: some})[1].quota == 4
     assert coordinator.owed() == {}

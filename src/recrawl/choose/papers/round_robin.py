@@ -80,8 +80,9 @@ class RoundRobin(RankedPolicy):
         # In a replay all visits of a cycle have the same time. When the cycle ended one pass and began the next, the
         # pages of the ended pass have fewer visits and come first. Pages are visited in long runs of page numbers, on
         # which this sort is faster than a search for the longest waits.
-        first = np.lexsort((book.visits[pages] + book.failures[pages], since))
-        yield RankedPages(pages[first], book.now - since[first], "it had waited longest")
+        visits = book.visits[pages] + book.failures[pages]
+        reason = "it had waited longest"
+        yield RankedPages(pages, book.now - since, reason, order=lambda count: np.lexsort((visits, since))[:count])
 
 
 def _store_passes(book: Book, seen: Outcomes, at: Floats) -> None:  # noqa: ARG001

@@ -17,7 +17,7 @@ import numpy as np
 
 from recrawl.choose.shards.offers import Cut, Offer, settle
 
-_NOTHING = Offer.of(np.zeros(0))
+_NOTHING = Offer(np.zeros(0))
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Coordinator:
     def settle(self, stage: str, visits: int, offers: Mapping[int, Offer]) -> dict[int, Cut]:
         """Divide the visits of a round; return the cuts of the shards that have offered, by shard.
 
-        >>> half, more = Offer.of(np.array([0.5, 0.5])), Offer.of(np.array([0.9, 0.8, 0.7]))
+        >>> half, more = Offer(np.array([0.5, 0.5])), Offer(np.array([0.9, 0.8, 0.7]))
         >>> coordinator = Coordinator(2, 10)
         >>> [cut.quota for cut in coordinator.settle("a", 2, {0: half, 1: more}).values()]
         [0, 2]
@@ -60,7 +60,8 @@ class Coordinator:
         for shard, cut in enumerate(settle(offered, min(visits, self.left))):
             account = self._accounts[shard]
             self.left -= cut.quota
-            account.offer = account.offer.without_best(cut.quota)
+            if len(self._accounts) > 1:
+                account.offer = account.offer.without_best(cut.quota)
             if shard in offers:
                 lowest = min(cut.threshold, account.lowest) if account.owed else cut.threshold
                 cuts[shard] = Cut(lowest, cut.quota + account.owed)

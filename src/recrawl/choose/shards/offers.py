@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,8 @@ _DROPPED_BITS = 18
 _LAST_BIT = 0x7FFFFFFF
 _LATER = 1 << 15
 """The bins of pages that wait for all others lie this far below."""
+LOWEST = -4 * _LATER
+"""A threshold below all bins."""
 _LARGEST = np.float32(3e38)
 
 
@@ -36,46 +39,70 @@ class Cut(NamedTuple):
     """The number of pages that the shard may take."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Offer:
-    """A histogram of the worth of a shard's candidates, the highest bin first; bins without pages are left out."""
+class Histogram(NamedTuple):
+    """Pages by worth, the highest bin first; bins without pages are left out."""
 
     bins: Int32s
     counts: Ints
     sums: Floats
     """The sum of the worth in each bin."""
 
-    @classmethod
-    def of(cls, worth: Floats | Float32s, later: Flags | None = None) -> Offer:
-        """Count pages by worth; pages where `later` is true come after all others.
 
-        >>> offer = Offer.of(np.array([0.5, 4.0, 0.501]))
-        >>> offer.counts.tolist(), offer.sums.tolist()
-        ([1, 2], [4.0, 1.001])
-        """
-        bins = bins_of(worth, later)
-        if not len(bins):
-            return cls(bins, np.zeros(0, np.int64), np.zeros(0))
-        lowest = int(bins.min())
-        counts = np.bincount(bins - lowest)
-        sums = np.bincount(bins - lowest, worth).astype(np.float64)
-        present = np.flatnonzero(counts)[::-1]
-        return cls((present + lowest).astype(np.int32), counts[present], sums[present])
+class Offer:
+    """How many pages a shard could visit, and the histogram of their worth, which is counted when it is needed.
+
+    A process that sends an offer to another sends the histogram alone.
+
+    >>> offer = Offer(np.array([0.5, 4.0, 0.501]))
+    >>> offer.histogram.counts.tolist(), offer.histogram.sums.tolist()
+    ([1, 2], [4.0, 1.001])
+    """
+
+    def __init__(self, worth: Floats | Float32s, later: Flags | None = None) -> None:
+        """Offer pages of this worth; pages where `later` is true come after all others."""
+        self._pages = len(worth)
+        self._count: Callable[[], Histogram] = partial(_counted, worth, later)
+
+    @cached_property
+    def histogram(self) -> Histogram:
+        """Pages by worth."""
+        return self._count()
 
     def without_best(self, taken: int) -> Offer:
         """Return the offer after its best pages were taken.
 
-        >>> offer = Offer.of(np.array([8.0, 4.0, 4.0, 1.0])).without_best(2)
-        >>> offer.counts.tolist(), offer.sums.tolist()
+        >>> offer = Offer(np.array([8.0, 4.0, 4.0, 1.0])).without_best(2)
+        >>> offer.histogram.counts.tolist(), offer.histogram.sums.tolist()
         ([1, 1], [4.0, 1.0])
         """
-        left = self.counts - np.diff(np.minimum(np.cumsum(self.counts), taken), prepend=0)
+        bins, counts, sums = self.histogram
+        left = counts - np.diff(np.minimum(np.cumsum(counts), taken), prepend=0)
         kept = left > 0
-        return Offer(self.bins[kept], left[kept], (self.sums * left / self.counts)[kept])
+        return _from_histogram(Histogram(bins[kept], left[kept], (sums * left / counts)[kept]))
 
     def __len__(self) -> int:
         """Return the number of pages."""
-        return int(self.counts.sum())
+        return self._pages
+
+    def __reduce__(self) -> tuple[Callable[[Histogram], Offer], tuple[Histogram]]:
+        return _from_histogram, (self.histogram,)
+
+
+def _from_histogram(histogram: Histogram) -> Offer:
+    offer = Offer(np.zeros(0))
+    offer._pages, offer.histogram = int(histogram.counts.sum()), histogram
+    return offer
+
+
+def _counted(worth: Floats | Float32s, later: Flags | None) -> Histogram:
+    bins = bins_of(worth, later)
+    if not len(bins):
+        return Histogram(bins, np.zeros(0, np.int64), np.zeros(0))
+    lowest = int(bins.min())
+    counts = np.bincount(bins - lowest)
+    sums = np.bincount(bins - lowest, worth).astype(np.float64)
+    present = np.flatnonzero(counts)[::-1]
+    return Histogram((present + lowest).astype(np.int32), counts[present], sums[present])
 
 
 def bins_of(worth: Floats | Float32s, later: Flags | None = None) -> Int32s:
@@ -113,14 +140,15 @@ class RankedPages:
         return cls(np.zeros(0, np.int64), np.zeros(0), reason)
 
     def offer(self) -> Offer:
-        """Return the histogram of the worth."""
-        return Offer.of(self.worth, self.later)
+        """Return what all shards are told of these pages."""
+        return Offer(self.worth, self.later)
 
     def take_at(self, threshold: int, quota: int) -> Picks:
         """Return the best pages, at most `quota`, none below the threshold."""
         best = np.arange(len(self.pages))[:quota] if self.order is None else self.order(quota)
-        later = None if self.later is None else self.later[best]
-        best = best[bins_of(self.worth[best], later) >= threshold]
+        if threshold > LOWEST:
+            later = None if self.later is None else self.later[best]
+            best = best[bins_of(self.worth[best], later) >= threshold]
         score = self.worth if self.score is None else self.score
         return Picks(self.pages[best], score[best].astype(np.float64), self.reason)
 
@@ -130,16 +158,18 @@ def settle(offers: Sequence[Offer], count: int) -> list[Cut]:
 
     The quotas add up to `count`, or to all pages that were offered if there are fewer.
 
-    >>> settle([Offer.of(np.array([8.0, 4.0, 1.0, 1.0])), Offer.of(np.array([2.0, 1.0, 1.0, 1.0, 1.0]))], 6)
+    >>> settle([Offer(np.array([8.0, 4.0, 1.0, 1.0])), Offer(np.array([2.0, 1.0, 1.0, 1.0, 1.0]))], 6)
     [Cut(threshold=4064, quota=3), Cut(threshold=4064, quota=3)]
     """
-    bins = np.concatenate([offer.bins for offer in offers])
+    if len(offers) == 1:  # it takes its best pages; no histogram is needed
+        return [Cut(LOWEST, max(0, min(count, len(offers[0]))))]
+    bins = np.concatenate([offer.histogram.bins for offer in offers])
     if not len(bins) or count <= 0:
         return [Cut(0, 0)] * len(offers)
     lowest = int(bins.min())
     table = np.zeros((len(offers), int(bins.max()) - lowest + 1), np.int64)
     for row, offer in zip(table, offers, strict=True):
-        row[offer.bins - lowest] = offer.counts
+        row[offer.histogram.bins - lowest] = offer.histogram.counts
     table = table[:, ::-1]  # the highest bin first
     reached = np.cumsum(table.sum(axis=0))
     last = min(int(np.searchsorted(reached, count)), len(reached) - 1)
