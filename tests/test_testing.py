@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +12,8 @@ import pytest
 
 from recrawl import Book, Outcomes, Picks, testing
 from recrawl.choose import Choice
+from recrawl.choose.shards.offers import RankedPages
+from recrawl.choose.shards.ranked import RankedPolicy
 from recrawl.errors import PolicyError
 
 
@@ -164,6 +167,14 @@ class Entangled(Right):
                 yield Picks(second, np.ones(len(second)), "it is second")
 
 
+class SplitsOtherwise(Right, RankedPolicy):
+    """Chooses by visits without shards, and by page number on a shard."""
+
+    def rankings(self, book: Book, budget: int, rng: np.random.Generator) -> Iterator[RankedPages]:
+        pages = self.pages(book)
+        yield RankedPages(pages, np.ones(len(pages)), "it has the lowest number")
+
+
 class Reader(Right):
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         Path(__file__).with_name("golden.json").read_text()
@@ -202,6 +213,7 @@ class LearnsObjects(Right):
         (Writer(), "read-only"),
         (Whole(), "late"),
         (Entangled(), "resume"),
+        (SplitsOtherwise(), "shards"),
         (Reader(), "no I/O"),
         (LearnsIntoColumns(), "learn"),
         (LearnsObjects(), "learn"),
