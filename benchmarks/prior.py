@@ -1,19 +1,23 @@
 """Fits the prior of change rates from a page's first download (`recrawl.compare.change_prior`), and measures it.
 
     python -m benchmarks.prior ARCHIVE... [--change content] [--folds 4] [--seeds 2] [--budgets 0.0025] [--write]
+    python -m benchmarks.prior ARCHIVE... --by-changes [--change stripped] [--budgets 0.0025]
     python -m benchmarks.prior ARCHIVE... --cost
 
 The sites are divided into folds. For each fold, a Poisson regression of the changes of a year on the features of first
 versions is fitted on the sites of the other folds (every site with the square root of its page-days as its weight), so
 no page is ever scored by weights that have seen its site. Then the policy `shock` is replayed on all sites together
-with these priors, and without any. `--write` fits on all sites and writes the weights into recrawl; `--cost`
-measures the time for a page, beside that of parsing it. With `--change stripped`, versions that differ from the one
-before in frame only, by the crude rule of `benchmarks.content`, are left out, and any change of the text counts.
+with these priors, and without any. `--by-changes` shows instead, for pages by their number of changes in the year, how
+many `shock` with these priors and the clairvoyant find. `--write` fits on all sites and writes the weights into
+recrawl; `--cost` measures the time for a page, beside that of parsing it. With `--change stripped`, versions that
+differ from the one before in frame only, by the crude rule of `benchmarks.content`, are left out, and any change of the
+text counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
 from dataclasses import replace
@@ -24,6 +28,7 @@ import numpy as np
 from sklearn.linear_model import PoissonRegressor
 
 from benchmarks.content_labels import crude_steps
+from benchmarks.default_policy import Visited
 from benchmarks.opinion import clairvoyant
 from recrawl.choose.shock.policy import Shock
 from recrawl.compare.change_prior import FEATURES, FURTHEST, LARGEST, change_prior, features
@@ -36,7 +41,7 @@ from recrawl.lab.formats.archive import Archive, files_of
 from recrawl.lab.formats.cached_columns import file_name, from_cache, to_cache
 from recrawl.lab.formats.page_facts import facts_of
 from recrawl.lab.histories.opening import history_of, open_history
-from recrawl.lab.replays.clairvoyant import unit_jobs
+from recrawl.lab.replays.clairvoyant import schedule, unit_jobs
 from recrawl.lab.replays.replay import Setup, replay
 
 DAY = 86400.0
@@ -125,6 +130,36 @@ def cost(paths) -> None:
     )
 
 
+class Counted(Visited):
+    """A policy whose visits, revisits and finds are counted page by page."""
+
+    def __init__(self, policy, pages: int) -> None:
+        super().__init__(policy)
+        self.visits, self.revisits, self.found = np.zeros((3, pages), np.int64)
+
+    def learn(self, book, seen, at) -> None:
+        self.visits[seen.pages] += 1
+        self.revisits[seen.pages] += book.visits[seen.pages] > 0
+        self.found[seen.pages] += seen.changed
+        super().learn(book, seen, at)
+
+
+def by_changes(history, budget: float, cycles: int) -> None:
+    """Visits and finds of `shock`, and the finds of the clairvoyant, by the number of changes of the pages visited."""
+    jobs = unit_jobs(history, np.arange(1, cycles + 1) * DAY)
+    changes = np.bincount(jobs.page, minlength=len(history))
+    visits = max(1, round(budget * len(history)))
+    best = np.bincount(np.concatenate(schedule(jobs, len(history), np.full(cycles, visits))), minlength=len(history))
+    counted = Counted(Shock(), len(history))
+    replay(history, counted, Setup(budget=visits, cycle=DAY, cycles=cycles, samples=1))
+    for least, below in itertools.pairwise((0, 1, 2, 4, 8, 16, cycles + 1)):
+        rows = (changes >= least) & (changes < below)
+        columns = {"pages": rows, "changes": changes, "clairvoyant": best, "visits": counted.visits}
+        columns |= {"revisits": counted.revisits, "found": counted.found}
+        sums = {name: int(column[rows].sum()) for name, column in columns.items()}
+        print(json.dumps({"budget": budget, "changes from": least, "below": below, **sums}), flush=True)
+
+
 def main():
     ask = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     ask.add_argument("archives", nargs="+", type=Path)
@@ -135,6 +170,7 @@ def main():
     ask.add_argument("--budgets", type=float, nargs="+", default=[0.0025])
     ask.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "recrawl" / "facts")
     ask.add_argument("--cost", action="store_true")
+    ask.add_argument("--by-changes", action="store_true")
     ask.add_argument("--write", action="store_true")
     asked = ask.parse_args()
     if asked.cost:
@@ -157,6 +193,10 @@ def main():
         here = fold == number
         prior[here] = score_of(values[here], fit(values, history, changes, days, born, ~here))
     print(json.dumps({"pages": len(history), "gain per change, held-out sites": round(gain(prior, changes, days), 3)}))
+    if asked.by_changes:
+        for budget in asked.budgets:
+            by_changes(replace(history, prior=prior), budget, asked.cycles)
+        return
     for name, one in (("none", np.zeros_like(prior)), ("of other sites", prior)):
         for budget in asked.budgets:
             visits, bound = clairvoyant(history, budget, asked.cycles)
