@@ -26,6 +26,7 @@ from recrawl.choose.shards.offers import Offer, RankedPages, bins_of, settle
 from recrawl.choose.shards.placement import VIRTUAL_SHARDS, shard_of, virtual_shard
 from recrawl.choose.shards.sharded import Sharded, by_domain
 from recrawl.choose.shards.splitting import why_one_shard
+from recrawl.choose.shock.plan import Objective
 from recrawl.choose.shock.policy import Shock
 from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.errors import UsageError
@@ -206,9 +207,12 @@ def test_probes_and_overdue_pages_are_counted_over_all_shards() -> None:
     assert len(reasons[0]) == 2
 
 
-def test_weights_count_between_shards_that_are_even_within() -> None:
-    book, policy = many_sites(4, 20), Shock(explore=0, probe=0, patience=0)
-    book.weight = np.where(book.site == 2, 3.0, 1 / 3)
+@pytest.mark.parametrize("column", ["weight", "cost"])
+@pytest.mark.parametrize("objective", ["changes", "freshness", "age"])
+def test_weights_and_costs_count_between_shards_that_are_even_within(objective: Objective, column: str) -> None:
+    book, policy = many_sites(4, 20), Shock(objective=objective, explore=0, probe=0, patience=0)
+    high, low = (3.0, 1 / 3) if column == "weight" else (1 / 3, 3.0)
+    setattr(book, column, np.where(book.site == 2, high, low))
     divided = visits_by_site(Sharded(policy, range(4), 4), book, 8)
     assert divided == visits_by_site(policy, book, 8)
     assert divided[2] > 3
