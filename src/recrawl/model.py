@@ -242,6 +242,7 @@ class Answer:
     at: float
     """Seconds since 1970, UTC, when the request was sent."""
     seconds: float
+    """Seconds until it was there, without those in which the client was busy with other work."""
     received: int
     """Bytes received, headers included."""
     ip: str

@@ -38,7 +38,6 @@ from recrawl.fetch.transfer import (
 from recrawl.model import Answer, Failure, Validators
 
 ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
-
 _ACCEPT_LINE = f"Accept: {ACCEPT}"
 _PLAIN_LINES = [_ACCEPT_LINE]
 
@@ -62,7 +61,7 @@ class Client:
         *,
         agent: str,
         limits: FetchLimits | None = None,
-        room: int = 128,
+        room: int = 512,
         clock: Callable[[], float] = time.time,
         profiles: Callable[[str], Profile | None] = lambda _: None,
     ) -> None:
@@ -75,11 +74,12 @@ class Client:
         self._poll = select.poll()
         self._watched: set[int] = set()
         self._deadline: float | None = None
+        self._left, self._away = time.monotonic(), 0.0  # the end of the last `wait`; seconds between calls of it
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
         self._multi.setopt(pycurl.M_MAXCONNECTS, room)
-        self._free: dict[Profile | None, list[Transfer]] = {None: [self._new_transfer() for _ in range(room)]}
+        self._free: dict[Profile | None, list[Transfer]] = {}
         self._refused: list[tuple[int, Answer]] = []
         self._busy: dict[pycurl.Curl, Transfer] = {}
         self._private_hosts: set[str] = set()
@@ -106,7 +106,7 @@ class Client:
         transfer = free.pop() if free else self._new_transfer(profile)
         transfer.begin(ticket, request, request.max_bytes or self.limits.max_bytes, self.clock())
         transfer.set_encodings()
-        handle = transfer.handle
+        transfer.away, handle = self._away + time.monotonic() - self._left, transfer.handle
         handle.setopt(pycurl.URL, request.url)
         if request.allow_private:
             self._private_hosts.add(_host(request.url))
@@ -133,6 +133,7 @@ class Client:
         if self._refused:
             refused, self._refused = self._refused, []
             return refused
+        self._away += time.monotonic() - self._left
         if self._deadline is not None:
             seconds = min(seconds, max(0.0, self._deadline - time.monotonic()))
         for fd, events in self._poll.poll(math.ceil(seconds * 1000)):
@@ -141,7 +142,8 @@ class Client:
         if self._deadline is not None and time.monotonic() >= self._deadline:
             self._deadline = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-        return self._finished()
+        answers, self._left = self._finished(), time.monotonic()
+        return answers
 
     def close(self) -> None:
         """Abort all downloads."""
@@ -230,7 +232,7 @@ class Client:
             failure=failure,
             detail=(transfer.refused or transfer.unwanted or message or failure.value) if failure else "",
             at=transfer.at,
-            seconds=handle.getinfo(pycurl.TOTAL_TIME),
+            seconds=max(0.0, handle.getinfo(pycurl.TOTAL_TIME) - (self._away - transfer.away)),
             received=handle.getinfo(pycurl.HEADER_SIZE) + handle.getinfo(pycurl.SIZE_DOWNLOAD_T),
             ip=handle.getinfo(pycurl.PRIMARY_IP),
         )

@@ -117,6 +117,7 @@ class Transfer:
     __slots__ = (
         "_parsed",
         "at",
+        "away",
         "chunks",
         "fresh",
         "handle",
