@@ -150,6 +150,12 @@ class CrawlOptions:
         return self.of_site(origin).change or self.change
 
     @property
+    def levels(self) -> list[ChangeLevel]:
+        """The definitions of change in use, each once."""
+        named = (site.change for site in self.sites.values() if site.change is not None)
+        return list(dict.fromkeys([self.change, *named]))
+
+    @property
     def browses(self) -> bool:
         """Whether pages of any site may be loaded by a browser."""
         rules = [(self.render, self.screenshots), *((it.render, it.screenshots) for it in self.sites.values())]

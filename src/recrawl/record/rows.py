@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from recrawl.record.index import Document
 from recrawl.record.requisite_rows import RequisiteBatch
 from recrawl.record.screenshot_rows import ScreenshotRow
+
+if TYPE_CHECKING:
+    from recrawl.record.index import Document
 
 Columns = dict[str, NDArray[Any]]
 """The result of a query, one array per column."""

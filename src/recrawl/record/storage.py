@@ -21,20 +21,22 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from recrawl.errors import DamagedIndex, DamagedRecord, NoRepository, RepositoryError, StorageFailure
 from recrawl.record.archive import GZIP, Place, WarcArchive
 from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.remote import claim, open_remote
 from recrawl.record.blobs.target import write_archive_target
-from recrawl.record.index import Index
 from recrawl.record.lock import Lock
 from recrawl.record.requisite_rows import RequisiteVersion
 from recrawl.record.rows import Batch, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store import Store, create_store, has_store, open_store
 from recrawl.record.warc import Headers, WarcInfo, read_body, read_resource, read_shown, warc_date
+
+if TYPE_CHECKING:
+    from recrawl.record.index import Index
 
 SETTINGS = "recrawl.toml"
 _Placed = TypeVar("_Placed", RequisiteVersion, ScreenshotRow)
@@ -81,6 +83,8 @@ class Storage:
     def index(self) -> Index:
         """The full-text index, opened on first use; a reader never creates one."""
         if self._index is None:
+            from recrawl.record.index import Index  # lazy: loads tantivy, which most commands that read do not need
+
             folder = self.folder / "index"
             self._index = Index(folder if self._lock is not None or folder.is_dir() else None)
         return self._index

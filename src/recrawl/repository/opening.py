@@ -19,7 +19,6 @@ from recrawl import settings
 from recrawl.compare.levels import parse_level, stored_level
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions, Spending
-from recrawl.crawl.state.reindex import reindex
 from recrawl.crawl.state.weights import Weights
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
@@ -148,6 +147,8 @@ def prepare(
         tell(open_repository.remote.problem)
     if open_repository.index_problem:
         tell(open_repository.index_problem.partition(":")[0] + "; rebuilding it")
+    from recrawl.crawl.state.reindex import reindex  # lazy: loads what reads pages
+
     indexed = reindex(open_repository, options)
     if indexed:
         tell(f"brought the index up to date with {indexed:,} pages")

@@ -7,7 +7,6 @@ from typing import Any
 
 from recrawl import plugins
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.visits.servers import level_table
 from recrawl.errors import UnknownName
 from recrawl.fetch.fetcher import Fetcher
 from recrawl.fetch.http import Client
@@ -16,7 +15,7 @@ from recrawl.settings import Settings
 
 def check_plugins(options: CrawlOptions, values: Settings) -> None:
     """Raise `UsageError` if a change level or fetcher that the settings name cannot be used."""
-    for level in level_table(options):
+    for level in options.levels:
         level.check()
     _fetcher_kind(values["fetcher"])
 

@@ -11,8 +11,6 @@ from functools import lru_cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from recrawl.compare.noise.json_filter import compiled_jmespath
-from recrawl.compare.noise.xpath import compiled_xpath, nodes_by_xpath
 from recrawl.errors import UsageError
 from recrawl.patterns import Pattern, compiled
 
@@ -45,10 +43,16 @@ class Noise:
 
     def check(self) -> None:
         """Raise `UsageError` for the first invalid selector or pattern."""
-        for expression in self.expressions(XPATH):
-            compiled_xpath(expression)
-        for expression in self.expressions(JMESPATH):
-            compiled_jmespath(expression)
+        if paths := self.expressions(XPATH):
+            from recrawl.compare.noise.xpath import compiled_xpath  # lazy: loads lxml
+
+            for expression in paths:
+                compiled_xpath(expression)
+        if paths := self.expressions(JMESPATH):
+            from recrawl.compare.noise.json_filter import compiled_jmespath  # lazy: loads jmespath
+
+            for expression in paths:
+                compiled_jmespath(expression)
         for selector in (*self._css, *self.frame, *self.content):
             try:
                 _EMPTY.css(selector)
@@ -84,6 +88,8 @@ class Noise:
         """Remove the selected elements from the tree; an invalid selector selects nothing."""
         paths = self.expressions(XPATH)
         if paths:
+            from recrawl.compare.noise.xpath import nodes_by_xpath  # lazy: loads lxml
+
             remove(nodes_by_xpath(tree, paths))
         for selector in self._css:
             try:

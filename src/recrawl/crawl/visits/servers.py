@@ -231,8 +231,7 @@ class Servers:
 
 def level_table(options: CrawlOptions) -> list[ChangeLevel]:
     """The definitions of change in use, each once; `Server.level` and `Task.level` are positions in this list."""
-    named = (site.change for site in options.sites.values() if site.change is not None)
-    return list(dict.fromkeys([options.change, *named]))
+    return options.levels
 
 
 def noise_table(options: CrawlOptions) -> list[Noise]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-import tomlkit
-
 from recrawl.errors import RepositoryError
 from recrawl.secrets import write_private
 
@@ -45,4 +43,6 @@ def read_url(path: Path, form: str) -> str:
 
 def write_url(path: Path, url: str) -> None:
     """Write a file with a URL, at once and whole."""
+    import tomlkit  # lazy: only commands that move a repository need it
+
     write_private(path, tomlkit.dumps({"url": url}))

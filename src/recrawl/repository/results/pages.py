@@ -6,22 +6,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from recrawl.crawl.reports.frames import VersionDifference, compare_versions
-from recrawl.crawl.visits.stored_text import read_lines
 from recrawl.discover.urls import origin
 from recrawl.errors import NotKnown
 from recrawl.model import State
 from recrawl.record import listings
 from recrawl.record.rows import VersionRow
 from recrawl.repository.lookup import When, as_text, place_of
-from recrawl.repository.results.difference import Difference
-from recrawl.repository.results.pictures import PictureDifference, compare_pictures, picture_of
 from recrawl.repository.results.rows import Rows
 from recrawl.repository.results.values import Explanation, Row, Visit, at, flag, iso, utc
 
 if TYPE_CHECKING:
+    from recrawl.crawl.reports.frames import VersionDifference
     from recrawl.repository.explain.prediction import Prediction
     from recrawl.repository.reader import Reader
+    from recrawl.repository.results.difference import Difference
+    from recrawl.repository.results.pictures import PictureDifference
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -119,6 +118,8 @@ class Version:
     @property
     def lines(self) -> list[str]:
         """The visible text by lines, without noise."""
+        from recrawl.crawl.visits.stored_text import read_lines  # lazy: loads what parses pages
+
         _, headers, body = self._content()
         return read_lines(body, headers, self._repository.noise_filter(origin(self.url)))
 
@@ -130,6 +131,8 @@ class Version:
     @property
     def screenshot(self) -> bytes:
         """The newest screenshot of this version, as PNG; `NotKnown` if there is none."""
+        from recrawl.repository.results.pictures import picture_of  # lazy: loads what compares pictures
+
         return picture_of(self._repository, self._row, self.url)
 
     @property
@@ -160,6 +163,8 @@ class Version:
 
     def compared_with(self, before: Version) -> VersionDifference:
         """What changed since another version."""
+        from recrawl.crawl.reports.frames import compare_versions  # lazy: loads what compares pages
+
         noise = self._repository.noise_filter(origin(self.url))
         return compare_versions(self._repository.storage, before._row, self._row, noise)
 
@@ -240,6 +245,8 @@ class Page:
 
     def diff(self, old: int | When | None = None, new: int | When = -1) -> Difference:
         """What changed between two versions; the last change by default."""
+        from recrawl.repository.results.difference import Difference  # lazy: loads what compares pages
+
         after = self.version(new)
         before = self.version(max(1, after.number - 1) if old is None else old)
         verdict, hunks, share = after.compared_with(before)
@@ -247,6 +254,8 @@ class Page:
 
     def visual_diff(self, old: int | When | None = None, new: int | When = -1) -> PictureDifference:
         """What changed between the screenshots of two versions; the last change by default. Needs Pillow."""
+        from recrawl.repository.results.pictures import compare_pictures  # lazy: loads what compares pictures
+
         after = self.version(new)
         before = self.version(max(1, after.number - 1) if old is None else old)
         return compare_pictures(before.screenshot, after.screenshot)
