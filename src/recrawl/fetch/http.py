@@ -61,7 +61,7 @@ class Client:
         *,
         agent: str,
         limits: FetchLimits | None = None,
-        room: int = 512,
+        room: int = 128,
         clock: Callable[[], float] = time.time,
         profiles: Callable[[str], Profile | None] = lambda _: None,
     ) -> None:
@@ -79,7 +79,7 @@ class Client:
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
         self._multi.setopt(pycurl.M_MAXCONNECTS, room)
-        self._free: dict[Profile | None, list[Transfer]] = {}
+        self._free: dict[Profile | None, list[Transfer]] = {None: [self._new_transfer() for _ in range(room)]}
         self._refused: list[tuple[int, Answer]] = []
         self._busy: dict[pycurl.Curl, Transfer] = {}
         self._private_hosts: set[str] = set()
