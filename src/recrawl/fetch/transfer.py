@@ -140,6 +140,7 @@ class Transfer:
         self.ticket = -1
         self.identity: bool | None = None
         self.fresh = False
+        self.away = 0.0  # of the client, when it was started
         self.lines: list[str] = []
 
     def begin(self, ticket: int, request: Request, limit: int, at: float) -> None:
