@@ -126,7 +126,8 @@ def _mark_places(tree: LexborHTMLParser, noise: Noise) -> None:
             _surround(node, "\x07", "\x08")
     for node in body.css("[class],[id]")[:_MAX_NAMED]:
         if node.tag not in _NEVER_FRAME:
-            name = f"{node.attributes.get('class') or ''} {node.attributes.get('id') or ''}"
+            attributes = node.attributes  # a new dictionary each time
+            name = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
             if _FRAME_CLASS.search(name):
                 _surround(node, "\x03", "\x04")
 

@@ -50,15 +50,17 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[str]:
     root = _visible_root(tree, noise)
     if root is None:
         return []
-    root.unwrap_tags(_INLINE, delete_empty=True)
+    for tag in _INLINE:  # `unwrap_tags` takes half as long again: it finds each tag by a selector
+        for node in tree.tags(tag):
+            node.unwrap(delete_empty=True)
     root.merge_text_nodes()
     for block in root.css("pre,textarea,listing"):
         block.replace_with(BREAK + block.text(separator=BREAK).replace("\n", BREAK) + BREAK)
-    parts = root.text(separator=BREAK).split(BREAK)
-    joined = "\n".join(filter(None, map(_fold, parts)))
+    found = [line for line in map(_fold, root.text(separator=BREAK).split(BREAK)) if line]
     if noise.patterns:
-        joined = noise.erase(joined)
-    return [line for line in map(_fold, joined.split("\n")) if line]
+        erased = noise.erase("\n".join(found))
+        found = [line for line in map(_fold, erased.split("\n")) if line]
+    return found
 
 
 def plain(text: str, noise: Noise = NO_NOISE) -> str:
