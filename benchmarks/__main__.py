@@ -6,6 +6,7 @@ import argparse
 import json
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", choices=["crawl", "scale", "lab", "prediction"], help="one of the benchmarks")
     parser.add_argument("--repeats", type=int, default=3, help="rounds of `crawl` (3)")
     parser.add_argument("--pages", type=int, default=web.PAGES, help=f"pages of the site ({web.PAGES})")
+    parser.add_argument("--site", type=Path, action="append", default=[], help="archive whose pages are crawled too")
     parser.add_argument("--peers", default="scrapy,wget,wget2", help=f"of {', '.join(peers.KINDS)}; empty for none")
     parser.add_argument("--sizes", default=",".join(map(str, scale.SIZES)), help="known pages, for `scale`")
     parser.add_argument("--lab-scale", type=float, default=1.0, help="smaller worlds for `lab` and `prediction` (1)")
@@ -82,6 +84,7 @@ def measure_crawls(chosen: argparse.Namespace, work: Path, disk: Path) -> None:
             about = {peer.name: peer.about for peer in contenders}
             results["crawl"] = {"machine": machine(work), "about": about, "runs": crawl.as_json(runs)}
             RESULTS.write_text(json.dumps(results, indent=1))
+            measure_real(chosen, work, contenders, results)
         if chosen.only != "crawl":
             with tempfile.TemporaryDirectory(dir=disk) as place:
                 done = scale.sizes(served, [int(size) for size in chosen.sizes.split(",")], Path(place))
@@ -90,10 +93,26 @@ def measure_crawls(chosen: argparse.Namespace, work: Path, disk: Path) -> None:
                 RESULTS.write_text(json.dumps(results, indent=1))
 
 
+def measure_real(chosen: argparse.Namespace, work: Path, contenders: list[peers.Peer], results: dict[str, Any]) -> None:
+    """The same crawls of real pages, if there are any."""
+    if not chosen.site:
+        print("without real pages: give archives with --site FILE", flush=True)
+        return
+    with web.running(archives=chosen.site) as served, tempfile.TemporaryDirectory(dir=work) as place:
+        print(f"{served.pages} real pages, {chosen.repeats} rounds", flush=True)
+        runs = crawl.rounds(served, contenders, chosen.repeats, Path(place))
+    about = {peer.name: peer.about for peer in contenders}
+    results["real"] = {"machine": machine(work), "about": about, "runs": crawl.as_json(runs)}
+    RESULTS.write_text(json.dumps(results, indent=1))
+
+
 def tables(results: dict[str, Any]) -> list[Table]:
     found = []
     if "crawl" in results:
         found += crawl.tables(crawl.from_json(results["crawl"]["runs"]), results["crawl"]["about"])
+    if "real" in results:
+        real = crawl.tables(crawl.from_json(results["real"]["runs"]), results["real"]["about"])
+        found += [replace(table, title=f"{table.title}: real pages") for table in real]
     if "scale" in results:
         found += scale.tables(scale.from_json(results["scale"]["sizes"]))
     if "lab" in results:
@@ -101,6 +120,22 @@ def tables(results: dict[str, Any]) -> list[Table]:
     if "prediction" in results:
         found += prediction.tables(results["prediction"]["figures"])
     return found
+
+
+def one_table(results: dict[str, Any]) -> Table:
+    """The ratios of generated and of real pages in one table."""
+    kinds = [("crawl", "generated pages"), ("real", "real pages")]
+    made = {
+        kind: crawl.ratios(crawl.from_json(results[part]["runs"]), results[part]["about"])
+        for part, kind in kinds
+        if part in results
+    }
+    first = next(iter(made.values()))
+    return replace(
+        first,
+        heads=["pages", *first.heads],
+        rows=[[kind, *row] for kind, table in made.items() for row in table.rows],
+    )
 
 
 def markdown(results: dict[str, Any]) -> str:
@@ -127,7 +162,7 @@ def main() -> None:
         return
     results = load()
     if "crawl" in results and chosen.only in (None, "crawl"):
-        crawl.ratios(crawl.from_json(results["crawl"]["runs"]), results["crawl"]["about"]).show()
+        one_table(results).show()
     else:
         for table in tables(results):
             table.show()

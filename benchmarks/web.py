@@ -21,14 +21,16 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
 
+from benchmarks import real_pages
 from benchmarks.pages import SEED, Page, site
 
 PAGES = 10_000
@@ -144,10 +146,10 @@ class Protocol(asyncio.Protocol):
                 return
 
 
-async def serve(pages: int) -> None:
-    served = Site(site(pages))
+async def serve(pages: int, archives: list[str]) -> None:
+    served = Site(real_pages.site(map(Path, archives)) if archives else site(pages))
     server = await asyncio.get_running_loop().create_server(lambda: Protocol(served), "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    print(server.sockets[0].getsockname()[1], len(served.pages), flush=True)
     await server.serve_forever()
 
 
@@ -176,21 +178,21 @@ class Web:
 
 
 @contextlib.contextmanager
-def running(pages: int = PAGES) -> Iterator[Web]:
-    """The site, up for as long as the block runs."""
-    command = [sys.executable, "-m", "benchmarks.web", str(pages)]
+def running(pages: int = PAGES, archives: Sequence[Path] = ()) -> Iterator[Web]:
+    """The site, up for as long as the block runs: generated, or the pages of archives."""
+    command = [sys.executable, "-m", "benchmarks.web", str(pages), *map(str, archives)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             ready, _, _ = select.select([process.stdout], [], [], 120)
-            port = process.stdout.readline().strip() if ready else ""
+            port, _, count = process.stdout.readline().strip().partition(" ") if ready else ("", "", "")
             if not port:
                 raise SystemExit("the benchmark's web server did not start")
-            yield Web(f"http://127.0.0.1:{port}/", pages, process.pid)
+            yield Web(f"http://127.0.0.1:{port}/", int(count), process.pid)
         finally:
             process.kill()
 
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else PAGES))
+        asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else PAGES, sys.argv[2:]))

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
+_LINKS = "--follow-tags=a,area"
+"""Pages only, as the others: not the images and stylesheets of real pages."""
 APT = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
 
 
@@ -95,7 +97,7 @@ def scrapy(folder: Path) -> list[Peer]:
 
 def wget2(_: Path) -> list[Peer]:
     def command(url: str, _pages: int, folder: Path) -> list[str]:
-        return ["wget2", "--quiet", "--recursive", "--level=0", f"--directory-prefix={folder}", url]
+        return ["wget2", "--quiet", "--recursive", "--level=0", _LINKS, f"--directory-prefix={folder}", url]
 
     return [Peer("wget2", f"GNU Wget2 {wget2_version()}: recursive, writes files", command, (0, 8))]
 
@@ -107,7 +109,7 @@ def wget(_: Path) -> list[Peer]:
 
     def command(url: str, _pages: int, folder: Path) -> list[str]:
         kept = [f"--warc-file={folder}-warc", "--warc-cdx", f"--directory-prefix={folder}"]
-        return ["wget", "--quiet", "--recursive", "--level=inf", *kept, url]
+        return ["wget", "--quiet", "--recursive", "--level=inf", _LINKS, *kept, url]
 
     answer = subprocess.run(["wget", "--version"], capture_output=True, text=True, check=False).stdout
     version = answer.split(" built", 1)[0].removeprefix("GNU Wget ")
