@@ -84,13 +84,14 @@ def measure_crawls(chosen: argparse.Namespace, work: Path, disk: Path) -> None:
             about = {peer.name: peer.about for peer in contenders}
             results["crawl"] = {"machine": machine(work), "about": about, "runs": crawl.as_json(runs)}
             RESULTS.write_text(json.dumps(results, indent=1))
-            measure_real(chosen, work, contenders, results)
         if chosen.only != "crawl":
             with tempfile.TemporaryDirectory(dir=disk) as place:
                 done = scale.sizes(served, [int(size) for size in chosen.sizes.split(",")], Path(place))
             if done:
                 results["scale"] = {"machine": machine(disk), "sizes": scale.as_json(done)}
                 RESULTS.write_text(json.dumps(results, indent=1))
+    if chosen.only != "scale":  # when the other server has ended: a measured command waits for all other children
+        measure_real(chosen, work, contenders, results)
 
 
 def measure_real(chosen: argparse.Namespace, work: Path, contenders: list[peers.Peer], results: dict[str, Any]) -> None:

@@ -23,6 +23,8 @@ from benchmarks.web import Web, running
 
 FORMATS = ("warc.gz", "warc.zst")
 CHANGED = 0.1
+_FEWEST = 100
+"""Pages of the generated site where it is not crawled."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=None, help="folder for the repositories")
     chosen = parser.parse_args()
     with (
-        running(chosen.pages if not chosen.archive else 1) as web,
+        running(chosen.pages if not chosen.archive else _FEWEST) as web,
         tempfile.TemporaryDirectory(dir=chosen.work) as work,
     ):
         table(rounds(web, chosen.archive, chosen.rounds, Path(work))).show()

@@ -2,6 +2,7 @@
 
 FOLDER is a checkout of the other version. Both run the same commands under valgrind (cachegrind without its cache),
 which counts the instructions of all processes: unlike times, the counts do not depend on what else the machine does.
+A process that is killed is not counted, so reader processes, which a crawl kills at its end, end by themselves here.
 The cost of a page is the difference between a run with many pages and one with few: the start of the program is left
 out.
 """
@@ -24,6 +25,8 @@ from recrawl.lab.synth import SyntheticWorld, write
 
 FEW, MANY = 20, 120
 _WORDS = "a page with some words of its own "
+_NO_KILL = "import subprocess\nsubprocess.Popen.kill = subprocess.Popen.wait\n"
+"""Python runs this at its start; the readers' connection is closed before they are killed, and they end then."""
 _REFS = re.compile(r"I +refs: +([\d,]+)")
 
 
@@ -46,7 +49,9 @@ def recrawl(tree: Path, folder: Path, *words: str, counted: bool = False) -> flo
         "--cachegrind-out-file=/dev/null",
     ]
     command = [sys.executable, "-m", "recrawl", "-C", str(folder), *words]
-    environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
+    (folder / "sitecustomize.py").write_text(_NO_KILL)
+    paths = f"{tree / 'src'}{os.pathsep}{folder}"
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
     ended = subprocess.run(
         [*valgrind, *command] if counted else command,
         check=False,
