@@ -1,7 +1,8 @@
 """Outcomes that come late in a replay, as from servers with long queues in a live cycle.
 
 Each site is a server that answers one page after another, at a pace of its own, drawn from 1 to `SLOWEST` time units.
-A batch that does not await all of its outcomes (`Picks.awaits`) returns when all but the share `late` of it are there.
+A batch that does not await all of its outcomes (`Picks.awaits`) returns when all but the share `late` of it are there,
+and as many as it awaits.
 The visits themselves take place when they are chosen: only what the policy knows is late.
 """
 
@@ -43,7 +44,7 @@ class Late:
         if picks.awaits >= 1:
             self.time = max(self.time, float(self._ends.max(initial=0.0)))
         elif picks.awaits > 0 and len(ends):
-            needed = max(0, len(ends) - int(self._late * len(ends)))
+            needed = max(picks.needed, len(ends) - int(self._late * len(ends)))
             self.time = max(self.time, float(np.sort(ends)[needed - 1]) if needed else 0.0)
         there = self._ends <= self.time
         out, self._waiting, self._ends = self._waiting.take(there), self._waiting.take(~there), self._ends[~there]
