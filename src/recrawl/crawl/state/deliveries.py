@@ -9,6 +9,7 @@ were not sent: no choice depends on them, so they come with the next batch.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -72,8 +73,10 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def delete(folder: Path) -> None:
-    """Delete the file of a finished cycle."""
+    """Delete the file of a finished cycle, and its folder if nothing else is in it."""
     _file(folder).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        _file(folder).parent.rmdir()
 
 
 def _file(folder: Path) -> Path:
