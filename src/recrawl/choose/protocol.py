@@ -5,8 +5,8 @@ outlives the cycle is in the book; the generator holds control flow only. Parame
 arguments, stored under their own names, so that a policy can be written as text: `round-robin(order=shuffled)`.
 
 A batch may leave outcomes to later batches (`Picks.awaits`): then what the generator receives lacks some pages of the
-batch and holds some of earlier ones. Pages under way must not be chosen again. `MOST` is the share to await where each
-outcome informs the next choice; a batch whose outcomes decide nothing awaits 0.
+batch and holds some of earlier ones. Pages under way must not be chosen again. A batch whose outcomes decide nothing
+awaits 0.
 
 The reason of a `Picks` is a clause that completes "Visited because ...", such as "it was never downloaded".
 
@@ -28,8 +28,6 @@ from recrawl.model import Outcomes, Pages, Picks
 
 Choice = Generator[Picks, Outcomes, None]
 """One cycle of a policy: yields picks, receives outcomes."""
-MOST = 0.9
-"""The share of a batch to await: the slowest servers of a batch do not keep all others waiting."""
 
 
 class Chooser(Protocol):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.protocol import MOST, Choice
+from recrawl.choose.protocol import Choice
 from recrawl.choose.shards.splitting import Stage, one_shard
 from recrawl.choose.shock.plan import Objective, ShockPlan, last_visits, observe_signals
 from recrawl.choose.shock.shard import BATCH, NEW, OVERDUE, PROBES, ShockShard
@@ -34,9 +34,8 @@ class Shock:
     of a rebuilt site moves the others to the front within the same cycle. The prediction is averaged with that of a
     small network, fitted on many sites, which also uses the outcomes of visits to pages of the same URL template,
     directory and site. On sites whose pages change independently, a Poisson model per page takes over. For an uncertain
-    group, a batch samples two pages; it visits the rest only if those changed. A batch is chosen when 90 % of the last
-    one has answered; the other outcomes count from the next batch on. A new page makes changes of the pages
-    that may list it likelier. Hints count as far as they proved right.
+    group, a batch samples two pages; it visits the rest only if those changed. A new page makes changes of
+    the pages that may list it likelier. Hints count as far as they proved right.
     Pages that were never downloaded come first. Every site is visited now and then, and some batches use rates drawn
     from their posterior, so that no page is excluded for ever.
 
@@ -124,9 +123,9 @@ class Shock:
     def stages(self, budget: int) -> Iterator[Stage]:
         """The stages of a cycle; the outcomes of each decide on the next, but for pages never downloaded."""
         yield Stage(NEW, budget, pooled=True, awaits=0.0)
-        yield Stage(OVERDUE, budget // 10, pooled=True, awaits=MOST)
-        yield Stage(PROBES, max(1, int(2 * self.probe * budget)), awaits=MOST)
-        yield from repeat(Stage(BATCH, -(-budget // int(self.batches)), awaits=MOST), int(self.batches))
+        yield Stage(OVERDUE, budget // 10, pooled=True)
+        yield Stage(PROBES, max(1, int(2 * self.probe * budget)))
+        yield from repeat(Stage(BATCH, -(-budget // int(self.batches))), int(self.batches))
 
     def begin(self, book: Book, budget: int, rng: np.random.Generator) -> ShockShard:
         """Return the plan of a shard."""
