@@ -160,13 +160,19 @@ def without_token(found: dict[str, list[str]]) -> dict[str, list[str]]:
     return {**found, "meta": [row for row in found["meta"] if copying.TOKEN not in row]}
 
 
-def test_a_move_that_was_interrupted_goes_on_and_copies_what_has_changed(
-    tmp_path: Path, schema: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def small_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Repo, dict[str, list[str]]]:
+    """A repository with rows in every table, and its contents; moves copy five rows at a time."""
     monkeypatch.setattr(copying, "_BLOCK", 5)
     repo = Repo.create(tmp_path / "repo")
     with closing(SqliteStore(repo.folder / "recrawl.db", create=True)) as store:
         fill(store)
+        return repo, contents(store)
+
+
+def test_a_move_that_was_interrupted_goes_on_and_copies_what_has_changed(
+    tmp_path: Path, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo, _ = small_blocks(tmp_path, monkeypatch)
 
     def interrupt(table: str, rows: int) -> None:
         if table == "pages" and rows > 5:
@@ -255,11 +261,7 @@ def killed_move(repo: Repo, point: str, to: str) -> None:
 def test_a_move_that_is_killed_at_any_point_loses_and_doubles_nothing(
     tmp_path: Path, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "_BLOCK", 5)
-    repo = Repo.create(tmp_path / "repo")
-    with closing(SqliteStore(repo.folder / "recrawl.db", create=True)) as store:
-        fill(store)
-        before = contents(store)
+    repo, before = small_blocks(tmp_path, monkeypatch)
     points = ("0", "9", "20", "_copy_values", "_verify", "before switch", "after switch")
     for to, last in ((schema, "store.toml"), ("sqlite", "recrawl.db")):
         for point in points:

@@ -17,7 +17,7 @@ from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.reader_process import TaskReader
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.results import Done
-from recrawl.crawl.visits.servers import Server, Servers, level_table, noise_table
+from recrawl.crawl.visits.servers import Server, Servers, noise_table
 from recrawl.crawl.visits.stored_text import sniff
 from recrawl.discover.urls import canonical
 from recrawl.model import Answer, Failure
@@ -36,7 +36,7 @@ class Importer:
         self._options = options
         self._servers = Servers(repository.store, options)
         self._noises = noise_table(options)
-        self._levels = level_table(options)
+        self._levels = options.levels
         config = ReaderConfig(options.rules, tuple(self._noises), tuple(self._levels), want_text=options.index)
         self._reader = TaskReader(config)
         self._cycle = self._open()

@@ -151,7 +151,7 @@ class CrawlOptions:
 
     @property
     def levels(self) -> list[ChangeLevel]:
-        """The definitions of change in use, each once."""
+        """The definitions of change in use, each once; `Server.level` and `Task.level` are positions in this list."""
         named = (site.change for site in self.sites.values() if site.change is not None)
         return list(dict.fromkeys([self.change, *named]))
 

@@ -21,7 +21,7 @@ from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.redirects import Redirect
 from recrawl.crawl.visits.results import Done, RowNumbers
-from recrawl.crawl.visits.servers import Server, level_table, noise_table
+from recrawl.crawl.visits.servers import Server, noise_table
 from recrawl.discover.dates import parse_date
 from recrawl.model import Answer, Failure, State, Validators
 from recrawl.record.rows import HintRow
@@ -56,7 +56,7 @@ class Decider:
         self._options = options
         self._numbers = numbers
         self._fingerprints = [noise.fingerprint for noise in noise_table(options)]
-        self._levels = level_table(options)
+        self._levels = options.levels
         self._cycle = cycle
 
     def validators(self, server: Server, visit: PendingVisit) -> Validators | None:

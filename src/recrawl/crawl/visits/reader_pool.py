@@ -17,7 +17,7 @@ from recrawl.child_processes import start_module
 from recrawl.compare.parsing.file_types import PDF, has_pdf
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
-from recrawl.crawl.visits.servers import level_table, noise_table
+from recrawl.crawl.visits.servers import noise_table
 from recrawl.model import Failure
 
 BATCH = 32
@@ -164,7 +164,7 @@ class Readers:
 
 def readers_of(options: CrawlOptions) -> Readers:
     """The reader processes of a run."""
-    noises, levels = tuple(noise_table(options)), tuple(level_table(options))
+    noises, levels = tuple(noise_table(options)), tuple(options.levels)
     pdf = options.accepts(PDF) and has_pdf()
     config = ReaderConfig(options.rules, noises, levels, want_text=options.index, pdf=pdf)
     return Readers(config, processes=options.readers, seconds=options.parse_seconds)

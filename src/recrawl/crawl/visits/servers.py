@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from recrawl.compare.gone import vanishing
-from recrawl.compare.levels import ChangeLevel
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.validators import ValidatorTrust
 from recrawl.crawl.options import CrawlOptions, SiteOptions
@@ -38,7 +37,7 @@ class Server:
     options: SiteOptions
     noise: int
     level: int
-    """What counts as a change there, as a position in `level_table`."""
+    """What counts as a change there, as a position in `CrawlOptions.levels`."""
     sitemap_at: float = 0.0
     held_until: float = 0.0
     """No requests before this time, as the server asked (Retry-After or back-off)."""
@@ -127,7 +126,7 @@ class Servers:
     def __init__(self, store: Store, options: CrawlOptions) -> None:
         self._options = options
         self._noise_numbers = {noise: number for number, noise in enumerate(noise_table(options))}
-        self._level_numbers = {level: number for number, level in enumerate(level_table(options))}
+        self._level_numbers = {level: number for number, level in enumerate(options.levels)}
         self._by_origin: dict[str, Server] = {}
         self._by_id: list[Server] = []
         for row in store.sites.all():
@@ -227,11 +226,6 @@ class Servers:
             render=self._options.of_site(row.origin).render or self._options.render,
             screenshots=self._options.of_site(row.origin).screenshots or self._options.screenshots,
         )
-
-
-def level_table(options: CrawlOptions) -> list[ChangeLevel]:
-    """The definitions of change in use, each once; `Server.level` and `Task.level` are positions in this list."""
-    return options.levels
 
 
 def noise_table(options: CrawlOptions) -> list[Noise]:
