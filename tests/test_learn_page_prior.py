@@ -12,7 +12,8 @@ from recrawl.choose.shock.policy import Shock
 from recrawl.columns import DAY
 from recrawl.lab.replays.small_worlds import batches
 from recrawl.learn.shocks.model import Shocks
-from recrawl.learn.shocks.page_prior import FIRST_CRAWL, INITIAL, WEIGHTS, PagePrior
+from recrawl.learn.shocks.new_pages import FIRST_CRAWL
+from recrawl.learn.shocks.page_prior import INITIAL, WEIGHTS, PagePrior
 
 
 def once_visited(pages: int = 20, now: float = 30 * DAY) -> Book:

@@ -198,6 +198,7 @@ class _Account:
 def _with_skipped(picks: Picks, seen: Outcomes, left_out: Pages) -> Outcomes:
     """Return also the pages of the batch that were left out, as `SKIPPED`; outcomes of earlier batches come first."""
     both = seen + Outcomes(left_out, np.full(len(left_out), Unvisited.SKIPPED, np.int8))
-    place = np.full(int(max(both.pages.max(initial=-1), picks.pages.max(initial=-1))) + 1, -1)
-    place[picks.pages] = np.arange(len(picks))
-    return both.take(np.argsort(place[both.pages], kind="stable"))
+    place = np.full(len(both), -1)
+    _, in_picks, in_both = np.intersect1d(picks.pages, both.pages, assume_unique=True, return_indices=True)
+    place[in_both] = in_picks
+    return both.take(np.argsort(place, kind="stable"))

@@ -25,7 +25,7 @@ from recrawl.learn.shocks.room import room_to_gain
 
 RELATIONS = ("index", "above", "sibling")
 FIRST_CRAWL = 7 * DAY
-"""Pages found this long after the first page of their site, or sooner, are not new."""
+"""Pages found this long after the first page of their site, or sooner, are not new: their age is not known."""
 INITIAL = np.array([0.7, 0.3, 0.1])
 """The probabilities before any visit."""
 POOL_WEIGHT = 20.0

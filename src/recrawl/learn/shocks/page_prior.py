@@ -20,12 +20,11 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.columns import DAY, Float32s, Floats
 from recrawl.learn.chunks import AnyPages
+from recrawl.learn.shocks.new_pages import FIRST_CRAWL
 from recrawl.learn.shocks.room import room_to_gain
 
 YOUNG_FACTOR = 30.0
 """How much more often a page changes on its first day."""
-FIRST_CRAWL = 7 * DAY
-"""Pages found this long after the first page of their site, or sooner, are of unknown age."""
 WEIGHTS = np.array([0.0, 0.5, 1.0])
 """The weights whose likelihoods are compared."""
 INITIAL = np.array([0.4, 0.3, 0.3])
