@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.doctest import DoctestModule
@@ -18,6 +19,10 @@ from recrawl.crawl.visits import reader_pool
 from tests.receivers import find_postgres, postgres
 from tests.warm_readers import WarmReaders
 from tests.world import Page, Repo, Site
+
+if TYPE_CHECKING:
+    from recrawl.cluster.layout import Layout
+    from tests.object_store import ObjectStore
 
 # How long an example takes says more of the machine's load than of the code: times belong in benchmarks/.
 # Examples are the same for everybody; to look for new ones: pytest --hypothesis-profile searching.
@@ -143,3 +148,31 @@ def postgres_url() -> Iterator[str]:
     with postgres("walrus") as url, pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECRAWL_TEST_PASSWORD", "walrus")
         yield url.replace("@", ":${RECRAWL_TEST_PASSWORD}@")
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[ObjectStore]:
+    """An S3 server for all tests of a session; its keys are in the environment."""
+    from tests.object_store import KEYS, ObjectStore  # loads moto
+
+    with ObjectStore().running() as made, pytest.MonkeyPatch.context() as patch:
+        for name, value in KEYS.items():
+            patch.setenv(name, value)
+        made.create_bucket()
+        yield made
+
+
+@pytest.fixture
+def new_cluster(
+    tmp_path: Path, postgres_url: str, object_store: ObjectStore, request: pytest.FixtureRequest
+) -> Callable[[int], Layout]:
+    """Makes the cluster of a test, with so many shards, in `tmp_path / "cluster"`."""
+    from recrawl.cluster.layout import create_cluster  # loads psycopg
+
+    name = re.sub(r"\W+", "_", request.node.name.lower())[:50]
+
+    def create(shards: int) -> Layout:
+        store, archive = f"{postgres_url}?schema={name}", object_store.url(name)
+        return create_cluster(tmp_path / "cluster", store=store, archive=archive, shards=shards)
+
+    return create

@@ -28,6 +28,12 @@ def command(
             metavar="URL", help="Keep archive files and models in an object store: 's3://bucket/prefix?endpoint=URL'."
         ),
     ] = "",
+    shards: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER", help="Divide the repository into shards for many machines; needs --store and --archive."
+        ),
+    ] = 0,
     json: AsJson = False,
 ) -> None:
     """Create a repository: a folder with settings, database, archive and search index.
@@ -38,11 +44,19 @@ def command(
 
     With --archive, finished archive files and models are in a bucket of an S3 API; the folder has a cache of them. The
     keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+
+    With --shards, the repository is a cluster: its sites are divided into so many shards, which the workers of several
+    machines crawl and refresh with one budget. The number never changes: take four to eight times as many as machines.
     """
     where = folder or ctx.obj or Path()
-    Repository.create(where, store=store, archive=archive).close()
+    if shards:
+        from recrawl.cluster.layout import create_cluster  # lazy: needs the extra `postgres`
+
+        create_cluster(where, store=store, archive=archive, shards=shards)
+    else:
+        Repository.create(where, store=store, archive=archive).close()
     if json:
-        as_json({"folder": str(where)})
+        as_json({"folder": str(where)} | ({"shards": shards} if shards else {}))
         return
-    say(f"created a repository in {where}")
+    say(f"created a {'cluster' if shards else 'repository'} in {where}")
     say("next: recrawl add https://example.org, then recrawl crawl")

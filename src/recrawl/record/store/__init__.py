@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from recrawl.errors import RepositoryError, StorageFailure, UsageError
 from recrawl.extras import require_postgres
 from recrawl.record.rows import Columns, PageRow
-from recrawl.record.store.location import DATABASE, LOCATION, has_store, store_url, write_store_url
+from recrawl.record.store.location import DATABASE, LOCATION, has_store, shards_of, store_url, write_store_url
 from recrawl.record.store.protocol import Store
 from recrawl.record.store.sqlite.store import SqliteStore
 
@@ -56,6 +56,8 @@ def open_store(folder: Path, *, create: bool = False, shared: bool = False) -> S
     url = store_url(folder)
     if not url:
         return SqliteStore(folder / DATABASE, create=create, shared=shared)
+    if shards := shards_of(folder):
+        raise RepositoryError(f"{folder} is a cluster of {shards} shards: this works only on one of them")
     target = postgres_target(url)
     from recrawl.record.store.postgres.store import PostgresStore  # lazy: needs the extra `postgres`
 

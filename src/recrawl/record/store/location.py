@@ -1,6 +1,7 @@
 """Where the store of a repository is: the file `recrawl.db`, or the PostgreSQL schema that `store.toml` names.
 
-`store.toml` is no part of the settings: who may change settings through the service must not move the store.
+With `cluster.toml`, the schema is that of a cluster: the repository is divided into shards, each with a schema of its
+own. `store.toml` is no part of the settings: who may change settings through the service must not move the store.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from recrawl.secrets import write_private
 
 DATABASE = "recrawl.db"
 LOCATION = "store.toml"
+CLUSTER = "cluster.toml"
 
 
 def has_store(folder: Path) -> bool:
@@ -46,3 +48,14 @@ def write_url(path: Path, url: str) -> None:
     import tomlkit  # lazy: only commands that move a repository need it
 
     write_private(path, tomlkit.dumps({"url": url}))
+
+
+def shards_of(folder: Path) -> int:
+    """The number of shards of a cluster; 0 for a repository that is not divided."""
+    path = folder / CLUSTER
+    try:
+        return int(tomllib.loads(path.read_text(encoding="utf-8"))["shards"])
+    except FileNotFoundError:
+        return 0
+    except (OSError, ValueError, KeyError) as error:
+        raise RepositoryError(f"{path} cannot be read ({error}): write shards = NUMBER there") from error

@@ -10,4 +10,5 @@ batches         statements for many rows: binary COPY, unnest
 leases          the table of leases, and the fence that checks one in each transaction
 writer_lock     one writer at a time, by an advisory lock
 tables          the few methods that cannot be shared
+cluster/        the tables of a cluster
 """

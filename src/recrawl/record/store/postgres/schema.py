@@ -9,6 +9,14 @@ Text is compared by bytes, as in SQLite.
 
 from __future__ import annotations
 
+from recrawl.errors import NewerRepository, RepositoryError
+from recrawl.record.schema.migrations import NEWER
+from recrawl.record.store.postgres.connection import PostgresConnection
+from recrawl.record.store.sql.base import Transaction
+
+Steps = tuple[tuple[str, str], ...]
+"""Names and scripts, in their order."""
+
 _TABLES = """
 CREATE TABLE meta (
     name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (name)
@@ -182,17 +190,48 @@ CREATE TABLE screenshots (
 );
 CREATE INDEX screenshots_by_page ON screenshots (page, id);
 CREATE INDEX screenshots_by_payload ON screenshots (payload);
+INSERT INTO meta (name, value) VALUES ('changes:read', '-1');
 """.replace(" TEXT", ' TEXT COLLATE "C"')
 
-_LEASES = """CREATE TABLE leases (
+LEASES = """CREATE TABLE leases (
     shard BIGINT PRIMARY KEY, worker TEXT NOT NULL, epoch BIGINT NOT NULL, ends DOUBLE PRECISION NOT NULL
 )"""
 
-STEPS: tuple[tuple[str, str], ...] = (
+STEPS: Steps = (
     ("0015-fields", _TABLES),
-    ("postgres-0001-leases", _LEASES),
+    ("postgres-0001-leases", LEASES),
     ("postgres-0002-room", "ALTER TABLE pages_0 SET (fillfactor = 80)"),  # an updated row stays in its block
     ("0016-stored", "ALTER TABLE warcs ADD COLUMN stored BIGINT NOT NULL DEFAULT 0"),
 )
 PARTITIONED = frozenset({"pages", "visits", "versions", "links", "hints"})
 """Tables with a column `shard` that partitions them."""
+
+
+def has_steps(db: PostgresConnection) -> bool:
+    """Whether the schema holds a repository or a cluster."""
+    found = db.run("SELECT to_regclass(%s)", (f"{db.target.schema}.migrations",)).fetchone()
+    return found[0] is not None
+
+
+def applied(db: PostgresConnection, steps: Steps) -> set[str]:
+    """The applied steps; raises `NewerRepository` if one is unknown."""
+    if not has_steps(db):
+        raise RepositoryError(f"{db.target.name} holds no repository: correct the URL in store.toml")
+    done = {row[0] for row in db.run("SELECT name FROM migrations")}
+    unknown = sorted(done - {name for name, _ in steps})
+    if unknown:
+        raise NewerRepository(NEWER.format(step=unknown[-1]))
+    return done
+
+
+def migrate(db: PostgresConnection, steps: Steps) -> None:
+    """Apply the missing steps in one transaction; others who want to do so wait."""
+    with Transaction(db):
+        db.run("SELECT pg_advisory_xact_lock(hashtext(%s))", (db.target.schema,))
+        db.run(f"CREATE SCHEMA IF NOT EXISTS {db.target.schema}")
+        db.run("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)")
+        done = applied(db, steps)
+        for name, script in steps:
+            if name not in done:
+                db.run(script)
+                db.run("INSERT INTO migrations VALUES (%s)", (name,))

@@ -6,17 +6,15 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from recrawl.errors import NewerRepository, RepositoryError
 from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
-from recrawl.record.schema.migrations import NEWER
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.leases import Lease
 from recrawl.record.store.postgres.adapters import clean
 from recrawl.record.store.postgres.batches import ArrayUpsert, CopyInsert, CopyUpdate, columns, columns_of
 from recrawl.record.store.postgres.connection import PostgresConnection
 from recrawl.record.store.postgres.leases import Fence, PostgresLeases
-from recrawl.record.store.postgres.schema import STEPS
+from recrawl.record.store.postgres.schema import STEPS, applied, has_steps, migrate
 from recrawl.record.store.postgres.tables import PostgresChecks, PostgresMeta, PostgresPages, PostgresVisits
 from recrawl.record.store.postgres.target import PostgresTarget
 from recrawl.record.store.postgres.writer_lock import WriterLock
@@ -66,8 +64,8 @@ class PostgresStore(SqlStore):
         self.db = PostgresConnection(target, changed)
         with contextlib.ExitStack() as failing:
             failing.callback(self.db.close)
-            if create or len(_applied(self.db)) < len(STEPS):
-                _migrate(self.db)
+            if create or len(applied(self.db, STEPS)) < len(STEPS):
+                migrate(self.db, STEPS)
             if shared:
                 self.db.read_only()
             failing.pop_all()
@@ -126,35 +124,4 @@ class PostgresStore(SqlStore):
 def is_taken(target: PostgresTarget) -> bool:
     """Whether the schema holds a repository already."""
     with contextlib.closing(PostgresConnection(target)) as db:
-        return _has_steps(db)
-
-
-def _has_steps(db: PostgresConnection) -> bool:
-    found = db.run("SELECT to_regclass(%s)", (f"{db.target.schema}.migrations",)).fetchone()
-    return found[0] is not None
-
-
-def _applied(db: PostgresConnection) -> set[str]:
-    """The applied steps; raises `NewerRepository` if one is unknown."""
-    if not _has_steps(db):
-        raise RepositoryError(f"{db.target.name} holds no repository: correct the URL in store.toml")
-    done = {row[0] for row in db.run("SELECT name FROM migrations")}
-    unknown = sorted(done - {name for name, _ in STEPS})
-    if unknown:
-        raise NewerRepository(NEWER.format(step=unknown[-1]))
-    return done
-
-
-def _migrate(db: PostgresConnection) -> None:
-    """Apply the missing steps in one transaction; others who want to do so wait."""
-    with Transaction(db):
-        db.run("SELECT pg_advisory_xact_lock(hashtext(%s))", (db.target.schema,))
-        db.run(f"CREATE SCHEMA IF NOT EXISTS {db.target.schema}")
-        db.run("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)")
-        done = _applied(db)
-        for name, script in STEPS:
-            if name not in done:
-                db.run(script)
-                db.run("INSERT INTO migrations VALUES (%s)", (name,))
-                if name == STEPS[0][0]:
-                    db.run("INSERT INTO meta (name, value) VALUES ('changes:read', '-1')")
+        return has_steps(db)

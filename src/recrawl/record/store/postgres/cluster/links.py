@@ -1,0 +1,49 @@
+"""Links across shards: a shard that finds a URL of another one puts it here, and its owner takes it from here.
+
+Who finds a link writes it in the transaction of the visit (`PostgresStore.commit`). Its owner adds the page, then
+removes the row: after a crash in between it finds the page known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from recrawl.record.store.postgres.connection import PostgresConnection
+
+
+class OutboxLink(NamedTuple):
+    """A URL for another shard."""
+
+    id: int
+    url: str
+    depth: int
+    parent: str
+    """The URL of the page that links or redirects to it."""
+
+
+def insert_links(schema: str) -> str:
+    """The statement that adds a link: shard, key, URL, depth, parent. A known one keeps the shorter path."""
+    return f"""INSERT INTO {schema}.outbox_links AS o (shard, key, url, depth, parent) VALUES (%s, %s, %s, %s, %s)
+        ON CONFLICT (shard, key) DO UPDATE SET depth = least(o.depth, excluded.depth)"""
+
+
+class OutboxLinks:
+    """The table `outbox_links`."""
+
+    def __init__(self, db: PostgresConnection) -> None:
+        self._db = db
+
+    def waiting(self, shard: int, limit: int) -> list[OutboxLink]:
+        """The oldest links for a shard."""
+        sql = "SELECT id, url, depth, parent FROM outbox_links WHERE shard = %s ORDER BY id LIMIT %s"
+        return [OutboxLink(*row) for row in self._db.run(sql, (shard, limit))]
+
+    def remove(self, links: Iterable[OutboxLink]) -> None:
+        """Remove links whose pages are known now."""
+        self._db.run("DELETE FROM outbox_links WHERE id = ANY (%s)", ([link.id for link in links],))
+
+    def count(self, shard: int) -> int:
+        """The number of links that wait for a shard."""
+        found = self._db.run("SELECT count(*) FROM outbox_links WHERE shard = %s", (shard,)).fetchone()
+        return int(found[0])

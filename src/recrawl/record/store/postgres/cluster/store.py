@@ -1,0 +1,60 @@
+"""The tables of a cluster, opened: facts, leases, runs, rounds, links, nodes. One thread uses it at a time."""
+
+from __future__ import annotations
+
+import contextlib
+
+from recrawl.errors import RepositoryError
+from recrawl.record.store.postgres.cluster.links import OutboxLinks
+from recrawl.record.store.postgres.cluster.nodes import NodeTable
+from recrawl.record.store.postgres.cluster.rounds import RoundJournal
+from recrawl.record.store.postgres.cluster.runs import RunTable
+from recrawl.record.store.postgres.cluster.schema import CLUSTER_STEPS
+from recrawl.record.store.postgres.connection import PostgresConnection
+from recrawl.record.store.postgres.leases import PostgresLeases
+from recrawl.record.store.postgres.schema import applied, has_steps, migrate
+from recrawl.record.store.postgres.target import PostgresTarget
+from recrawl.record.store.sql.base import Transaction
+
+COORDINATOR = -2
+"""The row of the coordinator in `leases`."""
+
+
+class ClusterStore:
+    """The schema of a cluster."""
+
+    def __init__(self, target: PostgresTarget, *, create: bool = False) -> None:
+        """Connect; `create` makes the tables of a new cluster."""
+        self.target = target
+        self.db = PostgresConnection(target)
+        with contextlib.ExitStack() as failing:
+            failing.callback(self.db.close)
+            if create and has_steps(self.db):
+                raise RepositoryError(f"{target.name} holds a repository: choose another schema with ?schema=NAME")
+            if create or len(applied(self.db, CLUSTER_STEPS)) < len(CLUSTER_STEPS):
+                migrate(self.db, CLUSTER_STEPS)
+            failing.pop_all()
+        self.leases = PostgresLeases(self.db)
+        self.runs = RunTable(self.db)
+        self.rounds = RoundJournal(self.db)
+        self.links = OutboxLinks(self.db)
+        self.nodes = NodeTable(self.db)
+
+    def fact(self, name: str) -> str:
+        """A value that all processes of the cluster share; empty if it was never set."""
+        found = self.db.run("SELECT value FROM facts WHERE name = %s", (name,)).fetchone()
+        return found[0] if found else ""
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Set such a value."""
+        self.db.run(
+            "INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
+        )
+
+    def transaction(self) -> Transaction:
+        """Commit at the end of the `with` block, or roll back if it raises."""
+        return Transaction(self.db)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.db.close()

@@ -1,0 +1,133 @@
+"""Where a cluster and its shards are, and the journal of their rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from recrawl.cluster.layout import Layout, create_cluster, is_cluster, layout_at, layout_of
+from recrawl.errors import NewerRepository, RepositoryError, UsageError
+from recrawl.record.store import open_store
+from recrawl.record.store.postgres.cluster.rounds import RoundRow
+from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING
+from recrawl.record.store.postgres.store import PostgresStore
+from tests.object_store import ObjectStore
+from tests.world import command
+
+NewCluster = Callable[[int], Layout]
+
+
+def test_init_makes_a_cluster_whose_shards_are_ordinary_stores(
+    tmp_path: Path, postgres_url: str, object_store: ObjectStore
+) -> None:
+    folder, store, archive = tmp_path / "news", f"{postgres_url}?schema=init_news", object_store.url("init-news")
+    made = command("init", folder, "--store", store, "--archive", archive, "--shards", 3, "--json")
+    assert made.code == 0, made.err
+    assert is_cluster(folder)
+    layout = layout_of(folder)
+    assert layout == Layout(store, archive, 3) == layout_at(store)
+    for shard in range(3):
+        work = tmp_path / f"work{shard}"
+        layout.prepare_folder(work, shard, "delay = 2\n")
+        with closing(open_store(work)) as opened:
+            assert isinstance(opened, PostgresStore)
+            assert opened.db.target.schema == f"init_news_s00{shard}"
+            assert opened.next_id("pages") == 0
+        assert f"init-news/s00{shard}" in (work / "archive.toml").read_text()
+    with pytest.raises(UsageError, match="shards 0 to 2"):
+        layout.store_of(3)
+    with pytest.raises(NewerRepository, match="cluster-0001"):  # what an earlier version says of it
+        PostgresStore(layout.target)
+    with pytest.raises(RepositoryError, match="is a cluster of 3 shards"):
+        open_store(folder)
+
+
+def test_a_cluster_needs_a_database_and_an_object_store(tmp_path: Path, postgres_url: str) -> None:
+    refused = command("init", tmp_path / "x", "--shards", 2, "--store", postgres_url)
+    assert refused.code == 2
+    assert "--archive s3://..." in refused.err
+    assert command("init", tmp_path / "x", "--shards", 2).code == 2
+    assert command("init", tmp_path / "x", "--shards", 2000, "--store", postgres_url, "--archive", "s3://x/y").code == 2
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_schema_holds_one_cluster(tmp_path: Path, new_cluster: NewCluster, object_store: ObjectStore) -> None:
+    layout = new_cluster(1)
+    with pytest.raises(RepositoryError, match="choose another schema"):
+        create_cluster(tmp_path / "two", store=layout.store, archive=object_store.url("another"), shards=1)
+    with pytest.raises(RepositoryError, match="choose another prefix"):
+        create_cluster(tmp_path / "two", store=layout.store, archive=layout.archive, shards=1)
+
+
+def test_all_hosts_of_a_domain_belong_to_one_shard() -> None:
+    layout = Layout("postgresql:///x", "s3://pages/x", 64)
+    urls = ("http://a.example.co.uk/", "https://example.co.uk:8443/x?y", "https://www.example.co.uk/")
+    assert len({layout.shard_of_url(url) for url in urls}) == 1
+
+
+def test_a_run_is_quiet_when_all_shards_are_and_no_link_waits(new_cluster: NewCluster) -> None:
+    with closing(new_cluster(2).open()) as cluster:
+        run = cluster.runs.request("crawl", policy="", budget=0, seed=0, settings="", options={"delay": 0})
+        found = cluster.runs.current()
+        assert found is not None
+        assert (found.id, found.kind, found.started, found.visits) == (run, "crawl", None, None)
+        cluster.runs.join(run, 0, 10)
+        cluster.runs.report(run, 0, IDLE, {"visits": 3})
+        assert not cluster.runs.quiet(run, 2)
+        cluster.runs.report(run, 1, DONE)
+        assert cluster.runs.quiet(run, 2)
+        sql = "INSERT INTO outbox_links (shard, key, url, depth, parent) VALUES (0, 1, 'http://a.example/', 1, '')"
+        cluster.db.run(sql)
+        assert not cluster.runs.quiet(run, 2)
+        cluster.runs.report(run, 0, RUNNING)
+        (link,) = cluster.links.waiting(0, 10)
+        cluster.links.remove([link])
+        assert not cluster.runs.quiet(run, 2)
+        cluster.runs.report(run, 0, IDLE)
+        assert cluster.runs.quiet(run, 2)
+        shard = cluster.runs.shards(run)[0]
+        assert (shard.pages, shard.tally) == (10, {"visits": 3})
+        cluster.runs.finish(run)
+        assert cluster.runs.current() is None
+
+
+def test_who_comes_while_a_round_is_asked_takes_part_in_the_next(new_cluster: NewCluster) -> None:
+    with closing(new_cluster(2).open()) as cluster:
+        run = cluster.runs.request("cycle", policy="shock", budget=5, seed=0, settings="", options={})
+        journal = cluster.rounds
+        assert journal.arrive(run, 0, 1, totals=b"a", returned=0)
+        first = RoundRow(0, "new", 5, 5, 0, b"sum", [1], settled=False)
+        assert not journal.ask(run, first._replace(present=[0, 1]))
+        assert journal.ask(run, first)
+        assert journal.get(run, 0) == first
+        assert not journal.arrive(run, 0, 0, totals=b"b", returned=0)
+        assert journal.arrive(run, 1, 0, totals=b"b", returned=0)
+        journal.offer(run, 0, 1, b"offer")
+        assert not journal.settle(run, 0, [], {})
+        assert journal.settle(run, 0, [1], {1: (7, 3)})
+        assert journal.cut(run, 0, 1) == (7, 3)
+        assert journal.cut(run, 0, 0) is None
+        assert [it.settled for it in journal.rounds(run)] == [True]
+        assert [it.round for it in journal.of_shard(run, 0)] == [1]
+
+
+def test_nodes_and_workers_come_drain_and_go(new_cluster: NewCluster) -> None:
+    with closing(new_cluster(2).open()) as cluster:
+        nodes = cluster.nodes
+        nodes.node_seen("a", "host")
+        assert not nodes.worker_seen("w", "a", "host", 7)
+        assert nodes.drain_worker("w")
+        assert nodes.worker_seen("w", "a", "host", 7)
+        assert nodes.drain_node("a")
+        assert not nodes.drain_node("b")
+        assert [(it.name, it.draining) for it in nodes.nodes()] == [("a", True)]
+        nodes.place(1, "a")
+        nodes.place(1, "b")
+        assert nodes.placements() == {1: "b"}
+        nodes.worker_gone("w")
+        nodes.node_gone("a")
+        assert nodes.workers() == []
+        assert nodes.nodes() == []
