@@ -20,8 +20,8 @@ from pathlib import Path
 import trustme
 
 from recrawl.fetch.access import Accesses, AccessRule
+from recrawl.fetch.fetcher import Request
 from recrawl.fetch.http import Client
-from recrawl.fetch.transfer import Request
 
 _APP = """
 BODY = b"<p>" + b"words of a page " * 1280

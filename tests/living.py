@@ -13,6 +13,7 @@ from pathlib import Path
 
 from recrawl.choose import make_policy
 from recrawl.crawl import cycles
+from recrawl.crawl.state import limits
 from recrawl.lab.formats.archive import Archive
 from recrawl.lab.synth import SyntheticWorld, write
 from recrawl.lab.timelapse import Clock, TimeLapseServer
@@ -71,7 +72,7 @@ def live(
             for day in range(days + 1):
                 cycles.crawl(opened, options, [*starts, trap], controls)
                 if day:
-                    visits = cycles.budget_of(budget, opened.store, options)
+                    visits = limits.budget_of(budget, opened.store, options)
                     cycles.cycle(opened, options, make_policy(policy), visits, 1, controls)
                 clock.advance(DAY)
                 _turn(hostile, day + 1)

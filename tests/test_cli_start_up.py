@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.world import Repo
+from tests.world import Repo, Site, page
 
 HEAVY = (
     "scipy",
@@ -23,6 +23,11 @@ HEAVY = (
     "protego",
     "webencodings",
     "numpy.ma",
+    "pycurl",
+    "selectolax",
+    "fastwarc",
+    "rich",
+    "email.utils",
 )
 _LOADED = """
 import json, runpy, sys
@@ -39,6 +44,25 @@ def test_a_command_that_only_reads_loads_no_heavy_package(tmp_path: Path, comman
     words = [sys.executable, "-c", _LOADED, "-C", str(repo.folder), command]
     ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 0, ended.stderr[-500:]
-    loaded = set(json.loads(ended.stderr.splitlines()[-1]))
+    loaded = _loaded(ended)
     assert "recrawl.repository.reader" in loaded
     assert sorted(loaded.intersection(HEAVY)) == []
+
+
+@pytest.mark.parametrize("command", ["why", "predict", "rates"])
+def test_a_command_that_explains_loads_one_policy_and_nothing_that_downloads(tmp_path: Path, command: str) -> None:
+    """What it plans and estimates with is needed; what visits pages, and all other policies, is not."""
+    with Site({"/": page("home")}) as site:
+        repo = Repo.create(tmp_path / "repo")
+        repo.crawl(site.url("/"))
+        words = [sys.executable, "-c", _LOADED, "-C", str(repo.folder), command, site.url("/")]
+        ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode == 0, ended.stderr[-500:]
+    loaded = _loaded(ended)
+    assert "recrawl.choose.shock.policy" in loaded
+    others = {"recrawl.crawl.cycles", "recrawl.fetch.http", "recrawl.choose.papers.by_site.greedy"}
+    assert sorted(loaded & (set(HEAVY) - {"protego"} | others)) == []
+
+
+def _loaded(ended: subprocess.CompletedProcess[str]) -> set[str]:
+    return set(json.loads(ended.stderr.splitlines()[-1]))

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from recrawl.fetch.fetcher import Request
 from recrawl.fetch.http import Client
-from recrawl.fetch.transfer import Request
 from tests.world import Site, page
 
 

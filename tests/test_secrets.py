@@ -18,7 +18,7 @@ import pytest
 
 from recrawl.crawl.login.messages import LoginResult, LoginTask
 from recrawl.fetch.access import Accesses, AccessRule
-from recrawl.fetch.http import FetchLimits
+from recrawl.fetch.fetcher import FetchLimits
 from recrawl.serve.context import ServiceLimits
 from recrawl.serve.dashboard import _VIEWS
 from recrawl.serve.service import Service, ServiceConfig

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from recrawl.book import Book
     from recrawl.choose import Policy, make_policy
     from recrawl.errors import RecrawlError
-    from recrawl.fetch.transfer import Request
+    from recrawl.fetch.fetcher import Request
     from recrawl.lab.histories.history import History
     from recrawl.loop import drive
     from recrawl.model import Answer, Failure, Outcome, Outcomes, Picks

@@ -504,3 +504,11 @@ def _row(kind: type[Any], row: Any, where: str) -> Any:
         if name not in row:
             raise UsageError(f"a {where} lacks '{name}'")
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+
+
+def period_of(values: Settings, every: str | float = "") -> float:
+    """Seconds from one turn's start to the next; of the setting `every` if empty."""
+    period = duration(every or values["every"]) if isinstance(every, str) else float(every)
+    if period < 1:
+        raise UsageError(f"invalid period of {period:g} seconds; use 1s or more")
+    return period

@@ -1,7 +1,7 @@
 """Policies: which pages a cycle visits, and in which order. One module per policy, grouped by where it comes from.
 
 A policy reads the `Book` and yields batches of `Picks`; it does no I/O. To add one, write a module in the folder that
-fits and add its class to `registry.POLICIES`.
+fits and add its module and class to `registry.POLICIES`.
 
 - `protocol`: the interfaces `Policy` and `Learner`
 - `custom`: policies of the user's own, as `module:Class(param=value)`
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         make_policy,
         parameter_texts,
         parameters,
+        policy_of,
         usable_policies,
     )
 
@@ -39,14 +40,15 @@ __all__ = [
     "make_policy",
     "parameter_texts",
     "parameters",
+    "policy_of",
     "usable_policies",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """The names of `registry`, which imports all policies: commands that only read need none of them."""
+    """The names of `registry`: commands that only read need none of them."""
     if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    from recrawl.choose import registry  # lazy: loads the policies
+    from recrawl.choose import registry  # lazy: most commands choose nothing
 
     return getattr(registry, name)

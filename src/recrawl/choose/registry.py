@@ -8,69 +8,75 @@ Command line, settings and reports write a policy as its name with its parameter
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from recrawl import plugins
-from recrawl.choose.crawlers.fixed_interval import FixedInterval
-from recrawl.choose.crawlers.heritrix1 import Heritrix1
-from recrawl.choose.crawlers.manifoldcf import ManifoldCF
-from recrawl.choose.crawlers.marginalia import Marginalia
-from recrawl.choose.crawlers.norconex import Norconex
-from recrawl.choose.crawlers.nutch import Nutch
-from recrawl.choose.crawlers.stormcrawler import StormCrawler
 from recrawl.choose.custom import describe_custom, is_custom, make_custom
-from recrawl.choose.optimal.lambda_crawl import LambdaCrawl
-from recrawl.choose.optimal.ncis import Ncis
-from recrawl.choose.optimal.optimal_index import OptimalAge, OptimalFreshness
-from recrawl.choose.papers.anchor_depth import AnchorDepth
-from recrawl.choose.papers.by_site.adaptive_sampling import AdaptiveSampling
-from recrawl.choose.papers.by_site.frequency_adaptive import FrequencyAdaptive
-from recrawl.choose.papers.by_site.frequency_greedy import FrequencyGreedy
-from recrawl.choose.papers.by_site.greedy import Greedy
-from recrawl.choose.papers.by_site.grouped import Grouped
-from recrawl.choose.papers.by_site.proportional import Proportional
-from recrawl.choose.papers.change_frequency import ChangeFrequency
-from recrawl.choose.papers.explore import Explore
-from recrawl.choose.papers.predicted import Predicted
-from recrawl.choose.papers.random_sampling import Random
-from recrawl.choose.papers.round_robin import RoundRobin
-from recrawl.choose.papers.sampling import Sampling
 from recrawl.choose.protocol import Policy
-from recrawl.choose.shock.policy import Shock
 from recrawl.errors import UnknownName, UsageError
 
-POLICIES: dict[str, type[Any]] = {
-    kind.name: kind
-    for kind in (
-        RoundRobin,
-        Random,
-        FixedInterval,
-        Explore,
-        Proportional,
-        Greedy,
-        AdaptiveSampling,
-        Grouped,
-        FrequencyGreedy,
-        FrequencyAdaptive,
-        ChangeFrequency,
-        OptimalFreshness,
-        OptimalAge,
-        LambdaCrawl,
-        Ncis,
-        Sampling,
-        AnchorDepth,
-        Shock,
-        Predicted,
-        Nutch,
-        StormCrawler,
-        Norconex,
-        Heritrix1,
-        ManifoldCF,
-        Marginalia,
-    )
-}
+
+class _Classes(MutableMapping[str, type[Any]]):
+    """Classes by name, each imported when it is asked for: a command that uses one policy loads one."""
+
+    def __init__(self, homes: dict[str, str]) -> None:
+        self._homes = homes
+        """Name to module and class."""
+        self._loaded: dict[str, type[Any]] = {}
+
+    def __getitem__(self, name: str) -> type[Any]:
+        if name not in self._loaded:
+            module, _, kind = self._homes[name].partition(":")
+            self._loaded[name] = getattr(importlib.import_module(f"recrawl.choose.{module}"), kind)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, kind: type[Any]) -> None:
+        self._homes[name], self._loaded[name] = "", kind
+
+    def __delitem__(self, name: str) -> None:
+        del self._homes[name]
+        self._loaded.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+POLICIES = _Classes(
+    {
+        "round-robin": "papers.round_robin:RoundRobin",
+        "random": "papers.random_sampling:Random",
+        "fixed-interval": "crawlers.fixed_interval:FixedInterval",
+        "explore": "papers.explore:Explore",
+        "proportional": "papers.by_site.proportional:Proportional",
+        "greedy": "papers.by_site.greedy:Greedy",
+        "adaptive-sampling": "papers.by_site.adaptive_sampling:AdaptiveSampling",
+        "grouped": "papers.by_site.grouped:Grouped",
+        "frequency-greedy": "papers.by_site.frequency_greedy:FrequencyGreedy",
+        "frequency-adaptive": "papers.by_site.frequency_adaptive:FrequencyAdaptive",
+        "change-frequency": "papers.change_frequency:ChangeFrequency",
+        "optimal-freshness": "optimal.optimal_index:OptimalFreshness",
+        "optimal-age": "optimal.optimal_index:OptimalAge",
+        "lambda-crawl": "optimal.lambda_crawl:LambdaCrawl",
+        "ncis": "optimal.ncis:Ncis",
+        "sampling": "papers.sampling:Sampling",
+        "anchor-depth": "papers.anchor_depth:AnchorDepth",
+        "shock": "shock.policy:Shock",
+        "predicted": "papers.predicted:Predicted",
+        "nutch": "crawlers.nutch:Nutch",
+        "stormcrawler": "crawlers.stormcrawler:StormCrawler",
+        "norconex": "crawlers.norconex:Norconex",
+        "heritrix1": "crawlers.heritrix1:Heritrix1",
+        "manifoldcf": "crawlers.manifoldcf:ManifoldCF",
+        "marginalia": "crawlers.marginalia:Marginalia",
+    }
+)
 """Policy classes by name, in the order of the documentation."""
 
 _SYNTAX = re.compile(r"\s*([A-Za-z0-9-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
@@ -112,6 +118,11 @@ def make_policy(text: str, *, imports: bool = True) -> Policy:
         values[key] = _parse(value, known[key], f"{name}'s {key}")
     policy: Policy = kind(**values)
     return policy
+
+
+def policy_of(policy: str | Policy) -> Policy:
+    """The policy that a text names; a policy itself is checked to be one that can be named again."""
+    return make_policy(policy if isinstance(policy, str) else describe(policy))
 
 
 def usable_policies() -> dict[str, type[Any]]:

@@ -17,6 +17,7 @@ manual.py    man pages
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -110,7 +111,10 @@ _TAKE_MINUS = {"diff", "search", "config"}
 def main() -> None:
     """Run the command `recrawl`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end like on Ctrl-C: temporary files are removed
-    sys.exit(invoke(sys.argv[1:]))
+    gc.set_threshold(50_000, 20, 20)  # imports make many objects and hardly a reference cycle
+    code = invoke(sys.argv[1:])
+    gc.freeze()  # the interpreter would search all modules for cycles at its end, several times
+    sys.exit(code)
 
 
 def invoke(arguments: Sequence[str]) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 from recrawl.model import Validators
 
@@ -94,6 +93,8 @@ def http_time(date: str) -> float | None:
     (784111777.0, 784111777.0)
     >>> http_time("soon")
     """
+    from email.utils import parsedate_to_datetime  # lazy: loads ten modules
+
     if len(date) > 100:
         return None
     try:

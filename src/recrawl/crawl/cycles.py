@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -24,14 +23,12 @@ from recrawl.crawl.state.weights import check_weights, weigh
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.live_web import LiveWeb
 from recrawl.discover.urls import canonical
-from recrawl.errors import UsageError
 from recrawl.loop import Resumed, run_cycle
-from recrawl.model import Picks, State
+from recrawl.model import Picks
 from recrawl.record.rows import Batch, CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
-_MAX_VISITS = 1e15
 _MOVED_AGAIN = 30 * DAY
 """Pages that have moved and were not checked for this time become visitable for policies."""
 
@@ -122,7 +119,7 @@ def cycle(
     check_needs(policy)
     check_weights(repository, options.weights)
     seconds = min(controls.seconds, controls.period)
-    visits = limits.within(budget_of(budget, repository.store, options), options, seconds)
+    visits = limits.within(limits.budget_of(budget, repository.store, options), options, seconds)
     row, resumed = begin_run(repository.store, options, "cycle", describe(policy), visits, seed)
     started = options.timer()
     live = live_web(repository, options, row, controls, started)
@@ -183,28 +180,6 @@ def recheck(repository: Storage, options: CrawlOptions, pages: list[int], contro
     finally:
         live.close()
     return Summary(row, live.journey.tally, resumed, finished, options.timer() - started)
-
-
-def budget_of(budget: float, store: Store, options: CrawlOptions) -> int:
-    """The budget as a number of visits; a budget under 1 is a share of the pages that can be visited."""
-    if not 0 < budget <= _MAX_VISITS:
-        raise UsageError(f"invalid budget {budget:g}: use more than 0 and at most {_MAX_VISITS:g}")
-    if budget < 1:
-        return max(1, round(budget * _visitable(store, options)))
-    return int(budget)
-
-
-def _visitable(store: Store, options: CrawlOptions) -> int:
-    """Pages that cycles can visit: live and missing ones, and found ones within the page limit of their site."""
-    counts: dict[int, Counter[int]] = {}
-    for site, state, count in store.pages.count_by_state():
-        counts.setdefault(site, Counter())[state] = count
-    total = 0
-    for row in store.sites.all():
-        states, limit = counts.get(row.id, Counter()), options.of_site(row.origin).limit
-        downloaded, found = states[State.LIVE] + states[State.MISSING], states[State.FOUND]
-        total += downloaded + (found if limit is None else min(found, max(0, limit - downloaded)))
-    return total
 
 
 def unfinished(store: Store, kind: str) -> CycleRow | None:

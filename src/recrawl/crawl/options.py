@@ -15,8 +15,7 @@ from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
 from recrawl.fetch.access import AccessRule, Profile
-from recrawl.fetch.fetcher import Fetcher
-from recrawl.fetch.http import Client, FetchLimits
+from recrawl.fetch.fetcher import Fetcher, FetchLimits, libcurl
 from recrawl.model import RequisiteLevel
 
 ACCEPTED = ("text/*", "application/xhtml+xml", "application/xml", "application/json", "application/*+xml")
@@ -71,7 +70,7 @@ class CrawlOptions:
     """What counts as a change, for sites without a definition of their own."""
     rules: UrlRules = DEFAULT_RULES
     limits: FetchLimits = field(default_factory=FetchLimits)
-    fetcher: Callable[..., Fetcher] = Client
+    fetcher: Callable[..., Fetcher] = libcurl
     """What downloads pages; a plug-in may replace it."""
     outside: bool = False
     """Whether another program downloads: it obeys robots.txt, paces requests and chooses the sites."""

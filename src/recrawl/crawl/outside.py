@@ -23,8 +23,7 @@ from recrawl.crawl.visits.live_web import LiveWeb
 from recrawl.crawl.visits.redirects import PERMANENT
 from recrawl.discover.urls import canonical
 from recrawl.errors import UsageError
-from recrawl.fetch.http import FetchLimits
-from recrawl.fetch.transfer import Request
+from recrawl.fetch.fetcher import FetchLimits, Request
 from recrawl.model import Answer, Failure, Picks, RequisiteLevel, Validators
 from recrawl.record.rows import Batch, CycleRow
 from recrawl.record.storage import Storage

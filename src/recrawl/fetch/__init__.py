@@ -1,7 +1,7 @@
 """Download pages, politely and safely (spec K2, K5, A3).
 
     http         many downloads at once through libcurl
-    fetcher      what the crawler needs of a fetcher
+    fetcher      what the crawler gives a fetcher and needs of it
     transfer     one download: its limits, its socket, its headers
     access       headers, cookies, passwords and proxies of each site
     cookies      the cookies of one site

@@ -15,14 +15,17 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import pycurl
-
 from recrawl.errors import UsageError
-from recrawl.fetch.cookies import CookieJar
 from recrawl.fetch.ip_filter import refuses
 from recrawl.secrets import REDACTED, has_reference, reveal
+
+if TYPE_CHECKING:
+    import pycurl
+
+    from recrawl.fetch.cookies import CookieJar
 
 Headers = tuple[tuple[str, str], ...]
 _OWN = ("host", "user-agent", "accept-encoding", "connection", "content-length", "transfer-encoding", "cookie")
@@ -168,6 +171,8 @@ class Profile:
 
     def prepare(self, handle: pycurl.Curl) -> None:
         """Set the way of this profile's requests on a handle that only they use."""
+        import pycurl  # lazy: commands that only read have rules but make no requests
+
         rule = self.rule
         if rule.user_agent:
             handle.setopt(pycurl.USERAGENT, rule.user_agent.encode())
@@ -200,6 +205,8 @@ def without_cookies(headers: Headers, fields: dict[str, str]) -> tuple[Headers, 
 
 def profile_of(rule: AccessRule, host: str, jar_file: Path | None) -> Profile:
     """Resolve the references of a rule; `UsageError` names what is missing."""
+    from recrawl.fetch.cookies import CookieJar  # lazy: loads libcurl
+
     where = rule.where
     lines = [(line.partition(":")[0].strip(), reveal(line.partition(":")[2].strip(), where)) for line in rule.headers]
     secret = [has_reference(line) for line in rule.headers]

@@ -18,16 +18,15 @@ import math
 import select
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import chain
 
 import certifi
 import pycurl
 
 from recrawl.fetch.access import Profile, without_cookies
+from recrawl.fetch.fetcher import FetchLimits, Request
 from recrawl.fetch.transfer import (
     ENCODINGS,
-    Request,
     Transfer,
     failure_of,
     head_ends,
@@ -40,17 +39,6 @@ from recrawl.model import Answer, Failure, Validators
 ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
 _ACCEPT_LINE = f"Accept: {ACCEPT}"
 _PLAIN_LINES = [_ACCEPT_LINE]
-
-
-@dataclass(frozen=True, slots=True)
-class FetchLimits:
-    """Limits of one download."""
-
-    max_bytes: int = 10_000_000
-    connect_seconds: float = 10.0
-    total_seconds: float = 60.0
-    stall_seconds: float = 20.0
-    """Maximum time at less than 1 byte per second."""
 
 
 class Client:

@@ -6,15 +6,14 @@ import contextlib
 import os
 import socket
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import pycurl
 
 from recrawl.fetch.access import Profile
+from recrawl.fetch.fetcher import Request
 from recrawl.fetch.ip_filter import refuses
-from recrawl.model import Failure, Validators
+from recrawl.model import Failure
 
 _MAX_CACHED = 200
 """Length of header lines that are cached; longer ones are rarely sent twice."""
@@ -73,27 +72,6 @@ _TLS_CAUSES = {
     "unexpected eof": "the server closed the connection during the handshake",
 }
 """What is wrong, by the words of libcurl and OpenSSL; the first entry that occurs counts."""
-
-
-@dataclass(slots=True)
-class Request:
-    """A download to be made. Treat it as immutable: it is not frozen for the same reason as `Answer`."""
-
-    url: str
-    validators: Validators | None = None
-    allow_private: bool = False
-    max_bytes: int = 0
-    """Overrides the client's limit; 0 keeps it."""
-    cut: bool = False
-    """Truncate the body at the limit instead of failing."""
-    identity: bool = False
-    """Ask for a body without compression and take it as it comes, for a server that labels bodies wrongly."""
-    accepts: Callable[[str], bool] | None = None
-    """Whether to download a body of this content type; None accepts all."""
-    post: bytes | None = None
-    """Body of a POST request; None makes it a GET."""
-    headers: tuple[str, ...] = ()
-    """Further header lines, as `Name: value`."""
 
 
 class _Socket:

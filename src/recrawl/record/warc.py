@@ -25,13 +25,16 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from fastwarc.warc import ArchiveIterator, WarcRecordType
 from isal import igzip_lib
+
+if TYPE_CHECKING:
+    from fastwarc.warc import WarcRecord
 
 IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
@@ -148,7 +151,7 @@ def warcinfo(name: str, at: float, info: WarcInfo) -> bytes:
 
 def read_body(blob: bytes) -> tuple[int, Headers, bytes]:
     """Status, headers and body of the first response in these bytes."""
-    for record in ArchiveIterator(io.BytesIO(blob), record_types=WarcRecordType.response, parse_http=True):
+    for record in _records(blob, "response", parse_http=True):
         status = int(record.http_headers.status_code or 0)
         headers = tuple((str(k), str(v)) for k, v in record.http_headers.astuples())
         return status, headers, record.reader.read()
@@ -158,7 +161,7 @@ def read_body(blob: bytes) -> tuple[int, Headers, bytes]:
 def read_shown(blob: bytes) -> tuple[int, Headers, bytes]:
     """As `read_body`, but the page after its scripts have run, if these bytes have it."""
     status, headers, body = read_body(blob)
-    for record in ArchiveIterator(io.BytesIO(blob), record_types=WarcRecordType.conversion):
+    for record in _records(blob, "conversion"):
         kept = tuple((name, value) for name, value in headers if name.lower() != "content-type")
         return status, (*kept, ("Content-Type", RENDERED)), record.reader.read()
     return status, headers, body
@@ -166,10 +169,16 @@ def read_shown(blob: bytes) -> tuple[int, Headers, bytes]:
 
 def read_resource(blob: bytes) -> bytes:
     """The contents of the first resource in these bytes."""
-    for record in ArchiveIterator(io.BytesIO(blob), record_types=WarcRecordType.resource):
+    for record in _records(blob, "resource"):
         contents: bytes = record.reader.read()
         return contents
     raise ValueError("no resource record in these bytes")
+
+
+def _records(blob: bytes, kind: str, *, parse_http: bool = False) -> Iterator[WarcRecord]:
+    from fastwarc.warc import ArchiveIterator, WarcRecordType  # lazy: many commands read no record
+
+    yield from ArchiveIterator(io.BytesIO(blob), record_types=getattr(WarcRecordType, kind), parse_http=parse_http)
 
 
 def record_id(url: str, at: float, kind: str) -> str:

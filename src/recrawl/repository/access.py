@@ -11,8 +11,7 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.discover.urls import UrlRules, origin
 from recrawl.errors import NotKnown, UnknownName, UsageError
 from recrawl.fetch.access import JARS, Accesses, AccessRule
-from recrawl.fetch.http import fetch_one
-from recrawl.fetch.transfer import Request
+from recrawl.fetch.fetcher import Request
 from recrawl.repository.results.values import Attempt
 from recrawl.repository.seed_rules import seed_url
 
@@ -100,6 +99,7 @@ def without_rule(before: Iterable[AccessRule], site: str) -> tuple[AccessRule, .
 def try_access(folder: Path, options: CrawlOptions, url: str) -> Attempt:
     """Request a page as a crawl would, after a login if its site has one; nothing is recorded but the cookies."""
     from recrawl.crawl.login.stage import LoginProcess, login_task  # lazy: loads the crawler
+    from recrawl.fetch.http import fetch_one  # lazy: loads libcurl
 
     page = seed_url(url, options.rules)
     accesses = Accesses(options.access, folder / JARS)

@@ -25,7 +25,7 @@ from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, origin
 from recrawl.errors import UsageError
 from recrawl.extras import require_zstd
-from recrawl.fetch.http import FetchLimits
+from recrawl.fetch.fetcher import FetchLimits
 from recrawl.model import ORDERS
 from recrawl.record import storage, store
 from recrawl.record.archive import GZIP

@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from recrawl.errors import RecrawlError
-from recrawl.fetch.http import FetchLimits, fetch_one
+from recrawl.fetch.fetcher import FetchLimits, Request
+from recrawl.fetch.http import fetch_one
 from recrawl.fetch.ip_filter import refuses
-from recrawl.fetch.transfer import Request
 from recrawl.model import Failure
 from recrawl.settings import Settings
 from recrawl.version import __version__

@@ -8,8 +8,7 @@ from typing import Any
 from recrawl import plugins
 from recrawl.crawl.options import CrawlOptions
 from recrawl.errors import UnknownName
-from recrawl.fetch.fetcher import Fetcher
-from recrawl.fetch.http import Client
+from recrawl.fetch.fetcher import Fetcher, libcurl
 from recrawl.settings import Settings
 
 
@@ -26,7 +25,7 @@ def make_fetcher(name: str, **options: Any) -> Fetcher:
 
 
 def _fetcher_kind(name: str) -> Callable[..., Fetcher]:
-    kind: Callable[..., Fetcher] | None = Client if name == "http" else plugins.load("fetchers", name)
+    kind: Callable[..., Fetcher] | None = libcurl if name == "http" else plugins.load("fetchers", name)
     if kind is None:
         raise UnknownName("fetcher", name, ["http", *plugins.names("fetchers")])
     return kind

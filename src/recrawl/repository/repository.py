@@ -21,7 +21,7 @@ from recrawl.repository.opening import Notify, patience, seconds_of, silent, wit
 from recrawl.repository.reader import Reader
 from recrawl.repository.results.values import Attempt, Change, Import, Plan, Progress, Removal, Report
 from recrawl.repository.running import Running, running
-from recrawl.settings import TEMPLATE, Settings, SinkRule, checked, write_access, write_seeds, write_values
+from recrawl.settings import TEMPLATE, Settings, SinkRule, checked, period_of, write_access, write_seeds, write_values
 from recrawl.times import stamp
 
 if TYPE_CHECKING:
@@ -330,7 +330,7 @@ class Repository(Reader):
         from recrawl.choose import describe  # lazy: loads the policies
         from recrawl.repository import turns  # lazy: loads the policies
 
-        period = turns.period_of(self.settings, every)
+        period = period_of(self.settings, every)
         turn = turns.Turn(
             period=period,
             at_start=turns.share_at_start(sync),

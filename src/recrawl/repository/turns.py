@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recrawl.choose import Policy, describe, make_policy
+from recrawl.choose import Policy, describe, make_policy, policy_of
 from recrawl.crawl import cycles, outside
 from recrawl.crawl.cycles import Summary
 from recrawl.crawl.options import CrawlOptions
@@ -31,7 +31,7 @@ from recrawl.repository.reader import Reader
 from recrawl.repository.results.values import Report, counts
 from recrawl.repository.running import shown
 from recrawl.settings import Settings
-from recrawl.times import duration, next_allowed
+from recrawl.times import next_allowed
 
 Tally = RunCounts
 """Counts of a run, as the callbacks that follow it get them."""
@@ -127,7 +127,7 @@ def cycle(
     chosen = policy_of(policy or values["policy"])
     with held(folder, "cycle", options, values, wait=calls.wait, tell=calls.notify) as storage:
         _recheck(storage, values, options, calls)
-        visits = cycles.budget_of(values["budget"] if budget is None else budget, storage.store, options)
+        visits = limits.budget_of(values["budget"] if budget is None else budget, storage.store, options)
         before = cycles.unfinished(storage.store, "cycle")
         if before is not None:
             check_resumable(before.id, before.policy)
@@ -179,7 +179,7 @@ def take(
         if before is not None:
             check_resumable(before.id, before.policy)
         budget = values["budget"] if turn.budget is None else turn.budget
-        visits = cycles.budget_of(budget, storage.store, options) if before is None else before.budget
+        visits = limits.budget_of(budget, storage.store, options) if before is None else before.budget
         release = cycles.spread(visits, turn.at_start, options.timer(), turn.period)
         with watched(folder, calls, "visiting", _left(storage, before, visits)) as progress:
             controls = cycles.Controls(stop=stop, progress=progress, release=release, period=turn.period)
@@ -196,12 +196,12 @@ def check_turn(storage: Storage, values: Settings, budget: float | None) -> None
     if not values.seeds and not len(storage.store.pages.keys()[0]):
         raise UsageError("no site was added yet; add one with 'recrawl add URL'")
     if budget is not None:
-        cycles.budget_of(budget, storage.store, options_of(values))
+        limits.budget_of(budget, storage.store, options_of(values))
 
 
 def visits_of(repo: Reader, values: Settings) -> int:
     """The budget of the settings as a number of visits."""
-    return cycles.budget_of(values["budget"], repo.storage.store, repo.options())
+    return limits.budget_of(values["budget"], repo.storage.store, repo.options())
 
 
 def check_resumable(cycle: int, policy: str) -> None:
@@ -228,24 +228,11 @@ def abandon(folder: Path, values: Settings, options: CrawlOptions, calls: Callba
         return row.id
 
 
-def policy_of(policy: str | Policy) -> Policy:
-    """The policy that a text names; a policy itself is checked to be one that can be named again."""
-    return make_policy(policy if isinstance(policy, str) else describe(policy))
-
-
 def share_at_start(sync: str) -> float:
     """The share of a cycle's visits made at its start, for `--sync`."""
     if sync not in AT_START:
         raise UsageError(f"invalid sync '{sync}'; use {', '.join(AT_START)}")
     return AT_START[sync]
-
-
-def period_of(values: Settings, every: str | float = "") -> float:
-    """Seconds from one turn's start to the next; of the setting `every` if empty."""
-    period = duration(every or values["every"]) if isinstance(every, str) else float(every)
-    if period < 1:
-        raise UsageError(f"invalid period of {period:g} seconds; use 1s or more")
-    return period
 
 
 def allowed_from(values: Settings, at: float) -> float:

@@ -19,9 +19,9 @@ from recrawl.errors import RecrawlError
 from recrawl.repository.marks import interval
 from recrawl.repository.opening import TEMPORARY_ERRORS, load
 from recrawl.repository.repository import Repository
-from recrawl.repository.turns import allowed_from, next_due, period_of
+from recrawl.repository.turns import allowed_from, next_due
 from recrawl.serve.turn_process import STOP_SECONDS, Message, TurnRunner
-from recrawl.settings import Settings
+from recrawl.settings import Settings, period_of
 
 _CLOCK_CHECK = 1.0
 """Seconds between clock checks: the machine may sleep, and the clock may be adjusted."""

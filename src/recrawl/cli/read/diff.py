@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from recrawl.cli.terminal.output import AsJson, as_json, clean, count, say, when, write_picture
 from recrawl.cli.terminal.session import Url, repository
@@ -60,6 +58,9 @@ def command(
 
 
 def _paint(found: Difference, *, frame: bool) -> None:
+    from rich.console import Console  # lazy: rich loads slowly
+    from rich.text import Text  # lazy: rich loads slowly
+
     console = Console()
     for hunk in found.hunks if frame else found.content_hunks:
         console.print(Text(f"@@ -{hunk.old_start} +{hunk.new_start} @@", style="cyan"))

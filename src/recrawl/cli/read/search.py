@@ -6,12 +6,11 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import AsJson, as_json, clean, note, say, when
 from recrawl.cli.terminal.session import repository
+from recrawl.repository.results.values import SearchHit
 
 EXAMPLE = "Example: recrawl search 'title:election +recount -poll'"
 
@@ -46,14 +45,17 @@ def command(
     for hit in hits:
         if not sys.stdout.isatty():
             say("\t".join((hit.url, when(hit.time), hit.title, " ".join(hit.snippet.split()))))
-            continue
-        snippet = Text(clean(hit.snippet))
-        for start, end in hit.marks:
-            snippet.stylize("bold yellow", start, end)
-        Console().print(
-            Text(clean(hit.title or hit.url), style="bold"),
-            Text(clean(hit.url), style="blue"),
-            snippet,
-            sep="\n",
-        )
-        say()
+        else:
+            _paint(hit)
+
+
+def _paint(hit: SearchHit) -> None:
+    from rich.console import Console  # lazy: rich loads slowly
+    from rich.text import Text  # lazy: rich loads slowly
+
+    snippet = Text(clean(hit.snippet))
+    for start, end in hit.marks:
+        snippet.stylize("bold yellow", start, end)
+    title, url = Text(clean(hit.title or hit.url), style="bold"), Text(clean(hit.url), style="blue")
+    Console().print(title, url, snippet, sep="\n")
+    say()

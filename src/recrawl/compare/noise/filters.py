@@ -5,20 +5,22 @@ Separate from `proposals`, because `text` imports this module and `proposals` im
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
-
-from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from typing import TYPE_CHECKING
 
 from recrawl.errors import UsageError
 from recrawl.patterns import Pattern, compiled
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 PATTERN_CHARACTERS = 200_000
 """Patterns apply to the first characters of a text only; the rest stays as it is."""
 XPATH, JMESPATH = "xpath:", "jmespath:"
 """Prefixes of selectors that are not CSS."""
-_EMPTY = LexborHTMLParser("<html>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,7 @@ class Noise:
 
             for expression in paths:
                 compiled_jmespath(expression)
-        for selector in (*self._css, *self.frame, *self.content):
-            try:
-                _EMPTY.css(selector)
-            except SelectolaxError:
-                raise UsageError(
-                    f"invalid noise selector {selector!r}; use a CSS selector such as '#clock' or 'div.ad'"
-                ) from None
+        _check_css((*self._css, *self.frame, *self.content))
         for pattern in self.patterns:
             try:
                 compiled(pattern)
@@ -91,11 +87,12 @@ class Noise:
             from recrawl.compare.noise.xpath import nodes_by_xpath  # lazy: loads lxml
 
             remove(nodes_by_xpath(tree, paths))
-        for selector in self._css:
-            try:
-                remove(tree.css(selector))
-            except SelectolaxError:
-                continue
+        if css := self._css:
+            from selectolax.lexbor import SelectolaxError  # lazy: commands that only read have filters but no trees
+
+            for selector in css:
+                with contextlib.suppress(SelectolaxError):
+                    remove(tree.css(selector))
 
     def erase(self, text: str) -> str:
         """Return the text with every match of the patterns replaced by a space."""
@@ -106,6 +103,21 @@ class Noise:
 
 
 NO_NOISE = Noise()
+
+
+def _check_css(selectors: tuple[str, ...]) -> None:
+    if not selectors:
+        return
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # lazy: few settings have selectors
+
+    tree = LexborHTMLParser("<html>")
+    for selector in selectors:
+        try:
+            tree.css(selector)
+        except SelectolaxError:
+            raise UsageError(
+                f"invalid noise selector {selector!r}; use a CSS selector such as '#clock' or 'div.ad'"
+            ) from None
 
 
 def remove(nodes: list[LexborNode]) -> None:

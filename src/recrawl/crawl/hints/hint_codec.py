@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from recrawl.book import Book, Hints
-from recrawl.columns import Floats, Ints
+from recrawl.columns import Floats, Ints, unique
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
@@ -82,7 +82,7 @@ def _as_arrays(rows: Columns, pages: int, now: float) -> Hints:
     page, kind, signals, until = _read(rows, now)
     value = rows["value"][rows["kind"] >= 0]
     inside = page < pages
-    there = np.unique(kind[inside])
+    there = unique(kind[inside])
     place = np.searchsorted(there, kind[inside])
     hints = _empty_hints(tuple(KINDS[number] for number in there.tolist()), pages)
     at = place, page[inside]

@@ -20,11 +20,10 @@ from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.discover import sitemaps
 from recrawl.discover.sitemaps import PERIODS
 from recrawl.discover.urls import canonical, origin
-from recrawl.fetch.fetcher import Fetcher
+from recrawl.fetch.fetcher import Fetcher, Request
 from recrawl.fetch.lanes import Lanes
 from recrawl.fetch.retry_after import MAX_RETRY_AFTER, parse_retry_after
 from recrawl.fetch.robots import Robots, failure_text
-from recrawl.fetch.transfer import Request
 from recrawl.model import SILENT, Answer, Failure, Validators
 
 # RFC 9309: a crawler need not read more of a robots.txt.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recrawl.fetch.access import Profile
-from recrawl.fetch.http import FetchLimits
+from recrawl.fetch.fetcher import FetchLimits
 
 
 @dataclass(frozen=True, slots=True)

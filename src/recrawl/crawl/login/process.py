@@ -22,8 +22,8 @@ from recrawl.discover.urls import origin
 from recrawl.errors import RecrawlError
 from recrawl.fetch.access import Profile
 from recrawl.fetch.cookies import CookieJar
+from recrawl.fetch.fetcher import Request
 from recrawl.fetch.http import Client
-from recrawl.fetch.transfer import Request
 from recrawl.model import Answer
 
 _MAX_REDIRECTS = 10

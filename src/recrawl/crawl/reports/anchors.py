@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recrawl.book import Book
 from recrawl.choose.papers.anchor_depth import NAMED
-from recrawl.columns import Floats, Ints
+from recrawl.columns import Floats, Ints, unique
 from recrawl.crawl.state.link_graph import links_of
 from recrawl.discover.urls import key
 from recrawl.learn.structure.anchor import Candidates, anchors, candidates
@@ -59,7 +59,7 @@ def load(store: Store, now: float) -> Book:
 def named_pages(store: Store, urls: Iterable[str]) -> Ints:
     """The pages that the user named as anchors, in order; unknown URLs are left out."""
     found = [page for url in urls if (page := store.pages.number(key(url))) is not None]
-    return np.unique(np.array(found, np.int64))
+    return unique(np.array(found, np.int64))
 
 
 def named_anchors(store: Store, urls: Iterable[str]) -> dict[str, NDArray[Any]]:

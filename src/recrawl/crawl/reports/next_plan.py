@@ -16,7 +16,6 @@ from recrawl.choose import Policy
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.choose.budget.budgeted import RECHECK
 from recrawl.columns import Floats
-from recrawl.crawl.cycles import budget_of
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import named_anchors
 from recrawl.crawl.state import limits
@@ -116,7 +115,7 @@ def next_plan(
 ) -> CyclePlan:
     """The plan of a cycle that began now; `ranked` adds the rank of all pages."""
     check_needs(policy)
-    visits = limits.within(budget_of(budget, repository.store, options), options, seconds)
+    visits = limits.within(limits.budget_of(budget, repository.store, options), options, seconds)
     row = _cycle_row(repository, options, policy, visits, seed)
     servers = Servers(repository.store, options)
     book = _book(repository, options, policy, row, servers)

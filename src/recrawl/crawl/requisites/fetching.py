@@ -20,7 +20,7 @@ from recrawl.crawl.visits.redirects import ARCHIVED, REDIRECTS
 from recrawl.crawl.visits.servers import Server
 from recrawl.discover.requisites import absolute
 from recrawl.discover.urls import origin
-from recrawl.fetch.transfer import Request
+from recrawl.fetch.fetcher import Request
 from recrawl.model import Answer, Failure, RequisiteLevel
 from recrawl.record import warc
 from recrawl.record.requisite_rows import RequisiteRow, RequisiteVersion

@@ -27,10 +27,13 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.crawl.state.rechecks import due_rechecks, reserved
 from recrawl.crawl.visits.servers import Server, Servers
+from recrawl.errors import UsageError
+from recrawl.model import State
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
+_MAX_VISITS = 1e15
 _DEFAULT_SIZE = 20_000.0
 """Assumed bytes per page before any page was downloaded."""
 _HEADER_BYTES = 400.0
@@ -168,6 +171,28 @@ def capacity(server: Server, options: CrawlOptions, seconds: float, answer: floa
     if pause <= 0:  # without a delay, requests need not follow one another
         return math.inf
     return 1 + int(max(0.0, seconds - wait) / (max(pause, answer) + answer))
+
+
+def budget_of(budget: float, store: Store, options: CrawlOptions) -> int:
+    """The budget as a number of visits; a budget under 1 is a share of the pages that can be visited."""
+    if not 0 < budget <= _MAX_VISITS:
+        raise UsageError(f"invalid budget {budget:g}: use more than 0 and at most {_MAX_VISITS:g}")
+    if budget < 1:
+        return max(1, round(budget * _visitable(store, options)))
+    return int(budget)
+
+
+def _visitable(store: Store, options: CrawlOptions) -> int:
+    """Pages that cycles can visit: live and missing ones, and found ones within the page limit of their site."""
+    counts: dict[int, Counter[int]] = {}
+    for site, state, count in store.pages.count_by_state():
+        counts.setdefault(site, Counter())[state] = count
+    total = 0
+    for row in store.sites.all():
+        states, limit = counts.get(row.id, Counter()), options.of_site(row.origin).limit
+        downloaded, found = states[State.LIVE] + states[State.MISSING], states[State.FOUND]
+        total += downloaded + (found if limit is None else min(found, max(0, limit - downloaded)))
+    return total
 
 
 def within(budget: int, options: CrawlOptions, seconds: float) -> int:

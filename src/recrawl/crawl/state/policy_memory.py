@@ -41,7 +41,6 @@ from recrawl.crawl.hints.hint_codec import unpack_hints
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import equip
 from recrawl.crawl.state.load_book import load_book, mark_before, split_repeats, step_back
-from recrawl.crawl.visits.stored_text import read_page
 from recrawl.errors import RecrawlError
 from recrawl.learn.structure.neighbours import fitted
 from recrawl.loop import Recorded, note
@@ -261,5 +260,7 @@ def _texts(repository: Storage, versions: list[int]) -> Iterator[str]:
 
 
 def _text(stored: tuple[int, tuple[tuple[str, str], ...], bytes]) -> str:
+    from recrawl.crawl.visits.stored_text import read_page  # lazy: loads what parses pages; few policies read words
+
     _, headers, body = stored
     return read_page(body, headers)[0]

@@ -40,7 +40,7 @@ from recrawl.crawl.visits.results import Done, policy_outcome
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.fetch.access import JARS
-from recrawl.fetch.transfer import Request
+from recrawl.fetch.fetcher import Request
 from recrawl.model import Answer, Failure, Outcome, State, Unvisited
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage

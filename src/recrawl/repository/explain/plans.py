@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from recrawl.choose import Policy
+from recrawl.choose import Policy, policy_of
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.change_probability import change_probabilities
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
 from recrawl.learn.value import objectives
 from recrawl.record.storage import Storage
 from recrawl.repository.results.values import Plan, PlannedVisit, Row
-from recrawl.repository.turns import policy_of
 from recrawl.settings import Settings
 
 OBJECTIVES = objectives.OBJECTIVES

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from recrawl.choose import policy_of
 from recrawl.crawl.options import CrawlOptions
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import page_of
 from recrawl.repository.results.values import Row, at
 from recrawl.repository.results.words import count, percent
-from recrawl.repository.turns import policy_of
 from recrawl.settings import Settings
 from recrawl.times import iso, moment, span, stamp
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from recrawl.choose import policy_of
 from recrawl.columns import DAY, Ints
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports import rates as estimates
@@ -22,7 +23,6 @@ from recrawl.learn.rates.comparison import ESTIMATORS, estimate
 from recrawl.record.storage import Storage
 from recrawl.repository.lookup import origin_of, page_of
 from recrawl.repository.results.values import Row, at, iso
-from recrawl.repository.turns import policy_of
 from recrawl.settings import Settings
 
 __all__ = ["ESTIMATORS", "By", "PageRate", "Rate", "check_estimator", "rate", "rates"]

@@ -24,8 +24,7 @@ from recrawl.repository.opening import options_of
 from recrawl.repository.results.values import Explanation
 from recrawl.repository.results.words import count, percent
 from recrawl.repository.seed_rules import seed_url
-from recrawl.repository.turns import period_of
-from recrawl.settings import Settings
+from recrawl.settings import Settings, period_of
 from recrawl.times import span, stamp
 
 _STATES = {

@@ -14,8 +14,8 @@ from typing import Literal
 from recrawl.columns import DAY, HOUR
 from recrawl.discover.urls import canonical, origin
 from recrawl.errors import RecrawlError
-from recrawl.fetch.http import FetchLimits, fetch_one
-from recrawl.fetch.transfer import Request
+from recrawl.fetch.fetcher import FetchLimits, Request
+from recrawl.fetch.http import fetch_one
 from recrawl.model import Answer
 from recrawl.record.store import Store
 from recrawl.repository.reader import Reader

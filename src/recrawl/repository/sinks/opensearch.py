@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from recrawl.fetch.http import FetchLimits
+from recrawl.fetch.fetcher import FetchLimits
 from recrawl.repository.outgoing import NotSent, exchange
 from recrawl.repository.sinks.protocol import Event
 from recrawl.settings import Settings

@@ -12,14 +12,13 @@ from recrawl.repository.explain.noise import check_filter
 from recrawl.repository.opening import options_of
 from recrawl.repository.seed_rules import seed_url
 from recrawl.repository.seeds import without_seeds
-from recrawl.repository.turns import period_of
 from recrawl.serve.api.fields import Field
 from recrawl.serve.api.operations import Arguments, Operation, rows
 from recrawl.serve.api.queries import SITE
 from recrawl.serve.context import Context
 from recrawl.serve.jobs import filter_preview
 from recrawl.serve.jobs.job_specs import check_inside
-from recrawl.settings import SETTINGS, Filter, Settings, checked, write_filters, write_seeds, write_values
+from recrawl.settings import SETTINGS, Filter, Settings, checked, period_of, write_filters, write_seeds, write_values
 from recrawl.times import duration
 
 _NAME = Field(

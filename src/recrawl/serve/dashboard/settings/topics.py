@@ -13,12 +13,11 @@ from starlette.responses import RedirectResponse, Response
 
 from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.opening import options_of
-from recrawl.repository.turns import period_of
 from recrawl.serve.api.settings import WRITING
 from recrawl.serve.dashboard.forms import Errors, Form
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs.job_specs import check_inside
-from recrawl.settings import SETTINGS, Setting, Settings, parse_value, write_values
+from recrawl.settings import SETTINGS, Setting, Settings, parse_value, period_of, write_values
 from recrawl.times import WEEKDAYS
 
 POLICY = "policy"
