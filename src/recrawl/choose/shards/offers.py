@@ -27,6 +27,8 @@ _LATER = 1 << 15
 """The bins of pages that wait for all others lie this far below."""
 LOWEST = -4 * _LATER
 """A threshold below all bins."""
+_ENCODED = ("<i4", "<i8", "<f8")
+"""Types of the columns of a histogram as bytes."""
 _LARGEST = np.float32(3e38)
 
 
@@ -79,6 +81,24 @@ class Offer:
         left = counts - np.diff(np.minimum(np.cumsum(counts), taken), prepend=0)
         kept = left > 0
         return _from_histogram(Histogram(bins[kept], left[kept], (sums * left / counts)[kept]))
+
+    def encoded(self) -> bytes:
+        """Return the histogram as bytes.
+
+        >>> Offer.decoded(Offer(np.array([8.0, 4.0, 4.0])).encoded()).histogram.counts.tolist()
+        [1, 2]
+        """
+        return b"".join(column.astype(kind).tobytes() for column, kind in zip(self.histogram, _ENCODED, strict=True))
+
+    @classmethod
+    def decoded(cls, data: bytes) -> Offer:
+        """Return the offer that `encoded` gave."""
+        rows, start, columns = len(data) // sum(np.dtype(kind).itemsize for kind in _ENCODED), 0, []
+        for kind in _ENCODED:
+            columns.append(np.frombuffer(data, kind, rows, start))
+            start += columns[-1].nbytes
+        bins, counts, sums = columns
+        return _from_histogram(Histogram(bins.astype(np.int32), counts.astype(np.int64), sums.astype(np.float64)))
 
     def __len__(self) -> int:
         """Return the number of pages."""

@@ -10,7 +10,8 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
 from recrawl.choose.shards.offers import Offer, RankedPages
-from recrawl.choose.shards.splitting import Ask, Stage, one_shard
+from recrawl.choose.shards.rounds import one_shard
+from recrawl.choose.shards.splitting import Ask, Stage
 from recrawl.columns import Floats
 from recrawl.model import Outcomes, Picks
 

@@ -11,7 +11,8 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice, Learner, Policy, needs_of
 from recrawl.choose.shards.placement import shard_of
-from recrawl.choose.shards.splitting import Splittable, rounds, why_one_shard
+from recrawl.choose.shards.rounds import rounds
+from recrawl.choose.shards.splitting import Splittable, why_one_shard
 from recrawl.columns import Floats, Int32s, Ints
 from recrawl.errors import UsageError
 from recrawl.model import Outcomes, Pages, Picks

@@ -1,9 +1,8 @@
-"""The interface of policies that can be split into shards, and the rounds of a cycle.
+"""The interface of policies that can be split into shards.
 
 A policy that can be split says in which `stages` a cycle proceeds, and `begin`s a `ShardPlan` for each shard. In every
 stage each plan offers its candidates, the coordinator finds the threshold, and each plan takes its pages at it; before
-the next it observes what the visits found. `rounds` does this with plans in one process; `one_shard` is a policy's
-ordinary cycle.
+the next it observes what the visits found (see `recrawl.choose.shards.rounds`).
 
 What belongs to all pages and not to a shard, such as their number, is in the *totals* of a stage: columns of numbers
 that each plan counts for its own pages, and that are added up over the shards.
@@ -11,23 +10,34 @@ that each plan counts for its own pages, and that are added up over the shards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.protocol import Choice, Policy
-from recrawl.choose.shards.coordinator import Coordinator
+from recrawl.choose.protocol import Policy
 from recrawl.choose.shards.offers import Offer
 from recrawl.columns import Floats
-from recrawl.model import NOTHING, Outcomes, Picks
+from recrawl.model import Outcomes, Picks
 
 CROSSING = frozenset({"links", "clusters", "words"})
 """The parts of a book that a shard lacks: they belong to pages of several sites together."""
-_NO_TOTALS = np.zeros(0)
-_NO_PICKS = Picks(np.zeros(0, np.int64), np.zeros(0), "nothing")
+NO_TOTALS = np.zeros(0)
+
+
+class Ask(NamedTuple):
+    """What the plans of all shards are asked for in one stage."""
+
+    stage: str
+    visits: int
+    """Visits of this stage, of all shards together."""
+    left: int
+    """Visits that are left of the cycle's budget, those of this stage included."""
+    totals: Floats
+    """The sums of the plans' totals, if the stage is pooled."""
+    awaits: float = 1.0
+    """Share of its outcomes that the next stage needs."""
 
 
 class Stage(NamedTuple):
@@ -41,17 +51,9 @@ class Stage(NamedTuple):
     awaits: float = 1.0
     """Share of its outcomes that the next stage needs (see `Picks.awaits`)."""
 
-
-class Ask(NamedTuple):
-    """What the plans of all shards are asked for in one stage."""
-
-    stage: str
-    visits: int
-    """Visits of this stage, of all shards together."""
-    left: int
-    """Visits that are left of the cycle's budget, those of this stage included."""
-    totals: Floats
-    """The sums of the plans' totals, if the stage is pooled."""
+    def ask(self, left: int, totals: Floats) -> Ask:
+        """Return what to ask for with so many visits left."""
+        return Ask(self.name, min(self.visits, left), left, totals, self.awaits)
 
 
 class ShardPlan(Protocol):
@@ -99,58 +101,3 @@ def why_one_shard(policy: Policy) -> str:
         crossing = sorted(policy.needs & CROSSING)
         return given or (f"it needs {' and '.join(crossing)}, which cross shards" if crossing else "")
     return "it has no methods stages and begin"
-
-
-def rounds(
-    policy: Splittable, plans: Sequence[ShardPlan], budget: int, late: Callable[[int], bool] = lambda _: False
-) -> Generator[list[Picks], list[Outcomes], None]:
-    """Run a cycle over shards: yield the picks of each shard, receive their outcomes.
-
-    `late` says of a shard whether its visits are still under way when a round begins: it takes part in a later one.
-    At the end, shards that missed rounds take what was kept for them.
-    """
-    coordinator = Coordinator(len(plans), budget)
-    unseen: dict[int, Outcomes] = {}
-    ask = Ask("", 0, budget, _NO_TOTALS)
-
-    def one(present: Sequence[int], awaits: float = 1.0) -> Generator[list[Picks], list[Outcomes], None]:
-        offers = {shard: plans[shard].offer(ask) for shard in present}
-        cuts = coordinator.settle(ask.stage, ask.visits, offers)
-        picks = [plan.take_at(*cuts[shard]) if shard in cuts else _NO_PICKS for shard, plan in enumerate(plans)]
-        taken = sum(map(len, picks))
-        coordinator.give_back(sum(cut.quota for cut in cuts.values()) - taken)
-        if taken:
-            seen = yield [replace(some, awaits=awaits) for some in picks]
-            unseen.update({shard: unseen.get(shard, NOTHING) + some for shard, some in enumerate(seen) if len(some)})
-
-    for stage in policy.stages(budget):
-        if coordinator.left <= 0:
-            break
-        present = [shard for shard in range(len(plans)) if not late(shard)]
-        _observe(plans, present, unseen)
-        totals = np.sum([plan.totals(stage.name) for plan in plans], axis=0) if stage.pooled else _NO_TOTALS
-        ask = Ask(stage.name, min(stage.visits, coordinator.left), coordinator.left, totals)
-        yield from one(present, stage.awaits)
-    owed = coordinator.owed()
-    if owed:
-        _observe(plans, list(owed), unseen)
-        ask = ask._replace(visits=sum(owed.values()), left=sum(owed.values()))
-        yield from one(list(owed))
-
-
-def _observe(plans: Sequence[ShardPlan], present: Sequence[int], unseen: dict[int, Outcomes]) -> None:
-    """Tell plans what the visits of their last round found."""
-    for shard in present:
-        if shard in unseen:
-            plans[shard].observe(unseen.pop(shard))
-
-
-def one_shard(policy: Splittable, book: Book, budget: int, rng: np.random.Generator) -> Choice:
-    """The cycle of a policy whose only shard is the whole book."""
-    shards = rounds(policy, [policy.begin(book, budget, rng)], budget)
-    try:
-        picks = next(shards)
-        while True:
-            picks = shards.send([(yield picks[0])])
-    except StopIteration:
-        return

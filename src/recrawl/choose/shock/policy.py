@@ -10,7 +10,8 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.protocol import Choice
-from recrawl.choose.shards.splitting import Stage, one_shard
+from recrawl.choose.shards.rounds import one_shard
+from recrawl.choose.shards.splitting import Stage
 from recrawl.choose.shock.plan import Objective, ShockPlan, last_visits, observe_signals
 from recrawl.choose.shock.shard import BATCH, NEW, OVERDUE, PROBES, ShockShard
 from recrawl.columns import Flags, Floats
