@@ -4,5 +4,12 @@ Each shard is an ordinary repository: a schema in PostgreSQL, a prefix in the ob
 machine that runs it. The tables of the cluster, in a schema beside those of the shards, are the only channel between
 its processes: whatever is killed is resumed from them.
 
-layout        where a cluster and its shards are; a new cluster
+layout             where a cluster and its shards are; a new cluster
+lease_keeper       a lease that is renewed in the background
+worker             the worker of a shard
+shard_parts        a shard's part of a crawl, cycle or recheck
+shard_rounds       the rounds of a cycle as a shard sees them
+coordinator        starts and finishes runs
+cycle_coordinator  settles the rounds of a cycle
+run_requests       runs asked for and followed by a command
 """

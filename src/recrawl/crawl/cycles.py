@@ -60,6 +60,8 @@ class Controls:
     """The time in which the visits should be made: a server gets no more of them than its pace allows in that time."""
     release: Callable[[int], float] | None = None
     """The earliest time of the n-th visit; None does not spread them."""
+    part: limits.ShardPart | None = None
+    """In a cluster: the part of the shard."""
 
 
 def spread(visits: int, at_start: float, begin: float, period: float) -> Callable[[int], float]:
@@ -84,8 +86,11 @@ def crawl(
     controls: Controls,
     *,
     skip_recent_failures: bool = False,
+    links: Iterable[tuple[str, int]] = (),
 ) -> Summary:
     """Discover and download new pages; resumes an interrupted crawl.
+
+    `links` are URLs that other shards of a cluster have found, each with its depth.
 
     `skip_recent_failures` leaves out pages whose back-off after failed visits is not over, and seeds that are gone or
     have moved until they are due for a check.
@@ -96,7 +101,8 @@ def crawl(
     try:
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, live.journey.discovery, live.record_pages)
-        given = _add_seeds(live, options, seeds, row)
+        given = _add_pages(live, options, ((seed, 0) for seed in seeds), row)
+        _add_pages(live, options, links, row)
         done = set(repository.store.visits.of_cycle(row)["page"].tolist()) if resumed else set()
         if unfinished(repository.store, "cycle") is None:
             given &= absent_pages(repository.store, row.started if skip_recent_failures else math.inf)
@@ -131,11 +137,15 @@ def cycle(
         if row.limits is None:  # nothing chosen yet
             live.refresh_hints(sleeping=not ("hints" in policy.needs or options.spending.reserve_pushed))
         anchors = named_anchors(repository.store, options.anchors)
-        book, past = ready_book(repository, policy, row, journey.servers.limits(), begin=True, given=anchors)
+        part, share = controls.part, 1.0 if controls.part is None else controls.part.share
+        of_site = journey.servers.limits()
+        book, past = ready_book(repository, policy, row, of_site, begin=True, given=anchors, share=share)
         ignored = weigh(book, repository, row, options.weights, begin=True)
         chooser, allowance = limits.limited(
-            repository, policy, row, book, journey.servers, options, seconds, begin=True
+            repository, policy, row, book, journey.servers, options, seconds, begin=True, part=part
         )
+        if part is not None and repository.remote is not None:
+            repository.remote.keep_models()  # another machine may resume the cycle
         received = repository.store.visits.received_of_cycle(row)
         journey.bytes = limits.ByteBudget(allowance.bytes, allowance.site_bytes, received)
         finished = run_cycle(
@@ -156,7 +166,7 @@ def cycle(
             save_memory(repository, policy, past)
             delete_columns(repository)
             limits.delete_columns(repository)
-            deliveries.delete(repository.folder)
+            deliveries.delete(repository)
     finally:
         live.close()
     work = work_of(policy, past.book) if finished and past is not None else {}
@@ -228,7 +238,7 @@ def live_web(repository: Storage, options: CrawlOptions, row: CycleRow, controls
 
 def _with_recorded(live: LiveWeb, repository: Storage, row: CycleRow) -> Resumed:
     """The live web, with the visits of this cycle that were made before an interruption."""
-    visited, sent = repository.store.visits.of_cycle(row), deliveries.Deliveries(repository.folder, row.id)
+    visited, sent = repository.store.visits.of_cycle(row), deliveries.Deliveries(repository, row.id)
     pages = visited["page"].tolist()
     held, batches = sent.read(visited)
     outcomes = held | dict(zip(pages, visited["outcome"].tolist(), strict=True))
@@ -241,14 +251,14 @@ def _with_recorded(live: LiveWeb, repository: Storage, row: CycleRow) -> Resumed
     )
 
 
-def _add_seeds(live: LiveWeb, options: CrawlOptions, seeds: Iterable[str], row: CycleRow) -> set[int]:
-    """Add the pages of the seeds; returns their numbers."""
+def _add_pages(live: LiveWeb, options: CrawlOptions, urls: Iterable[tuple[str, int]], row: CycleRow) -> set[int]:
+    """Add the pages of URLs, each with its depth; returns their numbers."""
     batch = Batch()
     pages = set()
-    for seed in seeds:
-        url = canonical(seed, rules=options.rules)
-        if url is not None:
-            pages.add(live.journey.discovery.add(url, parent=-1, depth=0, at=row.started, batch=batch)[0])
+    for given, depth in urls:
+        url = canonical(given, rules=options.rules)
+        if url is not None and options.owns(url):
+            pages.add(live.journey.discovery.add(url, parent=-1, depth=depth, at=row.started, batch=batch)[0])
     live.record_pages(batch)
     return pages
 

@@ -50,6 +50,14 @@ class Spending:
     reserve_pushed: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """The shard of a cluster that runs, and the shard of each URL."""
+
+    shard: int
+    shard_of: Callable[[str], int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlOptions:
     """Options for one run."""
@@ -74,6 +82,8 @@ class CrawlOptions:
     """What downloads pages; a plug-in may replace it."""
     outside: bool = False
     """Whether another program downloads: it obeys robots.txt, paces requests and chooses the sites."""
+    ownership: Ownership | None = None
+    """In a cluster: which URLs belong to other shards; none of their servers is ever requested."""
     traps: TrapLimits = field(default_factory=TrapLimits)
     allow_private: bool = False
     delay: float = 1.0
@@ -125,6 +135,10 @@ class CrawlOptions:
     def client(self, profiles: Callable[[str], Profile | None]) -> Fetcher:
         """What downloads the pages of a run; `profiles` gives how a site is accessed."""
         return self.fetcher(agent=self.agent, limits=self.limits, clock=self.clock, profiles=profiles)
+
+    def owns(self, url: str) -> bool:
+        """Whether the server of a URL may be requested: in a cluster, one of another shard may not."""
+        return self.ownership is None or self.ownership.shard_of(url) == self.ownership.shard
 
     def accepts(self, content_type: str) -> bool:
         """Whether a body of this content type is downloaded; an empty type is."""

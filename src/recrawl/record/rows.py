@@ -253,6 +253,15 @@ class CycleRow(NamedTuple):
     """Its limits (see `choose.budget.allowance`); None until they are decided."""
 
 
+class OutgoingLink(NamedTuple):
+    """A URL that this shard of a cluster has found and another one owns."""
+
+    shard: int
+    key: int
+    url: str
+    depth: int
+
+
 @dataclass(slots=True)
 class Batch:
     """Rows that are committed together."""
@@ -275,10 +284,11 @@ class Batch:
     requisites: RequisiteBatch = field(default_factory=RequisiteBatch)
     screenshots: list[tuple[ScreenshotRow, bytes]] = field(default_factory=list)
     """Each with its WARC record; without one if an earlier screenshot has the same bytes."""
+    outbox: list[OutgoingLink] = field(default_factory=list)
     documents: list[Document] = field(default_factory=list)
     removals: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         hints = self.hints or self.sources or self.feeds
-        others = self.sites or self.records or self.requisites or self.screenshots
+        others = self.sites or self.records or self.requisites or self.screenshots or self.outbox
         return bool(self.pages or self.visits or self.states or self.listed or hints or others)

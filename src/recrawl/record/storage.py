@@ -33,6 +33,7 @@ from recrawl.record.requisite_rows import RequisiteVersion
 from recrawl.record.rows import Batch, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store import Store, create_store, has_store, open_store
+from recrawl.record.store.leases import Lease
 from recrawl.record.warc import Headers, WarcInfo, read_body, read_resource, read_shown, warc_date
 
 if TYPE_CHECKING:
@@ -90,15 +91,25 @@ class Storage:
         return self._index
 
     def writing(
-        self, what: str, wait: Callable[[str], bool], *, roll_bytes: int, info: WarcInfo, archive_format: str = GZIP
+        self,
+        what: str,
+        wait: Callable[[str], bool],
+        *,
+        roll_bytes: int,
+        info: WarcInfo,
+        archive_format: str = GZIP,
+        lease: Lease | None = None,
     ) -> None:
         """Become the only writer: lock, migrate the schema, truncate what a crash left uncommitted.
 
-        `info` are the fields of the first record of every new archive file.
+        `info` are the fields of the first record of every new archive file. With a lease, nothing is written after
+        another worker has taken it over.
         """
         self._lock_folder(what, wait)
         self.store.close()
         self.store = open_store(self.folder, create=True)
+        if lease is not None:
+            self.store.fence(lease)
         self.store.lock(what, wait)
         self.remote = open_remote(self.folder, self.store)
         self.archive = self._open_archive(roll_bytes, info, archive_format)

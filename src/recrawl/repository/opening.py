@@ -31,6 +31,7 @@ from recrawl.record import storage, store
 from recrawl.record.archive import GZIP
 from recrawl.record.lock import Lock
 from recrawl.record.storage import Storage
+from recrawl.record.store.leases import Lease
 from recrawl.repository.access import access_rules
 from recrawl.repository.plugin_checks import check_plugins, make_fetcher
 from recrawl.repository.seed_rules import scopes_of, seed_url, site_options
@@ -109,13 +110,15 @@ def held(
     *,
     wait: Callable[[str], bool] = lambda _: False,
     tell: Notify = silent,
+    lease: Lease | None = None,
 ) -> Iterator[Storage]:
     """Hold the lock, repair what a crashed writer left, and give the storage for writing.
 
-    `wait` is called between tries with the holder of the lock; it returns False to give up.
+    `wait` is called between tries with the holder of the lock; it returns False to give up. The shard of a cluster is
+    written under a lease.
     """
     with _fewer_collections(), Storage(folder) as open_repository:
-        prepare(open_repository, what, options, values, wait=wait, tell=tell)
+        prepare(open_repository, what, options, values, wait=wait, tell=tell, lease=lease)
         yield open_repository
         if problem := open_repository.finish():
             tell(problem)
@@ -129,6 +132,7 @@ def prepare(
     *,
     wait: Callable[[str], bool] = lambda _: False,
     tell: Notify = silent,
+    lease: Lease | None = None,
 ) -> None:
     """Make an open repository ready for writing: lock it, and repair what a crashed writer left."""
     check_plugins(options, values)
@@ -142,7 +146,7 @@ def prepare(
                 f"without the dictionary of its file: use '{GZIP}'"
             )
     info = _archive_info(options, values)
-    open_repository.writing(what, wait, roll_bytes=roll_bytes, info=info, archive_format=archive_format)
+    open_repository.writing(what, wait, roll_bytes=roll_bytes, info=info, archive_format=archive_format, lease=lease)
     if open_repository.remote is not None and open_repository.remote.problem:
         tell(open_repository.remote.problem)
     if open_repository.index_problem:

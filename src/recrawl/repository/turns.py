@@ -83,11 +83,12 @@ def watched(folder: Path, calls: Callbacks, title: str, total: int | None) -> It
 def recheck(folder: Path, values: Settings, options: CrawlOptions, calls: Callbacks) -> Report | None:
     """Visit the pages that were requested or whose interval is over; None if there are none."""
     with held(folder, "recheck", options, values, wait=calls.wait, tell=calls.notify) as storage:
-        summary = _recheck(storage, values, options, calls)
+        summary = recheck_due(storage, values, options, calls)
     return None if summary is None else report_of(summary)
 
 
-def _recheck(storage: Storage, values: Settings, options: CrawlOptions, calls: Callbacks) -> Summary | None:
+def recheck_due(storage: Storage, values: Settings, options: CrawlOptions, calls: Callbacks) -> Summary | None:
+    """Visit the pages of an open repository that were requested or whose interval is over; None if there are none."""
     pages = due_pages(storage, values, options.clock())
     if not pages or calls.stop():
         return None
@@ -126,7 +127,7 @@ def cycle(
     """Refresh: one cycle of the policy within the budget, both of the settings by default."""
     chosen = policy_of(policy or values["policy"])
     with held(folder, "cycle", options, values, wait=calls.wait, tell=calls.notify) as storage:
-        _recheck(storage, values, options, calls)
+        recheck_due(storage, values, options, calls)
         visits = limits.budget_of(values["budget"] if budget is None else budget, storage.store, options)
         before = cycles.unfinished(storage.store, "cycle")
         if before is not None:
@@ -167,7 +168,7 @@ def take(
     options = options_of(values, allow_private=turn.allow_private, delay=turn.delay, change=turn.change, **clock)
     options = with_bytes(options, turn.bytes)
     with held(folder, "run", options, values, wait=wait, tell=tell) as storage:
-        rechecked = _recheck(storage, values, options, calls)
+        rechecked = recheck_due(storage, values, options, calls)
         if turn.requests_only:
             return rechecked
         with watched(folder, calls, "crawling", None) as progress:
@@ -218,14 +219,19 @@ def check_resumable(cycle: int, policy: str) -> None:
 def abandon(folder: Path, values: Settings, options: CrawlOptions, calls: Callbacks) -> int | None:
     """Close an interrupted cycle without making the rest of its visits; returns its number, None without one."""
     with held(folder, "cycle", options, values, wait=calls.wait, tell=calls.notify) as storage:
-        row = cycles.unfinished(storage.store, "cycle")
-        if row is None:
-            return None
-        storage.store.cycles.finish(row.id, options.clock())
-        summarise(storage.store, row, options.clock())
-        delete_columns(storage)
-        limits.delete_columns(storage)
-        return row.id
+        return abandon_cycle(storage, options.clock())
+
+
+def abandon_cycle(storage: Storage, now: float) -> int | None:
+    """Close the interrupted cycle of an open repository; returns its number, None without one."""
+    row = cycles.unfinished(storage.store, "cycle")
+    if row is None:
+        return None
+    storage.store.cycles.finish(row.id, now)
+    summarise(storage.store, row, now)
+    delete_columns(storage)
+    limits.delete_columns(storage)
+    return row.id
 
 
 def share_at_start(sync: str) -> float:

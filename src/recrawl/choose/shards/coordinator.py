@@ -11,7 +11,7 @@ The coordinator does no I/O and reads no clock: from the same offers in the same
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -74,6 +74,12 @@ class Coordinator:
     def owed(self) -> dict[int, int]:
         """Return the visits that are kept for late shards, by shard."""
         return {shard: account.owed for shard, account in enumerate(self._accounts) if account.owed}
+
+    def copy(self) -> Coordinator:
+        """Return a coordinator that knows the same and goes on by itself."""
+        same = Coordinator(0, self.left)
+        same._accounts = [replace(account) for account in self._accounts]
+        return same
 
     def give_back(self, visits: int) -> None:
         """Take back visits that a shard could not use."""

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
 from recrawl.model import Pages, Picks
@@ -88,7 +89,8 @@ class Offer:
         >>> Offer.decoded(Offer(np.array([8.0, 4.0, 4.0])).encoded()).histogram.counts.tolist()
         [1, 2]
         """
-        return b"".join(column.astype(kind).tobytes() for column, kind in zip(self.histogram, _ENCODED, strict=True))
+        columns: tuple[NDArray[Any], ...] = self.histogram
+        return b"".join(column.astype(kind).tobytes() for column, kind in zip(columns, _ENCODED, strict=True))
 
     @classmethod
     def decoded(cls, data: bytes) -> Offer:

@@ -106,7 +106,7 @@ class SiteResources:
     def _robots_answered(self, server: Server, fetch: Fetch, answer: Answer) -> None:
         if answer.status in REDIRECTS and fetch.redirects < _MAX_REDIRECTS:
             target = canonical(answer.header("location"), fetch.url)
-            if target is not None:
+            if target is not None and self._options.owns(target):
                 self._start(Fetch("robots", server.id, target, redirects=fetch.redirects + 1))
                 return
         self._lanes.done(server.id, self._options.timer(), status=200, seconds=answer.seconds)

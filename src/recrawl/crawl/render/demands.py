@@ -38,6 +38,9 @@ class Demands:
             self.supplied.append(Supplied(request))
             return
         numbers = self._registry.register([], [clean], 0, RequisiteLevel.ALL, self._recorder.batch)
+        if not numbers:  # a server of another shard
+            self.supplied.append(Supplied(request))
+            return
         self._want_row(request, self._registry.rows(numbers)[0], 0)
 
     def _want_row(self, request: int, row: RequisiteRow, hops: int) -> None:

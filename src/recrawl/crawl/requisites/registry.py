@@ -74,6 +74,8 @@ class Registry:
             self._known.update((it, (number, at)) for it, number, at in self._store.requisites.known(missing))
         numbers = []
         for it, (url, style) in wanted.items():
+            if not self._options.owns(url):
+                continue
             number, before = self._known.get(it, (-1, RequisiteLevel.NONE))
             if number < 0:
                 number, self._next = self._next, self._next + 1

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from recrawl.book import Book
 from recrawl.choose import Policy
 from recrawl.choose.budget.allowance import Allowance
 from recrawl.choose.budget.budgeted import Budgeted, Rechecks
+from recrawl.choose.protocol import Chooser
 from recrawl.columns import Flags, Floats
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
@@ -42,6 +43,15 @@ _MIN_WHOLE = 0.1
 """Minimum probability of a whole answer: every tenth visit sends no validators."""
 
 
+class ShardPart(NamedTuple):
+    """A shard's part of a cycle: the budget is that of all shards, and a coordinator divides it."""
+
+    share: float
+    """The share of this shard among the pages of all."""
+    chooser: Callable[[Policy, int], Chooser]
+    """The policy on this shard; the number is that of visits which it spends without asking."""
+
+
 def limited(
     repository: Storage,
     policy: Policy,
@@ -52,10 +62,12 @@ def limited(
     seconds: float,
     *,
     begin: bool,
+    part: ShardPart | None = None,
 ) -> tuple[Budgeted, Allowance]:
     """The policy within the limits of the cycle, and these limits; `begin` stores them.
 
-    Pages that are gone or have moved and are due for a check become known in the book; the policy does not see them.
+    Pages that are gone or have moved and are due for a check become known in the book; the policy does not see them. A
+    shard checks only those for which visits are reserved: what the policy leaves belongs to all shards.
     """
     allowance = (
         allowance_of(servers, repository.store, options, row.budget, seconds)
@@ -69,8 +81,11 @@ def limited(
     pages = np.flatnonzero(place)
     pages = pages[np.argsort(place[pages])]
     book.known[pages] = True
-    rechecks = Rechecks(pages, reserved(row.budget, row.id))
-    return Budgeted(policy, allowance, rechecks=rechecks, **columns), allowance
+    if part is None:
+        return Budgeted(policy, allowance, rechecks=Rechecks(pages, reserved(row.budget, row.id)), **columns), allowance
+    pages = pages[: reserved(int(row.budget * part.share), row.id)]
+    chooser = part.chooser(policy, len(pages))
+    return Budgeted(chooser, allowance, rechecks=Rechecks(pages, len(pages)), **columns), allowance
 
 
 def delete_columns(repository: Storage) -> None:
@@ -165,9 +180,7 @@ def capacity(server: Server, options: CrawlOptions, seconds: float, answer: floa
         return 0
     if seconds == math.inf:
         return math.inf
-    pause = options.delay if server.options.delay is None else server.options.delay
-    if server.robots is not None:
-        pause = max(pause, min(server.robots.delay, options.max_delay))
+    pause = pause_of(server, options)
     if pause <= 0:  # without a delay, requests need not follow one another
         return math.inf
     return 1 + int(max(0.0, seconds - wait) / (max(pause, answer) + answer))
@@ -178,11 +191,11 @@ def budget_of(budget: float, store: Store, options: CrawlOptions) -> int:
     if not 0 < budget <= _MAX_VISITS:
         raise UsageError(f"invalid budget {budget:g}: use more than 0 and at most {_MAX_VISITS:g}")
     if budget < 1:
-        return max(1, round(budget * _visitable(store, options)))
+        return max(1, round(budget * visitable(store, options)))
     return int(budget)
 
 
-def _visitable(store: Store, options: CrawlOptions) -> int:
+def visitable(store: Store, options: CrawlOptions) -> int:
     """Pages that cycles can visit: live and missing ones, and found ones within the page limit of their site."""
     counts: dict[int, Counter[int]] = {}
     for site, state, count in store.pages.count_by_state():
@@ -193,6 +206,12 @@ def _visitable(store: Store, options: CrawlOptions) -> int:
         downloaded, found = states[State.LIVE] + states[State.MISSING], states[State.FOUND]
         total += downloaded + (found if limit is None else min(found, max(0, limit - downloaded)))
     return total
+
+
+def pause_of(server: Server, options: CrawlOptions) -> float:
+    """Seconds between two requests to a server, as configured here or in its robots.txt."""
+    pause = options.delay if server.options.delay is None else server.options.delay
+    return pause if server.robots is None else max(pause, min(server.robots.delay, options.max_delay))
 
 
 def within(budget: int, options: CrawlOptions, seconds: float) -> int:

@@ -77,13 +77,15 @@ def ready_book(
     *,
     begin: bool,
     given: Mapping[str, NDArray[Any]] = MappingProxyType({}),
+    share: float = 1.0,
 ) -> tuple[Book, Past | None]:
     """The book for a cycle with all that the policy needs, and the past to continue from after the cycle.
 
     Without `begin` nothing is written, for a cycle that is only planned. `given` are arrays from the user, by their
-    name in the memory of policies; each policy gets its own.
+    name in the memory of policies; each policy gets its own. `share` is that of a shard among all pages.
     """
     book = load_book(repository.store, cycle, limits)
+    book.share = share
     equip(book, repository, cycle, needs_of(policy), begin=begin)
     own = tuple(f"{name}." for name in names_of(policy))
     given = {name: column for name, column in given.items() if name.startswith(own)}

@@ -19,7 +19,7 @@ from recrawl.discover.traps import TrapGuard, TrapLimits
 from recrawl.discover.urls import UrlRules
 from recrawl.learn.structure.frontier_rank import FrontierRank
 from recrawl.model import State
-from recrawl.record.rows import Batch, NewPage
+from recrawl.record.rows import Batch, NewPage, OutgoingLink
 from recrawl.record.store import Store
 
 _MAX_REFUSED = 200_000
@@ -67,6 +67,7 @@ class Discovery:
         self._cycle = cycle
         self._found = found
         self._rank = rank
+        self._ownership = servers.ownership
         self.fresh: dict[int, Fresh] = {}
         self.refusals: Counter[str] = Counter()
 
@@ -109,6 +110,11 @@ class Discovery:
         key = addresses.key(url)
         if not self._scopes.knows(origin):
             self._refuse(key, "other-site")
+            return -1, False
+        if self._ownership is not None and (owner := self._ownership.shard_of(url)) != self._ownership.shard:
+            if self._scopes.refuses(url, depth) is None:
+                batch.outbox.append(OutgoingLink(owner, key, url, depth))
+            self._refuse(key, "other-shard")
             return -1, False
         server = self._servers.of(origin)
         target = server.habits.apply(url)

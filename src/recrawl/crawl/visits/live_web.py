@@ -140,6 +140,7 @@ class LiveWeb:
     def record_pages(self, batch: Batch) -> None:
         """Record new pages from elsewhere: seeds, pages that have come into scope."""
         self._recorder.batch.pages += batch.pages
+        self._recorder.batch.outbox += batch.outbox
         self._recorder.commit()
         self.journey.enqueue_found()
 

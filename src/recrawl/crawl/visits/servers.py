@@ -125,6 +125,8 @@ class Servers:
 
     def __init__(self, store: Store, options: CrawlOptions) -> None:
         self._options = options
+        self.ownership = options.ownership
+        """In a cluster: which URLs belong to other shards."""
         self._noise_numbers = {noise: number for number, noise in enumerate(noise_table(options))}
         self._level_numbers = {level: number for number, level in enumerate(options.levels)}
         self._by_origin: dict[str, Server] = {}

@@ -90,9 +90,13 @@ class RemoteFiles:
         if self.problem:
             return
         try:
-            put_models(self.blobs, self._folder / "models", self._store.meta)
+            self.keep_models()
         except StorageFailure as error:
             self.problem = str(error)
+
+    def keep_models(self) -> None:
+        """Put the models that have changed; `StorageFailure` if that fails."""
+        put_models(self.blobs, self._folder / "models", self._store.meta)
 
     def size(self, name: str) -> int:
         """Bytes of an archive file in the object store, -1 if it is not there."""

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from recrawl.record.rows import Batch
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
 from recrawl.record.store.checks import Checks
+from recrawl.record.store.leases import Lease
 from recrawl.record.store.marks import MarkTable
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
 from recrawl.record.store.requisites import RequisiteTable
@@ -49,6 +50,9 @@ class Store(Protocol):
 
         `wait` is called between attempts with the name of the holder; it returns False to give up.
         """
+
+    def fence(self, lease: Lease) -> None:
+        """Write from now on only while this lease is not taken over; then `LeaseLost`, and nothing is written."""
 
     def commit(self, batch: Batch, warcs: Iterable[tuple[int, str, int]]) -> None:
         """Record a batch: all of it or nothing, durable on return. `warcs` are number, name and length of files."""

@@ -12,6 +12,7 @@ from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.leases import Lease
 from recrawl.record.store.postgres.adapters import clean
 from recrawl.record.store.postgres.batches import ArrayUpsert, CopyInsert, CopyUpdate, columns, columns_of
+from recrawl.record.store.postgres.cluster.links import insert_links
 from recrawl.record.store.postgres.connection import PostgresConnection
 from recrawl.record.store.postgres.leases import Fence, PostgresLeases
 from recrawl.record.store.postgres.schema import STEPS, applied, has_steps, migrate
@@ -71,10 +72,13 @@ class PostgresStore(SqlStore):
             failing.pop_all()
         self._open_tables(self.db)
         self.leases = PostgresLeases(self.db)
+        self._cluster = ""
+        """The schema of the cluster to which the store belongs, if it writes under a lease."""
 
     def fence(self, lease: Lease) -> None:
         """Write from now on only while this lease is not taken over; then `LeaseLost`, and nothing is written."""
         self.db.fence = Fence(lease)
+        self._cluster = lease.schema
 
     def lock(self, what: str, wait: Callable[[str], bool]) -> None:
         WriterLock(self.db, what, wait)
@@ -103,6 +107,9 @@ class PostgresStore(SqlStore):
             _LISTED.run(db, batch.listed)
             if removed := unlisted_pages(batch):
                 db.run("DELETE FROM hints WHERE page = ANY (%s) AND kind IN ('lastmod', 'changefreq')", (removed,))
+
+            if batch.outbox:
+                insert_links(db, self._cluster, batch.outbox)
 
     def append(self, table: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         self.db.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)", types, rows)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from recrawl.errors import RepositoryError
 from recrawl.model import Outcome
 from recrawl.record.rows import Batch
 from recrawl.record.store.channels import HintTable, KeyProofTable, OutboxTable, PushTable, SubscriptionTable
 from recrawl.record.store.checks import Checks
+from recrawl.record.store.leases import Lease
 from recrawl.record.store.marks import MarkTable
 from recrawl.record.store.protocol import NumberedTable, Store
 from recrawl.record.store.reports import Listings, Reports, SummaryTable
@@ -89,6 +91,9 @@ class SqlStore(Store):
 
     def lock(self, what: str, wait: Callable[[str], bool]) -> None:
         """The lock of the folder is enough for a store in it."""
+
+    def fence(self, lease: Lease) -> None:
+        raise RepositoryError(f"shard {lease.shard} is in an SQLite file: only shards in PostgreSQL have leases")
 
     def transaction(self) -> Transaction:
         return Transaction(self.connection)

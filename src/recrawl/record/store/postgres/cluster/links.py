@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from recrawl.record.rows import OutgoingLink
 from recrawl.record.store.postgres.connection import PostgresConnection
 
 
@@ -18,14 +19,16 @@ class OutboxLink(NamedTuple):
     id: int
     url: str
     depth: int
-    parent: str
-    """The URL of the page that links or redirects to it."""
 
 
-def insert_links(schema: str) -> str:
-    """The statement that adds a link: shard, key, URL, depth, parent. A known one keeps the shorter path."""
-    return f"""INSERT INTO {schema}.outbox_links AS o (shard, key, url, depth, parent) VALUES (%s, %s, %s, %s, %s)
-        ON CONFLICT (shard, key) DO UPDATE SET depth = least(o.depth, excluded.depth)"""
+def insert_links(db: PostgresConnection, schema: str, links: Iterable[OutgoingLink]) -> None:
+    """Add links in the transaction of a batch; one that waits already keeps the shorter path."""
+    rows = sorted(set(links))  # in one order for all shards, so that they do not wait for each other
+    db.executemany(
+        f"""INSERT INTO {schema}.outbox_links AS o (shard, key, url, depth) VALUES (?, ?, ?, ?)
+        ON CONFLICT (shard, key) DO UPDATE SET depth = least(o.depth, excluded.depth)""",
+        rows,
+    )
 
 
 class OutboxLinks:
@@ -36,7 +39,7 @@ class OutboxLinks:
 
     def waiting(self, shard: int, limit: int) -> list[OutboxLink]:
         """The oldest links for a shard."""
-        sql = "SELECT id, url, depth, parent FROM outbox_links WHERE shard = %s ORDER BY id LIMIT %s"
+        sql = "SELECT id, url, depth FROM outbox_links WHERE shard = %s ORDER BY id LIMIT %s"
         return [OutboxLink(*row) for row in self._db.run(sql, (shard, limit))]
 
     def remove(self, links: Iterable[OutboxLink]) -> None:

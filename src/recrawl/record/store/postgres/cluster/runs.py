@@ -91,6 +91,15 @@ class RunTable:
         """The newest runs, newest first."""
         return [RunRow(*row) for row in self._db.run(f"SELECT {_COLUMNS} FROM runs ORDER BY id DESC LIMIT {limit:d}")]
 
+    def age(self, run: int) -> float:
+        """Seconds since a run was requested."""
+        return float(self._db.run(f"SELECT {_NOW} - requested FROM runs WHERE id = %s", (run,)).fetchone()[0])
+
+    def resume(self, run: int) -> None:
+        """Let a run that was stopped go on."""
+        self._db.run("UPDATE runs SET stop = false, finished = NULL WHERE id = %s", (run,))
+        self._db.run(f"UPDATE run_shards SET state = '{READY}' WHERE run = %s AND state = '{IDLE}'", (run,))
+
     def start(self, run: int, visits: int) -> None:
         """Let the shards begin, with a budget of so many visits."""
         self._db.run(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 
 from recrawl.errors import RepositoryError
+from recrawl.record.store.leases import Lease
 from recrawl.record.store.postgres.cluster.links import OutboxLinks
 from recrawl.record.store.postgres.cluster.nodes import NodeTable
 from recrawl.record.store.postgres.cluster.rounds import RoundJournal
 from recrawl.record.store.postgres.cluster.runs import RunTable
 from recrawl.record.store.postgres.cluster.schema import CLUSTER_STEPS
 from recrawl.record.store.postgres.connection import PostgresConnection
-from recrawl.record.store.postgres.leases import PostgresLeases
+from recrawl.record.store.postgres.leases import Fence, PostgresLeases
 from recrawl.record.store.postgres.schema import applied, has_steps, migrate
 from recrawl.record.store.postgres.target import PostgresTarget
 from recrawl.record.store.sql.base import Transaction
@@ -50,6 +51,10 @@ class ClusterStore:
         self.db.run(
             "INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
         )
+
+    def fence(self, lease: Lease) -> None:
+        """Refuse transactions from now on once this lease is taken over."""
+        self.db.fence = Fence(lease)
 
     def transaction(self) -> Transaction:
         """Commit at the end of the `with` block, or roll back if it raises."""

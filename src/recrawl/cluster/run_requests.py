@@ -1,0 +1,144 @@
+"""Ask for a crawl, cycle or recheck of all shards, and follow it: what the commands do in a cluster.
+
+Settings travel with the request: workers use those of the moment at which it was made. A cycle that was stopped is
+resumed by the next request for one, with its own policy and budget.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any, Literal
+
+from recrawl.choose import describe, make_policy
+from recrawl.choose.shards.splitting import why_one_shard
+from recrawl.cluster.layout import Layout
+from recrawl.cluster.shard_parts import from_row, joined
+from recrawl.crawl.tally import RunCounts
+from recrawl.errors import RepositoryBusy, UsageError
+from recrawl.record.store.postgres.cluster.runs import RunRow
+from recrawl.record.store.postgres.cluster.store import ClusterStore
+from recrawl.repository.results.values import Progress, Report
+from recrawl.settings import Settings
+
+_POLL = 0.2
+_ABSENT = 5.0
+"""Seconds without a worker or coordinator after which the user is told."""
+Kind = Literal["crawl", "cycle", "recheck"]
+
+
+def request_run(
+    cluster: ClusterStore,
+    kind: Kind,
+    values: Settings,
+    settings: str,
+    *,
+    shards: int,
+    policy: str = "",
+    budget: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> tuple[RunRow, bool]:
+    """Ask for a run; returns it, and whether it is one that was stopped before and goes on."""
+    running = cluster.runs.current()
+    if running is not None:
+        raise RepositoryBusy(
+            f"{running.kind} {running.id} is under way in this cluster: wait for it to end, or stop it"
+        )
+    cluster.set_fact("settings", settings)
+    if kind == "cycle":
+        chosen, visits = make_policy(policy or values["policy"]), values["budget"] if budget is None else budget
+        if shards > 1 and (why := why_one_shard(chosen)):
+            raise UsageError(f"{chosen.name} does not work on a cluster of several shards, because {why}")
+        if visits <= 0:
+            raise UsageError(f"invalid budget {visits:g}: use more than 0")
+        before = next((run for run in cluster.runs.newest() if run.kind == "cycle"), None)
+        if before is not None and before.stop and before.started is not None:
+            cluster.runs.resume(before.id)
+            return cluster.runs.get(before.id), True
+        text = describe(chosen)
+    else:
+        text, visits = "explore" if kind == "crawl" else "recheck", 0
+    run = cluster.runs.request(
+        kind, policy=text, budget=visits, seed=values["seed"], settings=settings, options=options or {}
+    )
+    return cluster.runs.get(run), False
+
+
+def follow_run(
+    layout: Layout,
+    run: RunRow,
+    *,
+    resumed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    notify: Callable[[str], None] = lambda _: None,
+    timer: Callable[[], float] = time.monotonic,
+) -> Report:
+    """Wait for the end of a run; the first time that `stop` returns True, it is asked to stop."""
+    began, asked, told = timer(), False, False
+    with closing(layout.open()) as cluster:
+        while run.finished is None:
+            if stop() and not asked:
+                cluster.runs.ask_to_stop(run.id)
+                asked = True
+            counts = counts_of(cluster, run.id)
+            if progress is not None:
+                progress(_progress(run, counts))
+            if not told and timer() - began > _ABSENT:
+                told = _tell_who_is_absent(cluster, layout.shards, notify)
+            time.sleep(_POLL)
+            run = cluster.runs.get(run.id)
+        return report_of_run(cluster, run, resumed=resumed)
+
+
+def counts_of(cluster: ClusterStore, run: int) -> RunCounts:
+    """The counts of all shards together."""
+    total = RunCounts()
+    for part in cluster.runs.shards(run).values():
+        waiting = total.waiting
+        total = joined(total, from_row(part.tally))
+        total.waiting += waiting
+    return total
+
+
+def report_of_run(cluster: ClusterStore, run: RunRow, *, resumed: bool = False) -> Report:
+    """What a run that has ended did."""
+    counts, parts = counts_of(cluster, run.id), cluster.runs.shards(run.id).values()
+    failed = tuple(f"shard {part.shard} failed: {part.problem}" for part in parts if part.problem)
+    return Report(
+        cycle=run.id,
+        kind=run.kind,
+        policy=run.policy,
+        budget=run.visits or 0,
+        resumed=resumed,
+        finished=not run.stop and not failed,
+        outcomes=counts.outcomes,
+        failures=counts.failures,
+        found=counts.found,
+        received=counts.received,
+        warnings=(*counts.warnings, *failed),
+        seconds=(run.finished or 0.0) - run.requested,
+        requisites=counts.requisites,
+        requisite_bytes=counts.requisite_bytes,
+    )
+
+
+def _progress(run: RunRow, counts: RunCounts) -> Progress:
+    kind: Literal["crawl", "cycle"] = "crawl" if run.kind == "crawl" else "cycle"
+    return Progress(
+        *(kind, counts.visits, run.visits or None, counts.waiting, counts.outcomes),
+        found=counts.found,
+        received=counts.received,
+        failures=counts.failures,
+    )
+
+
+def _tell_who_is_absent(cluster: ClusterStore, shards: int, notify: Callable[[str], None]) -> bool:
+    """Say which shards have no worker; whether there was something to say."""
+    owned = {lease.shard for lease in cluster.leases.holders()}
+    absent = [shard for shard in range(shards) if shard not in owned]
+    if absent:
+        some = ", ".join(map(str, absent[:5])) + (" ..." if len(absent) > 5 else "")
+        notify(f"waiting for workers of {len(absent)} shards ({some}): start them with 'recrawl cluster start'")
+    return bool(absent)

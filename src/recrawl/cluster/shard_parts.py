@@ -1,0 +1,229 @@
+"""A shard's part of a run: the ordinary crawl, cycle or recheck of its repository, under its lease.
+
+A cycle that was interrupted is resumed, on any machine: what it began with is in the object store, what it has visited
+in the database, what it was allowed in the journal of its rounds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from recrawl.choose import Policy, make_policy
+from recrawl.choose.protocol import Chooser
+from recrawl.cluster.layout import Layout
+from recrawl.cluster.lease_keeper import LeaseKeeper
+from recrawl.cluster.shard_rounds import ShardChooser, TableRounds
+from recrawl.crawl import cycles
+from recrawl.crawl.options import CrawlOptions, Ownership
+from recrawl.crawl.state.limits import ShardPart, pause_of, visitable
+from recrawl.crawl.tally import RunCounts
+from recrawl.crawl.visits.servers import Servers
+from recrawl.model import Outcome
+from recrawl.record.storage import Storage
+from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING, RunRow
+from recrawl.record.store.postgres.cluster.store import ClusterStore
+from recrawl.repository import opening, turns
+from recrawl.settings import Settings
+
+_MARK = "cluster run"
+"""The value of a shard's store that says which cycle belongs to which run."""
+_LINKS = 10_000
+"""Links of other shards that are taken at once."""
+_COMMIT_SECONDS = 5.0
+"""Each commit puts an object, so that there are fewer of them than in a crawl that writes to its own disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard that this process owns."""
+
+    layout: Layout
+    number: int
+    folder: Path
+    cluster: ClusterStore
+    keeper: LeaseKeeper
+    stop: Callable[[], bool]
+    """Whether the part must end: the lease ends, the run shall stop, or the worker."""
+    wait: Callable[[float], bool]
+    """Waits so many seconds; returns False as soon as the part must end."""
+    progress: Callable[[RunRow, int, RunCounts], None]
+
+
+class PartOfRun:
+    """What one shard does in one run. `quiet` gives how long no request was sent to its servers, in seconds."""
+
+    def __init__(self, shard: Shard, run: RunRow, quiet: Callable[[], float]) -> None:
+        self._shard, self._run, self._quiet = shard, run, quiet
+        shard.layout.prepare_folder(shard.folder, shard.number, run.settings)
+        self._values: Settings = opening.load(shard.folder)
+        self._given: dict[str, Any] = json.loads(run.options)
+        self._options = self._shard_options()
+        self._counts = RunCounts()
+
+    def make(self) -> None:
+        """Do the part, from the beginning or from where it was interrupted."""
+        {"crawl": self._crawl, "cycle": self._cycle, "recheck": self._recheck}[self._run.kind]()
+
+    def _shard_options(self) -> CrawlOptions:
+        names = ("allow_private", "delay", "change", "order")
+        given = {name: self._given[name] for name in names if name in self._given}
+        options = opening.with_bytes(opening.options_of(self._values, **given), self._given.get("bytes", ""))
+        layout = self._shard.layout
+        return replace(
+            options,
+            ownership=Ownership(self._shard.number, layout.shard_of_url),
+            per_second=options.per_second / layout.shards,
+            requisite_budget=-(-options.requisite_budget // layout.shards),
+            requisite_bytes=options.requisite_bytes / layout.shards,
+            commit_seconds=_COMMIT_SECONDS,
+        )
+
+    def _held(self) -> AbstractContextManager[Storage]:
+        shard, kind = self._shard, self._run.kind
+        wait = lambda _holder: shard.wait(0.2)  # noqa: E731
+        return opening.held(shard.folder, kind, self._options, self._values, wait=wait, lease=shard.keeper.lease)
+
+    def _controls(self, part: ShardPart | None = None) -> cycles.Controls:
+        seconds = opening.seconds_of(self._given.get("seconds"))
+        return cycles.Controls(stop=self._shard.stop, progress=self._progress, seconds=seconds, part=part)
+
+    def _progress(self, counts: RunCounts) -> None:
+        self._shard.progress(self._run, self._shard.number, joined(self._counts, counts))
+
+    def _report(self, state: str) -> None:
+        self._shard.cluster.runs.report(self._run.id, self._shard.number, state, as_row(self._counts))
+
+    def _wait_for_servers(self, storage: Storage) -> bool:
+        """Wait as long as the slowest server wants between two requests: another process may have sent the last one."""
+        longest = max((pause_of(it, self._options) for it in Servers(storage.store, self._options)), default=0.0)
+        return self._shard.wait(max(0.0, max(longest, self._options.delay) - self._quiet()))
+
+    # -- the three kinds -----------------------------------------------------------------------------------------
+
+    def _crawl(self) -> None:
+        shard, runs = self._shard, self._shard.cluster.runs
+        while not shard.stop():
+            self._report(RUNNING)
+            links = shard.cluster.links.waiting(shard.number, _LINKS)
+            with self._held() as storage:
+                if not self._wait_for_servers(storage):
+                    return
+                given = [(link.url, link.depth) for link in links]
+                seeds = [seed.url for seed in self._values.seeds]
+                summary = cycles.crawl(storage, self._options, seeds, self._controls(), links=given)
+            shard.cluster.links.remove(links)
+            self._counts = joined(self._counts, summary.tally)
+            if summary.finished:
+                self._report(IDLE)
+            while not shard.cluster.links.count(shard.number):
+                if runs.get(self._run.id).finished is not None or not shard.wait(0.2):
+                    return
+
+    def _recheck(self) -> None:
+        calls = turns.Callbacks(stop=self._shard.stop)
+        with self._held() as storage:
+            self._report(RUNNING)
+            if not self._wait_for_servers(storage):
+                return
+            summary = turns.recheck_due(storage, self._values, self._options, calls)
+        if summary is not None:
+            self._counts = summary.tally
+        if not self._shard.stop():
+            self._report(DONE)
+
+    def _cycle(self) -> None:
+        shard, run = self._shard, self._run
+        with self._held() as storage:
+            if not self._made_before(storage):
+                shard.cluster.runs.join(run.id, shard.number, visitable(storage.store, self._options))
+                started = self._await_start()
+                if started is None or not self._wait_for_servers(storage):
+                    return
+                self._report(RUNNING)
+                self._run, part = started, self._part()
+                spending = replace(self._options.spending, bytes=self._options.spending.bytes * part.share)
+                options = replace(self._options, spending=spending)
+                policy, visits = make_policy(run.policy), started.visits or 1
+                summary = cycles.cycle(storage, options, policy, visits, run.seed, self._controls(part))
+                self._counts = summary.tally
+                if not summary.finished:
+                    return
+            self._counts.outcomes = self._recorded(storage)
+        self._report(DONE)
+
+    def _await_start(self) -> RunRow | None:
+        """The run once all shards have joined; None if the part must end before."""
+        while (run := self._shard.cluster.runs.get(self._run.id)).started is None:
+            if not self._shard.wait(0.05):
+                return None
+        return run
+
+    def _part(self) -> ShardPart:
+        shard, journal, run = self._shard, self._shard.cluster.rounds, self._run.id
+        parts = shard.cluster.runs.shards(run)
+        share = max(1, parts[shard.number].pages) / max(1, sum(max(1, part.pages) for part in parts.values()))
+
+        def chooser(policy: Policy, spent: int) -> Chooser:
+            def rounds(stages: Any) -> TableRounds:
+                return TableRounds(journal, run, shard.number, stages, lambda: shard.wait(0.02), spent=spent)
+
+            return ShardChooser(policy, shard.number, shard.layout.shards, rounds)
+
+        return ShardPart(share, chooser)
+
+    def _made_before(self, storage: Storage) -> bool:
+        """Whether the cycle of this run is finished; one of another run that never ended is given up."""
+        store = storage.store
+        if self._mark(storage).get("run") != self._run.id:
+            turns.abandon_cycle(storage, self._options.clock())
+            store.meta.set(_MARK, json.dumps({"run": self._run.id, "cycle": store.next_id("cycles")}))
+        number = self._mark(storage)["cycle"]
+        return any(row.id == number and row.finished is not None for row in store.cycles.newest(limit=20))
+
+    def _recorded(self, storage: Storage) -> Counter[Outcome]:
+        """The outcomes of the whole cycle, whoever made its visits."""
+        number = self._mark(storage)["cycle"]
+        row = next(row for row in storage.store.cycles.newest(limit=20) if row.id == number)
+        return Counter(Outcome(what) for what in storage.store.visits.of_cycle(row)["outcome"].tolist())
+
+    def _mark(self, storage: Storage) -> dict[str, int]:
+        return dict(json.loads(storage.store.meta.get(_MARK, "{}")))
+
+
+def joined(one: RunCounts, other: RunCounts) -> RunCounts:
+    """The counts of two runs together."""
+    return RunCounts(
+        outcomes=one.outcomes + other.outcomes,
+        failures=one.failures + other.failures,
+        received=one.received + other.received,
+        found=one.found + other.found,
+        waiting=other.waiting,
+        url=other.url,
+        requisites=one.requisites + other.requisites,
+        requisite_bytes=one.requisite_bytes + other.requisite_bytes,
+        warnings=[*one.warnings, *other.warnings],
+    )
+
+
+def as_row(counts: RunCounts) -> dict[str, Any]:
+    """Counts as JSON."""
+    names = ("received", "found", "waiting", "url", "requisites", "requisite_bytes")
+    return {
+        "outcomes": {outcome.name.lower(): number for outcome, number in counts.outcomes.items()},
+        "failures": dict(counts.failures),
+        "warnings": counts.warnings[:100],
+        **{name: getattr(counts, name) for name in names},
+    }
+
+
+def from_row(row: dict[str, Any]) -> RunCounts:
+    """Counts from JSON; empty from an empty row."""
+    plain = {name: value for name, value in row.items() if name not in ("outcomes", "failures")}
+    outcomes = Counter({Outcome[name.upper()]: number for name, number in row.get("outcomes", {}).items()})
+    return RunCounts(outcomes=outcomes, failures=Counter(row.get("failures", {})), **plain)
