@@ -13,6 +13,7 @@ Pure functions on bytes and text: nothing here does I/O or reads a clock.
 - `significance`: the chi-squared test on word counts (spec C2)
 - `divergence`: how much two texts differ, 0 to 1 (spec C7)
 - `change_prior`: how often a page is likely to change, by its first download
+- `common_ends`: what two versions share at their start and end
 - `diff`: a unified diff with marked words (spec C7)
 - `pictures`: where two screenshots differ
 - `edits`: the shortest edit script behind the diff, with a bound on its work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from recrawl.compare.common_ends import split_texts
 from recrawl.compare.words import words
 
 _LONG_WORD = 12
@@ -27,26 +28,10 @@ def divergence(old: str, new: str) -> float:
 
 def distance(old: str, new: str) -> tuple[int, int]:
     """Return the number of words that only one text has, and the number of words in both together."""
-    a, b = old.split(), new.split()
-    if len(old) + len(new) > _LONG_WORD * (len(a) + len(b)):
-        a, b = words(old), words(new)
-    total = len(a) + len(b)
-    # Most versions differ in one place: only the words between the equal ends are counted.
-    start = _common_prefix(a, b)
-    a, b = a[start:][::-1], b[start:][::-1]
-    end = _common_prefix(a, b)
-    before, after = Counter(a[end:]), Counter(b[end:])
+    common, *parts = split_texts(old, new)
+    shared, (a, b) = 2 * len(common.split()), map(str.split, parts)
+    if len(old) + len(new) > _LONG_WORD * (shared + len(a) + len(b)):
+        shared, a, b = 0, words(old), words(new)
+    before, after = Counter(a), Counter(b)
     unequal = {word for word, _ in before.items() ^ after.items()}
-    return sum(abs(before[word] - after[word]) for word in unequal), total
-
-
-def _common_prefix(a: list[str], b: list[str]) -> int:
-    """Return the number of equal words at the start, by bisection."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return sum(abs(before[word] - after[word]) for word in unequal), shared + len(a) + len(b)

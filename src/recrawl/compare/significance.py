@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from recrawl.columns import Flags, Floats, Ints
+from recrawl.compare.common_ends import split_texts
 from recrawl.compare.terms import aligned
 from recrawl.compare.words import words
 from recrawl.extras import sparse
@@ -39,13 +40,18 @@ def significant(old: str, new: str) -> bool:
     """
     if old == new:
         return False
-    a, b = Counter(words(old)), Counter(words(new))
-    both = list(a.keys() | b.keys())
-    # Counter's own lookup is slow for missing words.
-    before = np.array([dict.get(a, word, 0) for word in both], np.float64)
-    after = np.array([dict.get(b, word, 0) for word in both], np.float64)
-    rows = np.zeros(len(both), np.int64)
-    return bool(_test(before, after, rows, np.ones(1, np.bool_))[0])
+    texts = split_texts(old, new)
+    common, a, b = (Counter(words(text)) for text in texts)
+    n_common, n_old, n_new = common.total(), a.total(), b.total()
+    n_old, n_new = n_common + n_old, n_common + n_new
+    share = min(n_old, n_new) / max(n_old + n_new, 1)
+    own = {word for word, count in common.items() if 2 * count * share >= _MIN_EXPECTED}
+    own |= {word for word in a.keys() | b.keys() if (2 * common[word] + a[word] + b[word]) * share >= _MIN_EXPECTED}
+    before, after = [common[word] + a[word] for word in own], [common[word] + b[word] for word in own]
+    # All other words as one: the test would pool them.
+    counts = np.array([[*before, n_old - sum(before)], [*after, n_new - sum(after)]], np.float64)
+    rows = np.zeros(len(own) + 1, np.int64)
+    return bool(_test(counts[0], counts[1], rows, np.ones(1, np.bool_))[0])
 
 
 def significant_many(old: sparse.csr_array, new: sparse.csr_array, changed: Flags) -> Flags:
@@ -93,7 +99,10 @@ def _test(old: Floats, new: Floats, rows: Ints, fallback: Flags) -> Flags:
     scale = n_old * n_new
     statistic = np.divide(statistic, scale, out=np.zeros(n), where=scale > 0)
     columns = np.bincount(kept, minlength=n) + (rest > 0)
-    tested = upper_share(np.maximum(columns - 1, 1) / 2, statistic / 2) < LEVEL
+    freedom = np.maximum(columns - 1, 1)
+    tested = statistic > freedom  # a statistic below its mean is never significant
+    if tested.any():
+        tested[tested] = upper_share(freedom[tested] / 2, statistic[tested] / 2) < LEVEL
     return np.where(columns >= 2, tested, fallback)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from recrawl.compare.common_ends import common_ends
 from recrawl.compare.content.lines import Line
 
 _DATE_WORD = (
@@ -70,18 +71,22 @@ def changed_lines(old: Sequence[Line], new: Sequence[Line]) -> list[LineChange]:
     >>> [(change.added, change.mechanical) for change in changed_lines(old, new)]
     [(False, True), (False, False), (True, True), (True, False)]
     """
-    before, after = Counter(line.key for line in old), Counter(line.key for line in new)
-    removed, added = _surplus(old, before - after), _surplus(new, after - before)
-    _pair(removed, added, old, new, before & after)
+    keys, new_keys = [line.key for line in old], [line.key for line in new]
+    start, end = common_ends(keys, new_keys)
+    before, after = Counter(keys[start : len(keys) - end]), Counter(new_keys[start : len(new_keys) - end])
+    removed, added = _surplus(old, keys, before - after), _surplus(new, new_keys, after - before)
+    if removed and added:
+        _pair(removed, added, (keys, new_keys))
     return [_change(item, old, added=False) for item in removed] + [_change(item, new, added=True) for item in added]
 
 
-def _surplus(version: Sequence[Line], surplus: Counter[int]) -> list[_Item]:
+def _surplus(version: Sequence[Line], keys: list[int], surplus: Counter[int]) -> list[_Item]:
+    """The first lines with these keys, as many of each as it has too many."""
     found = []
-    for place, line in enumerate(version):
-        if surplus[line.key] > 0:
-            surplus[line.key] -= 1
-            found.append(_Item(line, place))
+    for place, key in enumerate(keys):
+        if key in surplus and surplus[key] > 0:
+            surplus[key] -= 1
+            found.append(_Item(version[place], place))
     return found
 
 
@@ -125,9 +130,7 @@ def _slot(text: str) -> int:
     return Line.of(_SKELETON.sub("0", text)).key
 
 
-def _pair(
-    removed: list[_Item], added: list[_Item], old: Sequence[Line], new: Sequence[Line], common: Counter[int]
-) -> None:
+def _pair(removed: list[_Item], added: list[_Item], keys: tuple[list[int], list[int]]) -> None:
     """Find the partners: first lines that are alike up to dates, then lines in the same place that share words."""
     by_skeleton: defaultdict[str, list[_Item]] = defaultdict(list)
     for item in reversed(removed):
@@ -136,11 +139,12 @@ def _pair(
         alike = by_skeleton.get(_SKELETON.sub("0", item.line.text))
         if alike:
             _join(alike.pop(), item)
+    common = set(keys[0]).intersection(keys[1])
     places: defaultdict[int, list[_Item]] = defaultdict(list)
-    for item, anchor in zip(removed, _anchors(removed, old, common), strict=True):
+    for item, anchor in zip(removed, _anchors(removed, keys[0], common), strict=True):
         if item.partner is None:
             places[anchor].append(item)
-    for item, anchor in zip(added, _anchors(added, new, common), strict=True):
+    for item, anchor in zip(added, _anchors(added, keys[1], common), strict=True):
         if item.partner is None and places[anchor]:
             other = places[anchor].pop(0)
             item.instead, other.instead = other.line, item.line
@@ -148,13 +152,11 @@ def _pair(
                 _join(other, item)
 
 
-def _anchors(items: list[_Item], version: Sequence[Line], common: Counter[int]) -> list[int]:
-    """For each changed line, the key of the nearest unchanged line before it; 0 at the start."""
+def _anchors(items: list[_Item], keys: list[int], common: set[int]) -> list[int]:
+    """For each changed line, the key of the nearest line before it that both versions have; 0 at the start."""
     anchors, anchor, place = [], 0, 0
     for item in items:
-        for line in version[place : item.place]:
-            if line.key in common:
-                anchor = line.key
+        anchor = next((key for key in reversed(keys[place : item.place]) if key in common), anchor)
         place = item.place
         anchors.append(anchor)
     return anchors

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -79,7 +80,8 @@ class NoEvidence:
 
 def content_words(old: Sequence[Line], new: Sequence[Line]) -> int:
     """The number of words of both versions outside the elements of the frame."""
-    return sum(line.text.count(" ") + 1 for version in (old, new) for line in version if not line.framed)
+    texts = [line.text for version in (old, new) for line in version if not line.framed]
+    return sum(map(str.count, texts, repeat(" "))) + len(texts)
 
 
 def judge(changes: Sequence[LineChange], total_words: int, known: LineEvidence) -> ContentChange:

@@ -66,19 +66,20 @@ class Line(NamedTuple):
         >>> Line.of("{% include 'menu.html' %}").text
         ''
         """
-        return cls(*_normal(text))
+        return _line(text, (False, False, False))
 
 
 @lru_cache(maxsize=100_000)
-def _normal(text: str) -> tuple[str, int]:
-    """Words and key of a text; cached, because most lines of a page stand on its other versions and pages too."""
+def _line(text: str, place: tuple[bool, bool, bool]) -> Line:
+    """The line of a text, in the frame, a heading or content by the user's choice; cached, because most lines of a page
+    stand on its other versions and pages too."""
     if "{" in text or "$" in text:
-        text = _DIRECTIVE.sub(" ", text)
+        text = _DIRECTIVE.sub(" ", " ".join(text.split()))
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     words = _WORD.findall(text.casefold())
     seal = hashlib.blake2b("".join(words).encode("utf-8", "replace"), digest_size=8)
-    return " ".join(words), int.from_bytes(seal.digest(), "big") >> 1
+    return Line(" ".join(words), int.from_bytes(seal.digest(), "big") >> 1, *place)
 
 
 def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
@@ -89,18 +90,20 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
     [('home', True), ('welcome all', False), ('c', True)]
     """
     _mark_places(tree, noise)
-    depth = [0, 0, 0, 0]
+    parts = page_text.lines(tree, noise) if noise.patterns else map(str.strip, page_text.stretches(tree, noise))
+    depth, place = [0, 0, 0, 0], (False, False, False)
     found: list[Line] = []
     named: list[bool] = []
-    for part in page_text.lines(tree, noise):
+    for part in parts:
         if part in _MARKS:
             kind, step = _MARKS[part]
             depth[kind] += step
-            continue
-        words, key = _normal(part)
-        if words:
-            found.append(Line(words, key, depth[_ELEMENT] > 0, depth[_HEADING] > 0, depth[_OWN] > 0))
-            named.append(depth[_NAMED] > 0)
+            place = (depth[_ELEMENT] > 0, depth[_HEADING] > 0, depth[_OWN] > 0)
+        elif part:
+            line = _line(part, place)
+            if line.text:
+                found.append(line)
+                named.append(depth[_NAMED] > 0)
     if any(named) and _share_of_words(found, named) <= _MOSTLY:
         found = [line._replace(framed=True) if by_name else line for line, by_name in zip(found, named, strict=True)]
     return found
@@ -125,11 +128,15 @@ def _mark_places(tree: LexborHTMLParser, noise: Noise) -> None:
         for node in _selected(body, selector):
             _surround(node, "\x07", "\x08")
     for node in body.css("[class],[id]")[:_MAX_NAMED]:
-        if node.tag not in _NEVER_FRAME:
-            attributes = node.attributes  # a new dictionary each time
-            name = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
-            if _FRAME_CLASS.search(name):
-                _surround(node, "\x03", "\x04")
+        attributes = node.attributes  # a new dictionary each time
+        if _names_frame(attributes.get("class"), attributes.get("id")) and node.tag not in _NEVER_FRAME:
+            _surround(node, "\x03", "\x04")
+
+
+@lru_cache(maxsize=4_096)
+def _names_frame(classes: str | None, identity: str | None) -> bool:
+    """Whether a class or the id of an element is a name of the frame; cached, because most elements share theirs."""
+    return _FRAME_CLASS.search(f"{classes or ''} {identity or ''}") is not None
 
 
 def _selected(body: LexborNode, selector: str) -> list[LexborNode]:

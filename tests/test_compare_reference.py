@@ -1,0 +1,225 @@
+"""Steps of the reader process against plain implementations of the same, on hostile markup and texts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from recrawl.compare.common_ends import split_texts
+from recrawl.compare.content import changed_lines as changes
+from recrawl.compare.content import lines as content
+from recrawl.compare.content.judge import content_words
+from recrawl.compare.content.lines import Line
+from recrawl.compare.divergence import distance
+from recrawl.compare.noise.filters import Noise
+from recrawl.compare.parsing import text
+from recrawl.compare.parsing.document import parse
+from recrawl.compare.significance import _test, significant
+from recrawl.compare.words import words
+
+_PIECES = [
+    *(
+        "<p>",
+        "</p>",
+        "<b>",
+        "</b>",
+        "<i class=nav>",
+        "</i>",
+        "<a href=x id=menu-1>",
+        "</a>",
+        "<span>",
+        "</span>",
+        "<em>",
+    ),
+    *(
+        "<div class='top menu'>",
+        "</div>",
+        "<nav>",
+        "</nav>",
+        "<footer role=banner>",
+        "</footer>",
+        "<h1>",
+        "</h1>",
+        "<h2>",
+    ),
+    *("<table>", "<tr>", "<td>", "</table>", "<ul>", "<li>", "</ul>", "<pre>", "</pre>", "<listing>", "<textarea>"),
+    *(
+        "</textarea>",
+        "<script>",
+        "</script>",
+        "<style>",
+        "</style>",
+        "<noscript>",
+        "<template>",
+        "</template>",
+        "<svg>",
+    ),
+    *("</svg>", "<math><mi>", "<select><option>", "</select>", "<br>", "<hr>", "<body class=header>", "<frameset>"),
+    *("<!-- tea -->", "<title>", "</title>", "<form>", "<button>", "<font>", "<code>", "</code>", "<main id=toc>"),
+    *(
+        "tea",
+        " ",
+        "\n",
+        "  cup\n of ",
+        "Tea!",
+        "&nbsp;",
+        "&lt;b&gt;",
+        "\x05",
+        " \x06 ",
+        "\x1e",
+        "\x01\x02",
+        "{% a\n b %}",
+    ),
+    *(
+        "$Id: x$",
+        "ﬁne",
+        "e\u0301",
+        "\u2003",
+        "Σ",
+        "日本",
+        "12 May 2024",
+        "updated: 3.5.2024",
+        "\xa0x",
+        "<",
+        "&",
+        "\x0c",
+    ),
+]
+_MARKUP = st.lists(st.sampled_from(_PIECES), max_size=40).map("".join)
+_NOISES = st.sampled_from(
+    [Noise(), Noise(selectors=("nav",)), Noise(patterns=("tea",)), Noise(frame=("p",), content=("b",))]
+)
+_TEXTS = st.lists(
+    st.sampled_from(["tea", "cup", "of", "the", "ΑΣ", "Σ", "日本", "x,y", "\n", "\u2003", ""]), max_size=60
+)
+_KEYS = st.lists(
+    st.sampled_from(["tea", "a cup", "menu 1", "menu 2", "updated 3 may 2024", "updated 4 may 2024"]), max_size=12
+)
+
+
+def _plain_lines(tree: LexborHTMLParser, noise: Noise) -> list[str]:
+    """`text.lines` with one walk for each inline tag."""
+    root = text._visible_root(tree, noise)
+    if root is None:
+        return []
+    for tag in sorted(text._INLINE):
+        for node in tree.tags(tag):
+            node.unwrap(delete_empty=True)
+    root.merge_text_nodes()
+    for block in root.css("pre,textarea,listing"):
+        block.replace_with(text.BREAK + block.text(separator=text.BREAK).replace("\n", text.BREAK) + text.BREAK)
+    found = [line for part in root.text(separator=text.BREAK).split(text.BREAK) if (line := " ".join(part.split()))]
+    if noise.patterns:
+        erased = noise.erase("\n".join(found)).split("\n")
+        found = [line for part in erased if (line := " ".join(part.split()))]
+    return found
+
+
+def _plain_content(tree: LexborHTMLParser, noise: Noise) -> list[Line]:
+    """`content.lines` from folded lines."""
+    content._mark_places(tree, noise)
+    depth = [0, 0, 0, 0]
+    found: list[Line] = []
+    named: list[bool] = []
+    for line in _plain_lines(tree, noise):
+        if line in content._MARKS:
+            kind, step = content._MARKS[line]
+            depth[kind] += step
+        elif (plain := Line.of(line)).text:
+            found.append(Line(plain.text, plain.key, depth[0] > 0, depth[2] > 0, depth[3] > 0))
+            named.append(depth[1] > 0)
+    sizes = [len(line.text) for line in found]
+    believed = sum(size for size, mine in zip(sizes, named, strict=True) if mine) <= 0.95 * sum(sizes)
+    return [line._replace(framed=line.framed or (believed and mine)) for line, mine in zip(found, named, strict=True)]
+
+
+@given(_MARKUP, _NOISES)
+def test_lines_are_those_of_a_walk_for_each_inline_tag(markup: str, noise: Noise) -> None:
+    assert text.lines(parse(markup), noise) == _plain_lines(parse(markup), noise)
+
+
+@given(_MARKUP, _NOISES)
+def test_lines_of_content_are_those_of_folded_lines(markup: str, noise: Noise) -> None:
+    assert content.lines(parse(markup), noise) == _plain_content(parse(markup), noise)
+
+
+def _plain_surplus(version: Sequence[Line], surplus: Counter[int]) -> list[int]:
+    found = []
+    for place, line in enumerate(version):
+        if surplus[line.key] > 0:
+            surplus[line.key] -= 1
+            found.append(place)
+    return found
+
+
+def _plain_instead(old: Sequence[Line], new: Sequence[Line]) -> tuple[list[tuple[int, bool, int]], int]:
+    """For each changed line its key, whether it was added, and the line in its place, by whole counters and walks."""
+    before, after = Counter(line.key for line in old), Counter(line.key for line in new)
+    removed, added = _plain_surplus(old, before - after), _plain_surplus(new, after - before)
+    partner: dict[tuple[bool, int], int] = {}
+
+    def skeleton(line: Line) -> str:
+        return changes._SKELETON.sub("0", line.text)
+
+    alike = defaultdict(list)
+    for place in reversed(removed):
+        alike[skeleton(old[place])].append(place)
+    for place in added:
+        if alike[skeleton(new[place])]:
+            other = alike[skeleton(new[place])].pop()
+            partner[True, place], partner[False, other] = old[other].key, new[place].key
+
+    def anchor(version: Sequence[Line], place: int) -> int:
+        return next((line.key for line in reversed(version[:place]) if before[line.key] and after[line.key]), 0)
+
+    there = defaultdict(list)
+    for place in removed:
+        if (False, place) not in partner:
+            there[anchor(old, place)].append(place)
+    for place in added:
+        if (True, place) not in partner and there[anchor(new, place)]:
+            other = there[anchor(new, place)].pop(0)
+            partner[True, place], partner[False, other] = old[other].key, new[place].key
+    rows = [(old[place].key, False, partner.get((False, place), 0)) for place in removed]
+    rows += [(new[place].key, True, partner.get((True, place), 0)) for place in added]
+    return rows, sum(len(line.text.split()) for line in [*old, *new])
+
+
+@given(_KEYS, _KEYS, _KEYS, _KEYS)
+def test_changed_lines_are_those_of_a_whole_comparison(
+    start: list[str], old: list[str], new: list[str], end: list[str]
+) -> None:
+    versions = [list(map(Line.of, [*start, *middle, *end])) for middle in (old, new)]
+    found = [(change.key, change.added, change.instead) for change in changes.changed_lines(*versions)]
+    assert (found, content_words(*versions)) == _plain_instead(*versions)
+
+
+@given(_TEXTS, _TEXTS, _TEXTS, _TEXTS)
+def test_texts_are_split_between_words(start: list[str], old: list[str], new: list[str], end: list[str]) -> None:
+    before, after = (" ".join([*start, *middle, *end]) for middle in (old, new))
+    common, *parts = split_texts(before, after)
+    for whole, part in zip((before, after), parts, strict=True):
+        assert Counter(common.split()) + Counter(part.split()) == Counter(whole.split())
+        assert Counter(words(common)) + Counter(words(part)) == Counter(words(whole))
+
+
+@given(_TEXTS, _TEXTS, _TEXTS, st.integers(1, 12))
+def test_distance_and_significance_are_those_of_whole_texts(
+    start: list[str], old: list[str], new: list[str], times: int
+) -> None:
+    before, after = (" ".join([*start * times, *middle, *start]) for middle in (old, new))
+    a, b = before.split(), after.split()
+    if len(before) + len(after) > 12 * (len(a) + len(b)):
+        a, b = words(before), words(after)
+    apart = (Counter(a) - Counter(b)).total() + (Counter(b) - Counter(a)).total()
+    assert distance(before, after) == (apart, len(a) + len(b))
+    one, other = Counter(words(before)), Counter(words(after))
+    both = sorted(one.keys() | other.keys())
+    counts = np.array([[count[word] for word in both] for count in (one, other)], np.float64)
+    tested = _test(counts[0], counts[1], np.zeros(len(both), np.int64), np.ones(1, np.bool_))
+    assert significant(before, after) == (before != after and bool(tested[0]))
