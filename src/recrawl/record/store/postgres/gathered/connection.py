@@ -1,0 +1,59 @@
+"""A connection that sees the views of a cluster before the tables of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import psycopg
+
+from recrawl.record.store.postgres.connection import PostgresConnection
+from recrawl.record.store.postgres.gathered.views import own_schema, views_schema
+from recrawl.record.store.postgres.target import PostgresTarget
+from recrawl.record.store.sql.base import SqlCursor
+
+# PostgreSQL has no statistics of a view over several tables: it expects hundreds of rows for each number that it looks
+# up, and would rather read all pages once more for each row of a join.
+_PLANNER = "SET enable_seqscan = off; SET enable_material = off; SET enable_mergejoin = off; SET jit = off"
+_AFTER = "v.id > ?"
+"""The condition of shared queries that read visits after one."""
+
+
+class Block(NamedTuple):
+    """Consecutive visits of a shard, by their numbers in the whole: after `low`, up to `high`."""
+
+    shard: int
+    low: int
+    high: int
+
+
+class GatheredConnection(PostgresConnection):
+    """Reads the views of a cluster, and writes the tables of the whole."""
+
+    def __init__(self, target: PostgresTarget, changed: Callable[[], None] = lambda: None) -> None:
+        """Connect to a cluster; `target` names the schema of its tables."""
+        self.cluster = target.schema
+        self._block: Block | None = None
+        super().__init__(target._replace(schema=own_schema(target.schema)), changed)
+
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> SqlCursor:
+        if self._block is not None:
+            shard, _, high = self._block
+            sql = sql.replace(_AFTER, f"v.shard = {shard:d} AND v.id <= {high:d} AND {_AFTER}")
+        return super().execute(sql, values)
+
+    @contextmanager
+    def within(self, block: Block) -> Iterator[None]:
+        """Let shared queries that read visits after one read those of a block alone."""
+        self._block = block
+        try:
+            yield
+        finally:
+            self._block = None
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        raw = super()._connect()
+        raw.execute(f"SET search_path TO {views_schema(self.cluster)}, {own_schema(self.cluster)}")
+        raw.execute(_PLANNER)
+        return raw
