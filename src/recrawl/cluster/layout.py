@@ -14,23 +14,21 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from recrawl.choose.shards.placement import check_shards, shard_of
 from recrawl.discover.registrable_domains import registrable_domain
 from recrawl.discover.scope import site
 from recrawl.errors import RepositoryError, UsageError
 from recrawl.record import storage
-from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.remote import claim
 from recrawl.record.blobs.target import archive_target, write_archive_target
 from recrawl.record.blobs.target import parse as parse_archive
+from recrawl.record.shards.folders import prepare_folder
 from recrawl.record.store import postgres_target
 from recrawl.record.store.location import CLUSTER, shards_of, store_url, write_store_url
 from recrawl.record.store.postgres.cluster.store import ClusterStore
 from recrawl.record.store.postgres.store import PostgresStore
 from recrawl.record.store.postgres.target import PostgresTarget
-from recrawl.secrets import write_private
 from recrawl.settings import TEMPLATE
 
 _LONGEST_SCHEMA = 63
@@ -65,11 +63,8 @@ class Layout:
         return self._shard_target(shard).reference
 
     def archive_of(self, shard: int) -> str:
-        """URL of the prefix of a shard. Bodies are put before they are recorded: another machine may take over."""
-        parts = urlsplit(self.archive)
-        options = [it for it in parts.query.split("&") if it and not it.startswith("seal=")]
-        path = f"{parts.path.rstrip('/')}/{_name(shard)}"
-        return urlunsplit(parts._replace(path=path, query="&".join([*options, "seal=commit"])))
+        """URL of the prefix of a shard."""
+        return parse_archive(self.archive).of_shard(shard).url
 
     def shard_of_url(self, url: str) -> int:
         """The shard that owns a URL: all hosts of a registrable domain are in one."""
@@ -77,10 +72,7 @@ class Layout:
 
     def prepare_folder(self, folder: Path, shard: int, settings: str) -> None:
         """Make the working folder of a shard, or renew its settings."""
-        (folder / ARCHIVE).mkdir(parents=True, exist_ok=True)
-        write_store_url(folder, self.store_of(shard))
-        write_archive_target(folder, parse_archive(self.archive_of(shard)))
-        write_private(folder / storage.SETTINGS, settings)
+        prepare_folder(folder, self._shard_target(shard), parse_archive(self.archive).of_shard(shard), settings)
 
     def make_shards(self) -> None:
         """Make the schemas of all shards that have none."""
@@ -90,11 +82,7 @@ class Layout:
     def _shard_target(self, shard: int) -> PostgresTarget:
         if not 0 <= shard < self.shards:
             raise UsageError(f"there is no shard {shard}: this cluster has shards 0 to {self.shards - 1}")
-        return self.target._replace(schema=f"{self.target.schema}_{_name(shard)}")
-
-
-def _name(shard: int) -> str:
-    return f"s{shard:03d}"
+        return self.target.of_shard(shard)
 
 
 def is_cluster(folder: Path) -> bool:

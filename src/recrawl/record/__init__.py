@@ -10,6 +10,7 @@ listings         iterate over tables that grow, block by block
 schema/          the tables of the store, as named steps that are each applied once
 archive          bodies in rolling *.warc.gz or *.warc.zst files
 blobs/           archive files and models in an object store
+shards/          the shards of a cluster, seen from one folder
 captures         the records of the archive, as replay tools index them
 warc             single WARC records as bytes
 packing/         other compression than gzip: *.warc.zst

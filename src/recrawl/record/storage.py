@@ -34,6 +34,7 @@ from recrawl.record.rows import Batch, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store import Store, create_store, has_store, open_store
 from recrawl.record.store.leases import Lease
+from recrawl.record.store.location import shards_of
 from recrawl.record.warc import Headers, WarcInfo, read_body, read_resource, read_shown, warc_date
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class Storage:
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
         self.folder = folder
         self.store: Store = open_store(folder, shared=shared)
-        self.remote = open_remote(folder, self.store)
+        self._shards = shards_of(folder)
+        self.remote = None if self._shards else open_remote(folder, self.store)
         self.archive = self._open_archive(1 << 30, ())
         self._index: Index | None = None
         self._lock: Lock | None = None
@@ -105,6 +107,8 @@ class Storage:
         `info` are the fields of the first record of every new archive file. With a lease, nothing is written after
         another worker has taken it over.
         """
+        if self._shards:
+            self.store.lock(what, wait)  # says that its workers write
         self._lock_folder(what, wait)
         self.store.close()
         self.store = open_store(self.folder, create=True)
@@ -153,6 +157,10 @@ class Storage:
 
     def _open_archive(self, roll_bytes: int, info: WarcInfo, archive_format: str = GZIP) -> WarcArchive:
         warcs, cache = self.store.warcs, None if self.remote is None else self.remote.cache
+        if self._shards:
+            from recrawl.record.shards.archive import GatheredArchive  # lazy: few repositories are clusters
+
+            return GatheredArchive(self.folder, warcs.names(), self._shards)
         archive = WarcArchive(
             self.folder / ARCHIVE,
             warcs.names(),

@@ -14,6 +14,7 @@ from recrawl.model import State
 from recrawl.record import listings, storage
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
+from recrawl.record.store.location import shards_of
 from recrawl.repository import status
 from recrawl.repository.lookup import When, key_of, origin_of, seconds
 from recrawl.repository.opening import load, options_of, settings_file, system_clock
@@ -128,7 +129,7 @@ class Reader:
     @property
     def page_count(self) -> int:
         """How many pages were ever found; known without counting."""
-        return self.storage.store.next_id("pages")
+        return self.storage.store.count("pages")
 
     def pages(self, *, site: str = "", state: str = "", limit: int = -1) -> Rows[Page]:
         """Pages in the order in which they were found; of one site, in one state, at most `limit`.
@@ -239,13 +240,22 @@ class Reader:
         """Why a page was visited or not, and whether the next cycle would choose it."""
         from recrawl.repository.explain.why import explain  # lazy: loads the policies
 
-        return explain(self.folder, self.settings, self.options(), url, self.now())
+        return explain(self._folder_of(url), self.settings, self.options(), url, self.now())
+
+    def _folder_of(self, url: str) -> Path:
+        """The folder of the repository that plans the visits of a page: that of its shard in a cluster."""
+        if not shards_of(self.folder):
+            return self.folder
+        from recrawl.record.shards.folders import folder_of  # lazy: few repositories are clusters
+
+        page = self.storage.store.pages.number(key_of(self.storage, url)[0])
+        return self.folder if page is None else folder_of(self.folder, page)
 
     def predict(self, url: str) -> Prediction:
         """How likely a page has changed since its last visit, and on what grounds."""
         from recrawl.repository.explain.prediction import predict  # lazy: few commands predict
 
-        return predict(self.folder, self.settings, self.options(), url, self.now())
+        return predict(self._folder_of(url), self.settings, self.options(), url, self.now())
 
     def rates(
         self,
@@ -264,7 +274,7 @@ class Reader:
         """Changes per day of one page, by every estimator."""
         from recrawl.repository.explain import rates  # lazy: loads scipy
 
-        return rates.rate(self.folder, self.settings, self.options(), url, estimator)
+        return rates.rate(self._folder_of(url), self.settings, self.options(), url, estimator)
 
     def anchors(self, site: str = "", *, every: str | float = "6h", per_minute: float = 0.0) -> list[SiteAnchor]:
         """The anchor of a site, or of every one: the page that links its newest pages, and change by depth.
@@ -276,7 +286,15 @@ class Reader:
 
         period = duration(every) if isinstance(every, str) else float(every)
         where = origin_of(self.storage, site)
-        return anchors.survey_sites(self.storage, self.options(), self.now(), period, per_minute, where)
+        survey = partial(anchors.survey_sites, options=self.options(), now=self.now(), period=period, where=where)
+        if not shards_of(self.folder):
+            return survey(self.storage, per_minute=per_minute)
+        if (number := self.storage.store.sites.number(where) if where else None) is None:
+            raise UsageError("name one site: a cluster does not survey all of its sites at once")
+        from recrawl.record.shards.folders import folder_of  # lazy: few repositories are clusters
+
+        with Storage(folder_of(self.folder, number)) as own:
+            return survey(own, per_minute=per_minute)
 
     def noise_proposals(self, url: str = "") -> list[NoiseProposal]:
         """Filters for noise (dates, counters, ads) on a page, or on the pages that change at every visit."""

@@ -30,9 +30,9 @@ def status(storage: Storage, settings: Settings, now: float) -> Status:
     run = running(storage.folder)
     return Status(
         **{**figures, "last_visit": utc(figures["last_visit"])},
-        versions=store.next_id("versions"),
-        requisites=store.next_id("requisites"),
-        screenshots=store.next_id("screenshots"),
+        versions=store.count("versions"),
+        requisites=store.count("requisites"),
+        screenshots=store.count("screenshots"),
         archive_bytes=store.warcs.total_bytes(),
         searchable=searchable,
         spending=_spending(storage, cycles),

@@ -119,7 +119,7 @@ def band(mean: float | None, deviation: float | None) -> tuple[float | None, flo
 def current(store: Store, now: float) -> tuple[Figures, list[dict[str, Any]]]:
     """The figures of the repository and of its sites; measured anew if visits were made since they were written."""
     written = stored(store)
-    if written is not None and written.visits == store.next_id("visits"):
+    if written is not None and written.visits == store.count("visits"):
         return written, store.summaries.site_rows()
     return measure(store, now, written.spread if written else 1.0)
 
@@ -172,7 +172,7 @@ def _whole(store: Store, pages: Columns, kept: Any, model: RateModel, now: float
     places = [min(len(last) - 1, int(share / 100 * len(last))) for share in QUANTILES] if len(last) else []
     return Figures(
         at=now,
-        visits=store.next_id("visits"),
+        visits=store.count("visits"),
         sites=int(np.count_nonzero(np.bincount(pages["site"][pages["state"] != State.DROPPED]))),
         states={state.name.lower(): int(states[state]) for state in State},
         stored=len(last),

@@ -27,7 +27,7 @@ def open_remote(folder: Path, store: Store) -> RemoteFiles | None:
 def claim(folder: Path, url: str) -> BlobTarget:
     """The target of a URL, after it was written to; `RepositoryError` if another repository uses it."""
     target = parse(url)
-    blobs = _open(target)
+    blobs = open_blobs(target)
     if blobs.size(_TRIAL) >= 0:
         raise RepositoryError(f"{target.name} holds the archive of a repository: choose another prefix")
     folder.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,8 @@ def claim(folder: Path, url: str) -> BlobTarget:
     return target
 
 
-def _open(target: BlobTarget) -> Blobs:
+def open_blobs(target: BlobTarget) -> Blobs:
+    """The objects under a prefix."""
     require_s3()
     from recrawl.record.blobs.s3 import S3Blobs  # lazy: needs the extra `s3`
 
@@ -54,7 +55,7 @@ class RemoteFiles:
         self._folder = folder
         self._store = store
         self._seal_commits = target.seal_commits
-        self.blobs = _open(target)
+        self.blobs = open_blobs(target)
         self.cache = BlobCache(self.blobs, folder / ARCHIVE, target.cache_bytes, self._stored_names)
         self._uploads: ArchiveUploads | None = None
         self.problem = ""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from recrawl.errors import UsageError
-from recrawl.record.store.location import read_url, write_url
+from recrawl.record.store.location import read_url, shard_name, write_url
 
 PLACE = "archive.toml"
 _FORM = "s3://bucket/prefix?endpoint=https://host&region=NAME"
@@ -38,6 +38,17 @@ class BlobTarget(NamedTuple):
     def name(self) -> str:
         """The place, for messages."""
         return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+    def of_shard(self, shard: int) -> BlobTarget:
+        """The prefix of a shard. Bodies are put before they are recorded: another machine may take over.
+
+        >>> parse("s3://pages/news?region=eu-1").of_shard(7).url
+        's3://pages/news/s007?region=eu-1&seal=commit'
+        """
+        parts = urlsplit(self.url)
+        options = [it for it in parts.query.split("&") if it and not it.startswith("seal=")]
+        path = f"{parts.path.rstrip('/')}/{shard_name(shard)}"
+        return parse(urlunsplit(parts._replace(path=path, query="&".join([*options, "seal=commit"]))))
 
 
 def parse(url: str) -> BlobTarget:

@@ -56,15 +56,16 @@ def open_store(folder: Path, *, create: bool = False, shared: bool = False) -> S
     url = store_url(folder)
     if not url:
         return SqliteStore(folder / DATABASE, create=create, shared=shared)
-    if shards := shards_of(folder):
-        raise RepositoryError(f"{folder} is a cluster of {shards} shards: this works only on one of them")
     target = postgres_target(url)
+    from recrawl.record.store.postgres.gathered.store import GatheredStore  # lazy: needs the extra `postgres`
     from recrawl.record.store.postgres.store import PostgresStore  # lazy: needs the extra `postgres`
 
     def changed() -> None:
         with contextlib.suppress(OSError):  # a reader's folder may be read-only
             os.utime(folder / LOCATION)
 
+    if shards := shards_of(folder):
+        return GatheredStore(target, shards, shared=shared, changed=changed)
     return PostgresStore(target, create=create, shared=shared, changed=changed)
 
 

@@ -59,3 +59,12 @@ def shards_of(folder: Path) -> int:
         return 0
     except (OSError, ValueError, KeyError) as error:
         raise RepositoryError(f"{path} cannot be read ({error}): write shards = NUMBER there") from error
+
+
+def shard_name(shard: int) -> str:
+    """A shard in the names of schemas, prefixes and folders.
+
+    >>> shard_name(7)
+    's007'
+    """
+    return f"s{shard:03d}"

@@ -63,5 +63,8 @@ class Store(Protocol):
     def next_id(self, table: NumberedTable) -> int:
         """The first free number of a table."""
 
+    def count(self, table: NumberedTable) -> int:
+        """The number of rows that a table has ever had; known without counting."""
+
     def close(self) -> None:
         """Close the store; everything committed stays."""

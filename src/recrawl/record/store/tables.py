@@ -198,6 +198,9 @@ class VisitTable(Protocol):
     def after(self, visit: int, limit: int) -> list[Row]:
         """`id`, `page`, `at`, `outcome`, `version`, `url` of the visits after this one, in order."""
 
+    def before(self, visit: int, count: int) -> int:
+        """The visit that was recorded so many visits before this one; negative if there are fewer."""
+
     def of_page(self, page: int, limit: int) -> list[tuple[float, int]]:
         """Time and outcome of a page's successful visits, newest first."""
 

@@ -21,6 +21,7 @@ from recrawl.errors import DamagedRecord, Unreadable, UsageError
 from recrawl.model import State
 from recrawl.record import listings
 from recrawl.record.rows import Row, VersionRow
+from recrawl.record.store.location import shards_of
 from recrawl.times import iso
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class Cursor(NamedTuple):
     @classmethod
     def now(cls, repository: Reader) -> Self:
         """After everything that is recorded now."""
+        if shards_of(repository.folder):
+            raise UsageError(
+                "chunks of a cluster cannot be exported; deliver them with a sink: 'recrawl sink add NAME chunks FILE'"
+            )
         store = repository.storage.store
         return cls(store.next_id("versions"), store.next_id("visits"))
 

@@ -27,7 +27,7 @@ def _result(outcome: str, failure: str | None) -> str:
 
 def latest_visits(repo: Reader, limit: int) -> list[dict[str, Any]]:
     """Return the newest visits, newest first."""
-    return visits_after(repo, newest_visit(repo) - limit, limit)[::-1]
+    return visits_after(repo, repo.storage.store.visits.before(newest_visit(repo), limit), limit)[::-1]
 
 
 def cycle_counts(repo: Reader, limit: int) -> list[dict[str, Any]]:

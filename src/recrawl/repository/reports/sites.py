@@ -155,7 +155,7 @@ def all_pages(repo: Reader, after: int, state: str, limit: int) -> tuple[list[di
     found = repo.storage.store.reports.pages_after(after, _WINDOW, state, limit)
     if len(found) == limit:
         return _named(found), int(found[-1]["id"])
-    return _named(found), after + _WINDOW if after + _WINDOW < repo.page_count - 1 else None
+    return _named(found), after + _WINDOW if after + _WINDOW < repo.storage.store.next_id("pages") - 1 else None
 
 
 def page_number(repo: Reader, url: str) -> int | None:

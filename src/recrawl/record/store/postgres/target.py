@@ -13,6 +13,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from recrawl.errors import UsageError
+from recrawl.record.store.location import shard_name
 from recrawl.secrets import reveal
 
 _PASSWORD = re.compile(r"(?<=[^/]):(\$\{[^{}]*\})@")
@@ -42,6 +43,14 @@ class PostgresTarget(NamedTuple):
         password = f":{self.password}" if self.password else ""
         joined = "&" if "?" in host else "?"
         return f"{scheme}://{user}{password}{at}{host}{joined}schema={self.schema}"
+
+    def of_shard(self, shard: int) -> PostgresTarget:
+        """The schema of a shard, if this is the schema of a cluster.
+
+        >>> parse("postgresql:///crawl?schema=news").of_shard(7).schema
+        'news_s007'
+        """
+        return self._replace(schema=f"{self.schema}_{shard_name(shard)}")
 
     def revealed(self) -> str:
         """The password; empty without a reference."""

@@ -53,7 +53,9 @@ class SqlReports(SqlTable, Reports):
                        coalesce(sum(v.received), 0) AS received
                 FROM cycles c
                 LEFT JOIN visits v ON v.cycle = c.id AND v.id >= c.first_visit
-                WHERE c.id IN (SELECT id FROM cycles ORDER BY id DESC LIMIT ?) GROUP BY c.id ORDER BY c.id DESC""",
+                WHERE c.id IN (SELECT id FROM cycles ORDER BY id DESC LIMIT ?)
+                GROUP BY c.id, c.kind, c.policy, c.budget, c.started, c.finished, c.first_visit, c.limits
+                ORDER BY c.id DESC""",
             (limit,),
         )
 
@@ -72,7 +74,7 @@ class SqlReports(SqlTable, Reports):
                        count(*) FILTER (WHERE {FAILED_VISIT}) AS failed,
                        count(*) FILTER (WHERE v.status = 304) AS not_modified, sum(v.received) AS received
                 FROM visits v JOIN pages p ON p.id = v.page JOIN sites s ON s.id = p.site
-                WHERE v.id >= ? AND v.cycle = ? GROUP BY s.id ORDER BY visits DESC, s.id LIMIT ?""",
+                WHERE v.id >= ? AND v.cycle = ? GROUP BY s.id, s.origin ORDER BY visits DESC, s.id LIMIT ?""",
             (first_visit, cycle, limit),
         )
 

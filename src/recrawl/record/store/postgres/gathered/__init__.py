@@ -1,7 +1,7 @@
 """The shards of a cluster read as one repository.
 
-Each table of the shards is a view over all of them, so that the shared queries run unchanged. A number of a page, visit,
-version, site or archive file is that of the shard times the number of shards, plus the shard.
+Each table of the shards is a view over all of them, so that the shared queries run unchanged. The number of a page,
+visit, version, site or archive file is that of the shard times the number of shards, plus the shard.
 
 views       the views, and the indexes in the shards that make them fast
 connection  a connection that sees the views before the tables of the whole

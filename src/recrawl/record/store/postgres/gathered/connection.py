@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
+from recrawl.errors import StorageFailure, UsageError
 from recrawl.record.store.postgres.connection import PostgresConnection
 from recrawl.record.store.postgres.gathered.views import own_schema, views_schema
 from recrawl.record.store.postgres.target import PostgresTarget
 from recrawl.record.store.sql.base import SqlCursor
+from recrawl.record.store.sql.tables.marks import READ_MARK
 
 # PostgreSQL has no statistics of a view over several tables: it expects hundreds of rows for each number that it looks
 # up, and would rather read all pages once more for each row of a join.
 _PLANNER = "SET enable_seqscan = off; SET enable_material = off; SET enable_mergejoin = off; SET jit = off"
 _AFTER = "v.id > ?"
 """The condition of shared queries that read visits after one."""
+
+
+_READ_MARK = "(SELECT r.value FROM read_up_to r WHERE r.shard = v.shard)"
+
+
+WORKERS_WRITE = "this is a cluster: the workers of its shards alone write pages"
+_Result = TypeVar("_Result")
 
 
 class Block(NamedTuple):
@@ -41,7 +50,7 @@ class GatheredConnection(PostgresConnection):
         if self._block is not None:
             shard, _, high = self._block
             sql = sql.replace(_AFTER, f"v.shard = {shard:d} AND v.id <= {high:d} AND {_AFTER}")
-        return super().execute(sql, values)
+        return super().execute(sql.replace(READ_MARK, _READ_MARK), values)
 
     @contextmanager
     def within(self, block: Block) -> Iterator[None]:
@@ -51,6 +60,14 @@ class GatheredConnection(PostgresConnection):
             yield
         finally:
             self._block = None
+
+    def _run(self, work: Callable[[psycopg.Connection[Any]], _Result], *, repeatable: bool = False) -> _Result:
+        try:
+            return super()._run(work, repeatable=repeatable)
+        except StorageFailure as error:
+            if isinstance(error.__cause__, psycopg.errors.ObjectNotInPrerequisiteState):  # a view cannot be written
+                raise UsageError(WORKERS_WRITE) from error
+            raise
 
     def _connect(self) -> psycopg.Connection[Any]:
         raw = super()._connect()

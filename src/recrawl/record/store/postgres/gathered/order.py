@@ -13,14 +13,18 @@ from recrawl.record.store.postgres.gathered.connection import Block, GatheredCon
 from recrawl.record.store.postgres.gathered.views import own_schema, shard_schema
 from recrawl.record.store.sql.base import Transaction
 
-_TABLE = """CREATE TABLE IF NOT EXISTS {own}.visit_blocks (
-    place BIGINT PRIMARY KEY, shard BIGINT NOT NULL, first BIGINT NOT NULL, visits BIGINT NOT NULL, UNIQUE (shard, first)
-)"""
+_TABLES = """CREATE TABLE IF NOT EXISTS {own}.visit_blocks (
+    place BIGINT PRIMARY KEY, shard BIGINT NOT NULL, first BIGINT NOT NULL, visits BIGINT NOT NULL,
+    UNIQUE (shard, first)
+);
+CREATE TABLE IF NOT EXISTS {own}.read_up_to (shard BIGINT PRIMARY KEY, value BIGINT NOT NULL)"""
 
 
 def make_order(db: GatheredConnection) -> None:
-    """Make the table of blocks."""
-    db.run(_TABLE.format(own=own_schema(db.cluster)))
+    """Make the tables that only the whole has."""
+    own = own_schema(db.cluster)
+    if db.run("SELECT to_regclass(%s)", (f"{own}.read_up_to",)).fetchone()[0] is None:
+        db.run(_TABLES.format(own=own))
 
 
 class VisitOrder:
@@ -85,7 +89,9 @@ class VisitOrder:
         if visit < 0:
             return -1
         number, shard = divmod(visit, self._shards)
-        sql = "SELECT place, first, visits FROM visit_blocks WHERE shard = %s AND first <= %s ORDER BY first DESC LIMIT 1"
+        sql = (
+            "SELECT place, first, visits FROM visit_blocks WHERE shard = %s AND first <= %s ORDER BY first DESC LIMIT 1"
+        )
         found = self._db.run(sql, (shard, number)).fetchone()
         if found is None or number >= found[1] + found[2]:
             return self._end() - 1

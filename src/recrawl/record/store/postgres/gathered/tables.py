@@ -14,7 +14,6 @@ from recrawl.record.store.postgres.gathered.connection import GatheredConnection
 from recrawl.record.store.postgres.gathered.order import VisitOrder
 from recrawl.record.store.postgres.gathered.views import shard_schema
 from recrawl.record.store.postgres.tables import PostgresMeta, PostgresPages, PostgresVisits
-from recrawl.record.store.site_tables import MetaTable
 from recrawl.record.store.sql.base import Transaction
 from recrawl.record.store.sql.listings import SqlListings
 from recrawl.record.store.sql.reports import SqlReports

@@ -8,8 +8,9 @@ rows of `cycles` and `cycle_summaries` with the same number add up.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from recrawl.record.store.location import shard_name
 from recrawl.record.store.postgres.connection import PostgresConnection
 from recrawl.record.store.sql.base import Transaction
 
@@ -68,18 +69,16 @@ def own_schema(schema: str) -> str:
 
 
 def shard_schema(schema: str, shard: int) -> str:
-    """The schema of a shard.
-
-    >>> shard_schema("news", 7)
-    'news_s007'
-    """
-    return f"{schema}_s{shard:03d}"
+    """The schema of a shard."""
+    return f"{schema}_{shard_name(shard)}"
 
 
-def make_views(db: PostgresConnection, schema: str, shards: int) -> None:
-    """Make the views if there are none, or others than these; who comes second waits for the first."""
-    if _made(db, schema) == (mark := _mark(db, schema, shards)):
+def make_views(db: PostgresConnection, schema: str, shards: int, migrate: Callable[[], None]) -> None:
+    """Make the views if there are none, or others than these; `migrate` brings the tables of all shards up to date."""
+    if _made(db, schema) == _mark(db, schema, shards):
         return
+    migrate()
+    mark = _mark(db, schema, shards)
     with Transaction(db):
         db.run("SELECT pg_advisory_xact_lock(hashtext(%s))", (views_schema(schema),))
         if _made(db, schema) == mark:
@@ -142,7 +141,7 @@ def _shown(table: str, column: str, shard: int, shards: int) -> str:
     if column == "shard":
         return f"{shard} AS shard"
     if table == "warcs" and column == "name":
-        return f"'s{shard:03d}-' || name AS name"
+        return f"'{shard_name(shard)}-' || name AS name"
     if column not in NUMBERS.get(table, ()):
         return f'"{column}"'
     if column in ("parent", "version", "target", "record"):
@@ -198,11 +197,11 @@ def _cycle_summaries(schema: str, columns: Sequence[str], shards: int) -> str:
     shown = ", ".join(f"{special.get(name, f'sum({name})::bigint')} AS {name}" for name in columns)
     return f"""
         CREATE FUNCTION {views_schema(schema)}.added(texts text[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-            SELECT coalesce(json_object_agg(key, number), '{{}}')::text FROM (
+            SELECT coalesce(jsonb_object_agg(key, number), '{{}}')::text FROM (
                 SELECT key, sum(value::bigint)::bigint AS number FROM unnest(texts) t, json_each_text(t::json)
                 GROUP BY key) counted $$;
         CREATE FUNCTION {views_schema(schema)}.added_lists(texts text[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-            SELECT json_agg(number ORDER BY place)::text FROM (
+            SELECT coalesce(jsonb_agg(number ORDER BY place)::text, max(texts[1])) FROM (
                 SELECT place, sum(value::bigint)::bigint AS number
                 FROM unnest(texts) t, json_array_elements_text(t::json) WITH ORDINALITY AS e (value, place)
                 WHERE t IS NOT NULL GROUP BY place) counted $$;

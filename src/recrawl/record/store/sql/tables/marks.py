@@ -21,8 +21,9 @@ from recrawl.record.store.sql.base import (
 
 READ_UP_TO = "changes:read"
 """Name in `meta` of the newest visit that `mark_all_read` covered."""
+READ_MARK = f"(SELECT value FROM meta WHERE name = '{READ_UP_TO}')"
 UNREAD = f"""(coalesce((SELECT 1 - m.read FROM change_marks m WHERE m.visit = v.id), CASE WHEN v.id >
-    coalesce(CAST((SELECT value FROM meta WHERE name = '{READ_UP_TO}') AS BIGINT), -1) THEN 1 ELSE 0 END) = 1)"""
+    coalesce(CAST({READ_MARK} AS BIGINT), -1) THEN 1 ELSE 0 END) = 1)"""
 """Whether the change found by visit `v` is unread."""
 TAGGED = f"""EXISTS (SELECT 1 FROM tags t WHERE t.name = ? AND t.site = p.site AND t.page IN ({WHOLE_SITE}, p.id))"""
 """Whether page `p` or its site has a tag."""

@@ -74,6 +74,7 @@ class SqlPages(SqlTable, PageTable):
     """The table `pages`."""
 
     _modified_seconds = _MODIFIED_SECONDS
+    _check_now = f"failures = 0, last_try = NULL WHERE state IN {_ABSENT}"
 
     def get(self, page: int) -> PageRow:
         return self.get_many([page])[page]
@@ -242,7 +243,7 @@ class SqlPages(SqlTable, PageTable):
             self._db.execute(f"{_RECALL} AND state = {State.MOVED:d} AND last_try < ?", (moved_before,))
 
     def check_now(self, pages: Iterable[int]) -> None:
-        sql = f"UPDATE pages SET failures = 0, last_try = NULL WHERE state IN {_ABSENT} AND id {AMONG}"
+        sql = f"UPDATE pages SET {self._check_now} AND id {AMONG}"
         with Transaction(self._db):
             self._db.execute(sql, (json_list(pages),))
 

@@ -139,6 +139,9 @@ class SqlVisits(SqlTable, VisitTable):
                  WHERE v.id > ? ORDER BY v.id LIMIT ?"""
         return self._rows(sql, (visit, limit))
 
+    def before(self, visit: int, count: int) -> int:
+        return visit - count
+
     def of_page(self, page: int, limit: int) -> list[tuple[float, int]]:
         sql = f"""SELECT at, outcome FROM visits WHERE page = ? AND outcome != {Outcome.FAILED:d}
                   ORDER BY id DESC LIMIT ?"""
