@@ -247,7 +247,7 @@ def crawled(new_cluster: NewCluster, tmp_path: Path) -> Iterator[tuple[Repo, Rep
             repo.cycle(40, "--policy", "round-robin")
         whole = Repo(tmp_path / "cluster")
         whole.ahead = one.ahead
-        (whole.folder / "recrawl.toml").write_text(toml)
+        (whole.folder / "recrawl.toml").write_text((one.folder / "recrawl.toml").read_text())
         yield whole, one, left, right
 
 

@@ -150,6 +150,7 @@ ARGUMENTS: dict[str, Any] = {
     "key": 7914,
     "every": 2,
     "limit": 5,
+    "count": 3,
     "below": 9,
     "moved_before": 15.0,
     "cycle": CYCLES[1],
