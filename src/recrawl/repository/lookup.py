@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from recrawl.crawl.state.old_spellings import old_spelling
@@ -11,6 +12,7 @@ from recrawl.discover.urls import UrlRules, key, origin
 from recrawl.errors import NotKnown
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
+from recrawl.record.store.location import shards_of
 from recrawl.repository.opening import load
 from recrawl.repository.seed_rules import seed_url
 from recrawl.times import moment
@@ -96,3 +98,13 @@ def place_of(times: Sequence[float], which: str, now: float) -> int:
     if number == 0 or abs(number) > len(times):
         raise NotKnown(f"this page has versions 1 to {len(times)}, not {number}; 'recrawl log' lists them")
     return number - 1 if number > 0 else len(times) + number
+
+
+def planning_folder(storage: Storage, url: str) -> Path:
+    """The folder of the repository that plans the visits to a page: in a cluster that of its shard."""
+    if not shards_of(storage.folder):
+        return storage.folder
+    from recrawl.record.shards.folders import folder_of  # lazy: few repositories are clusters
+
+    page = storage.store.pages.number(key_of(storage, url)[0])
+    return storage.folder if page is None else folder_of(storage.folder, page)

@@ -14,9 +14,8 @@ from recrawl.model import State
 from recrawl.record import listings, storage
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
-from recrawl.record.store.location import shards_of
 from recrawl.repository import status
-from recrawl.repository.lookup import When, key_of, origin_of, seconds
+from recrawl.repository.lookup import When, key_of, origin_of, planning_folder, seconds
 from recrawl.repository.opening import load, options_of, settings_file, system_clock
 from recrawl.repository.results.pages import Page, Version
 from recrawl.repository.results.rows import Rows
@@ -240,22 +239,13 @@ class Reader:
         """Why a page was visited or not, and whether the next cycle would choose it."""
         from recrawl.repository.explain.why import explain  # lazy: loads the policies
 
-        return explain(self._folder_of(url), self.settings, self.options(), url, self.now())
-
-    def _folder_of(self, url: str) -> Path:
-        """The folder of the repository that plans the visits of a page: that of its shard in a cluster."""
-        if not shards_of(self.folder):
-            return self.folder
-        from recrawl.record.shards.folders import folder_of  # lazy: few repositories are clusters
-
-        page = self.storage.store.pages.number(key_of(self.storage, url)[0])
-        return self.folder if page is None else folder_of(self.folder, page)
+        return explain(planning_folder(self.storage, url), self.settings, self.options(), url, self.now())
 
     def predict(self, url: str) -> Prediction:
         """How likely a page has changed since its last visit, and on what grounds."""
         from recrawl.repository.explain.prediction import predict  # lazy: few commands predict
 
-        return predict(self._folder_of(url), self.settings, self.options(), url, self.now())
+        return predict(planning_folder(self.storage, url), self.settings, self.options(), url, self.now())
 
     def rates(
         self,
@@ -274,7 +264,7 @@ class Reader:
         """Changes per day of one page, by every estimator."""
         from recrawl.repository.explain import rates  # lazy: loads scipy
 
-        return rates.rate(self._folder_of(url), self.settings, self.options(), url, estimator)
+        return rates.rate(planning_folder(self.storage, url), self.settings, self.options(), url, estimator)
 
     def anchors(self, site: str = "", *, every: str | float = "6h", per_minute: float = 0.0) -> list[SiteAnchor]:
         """The anchor of a site, or of every one: the page that links its newest pages, and change by depth.
@@ -286,15 +276,7 @@ class Reader:
 
         period = duration(every) if isinstance(every, str) else float(every)
         where = origin_of(self.storage, site)
-        survey = partial(anchors.survey_sites, options=self.options(), now=self.now(), period=period, where=where)
-        if not shards_of(self.folder):
-            return survey(self.storage, per_minute=per_minute)
-        if (number := self.storage.store.sites.number(where) if where else None) is None:
-            raise UsageError("name one site: a cluster does not survey all of its sites at once")
-        from recrawl.record.shards.folders import folder_of  # lazy: few repositories are clusters
-
-        with Storage(folder_of(self.folder, number)) as own:
-            return survey(own, per_minute=per_minute)
+        return anchors.survey_sites(self.storage, self.options(), self.now(), period, per_minute, where)
 
     def noise_proposals(self, url: str = "") -> list[NoiseProposal]:
         """Filters for noise (dates, counters, ads) on a page, or on the pages that change at every visit."""

@@ -15,7 +15,9 @@ from recrawl.discover.urls import origin
 from recrawl.errors import UsageError
 from recrawl.learn.structure.anchor import why
 from recrawl.learn.structure.depth import DEEPEST, pays
+from recrawl.record.shards.folders import folder_of
 from recrawl.record.storage import SETTINGS, Storage
+from recrawl.record.store.location import shards_of
 from recrawl.repository.lookup import origin_of, page_of
 from recrawl.repository.opening import load
 from recrawl.repository.results.values import Row
@@ -66,6 +68,11 @@ def survey_sites(
     if period <= 0 or per_minute < 0:
         raise UsageError(f"invalid period of {period:g} s or limit of {per_minute:g} pages per minute")
     store = storage.store
+    if shards_of(storage.folder):
+        if (number := store.sites.number(where) if where else None) is None:
+            raise UsageError("name one site: a cluster does not survey all of its sites at once")
+        with Storage(folder_of(storage.folder, number)) as own:
+            return survey_sites(own, options, now, period, per_minute, where)
     book = load_with_links(store, now)
     sites = store.sites.all()
     pace = _pace(storage, options, book.sites)
