@@ -26,14 +26,17 @@ class GatheredArchive(WarcArchive):
         self._archives: dict[int, WarcArchive] = {}
 
     def path(self, name: str) -> Path:
+        """A whole file, from the object store if need be."""
         shard = int(name.partition("-")[0].removeprefix("s"))
         return self._archive(shard).path(_own_name(name, shard))
 
     def locate(self, place: Place) -> tuple[Path, int]:
+        """The file in which other processes find a record, and where it begins."""
         archive, own = self._own(place)
         return archive.locate(own)
 
     def read(self, place: Place) -> bytes:
+        """The records at a place."""
         archive, own = self._own(place)
         return archive.read(own)
 

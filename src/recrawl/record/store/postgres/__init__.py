@@ -11,4 +11,5 @@ leases          the table of leases, and the fence that checks one in each trans
 writer_lock     one writer at a time, by an advisory lock
 tables          the few methods that cannot be shared
 cluster/        the tables of a cluster
+gathered/       the shards of a cluster read as one
 """
