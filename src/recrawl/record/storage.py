@@ -32,7 +32,8 @@ from recrawl.record.lock import Lock
 from recrawl.record.requisite_rows import RequisiteVersion
 from recrawl.record.rows import Batch, VersionRow
 from recrawl.record.screenshot_rows import ScreenshotRow
-from recrawl.record.store import Store, create_store, has_store, open_store
+from recrawl.record.shards.archive import gathered_archive
+from recrawl.record.store import Store, create_store, has_store, location, open_store
 from recrawl.record.store.leases import Lease
 from recrawl.record.store.location import shards_of
 from recrawl.record.warc import Headers, WarcInfo, read_body, read_resource, read_shown, warc_date
@@ -40,7 +41,7 @@ from recrawl.record.warc import Headers, WarcInfo, read_body, read_resource, rea
 if TYPE_CHECKING:
     from recrawl.record.index import Index
 
-SETTINGS = "recrawl.toml"
+SETTINGS = location.SETTINGS
 _Placed = TypeVar("_Placed", RequisiteVersion, ScreenshotRow)
 
 
@@ -71,9 +72,9 @@ class Storage:
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
         self.folder = folder
         self.store: Store = open_store(folder, shared=shared)
-        self._shards = shards_of(folder)
-        self.remote = None if self._shards else open_remote(folder, self.store)
-        self.archive = self._open_archive(1 << 30, ())
+        shards = shards_of(folder)
+        self.remote = None if shards else open_remote(folder, self.store)
+        self.archive = gathered_archive(folder, self.store, shards) if shards else self._open_archive(1 << 30, ())
         self._index: Index | None = None
         self._lock: Lock | None = None
         self.failed = False
@@ -107,8 +108,6 @@ class Storage:
         `info` are the fields of the first record of every new archive file. With a lease, nothing is written after
         another worker has taken it over.
         """
-        if self._shards:
-            self.store.lock(what, wait)  # says that its workers write
         self._lock_folder(what, wait)
         self.store.close()
         self.store = open_store(self.folder, create=True)
@@ -118,9 +117,7 @@ class Storage:
         self.remote = open_remote(self.folder, self.store)
         self.archive = self._open_archive(roll_bytes, info, archive_format)
         if not self.archive.names and self.store.next_id("versions"):
-            raise StorageFailure(
-                f"{self.folder / 'recrawl.db'} has lost its list of archive files: restore it from a copy"
-            )
+            raise StorageFailure(f"{self.folder}: the store has lost its list of archive files; restore it from a copy")
         self.archive.mend(self.store.warcs.lengths())
         if self.remote is not None:
             self.remote.begin()
@@ -157,10 +154,6 @@ class Storage:
 
     def _open_archive(self, roll_bytes: int, info: WarcInfo, archive_format: str = GZIP) -> WarcArchive:
         warcs, cache = self.store.warcs, None if self.remote is None else self.remote.cache
-        if self._shards:
-            from recrawl.record.shards.archive import GatheredArchive  # lazy: few repositories are clusters
-
-            return GatheredArchive(self.folder, warcs.names(), self._shards)
         archive = WarcArchive(
             self.folder / ARCHIVE,
             warcs.names(),

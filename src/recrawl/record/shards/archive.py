@@ -11,9 +11,15 @@ from recrawl.record.archive import Place, WarcArchive
 from recrawl.record.blobs.cache import BlobCache
 from recrawl.record.blobs.remote import open_blobs
 from recrawl.record.shards.folders import cache_folder, shard_archive
+from recrawl.record.store import Store
 from recrawl.record.store.location import shard_name
 
 _NEVER_ROLLED = 1 << 30
+
+
+def gathered_archive(folder: Path, store: Store, shards: int) -> WarcArchive:
+    """The archive of the cluster in a folder."""
+    return GatheredArchive(folder, store.warcs.names(), shards)
 
 
 class GatheredArchive(WarcArchive):

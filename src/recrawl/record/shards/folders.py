@@ -7,9 +7,8 @@ from pathlib import Path
 from recrawl.errors import RepositoryError
 from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.target import BlobTarget, archive_target, write_archive_target
-from recrawl.record.storage import SETTINGS
 from recrawl.record.store import postgres_target
-from recrawl.record.store.location import shard_name, shards_of, store_url, write_store_url
+from recrawl.record.store.location import SETTINGS, shard_name, shards_of, store_url, write_store_url
 from recrawl.record.store.postgres.target import PostgresTarget
 from recrawl.secrets import write_private
 

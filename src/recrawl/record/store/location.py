@@ -15,6 +15,7 @@ from recrawl.secrets import write_private
 DATABASE = "recrawl.db"
 LOCATION = "store.toml"
 CLUSTER = "cluster.toml"
+SETTINGS = "recrawl.toml"
 
 
 def has_store(folder: Path) -> bool:
