@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 import shutil
@@ -162,6 +163,9 @@ def object_store() -> Iterator[ObjectStore]:
         yield made
 
 
+_CLUSTERS = itertools.count()
+
+
 @pytest.fixture
 def new_cluster(
     tmp_path: Path, postgres_url: str, object_store: ObjectStore, request: pytest.FixtureRequest
@@ -169,7 +173,7 @@ def new_cluster(
     """Makes the cluster of a test, with so many shards, in `tmp_path / "cluster"`."""
     from recrawl.cluster.layout import create_cluster  # loads psycopg
 
-    name = re.sub(r"\W+", "_", request.node.name.lower())[:50]
+    name = re.sub(r"\W+", "_", request.node.name.lower())[:40] + f"_{next(_CLUSTERS)}"
 
     def create(shards: int) -> Layout:
         store, archive = f"{postgres_url}?schema={name}", object_store.url(name)

@@ -12,4 +12,6 @@ shard_rounds       the rounds of a cycle as a shard sees them
 coordinator        starts and finishes runs
 cycle_coordinator  settles the rounds of a cycle
 run_requests       runs asked for and followed by a command
+repository         `ClusterRepository`: what the commands use
+overview           what a cluster is doing; shards moved, nodes drained
 """

@@ -38,10 +38,15 @@ def request_run(
     policy: str = "",
     budget: float | None = None,
     options: Mapping[str, Any] | None = None,
+    wait: Callable[[str], bool] = lambda _: False,
 ) -> tuple[RunRow, bool]:
-    """Ask for a run; returns it, and whether it is one that was stopped before and goes on."""
-    running = cluster.runs.current()
-    if running is not None:
+    """Ask for a run; returns it, and whether it is one that was stopped before and goes on.
+
+    `wait` is called with the run that is under way until that has ended; it returns False to give up.
+    """
+    while (running := cluster.runs.current()) is not None:
+        if wait(f"{running.kind} {running.id}"):
+            continue
         raise RepositoryBusy(
             f"{running.kind} {running.id} is under way in this cluster: wait for it to end, or stop it"
         )

@@ -49,12 +49,11 @@ class TableRounds:
 
     def next(self, side: ShardSide) -> Ask | None:
         """Arrive, and wait until the round is asked; None at the end of the cycle, or if the worker must stop."""
-        arrival = self._before.popleft() if self._before else self._arrive(side)
+        arrival = self._arrived_before(side) if self._before else self._arrive(side)
         row = None if arrival is None else self._await(lambda: self._journal.get(self._run, arrival.round))
         if arrival is None or row is None or row.stage == END:
             self.ended |= row is not None
             return None
-        self._catch_up(side, row.round)
         self._round, self._returned = row.round, arrival.returned
         return self._ask(row)
 
@@ -73,6 +72,18 @@ class TableRounds:
         row = self._journal.get(self._run, self._round)
         return row if row is not None and row.settled else None
 
+    def _arrived_before(self, side: ShardSide) -> Arrival:
+        """The next round in which the shard had arrived; counting its totals again gives the plan its state of then."""
+        arrival = self._before.popleft()
+        self._totals(side, arrival.round)
+        return arrival
+
+    def _totals(self, side: ShardSide, round_: int) -> bytes:
+        """The totals for a round, after those of rounds that this shard has missed."""
+        self._catch_up(side, round_)
+        stage = stage_of(self._stages, round_)
+        return side.totals(stage.name).tobytes() if stage.pooled else b""
+
     def _arrive(self, side: ShardSide) -> Arrival | None:
         while True:
             number = self._journal.next_round(self._run)
@@ -80,10 +91,7 @@ class TableRounds:
             if last is not None and last.stage == END:
                 self.ended = True
                 return None
-            self._catch_up(side, number)
-            stage = stage_of(self._stages, number)
-            totals = side.totals(stage.name).tobytes() if stage.pooled else b""
-            returned = self._returned
+            totals, returned = self._totals(side, number), self._returned
             if self._journal.arrive(self._run, number, self._shard, totals=totals, returned=returned):
                 return Arrival(number, self._shard, totals, returned, None)
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+import recrawl
 from recrawl.cli.terminal import completions
 from recrawl.cli.terminal.output import note
 from recrawl.repository.repository import Repository
@@ -75,7 +76,7 @@ Wait = Annotated[bool, typer.Option(help="Wait if another command is writing to 
 
 def repository(ctx: typer.Context) -> Repository:
     """The repository in or above the current folder, or the one that `-C` names."""
-    return Repository(ctx.obj or Path(), notify=note)
+    return recrawl.open(ctx.obj or Path(), notify=note)
 
 
 class Stop:

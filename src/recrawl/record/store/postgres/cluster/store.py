@@ -52,6 +52,12 @@ class ClusterStore:
             "INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
         )
 
+    def leader(self) -> str:
+        """The name of the coordinator; empty if there is none."""
+        sql = "SELECT worker FROM leases WHERE shard = %s AND ends > extract(epoch FROM clock_timestamp())"
+        found = self.db.run(sql, (COORDINATOR,)).fetchone()
+        return str(found[0]) if found else ""
+
     def fence(self, lease: Lease) -> None:
         """Refuse transactions from now on once this lease is taken over."""
         self.db.fence = Fence(lease)

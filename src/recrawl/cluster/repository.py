@@ -1,0 +1,149 @@
+"""The repository of a cluster: read as any other; crawls and cycles are made by its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from recrawl.choose import Policy, describe
+from recrawl.cluster.layout import Layout, layout_of
+from recrawl.cluster.run_requests import Kind, follow_run, request_run
+from recrawl.errors import UsageError
+from recrawl.repository.opening import seconds_of
+from recrawl.repository.repository import Repository
+from recrawl.repository.results.values import Progress, Report
+
+if TYPE_CHECKING:
+    from recrawl.crawl.outside import Fetch
+    from recrawl.repository.turns import Turn
+
+_Report = Callable[[Progress], None] | None
+
+
+def _never() -> bool:
+    return False
+
+
+class ClusterRepository(Repository):
+    """A repository whose shards are crawled and refreshed by the workers of a cluster.
+
+    `crawl`, `cycle`, `recheck` and `run` ask the workers and wait for them. Settings are sent with each request.
+    """
+
+    @property
+    def layout(self) -> Layout:
+        """Where the cluster and its shards are."""
+        return layout_of(self.folder)
+
+    def crawl(
+        self,
+        *,
+        time_limit: str | float | None = None,
+        wait: bool = False,
+        allow_private: bool = False,
+        delay: float | None = None,
+        change: str = "",
+        order: str = "",
+        progress: _Report = None,
+        stop: Callable[[], bool] = _never,
+    ) -> Report:
+        """Let all shards discover and download new pages."""
+        if not self.settings.seeds:
+            raise UsageError("no site was added yet; add one with 'recrawl add URL'")
+        given = {"allow_private": allow_private, "delay": delay, "change": change, "order": order}
+        return self._run("crawl", given, time_limit, wait=wait, progress=progress, stop=stop)
+
+    def cycle(
+        self,
+        *,
+        budget: float | None = None,
+        policy: str | Policy | None = None,
+        bytes: str = "",  # noqa: A002
+        time_limit: str | float | None = None,
+        wait: bool = False,
+        allow_private: bool = False,
+        delay: float | None = None,
+        change: str = "",
+        fetch: Fetch | None = None,
+        progress: _Report = None,
+        stop: Callable[[], bool] = _never,
+    ) -> Report:
+        """Refresh with one budget for all shards; a cycle that was stopped goes on with its own policy and budget."""
+        if fetch is not None:
+            raise UsageError("the workers of a cluster download pages themselves; 'fetch' works on one machine only")
+        given = {"allow_private": allow_private, "delay": delay, "change": change, "bytes": bytes}
+        text = policy if isinstance(policy, str) else describe(policy) if policy else ""
+        return self._run(
+            "cycle", given, time_limit, wait=wait, progress=progress, stop=stop, policy=text, budget=budget
+        )
+
+    def recheck(
+        self,
+        *targets: str,
+        wait: bool = False,
+        progress: _Report = None,
+        stop: Callable[[], bool] = _never,
+    ) -> Report | None:
+        """Let the shards visit pages or sites now, and what was requested before."""
+        self.request_recheck(*targets)
+        report = self._run("recheck", {}, None, wait=wait, progress=progress, stop=stop)
+        return report if report.visits else None
+
+    def turn(
+        self,
+        turn: Turn,
+        *,
+        wait: bool = True,
+        progress: _Report = None,
+        stop: Callable[[], bool] = _never,
+    ) -> Report | None:
+        """One turn of a run: what was requested, a crawl and a cycle; None when stopped before its cycle began."""
+        given: dict[str, Any] = {"allow_private": turn.allow_private, "delay": turn.delay, "change": turn.change}
+        self._run("recheck", given, None, wait=wait, progress=progress, stop=stop)
+        if turn.requests_only or stop():
+            return None
+        self._run("crawl", given, None, wait=wait, progress=progress, stop=stop)
+        if stop():
+            return None
+        report = self._run(
+            *("cycle", {**given, "bytes": turn.bytes}, None),
+            wait=wait,
+            progress=progress,
+            stop=stop,
+            policy=turn.policy,
+            budget=turn.budget,
+        )
+        self.deliver_all(stop=stop)
+        return report
+
+    def _run(
+        self,
+        kind: Kind,
+        given: dict[str, Any],
+        time_limit: str | float | None,
+        *,
+        wait: bool,
+        progress: _Report,
+        stop: Callable[[], bool],
+        policy: str = "",
+        budget: float | None = None,
+    ) -> Report:
+        options = {name: value for name, value in given.items() if value not in (None, "", False)}
+        if time_limit:
+            options["seconds"] = seconds_of(time_limit)
+        self.options(**{name: value for name, value in options.items() if name not in ("bytes", "seconds")})
+        self.close()
+        text = self.settings_file.read_text(encoding="utf-8")
+        with closing(self.layout.open()) as cluster:
+            run, resumed = request_run(
+                *(cluster, kind, self.settings, text),
+                shards=self.layout.shards,
+                policy=policy,
+                budget=budget,
+                options=options,
+                wait=self._callbacks(wait, None, stop).wait,
+            )
+        if resumed:
+            self._notify(f"resuming cycle {run.id} ({run.policy}, budget {run.visits or 0:,})")
+        return follow_run(self.layout, run, resumed=resumed, progress=progress, stop=stop, notify=self._notify)
