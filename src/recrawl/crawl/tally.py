@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from recrawl.model import Outcome
 
+_OUTCOMES = tuple(Outcome)
+
 
 @dataclass(slots=True)
 class RunCounts:
@@ -24,6 +26,12 @@ class RunCounts:
     requisite_bytes: int = 0
     warnings: list[str] = field(default_factory=list)
     """Problems with certificates, sitemaps, feeds and pushes, in sentences."""
+
+    def count(self, outcome: int, failure: str | None) -> None:
+        """Count a visit."""
+        self.outcomes[_OUTCOMES[outcome]] += 1
+        if failure:
+            self.failures[failure] += 1
 
     @property
     def visits(self) -> int:

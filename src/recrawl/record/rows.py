@@ -76,6 +76,19 @@ def unvisited(page: int) -> PageState:
     return PageState(*(0,) * 7, -1, 0.0, -1, *(None,) * 3, 0.0, *(None,) * 3, "", "", None, "", None, page)
 
 
+class UnchangedPage(NamedTuple):
+    """The columns of a page that a visit changes which finds it as it was; only for pages that were live before, and
+    whose last visit had not failed. The short row costs a third of the whole one, and leaves the indices alone."""
+
+    visits: int
+    quiet: int
+    last_try: float
+    last_visit: float
+    etag: str
+    modified: str
+    id: int
+
+
 class PageRow(NamedTuple):
     """A page as a visit needs it."""
 
@@ -269,6 +282,7 @@ class Batch:
     pages: list[NewPage] = field(default_factory=list)
     visits: list[VisitRow] = field(default_factory=list)
     states: list[PageState] = field(default_factory=list)
+    unchanged: list[UnchangedPage] = field(default_factory=list)
     versions: list[VersionRow] = field(default_factory=list)
     links: list[tuple[int, bytes]] = field(default_factory=list)
     hints: list[HintRow] = field(default_factory=list)

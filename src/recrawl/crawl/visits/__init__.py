@@ -9,7 +9,7 @@ The journey of a page in a refresh cycle:
      5. `Journey.start`             its turn: row of the store (`Prefetch`), robots.txt, page limit, validators
      6. `Client.start`, `wait`      the request and its answer (`fetch.http`)
      7. `Journey.answered`          resolves a redirect (`Redirects.resolve`) and dispatches on the decision
-     8. `Decider.answered`          Submit (go on with 9) | Retry (back to 4) | Done (go on with 13)
+     8. `Decider.answered`          Submit (go on with 9) | Retry (back to 4) | Done or Unchanged (go on with 13)
      9. `Readers.submit`            a reader process takes the page
     10. `Reader.read`               parses it and compares it with the stored version
     11. `Journey.parsed`            looks up its links, registers feeds and hints

@@ -1,6 +1,6 @@
 """What an answer means for the page. Does no I/O: takes everything it needs, returns a value.
 
-    Decider.answered   after a download: Submit (parse it) | Retry (request again) | Done (record it)
+    Decider.answered   after a download: Submit (parse it) | Retry (request again) | Done or Unchanged (record it)
     update_server      after parsing: trust in the server's validators and its redirect habits
     Decider.parsed     after parsing: Done
 
@@ -20,7 +20,7 @@ from recrawl.crawl.visits import results
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.redirects import Redirect
-from recrawl.crawl.visits.results import Done, RowNumbers
+from recrawl.crawl.visits.results import Done, RowNumbers, Unchanged
 from recrawl.crawl.visits.servers import Server, noise_table
 from recrawl.discover.dates import parse_date
 from recrawl.model import Answer, Failure, State, Validators
@@ -72,7 +72,7 @@ class Decider:
 
     def answered(
         self, server: Server, visit: PendingVisit, answer: Answer, redirect: Redirect | None
-    ) -> Submit | Retry | Done:
+    ) -> Submit | Retry | Done | Unchanged:
         """Decide on an answer; `redirect` is where it leads, when it is a redirect."""
         status = answer.status
         if answer.failure is Failure.BAD_ENCODING and not visit.identity:
@@ -116,7 +116,7 @@ class Decider:
         assert answer is not None
         return self.failed(visit, answer, _failure_of(answer.status), f"HTTP {answer.status}", answer.at)
 
-    def _body(self, server: Server, visit: PendingVisit, answer: Answer) -> Submit | Done:
+    def _body(self, server: Server, visit: PendingVisit, answer: Answer) -> Submit | Unchanged:
         payload = of_payload(answer.body)
         same_noise = visit.state.noise == self._fingerprints[server.noise]
         if visit.state.payload == payload and same_noise and not visit.hides and not server.reloads:
@@ -132,7 +132,7 @@ class Decider:
         failed = server.renders and visit.browsed is not None and reading.render_differs is None
         return same and not visit.hides and (failed or not reading.changed)
 
-    def unchanged(self, server: Server, visit: PendingVisit, answer: Answer) -> Done:
+    def unchanged(self, server: Server, visit: PendingVisit, answer: Answer) -> Unchanged:
         """The result of a visit that found the page as it was."""
         _learn_trust(server, visit, answer, text_changed=False)
         done = results.unchanged(visit, self._numbers.visit(), self._cycle, answer)

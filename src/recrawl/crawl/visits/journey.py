@@ -2,7 +2,7 @@
 
     enqueue    a chosen or newly found page waits in the lane of its server
     start      its turn has come: checked against robots.txt and the site's limit, then requested
-    answered   the answer is here; `decide` returns Submit (parse it), Retry (request again) or Done
+    answered   the answer is here; `decide` returns Submit (parse it), Retry (request again), Unchanged or Done
     parsed     a reader process has parsed it and compared it with the stored version
     _finish    the result is counted, and kept for the policy
 
@@ -36,12 +36,12 @@ from recrawl.crawl.visits.pending import PendingVisit, Prefetch, task_of
 from recrawl.crawl.visits.reader_pool import readers_of
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.redirects import ARCHIVED, REDIRECTS, Redirects, recall_aliases
-from recrawl.crawl.visits.results import Done, policy_outcome
+from recrawl.crawl.visits.results import Done, Unchanged, policy_outcome
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.fetch.access import JARS
 from recrawl.fetch.fetcher import Request
-from recrawl.model import Answer, Failure, Outcome, State, Unvisited
+from recrawl.model import Answer, Failure, State, Unvisited
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 
@@ -173,8 +173,8 @@ class Journey:
                     refused = url == visit.request_url and not identity and not login
                     visit.request_again(answer, url, identity=identity, login=login)
                     (self.lanes.push_last if refused else self.lanes.push_front)(server.id, visit.page)
-                case Done() as done:
-                    if done.visit.outcome == Outcome.UNCHANGED and visit.state.digest:
+                case Done() | Unchanged() as done:
+                    if visit.state.digest and isinstance(done, Unchanged):
                         self._is_shared(visit, visit.state.digest, "")
                         self.requisites.page_unchanged(visit, server)
                     self._finish(visit, done)
@@ -239,18 +239,20 @@ class Journey:
     def _fail(self, visit: PendingVisit, answer: Answer | None, failure: Failure, detail: str) -> None:
         self._finish(visit, self._decider.failed(visit, answer, failure, detail, self._options.clock()))
 
-    def _finish(self, visit: PendingVisit, done: Done) -> None:
+    def _finish(self, visit: PendingVisit, done: Done | Unchanged) -> None:
         """The visit is over: record it, unless its version was, count it, and keep its outcome for the policy."""
-        if done.version is None:
+        row = done.visit
+        if isinstance(done, Unchanged):
+            self.recorder.add_unchanged(done)
+        elif done.version is None:
             self.recorder.add(done)
         if visit.browsed is not None:
-            self.recorder.add_screenshot(visit, visit.browsed, done)
-        self.servers[visit.server].pending_new -= visit.requested and visit.state.version < 0
-        self.tally.outcomes[Outcome(done.visit.outcome)] += 1
-        if done.visit.failure:
-            self.tally.failures[done.visit.failure] += 1
+            self.recorder.add_screenshot(visit, visit.browsed, row, new=not isinstance(done, Unchanged))
+        if visit.requested and visit.state.version < 0:
+            self.servers[visit.server].pending_new -= 1
+        self.tally.count(row.outcome, row.failure)
         if not self.exploring:
-            self.outcomes.append((visit.page, policy_outcome(done.visit), done.visit.received))
+            self.outcomes.append((visit.page, policy_outcome(row), row.received))
         self._pending.pop(visit.page, None)
 
     # -- pages that are not requested --------------------------------------------------------------------------

@@ -13,14 +13,14 @@ from recrawl.crawl.render.messages import Rendered
 from recrawl.crawl.state.site_frames import SiteFrames
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
-from recrawl.crawl.visits.results import Done, RowNumbers
+from recrawl.crawl.visits.results import Done, RowNumbers, Unchanged
 from recrawl.crawl.visits.servers import Servers
 from recrawl.discover.page_headers import header_links
 from recrawl.model import Answer, State
 from recrawl.record import warc
 from recrawl.record.archive import Place
 from recrawl.record.index import Document
-from recrawl.record.rows import Batch, FeedRow, SourceRow, VersionRow
+from recrawl.record.rows import Batch, FeedRow, SourceRow, UnchangedPage, VersionRow, VisitRow
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.storage import Storage
 
@@ -105,14 +105,23 @@ class Recorder:
             self.batch.records.append((warc.response(*what, truncated=truncated), answer.at))
 
     def add(self, done: Done) -> None:
-        """Add a visit without a new version."""
+        """Add a visit without a version: it has failed, or the page is gone."""
         self.batch.visits.append(done.visit)
         self.batch.states.append(done.state)
-        if done.record:
-            self.batch.records.append((done.record, done.visit.at))
         if done.state.state in (State.GONE, State.MOVED) and done.state.version >= 0:
             self._unindex(done.state.id)
             self.batch.listed.append((0, done.state.id))
+
+    def add_unchanged(self, same: Unchanged) -> None:
+        """Add a visit that found the page as it was."""
+        row, state, record = same
+        batch = self.batch
+        batch.visits.append(row)
+        batch.records.append((record, row.at))
+        if isinstance(state, UnchangedPage):
+            batch.unchanged.append(state)
+        else:
+            batch.states.append(state)
 
     def add_version(self, visit: PendingVisit, done: Done, reading: Reading, links: Int32s, origin: str) -> None:
         """Add a visit with a new version; `links` are the pages it links to."""
@@ -139,9 +148,9 @@ class Recorder:
                 )
                 self.batch.documents.append(document)
 
-    def add_screenshot(self, visit: PendingVisit, shown: Rendered, done: Done) -> None:
-        """Add the screenshot of a visit, if one was taken; its bytes are stored once."""
-        version = done.visit.version
+    def add_screenshot(self, visit: PendingVisit, shown: Rendered, recorded: VisitRow, *, new: bool) -> None:
+        """Add the screenshot of a visit, if one was taken; its bytes are stored once. `new`: with a version."""
+        version = recorded.version
         if not shown.picture or version < 0:
             return
         payload, table = of_payload(shown.picture), self._repository.store.screenshots
@@ -152,14 +161,14 @@ class Recorder:
             return
         number, self._next_screenshot = self._next_screenshot, self._next_screenshot + 1
         row = ScreenshotRow(
-            *(number, visit.page, version, done.visit.at, number, shown.width, shown.height, len(shown.picture)),
+            *(number, visit.page, version, recorded.at, number, shown.width, shown.height, len(shown.picture)),
             *(-1, 0, 0, payload),
         )
         if same is not None:
             row = row._replace(record=same.id, warc=same.warc, start=same.start, length=same.length)
             self.batch.screenshots.append((row, b""))
         else:
-            beside = "revisit" if done.version is None else "response"
+            beside = "response" if new else "revisit"
             record = warc.screenshot(visit.request_url, row.at, beside, shown.picture, payload)
             self.batch.screenshots.append((row, record))
 

@@ -18,7 +18,7 @@ from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.model import HOLDING, NOT_TRIED, Answer, Failure, Outcome, State, Unvisited
 from recrawl.record import warc
-from recrawl.record.rows import PageState, VersionRow, VisitRow
+from recrawl.record.rows import PageState, UnchangedPage, VersionRow, VisitRow
 
 _LIVE = int(State.LIVE)
 _MAX_DETAIL = 300
@@ -31,7 +31,14 @@ class Done(NamedTuple):
     visit: VisitRow
     state: PageState
     version: VersionRow | None = None
-    record: bytes = b""
+
+
+class Unchanged(NamedTuple):
+    """A finished visit that found the page as it was, as the rows to be recorded."""
+
+    visit: VisitRow
+    state: PageState | UnchangedPage
+    record: bytes
 
 
 class RowNumbers:
@@ -72,16 +79,18 @@ def failed(
     return Done(row, state)
 
 
-def unchanged(visit: PendingVisit, number: int, cycle: int, answer: Answer) -> Done:
+def unchanged(visit: PendingVisit, number: int, cycle: int, answer: Answer) -> Unchanged:
     """304, or the same bytes as before: no new version, only a revisit record."""
-    before = visit.state
-    not_modified = answer.status == 304
+    before, at = visit.state, answer.at
     assert before.payload is not None
     original = warc.Original(before.archived_url or visit.url, before.version_at, before.payload)
-    record = warc.revisit(visit.request_url, answer.at, answer.ip, original, answer.status, answer.headers)
-    row = _visit_row(visit, number, cycle, Outcome.UNCHANGED, answer, answer.at, before.version)
-    state = _present(before, answer, quiet=before.quiet + 1 if not_modified else 0)
-    return Done(row, state, record=record)
+    record = warc.revisit(visit.request_url, at, answer.ip, original, answer.status, answer.headers)
+    row = _visit_row(visit, number, cycle, Outcome.UNCHANGED, answer, at, before.version)
+    quiet = before.quiet + 1 if answer.status == 304 else 0
+    if before.state != _LIVE or before.failures or before.misses or before.target >= 0:
+        return Unchanged(row, _present(before, answer, quiet=quiet), record)
+    page = UnchangedPage(before.visits + 1, quiet, at, at, *_validators(before, answer), before.id)
+    return Unchanged(row, page, record)
 
 
 def counts_as_change(level: ChangeLevel, reading: Reading, change: ContentChange | None) -> bool:
@@ -257,9 +266,7 @@ def _visit_row(
 
 def _present(before: PageState, answer: Answer, **updates: Any) -> PageState:
     """The state of a page that answered: the count of misses starts anew."""
-    etag, modified = answer.header("etag"), answer.header("last-modified")
-    if answer.status == 304:  # it may repeat only one of them
-        etag, modified = etag or before.etag, modified or before.modified
+    etag, modified = _validators(before, answer)
     return before._replace(
         state=_LIVE,
         visits=before.visits + 1,
@@ -269,9 +276,20 @@ def _present(before: PageState, answer: Answer, **updates: Any) -> PageState:
         target=-1,
         last_try=answer.at,
         last_visit=answer.at,
-        etag=_sendable(etag),
-        modified=_sendable(modified),
+        etag=etag,
+        modified=modified,
         **updates,
+    )
+
+
+def _validators(before: PageState, answer: Answer) -> tuple[str, str]:
+    """ETag and Last-Modified for the next request."""
+    etag, modified = answer.header("etag"), answer.header("last-modified")
+    if answer.status == 304:  # it may repeat only one of them, mostly as it was
+        etag, modified = etag or before.etag, modified or before.modified
+    return (
+        etag if etag == before.etag else _sendable(etag),
+        modified if modified == before.modified else _sendable(modified),
     )
 
 

@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
-from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
+from recrawl.record.rows import (
+    Batch,
+    FeedRow,
+    HintRow,
+    NewPage,
+    PageState,
+    SiteRow,
+    SourceRow,
+    UnchangedPage,
+    VersionRow,
+    VisitRow,
+)
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.leases import Lease
 from recrawl.record.store.postgres.adapters import clean
@@ -36,6 +47,7 @@ _VERSIONS = CopyInsert("versions", columns_of(VersionRow))
 _REQUISITE_VERSIONS = CopyInsert("requisite_versions", columns_of(RequisiteVersion))
 _SCREENSHOTS = CopyInsert("screenshots", columns_of(ScreenshotRow))
 _STATES = CopyUpdate("pages", columns_of(PageState), "id")
+_UNCHANGED = CopyUpdate("pages", columns_of(UnchangedPage), "id")
 _LISTED = CopyUpdate("pages", columns(listed=int, id=int), "id")
 # Signals add up, also within a batch: one row at a time.
 _HINT = f"""{insert("hints AS h", HintRow._fields)} ON CONFLICT (page, kind, shard) DO UPDATE SET
@@ -93,6 +105,7 @@ class PostgresStore(SqlStore):
             _VISITS.run(db, batch.visits)
             _VERSIONS.run(db, batch.versions)
             _STATES.run(db, batch.states)
+            _UNCHANGED.run(db, batch.unchanged)
             _LINKS.run(db, batch.links)
             _REQUISITES.run(db, batch.requisites.rows)
             _REQUISITE_VERSIONS.run(db, [version for version, _ in batch.requisites.versions])

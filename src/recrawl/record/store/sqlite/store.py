@@ -8,7 +8,18 @@ from pathlib import Path
 
 from recrawl.errors import RepositoryError, StorageFailure
 from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
-from recrawl.record.rows import Batch, FeedRow, HintRow, NewPage, PageState, SiteRow, SourceRow, VersionRow, VisitRow
+from recrawl.record.rows import (
+    Batch,
+    FeedRow,
+    HintRow,
+    NewPage,
+    PageState,
+    SiteRow,
+    SourceRow,
+    UnchangedPage,
+    VersionRow,
+    VisitRow,
+)
 from recrawl.record.schema.migrations import STEPS, check, migrate
 from recrawl.record.screenshot_rows import ScreenshotRow
 from recrawl.record.store.sql.base import Transaction, insert, upsert
@@ -21,7 +32,10 @@ _SITE = upsert("sites", SiteRow._fields, ("id",))
 _NEW_PAGE = insert("pages", NewPage._fields)
 _VISIT = insert("visits", VisitRow._fields)
 _VERSION = insert("versions", VersionRow._fields)
-_STATE = f"UPDATE pages SET {', '.join(f'{name} = ?' for name in PageState._fields[:-1])} WHERE id = ?"
+_STATE, _UNCHANGED = (
+    f"UPDATE pages SET {', '.join(f'{name} = ?' for name in row._fields[:-1])} WHERE id = ?"
+    for row in (PageState, UnchangedPage)
+)
 _FRAME = upsert("frames", ("site", "data"), ("site",))
 _LINKS = upsert("links", ("page", "targets"), ("page",))
 _HINT = f"""{insert("hints", HintRow._fields)} ON CONFLICT DO UPDATE SET seen = excluded.seen, value = excluded.value,
@@ -70,6 +84,7 @@ class SqliteStore(SqlStore):
             run(_VISIT, batch.visits)
             run(_VERSION, batch.versions)
             run(_STATE, batch.states)
+            run(_UNCHANGED, batch.unchanged)
             run(_LINKS, batch.links)
             run(_REQUISITE, batch.requisites.rows)
             run(_REQUISITE_VERSION, (version for version, _ in batch.requisites.versions))
