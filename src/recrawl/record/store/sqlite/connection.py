@@ -147,8 +147,8 @@ class StoreConnection(sqlite3.Connection):
         return iter(self.execute(*given))
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> StoreCursor:
-        """As in sqlite3."""
-        return self.cursor(StoreCursor).executemany(sql, rows)
+        """As in sqlite3, which takes longer to read named tuples than to read plain ones."""
+        return self.cursor(StoreCursor).executemany(sql, map(tuple, rows))
 
     def executescript(self, script: str, /) -> StoreCursor:
         """As in sqlite3."""
