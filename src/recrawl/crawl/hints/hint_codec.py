@@ -54,6 +54,8 @@ def hints_file(repository: Storage) -> Path:
 def pack_hints(store: Store, pages: Iterable[int], now: float) -> dict[int, int]:
     """By page, the hints since its last visit, for the record of its next visit; pages without hints are left out."""
     rows = store.hints.columns(KINDS, pages)
+    if not len(rows["page"]):
+        return {}
     page, kind, signals, until = _read(rows, now)
     gap = np.clip(now - rows["last"][rows["kind"] >= 0], 1.0, 1e10)
     share = np.ceil(_MAX_NIBBLE * np.clip(1 - (now - until) / gap, 0, 1)).astype(np.int64)

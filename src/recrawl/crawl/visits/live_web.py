@@ -61,10 +61,11 @@ class LiveWeb:
         chosen = picks.pages.tolist()
         if chosen:
             why = self._store.visits.reason(picks.reason)
-            sites, failing = self._store.pages.sites_of(chosen), self._store.pages.failing(chosen)
+            lanes = self._store.pages.lanes_of(chosen)
             for page, score in zip(chosen, picks.score.tolist(), strict=True):
                 journey.chosen[page] = (score, why)
-                journey.enqueue(sites[page], page, failing=page in failing)
+                site, failures = lanes[page]
+                journey.enqueue(site, page, failing=failures > 0)
         if picks.awaits >= 1:
             self._run()
         elif picks.needed:

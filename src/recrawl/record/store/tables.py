@@ -67,8 +67,8 @@ class PageTable(Protocol):
     def sites_of(self, pages: Iterable[int]) -> dict[int, int]:
         """The sites of pages."""
 
-    def failing(self, pages: Iterable[int]) -> set[int]:
-        """Those of the pages whose last visit failed."""
+    def lanes_of(self, pages: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """The sites of pages, and their failed visits in a row."""
 
     def book_columns(self) -> Columns:
         """The columns of the book, in the order of page numbers; a missing time is -inf."""

@@ -143,9 +143,9 @@ class SqlPages(SqlTable, PageTable):
     def sites_of(self, pages: Iterable[int]) -> dict[int, int]:
         return dict(self._db.execute(f"SELECT id, site FROM pages WHERE id {AMONG}", (json_list(pages),)))
 
-    def failing(self, pages: Iterable[int]) -> set[int]:
-        sql = f"SELECT id FROM pages WHERE id {AMONG} AND failures > 0"
-        return {row[0] for row in self._db.execute(sql, (json_list(pages),))}
+    def lanes_of(self, pages: Iterable[int]) -> dict[int, tuple[int, int]]:
+        rows = self._db.execute(f"SELECT id, site, failures FROM pages WHERE id {AMONG}", (json_list(pages),))
+        return {page: (site, failures) for page, site, failures in rows}
 
     def book_columns(self) -> Columns:
         return self._all_pages(_BOOK)
