@@ -39,6 +39,9 @@ from recrawl.model import Answer, Failure, Validators
 ACCEPT = "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.5"
 _ACCEPT_LINE = f"Accept: {ACCEPT}"
 _PLAIN_LINES = [_ACCEPT_LINE]
+_POLLED = (0, select.POLLIN, select.POLLOUT, select.POLLIN | select.POLLOUT)
+"""What to wait for, by what libcurl wants of a socket."""
+_READABLE = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Client:
@@ -126,7 +129,8 @@ class Client:
             seconds = min(seconds, max(0.0, self._deadline - time.monotonic()))
         for fd, events in self._poll.poll(math.ceil(seconds * 1000)):
             if fd in self._watched:
-                self._multi.socket_action(fd, _curl_events(events))
+                readable = pycurl.CSELECT_IN if events & _READABLE else 0  # errors and hang-ups show up as readable
+                self._multi.socket_action(fd, readable | (pycurl.CSELECT_OUT if events & select.POLLOUT else 0))
         if self._deadline is not None and time.monotonic() >= self._deadline:
             self._deadline = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -176,9 +180,8 @@ class Client:
                 self._watched.discard(fd)
                 self._poll.unregister(fd)
             return
-        events = (select.POLLIN if what & pycurl.POLL_IN else 0) | (select.POLLOUT if what & pycurl.POLL_OUT else 0)
         self._watched.add(fd)
-        self._poll.register(fd, events)  # for a registered one, this changes the events
+        self._poll.register(fd, _POLLED[what])  # for a registered one, this changes the events
 
     def _on_timer(self, milliseconds: int) -> None:
         self._deadline = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
@@ -265,16 +268,6 @@ def _host(url: str) -> str:
     return url.partition("://")[2].partition("/")[0]
 
 
-def _curl_events(events: int) -> int:
-    """The events of poll as libcurl's; errors and hang-ups show up as readable."""
-    found = 0
-    if events & (select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL):
-        found |= pycurl.CSELECT_IN
-    if events & select.POLLOUT:
-        found |= pycurl.CSELECT_OUT
-    return found
-
-
 def _lines(profile: Profile | None, *, archived: bool = False) -> list[str]:
     """The header lines of a request that do not depend on the page."""
     if profile is None:
@@ -284,4 +277,7 @@ def _lines(profile: Profile | None, *, archived: bool = False) -> list[str]:
 
 
 def _conditions(validators: Validators | None) -> list[str]:
-    return [f"{name}: {value}" for name, value in validators.headers.items()] if validators is not None else []
+    if validators is None:
+        return []
+    lines = [f"If-None-Match: {validators.etag}"] if validators.etag else []
+    return [*lines, f"If-Modified-Since: {validators.last_modified}"] if validators.last_modified else lines

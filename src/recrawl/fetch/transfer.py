@@ -238,22 +238,21 @@ def head_ends(lines: list[bytes]) -> bool:
 
 def parse_head(lines: list[bytes]) -> Head:
     """Parse the last header block; interim answers (100, 103) precede it, and trailers, which do not count, follow."""
-    status = 0
-    headers: list[tuple[str, str]] = []
-    fields: dict[str, str] = {}
-    ended = False
-    for line in lines:
-        if line[:5] == b"HTTP/":
-            headers, fields, ended = [], {}, False
-            words = line.split(None, 2)
-            status = int(words[1]) if len(words) > 1 and words[1].isdigit() and len(words[1]) == 3 else 0
-            continue
-        ended = ended or line in _EMPTY
-        field = None if ended else _cached_field(line) if len(line) <= _MAX_CACHED else _field(line)
-        if field is not None:
-            headers.append(field[0])
-            fields[field[1]] = field[0][1]
-    return status, tuple(headers), fields
+    status, block = _last_block(lines)
+    found = [_cached_field(line) if len(line) <= _MAX_CACHED else _field(line) for line in block]
+    known = [field for field in found if field is not None]
+    return status, tuple([pair for pair, _ in known]), {name: pair[1] for pair, name in known}
+
+
+def _last_block(lines: list[bytes]) -> tuple[int, list[bytes]]:
+    """The status and the header lines of the last block."""
+    begin, end = 0, len(lines)
+    if lines.count(b"\r\n") != 1 or lines[-1] != b"\r\n":  # nearly always there is only one, and it is complete
+        begin = max((place for place, line in enumerate(lines) if line[:5] == b"HTTP/"), default=0)
+        end = next((place for place in range(begin, end) if lines[place] in _EMPTY), end)
+    words = lines[begin].split(None, 2) if lines and lines[begin][:5] == b"HTTP/" else []
+    status = int(words[1]) if len(words) > 1 and words[1].isdigit() and len(words[1]) == 3 else 0
+    return status, lines[begin + bool(words) : end]
 
 
 def _field(line: bytes) -> tuple[tuple[str, str], str] | None:
