@@ -83,7 +83,7 @@ def test_all_screens_agree(lived: tuple[Repo, Site]) -> None:
     repo, _ = lived
     now = repo.now()
     with contextlib.closing(SqliteStore(repo.folder / "recrawl.db")) as store:
-        scanned, by_site = measure(store, now, 1.0)
+        scanned, by_site = measure(store, store.pages.summary_columns(), now, 1.0)
         kept = stored(store)
     assert kept is not None
     status, sites, pages = repo.json("status"), repo.json("sites"), repo.json("pages")
@@ -144,11 +144,13 @@ def test_freshness_fades_as_it_is_measured(lived: tuple[Repo, Site]) -> None:
         assert written is not None
         for hours in (0, 1, 24, 24 * 7):
             later = written.at + hours * 3600
-            then, _ = measure(store, later, written.spread)
+            then, _ = measure(store, store.pages.summary_columns(), later, written.spread)
             assert written.fresh(later) == pytest.approx(then.fresh(later))
             assert written.ages_at(later) == pytest.approx(then.ages_at(later))
         between = written.at + 5 * 3600
-        assert written.fresh(between) == pytest.approx(measure(store, between, 1.0)[0].fresh(between), abs=0.01)
+        assert written.fresh(between) == pytest.approx(
+            measure(store, store.pages.summary_columns(), between, 1.0)[0].fresh(between), abs=0.01
+        )
 
 
 def test_a_share_of_the_pages_is_of_those_that_can_be_visited(lived: tuple[Repo, Site]) -> None:

@@ -121,7 +121,7 @@ def current(store: Store, now: float) -> tuple[Figures, list[dict[str, Any]]]:
     written = stored(store)
     if written is not None and written.visits == store.count("visits"):
         return written, store.summaries.site_rows()
-    return measure(store, now, written.spread if written else 1.0)
+    return measure(store, store.pages.summary_columns(), now, written.spread if written else 1.0)
 
 
 def stored(store: Store) -> Figures | None:
@@ -137,7 +137,7 @@ def stored(store: Store) -> Figures | None:
 def renew(store: Store, now: float) -> None:
     """Measure and write the figures after pages have changed outside of a cycle."""
     before = stored(store)
-    figures, sites = measure(store, now, before.spread if before else 1.0)
+    figures, sites = measure(store, store.pages.summary_columns(), now, before.spread if before else 1.0)
     store.summaries.write_sites(sites)
     write(store, figures)
 
@@ -147,9 +147,8 @@ def write(store: Store, figures: Figures) -> None:
     store.meta.set(_META, json.dumps(asdict(figures)))
 
 
-def measure(store: Store, now: float, spread: float) -> tuple[Figures, list[dict[str, Any]]]:
+def measure(store: Store, pages: Columns, now: float, spread: float) -> tuple[Figures, list[dict[str, Any]]]:
     """Measure the repository and its sites, from one row per page."""
-    pages = store.pages.summary_columns()
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
     changes = pages["changes"] - 1  # without its creation
     model, rates = fit_rates(pages["site"], pages["visits"], changes, pages["last_visit"] - pages["found"], sites)

@@ -29,7 +29,7 @@ def summarise(store: Store, cycle: CycleRow, now: float) -> None:
     pages = store.pages.summary_columns()
     sites = max(store.next_id("sites"), int(pages["site"].max(initial=-1)) + 1)
     expected, wider = _expected(visits, pages, sites)
-    measured, site_rows = measure(store, now, wider)
+    measured, site_rows = measure(store, pages, now, wider)
     ages = measured.ages_at(now)
     row = {
         **_cycle_row(store, cycle, visits, expected, wider),
