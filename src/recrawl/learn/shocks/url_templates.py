@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -30,10 +31,17 @@ def url_template(url: str) -> str:
     >>> url_template("https://a.example/docs/v12/intro.html")
     'a.example/*/v#/*'
     """
-    host, _, path = url.partition("://")[2].partition("?")[0].partition("/")
-    *folders, last = path.split("/")
-    segments = [_segment(folder) for folder in folders]
-    return "/".join([host, *segments, "" if last in _INDEX else _segment(last)])
+    place, slash, last = url.partition("://")[2].partition("?")[0].rpartition("/")
+    if not slash:
+        place, last = last, ""
+    return f"{_directory(place)}/{'' if last in _INDEX else _segment(last)}"
+
+
+@lru_cache(maxsize=4096)
+def _directory(place: str) -> str:
+    """The template of a host with directories; the pages of a directory mostly follow one another."""
+    host, *folders = place.split("/")
+    return "/".join([host, *map(_segment, folders)])
 
 
 def url_templates(urls: Iterable[str]) -> Ints:
