@@ -166,18 +166,6 @@ class SourceRow(NamedTuple):
     problem: str
 
 
-class SourceReport(NamedTuple):
-    """A site's source of hints with the site's origin, for reports."""
-
-    site: int
-    origin: str
-    kind: str
-    seen: float
-    signals: int
-    ignored: int
-    problem: str
-
-
 class PushRow(NamedTuple):
     """A received push that no cycle has processed yet."""
 

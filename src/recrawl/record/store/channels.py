@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from recrawl.columns import Ints
 from recrawl.record.outbox_rows import OutboxRow, OutboxState
-from recrawl.record.rows import Columns, FeedRow, PushRow, Row, SourceReport
+from recrawl.record.rows import Columns, FeedRow, PushRow, Row
+
+
+class SourceReport(NamedTuple):
+    """A site's source of hints with the site's origin, for reports."""
+
+    site: int
+    origin: str
+    kind: str
+    seen: float
+    signals: int
+    ignored: int
+    problem: str
 
 
 class HintTable(Protocol):

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from recrawl.columns import Ints
 from recrawl.model import PUSHES
-from recrawl.record.rows import Columns, FeedRow, SourceReport
-from recrawl.record.store.channels import HintTable
+from recrawl.record.rows import Columns, FeedRow
+from recrawl.record.store.channels import HintTable, SourceReport
 from recrawl.record.store.sql.base import AMONG, NEVER, SqlTable, json_list
 
 _TYPES = {"page": "i8", "kind": "i8", "seen": "f8", "value": "f8", "signals": "i8", "read": "f8", "last": "f8"}
