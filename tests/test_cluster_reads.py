@@ -110,7 +110,8 @@ def gathered(new_cluster: NewCluster, tmp_path: Path) -> Iterator[tuple[Gathered
 
 REFUSED = {
     "marks.fulfil", "pages.recall", "pages.revive", "pages.set_states", "visits.reason", "cycles.finish",
-    "cycles.set_limits", "warcs.clear_stored", "warcs.set_stored", "pushes.await_visit", "pushes.count_claim",
+    "cycles.reopen", "cycles.set_limits",
+    "warcs.clear_stored", "warcs.set_stored", "pushes.await_visit", "pushes.count_claim",
     "pushes.keep_sources", "pushes.remove", "pushes.remove_awaited", "pushes.remove_awaited_before",
     "pushes.set_score", "checks.mark_lost", "checks.mark_requisites_lost", "checks.mark_screenshots_lost",
     "checks.repair", "checks.set_length",

@@ -223,6 +223,7 @@ ARGUMENTS: dict[str, Any] = {
 SPECIAL: dict[str, dict[str, Any]] = {
     "cycles.finish": {"cycle": 1},
     "cycles.set_limits": {"cycle": 1},
+    "cycles.reopen": {"cycle": 0},
     "marks.tag": {"name": "new"},
     "marks.mark_read": {"visits": [15]},
     "outbox.release": {"due": 99.0},

@@ -25,14 +25,13 @@ from recrawl.crawl.state.limits import ShardPart, pause_of, visitable
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.servers import Servers
 from recrawl.model import Outcome
+from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING, RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore
 from recrawl.repository import opening, turns
 from recrawl.settings import Settings
 
-_MARK = "cluster run"
-"""The value of a shard's store that says which cycle belongs to which run."""
 _LINKS = 10_000
 """Links of other shards that are taken at once."""
 _COMMIT_SECONDS = 5.0
@@ -77,7 +76,7 @@ class PartOfRun:
         layout = self._shard.layout
         return replace(
             options,
-            ownership=Ownership(self._shard.number, layout.shard_of_url),
+            ownership=Ownership(self._shard.number, layout.shard_of_url, self._run.id),
             per_second=options.per_second / layout.shards,
             requisite_budget=-(-options.requisite_budget // layout.shards),
             requisite_bytes=options.requisite_bytes / layout.shards,
@@ -179,21 +178,22 @@ class PartOfRun:
 
     def _made_before(self, storage: Storage) -> bool:
         """Whether the cycle of this run is finished; one of another run that never ended is given up."""
-        store = storage.store
-        if self._mark(storage).get("run") != self._run.id:
+        interrupted = cycles.unfinished(storage.store, "cycle")
+        if interrupted is not None and interrupted.id != self._run.id:
             turns.abandon_cycle(storage, self._options.clock())
-            store.meta.set(_MARK, json.dumps({"run": self._run.id, "cycle": store.next_id("cycles")}))
-        number = self._mark(storage)["cycle"]
-        return any(row.id == number and row.finished is not None for row in store.cycles.newest(limit=20))
+        row = self._row(storage)
+        return row is not None and row.finished is not None
 
     def _recorded(self, storage: Storage) -> Counter[Outcome]:
         """The outcomes of the whole cycle, whoever made its visits."""
-        number = self._mark(storage)["cycle"]
-        row = next(row for row in storage.store.cycles.newest(limit=20) if row.id == number)
-        return Counter(Outcome(what) for what in storage.store.visits.of_cycle(row)["outcome"].tolist())
+        row = self._row(storage)
+        return (
+            Counter() if row is None else Counter(map(Outcome, storage.store.visits.of_cycle(row)["outcome"].tolist()))
+        )
 
-    def _mark(self, storage: Storage) -> dict[str, int]:
-        return dict(json.loads(storage.store.meta.get(_MARK, "{}")))
+    def _row(self, storage: Storage) -> CycleRow | None:
+        """The row of this run in the shard's store."""
+        return next((row for row in storage.store.cycles.newest(limit=20) if row.id == self._run.id), None)
 
 
 def joined(one: RunCounts, other: RunCounts) -> RunCounts:

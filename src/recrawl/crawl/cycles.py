@@ -207,7 +207,12 @@ def begin_run(
     interrupted = unfinished(store, kind)
     if interrupted is not None:
         return interrupted, True
-    number = store.next_id("cycles")
+    number = None if options.ownership is None else options.ownership.run
+    if number is None:
+        number = store.next_id("cycles")
+    elif before := next((row for row in store.cycles.newest(limit=20) if row.id == number), None):
+        store.cycles.reopen(number)  # links of other shards have come since this part of the crawl ended
+        return before._replace(finished=None), True
     row = CycleRow(
         id=number,
         kind=kind,

@@ -56,6 +56,8 @@ class Ownership:
 
     shard: int
     shard_of: Callable[[str], int]
+    run: int | None = None
+    """The number of the run, which all shards give to their part of it; None for a number of the shard's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

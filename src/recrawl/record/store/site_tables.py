@@ -58,6 +58,9 @@ class CycleTable(Protocol):
     def finish(self, cycle: int, at: float) -> None:
         """Record the end of a cycle."""
 
+    def reopen(self, cycle: int) -> None:
+        """A run goes on after its end."""
+
     def without_summary(self) -> list[CycleRow]:
         """Finished cycles that have no summary, oldest first."""
 

@@ -55,6 +55,9 @@ class SqlCycles(SqlTable, CycleTable):
     def finish(self, cycle: int, at: float) -> None:
         self._db.execute("UPDATE cycles SET finished = ? WHERE id = ?", (at, cycle))
 
+    def reopen(self, cycle: int) -> None:
+        self._db.execute("UPDATE cycles SET finished = NULL WHERE id = ?", (cycle,))
+
     def without_summary(self) -> list[CycleRow]:
         sql = """SELECT c.* FROM cycles c LEFT JOIN cycle_summaries s ON s.cycle = c.id
                  WHERE s.cycle IS NULL AND c.finished IS NOT NULL ORDER BY c.id"""
