@@ -46,6 +46,8 @@ class Sites:
     pages: int = 8
     """Mean number of pages of a site."""
     seed: int = 1
+    words: int = 120
+    """Words of a page."""
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -86,7 +88,7 @@ class Sites:
 
     def body(self, site: int, page: int, version: int, port: int) -> bytes:
         """A page in one of its versions."""
-        words = np.random.default_rng([self.seed, 3, site, page, version]).choice(WORDS, 120)
+        words = np.random.default_rng([self.seed, 3, site, page, version]).choice(WORDS, self.words)
         links = ""
         if page == 0:
             own = [path_of(n) for n in range(1, self.sizes[site]) if n % 4 != 3]
@@ -223,10 +225,11 @@ def main() -> None:
     ask.add_argument("--sites", type=int, default=Sites.sites)
     ask.add_argument("--pages", type=int, default=Sites.pages)
     ask.add_argument("--seed", type=int, default=Sites.seed)
+    ask.add_argument("--words", type=int, default=Sites.words)
     ask.add_argument("--latency", type=float, default=0.02, help="mean seconds until a site answers")
     asked = ask.parse_args()
     with asked.log.open("a") as log:
-        asyncio.run(serve(Web(Sites(asked.sites, asked.pages, asked.seed), asked.latency, log)))
+        asyncio.run(serve(Web(Sites(asked.sites, asked.pages, asked.seed, asked.words), asked.latency, log)))
 
 
 if __name__ == "__main__":
