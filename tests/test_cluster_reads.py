@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import socket
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.cluster.layout import Layout
+from recrawl.cluster.layout import Layout, layout_of
+from recrawl.cluster.search_server import SearchServer, address_name
+from recrawl.cluster.searching import search_shards
 from recrawl.errors import UsageError
 from recrawl.model import Outcome
 from recrawl.record.rows import Batch, PushRow, Row, VisitRow
@@ -285,6 +291,40 @@ def test_a_cluster_is_read_as_one_repository(crawled: tuple[Repo, Repo, Site, Si
     assert whole.json("rates", "--limit", 3)
     assert whole.run("export", whole.folder / "x.warc.gz").code == 0
     assert whole.run("export", whole.folder / "x.parquet").code == 0
+
+
+def test_a_search_asks_every_shard_and_says_which_did_not_answer(
+    crawled: tuple[Repo, Repo, Site, Site], tmp_path: Path
+) -> None:
+    whole, one, left, right = crawled
+    layout = layout_of(whole.folder)
+    with closing(layout.open()) as cluster:
+        nobody = whole.run("search", "walrus")
+        assert nobody.err == "not all pages were searched: shards 0, 1 did not answer\nnothing found\n"
+        with SearchServer(cluster, 0, tmp_path / "work0"):
+            some = whole.run("search", "otter", "--json")
+            assert [row["url"] for row in json.loads(some.out)] == [left.url("/1")]
+            assert some.err == "not all pages were searched: shard 1 did not answer\n"
+            with socket.create_server(("127.0.0.1", 0)) as silent:
+                cluster.set_fact(address_name(1), f"http://127.0.0.1:{silent.getsockname()[1]}/search")
+                late = search_shards(layout, {"query": "otter"}, range(2), limit=9, seconds=0.5)
+                assert ([hit.url for hit in late], late.unanswered) == ([left.url("/1")], (1,))
+            with SearchServer(cluster, 1, tmp_path / "work1") as server:
+                for word in ("walrus", "otter", "root", "seal", "nothing"):
+                    assert whole.found(word) == one.found(word), word
+                hits = whole.json("search", "otter")
+                assert {row["url"] for row in hits} == {left.url("/1"), right.url("/2")}
+                assert hits == sorted(hits, key=lambda row: -row["score"])
+                assert all("otter" in row["snippet"] for row in hits)
+                assert [row["page"] % 2 for row in hits if row["url"] == right.url("/2")] == [1]
+                first, second = (whole.json("search", "walrus", "--limit", limit) for limit in (3, 8))
+                assert second[:3] == first
+                only = whole.json("search", "walrus", "--site", right.url("/"), "--limit", 50)
+                assert {urlsplit(row["url"]).port for row in only} == {right.port}
+                assert "cannot be read" in whole.run("search", "title:(", code=2).err
+                refused = urllib.request.Request(server.url, data=b"{}", headers={"Authorization": "Bearer x"})
+                with pytest.raises(urllib.error.HTTPError, match="401"):
+                    urllib.request.urlopen(refused)
 
 
 def test_what_a_cluster_cannot_do_it_says(crawled: tuple[Repo, Repo, Site, Site]) -> None:

@@ -18,13 +18,13 @@ Names are imported when they are first used: `import recrawl` alone loads nothin
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recrawl.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from recrawl import lab
     from recrawl.book import Book
@@ -94,16 +94,9 @@ def open(  # noqa: A001
     `notify` gets sentences for people (waiting for the lock, resuming a cycle). `clock` gives the times that are
     recorded, `timer` those that pace requests: both in seconds since 1970, the system's clock by default.
     """
-    from recrawl.record.storage import find  # lazy: import recrawl must stay cheap
-    from recrawl.record.store.location import shards_of  # lazy: import recrawl must stay cheap
-    from recrawl.repository.repository import Repository  # lazy: import recrawl must stay cheap
+    from recrawl.cluster.opening import open_repository  # lazy: import recrawl must stay cheap
 
-    kind = Repository
-    if shards_of(find(Path(folder))):
-        from recrawl.cluster.repository import ClusterRepository  # lazy: needs the extra `postgres`
-
-        kind = ClusterRepository
-    return kind(folder, notify=notify, clock=clock, timer=timer)
+    return open_repository(folder, notify=notify, clock=clock, timer=timer)
 
 
 def init(

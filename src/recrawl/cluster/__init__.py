@@ -14,4 +14,7 @@ cycle_coordinator  settles the rounds of a cycle
 run_requests       runs asked for and followed by a command
 repository         `ClusterRepository`: what the commands use
 overview           what a cluster is doing; shards moved, nodes drained
+opening            open a repository as what it is
+search_server      searches in the index of a shard, answered by its worker
+searching          searches in all shards at once
 """

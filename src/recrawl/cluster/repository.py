@@ -10,9 +10,10 @@ from recrawl.choose import Policy, describe
 from recrawl.cluster.layout import Layout, layout_of
 from recrawl.cluster.run_requests import Kind, follow_run, request_run
 from recrawl.errors import UsageError
+from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import seconds_of
 from recrawl.repository.repository import Repository
-from recrawl.repository.results.values import Progress, Report
+from recrawl.repository.results.values import Progress, Report, SearchHits
 
 if TYPE_CHECKING:
     from recrawl.crawl.outside import Fetch
@@ -35,6 +36,28 @@ class ClusterRepository(Repository):
     def layout(self) -> Layout:
         """Where the cluster and its shards are."""
         return layout_of(self.folder)
+
+    def search(
+        self,
+        query: str,
+        *,
+        site: str = "",
+        language: str = "",
+        limit: int = 10,
+        offset: int = 0,
+        since: When | None = None,
+        until: When | None = None,
+    ) -> SearchHits:
+        """The best pages of all shards; `unanswered` names the shards that did not answer within two seconds."""
+        from recrawl.cluster.searching import search_shards  # lazy: few commands search
+
+        store, where, shards = self.storage.store, origin_of(self.storage, site), self.layout.shards
+        number = store.sites.number(where) if where else None
+        dated = {"since": since, "until": until}.items()
+        times = {name: None if when is None else seconds(when, self.now()) for name, when in dated}
+        question = {"query": query, "site": where, "language": language, **times}
+        asked = range(shards) if number is None else (number % shards,)
+        return search_shards(self.layout, question, asked, limit=limit, offset=offset)
 
     def crawl(
         self,

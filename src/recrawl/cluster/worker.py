@@ -17,6 +17,7 @@ from pathlib import Path
 
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.lease_keeper import LeaseKeeper
+from recrawl.cluster.search_server import SearchServer
 from recrawl.cluster.shard_parts import PartOfRun, Shard, as_row
 from recrawl.crawl.tally import RunCounts
 from recrawl.errors import LeaseLost, RecrawlError, RepositoryBusy, StorageFailure
@@ -40,9 +41,14 @@ class ShardWorker:
         *,
         node: str = "",
         seconds: float = LEASE_SECONDS,
+        address: str = "127.0.0.1",
         notify: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`folder` is for the working folders of shards on this machine, `seconds` the length of a lease."""
+        """`folder` is for the working folders of shards on this machine, `seconds` the length of a lease.
+
+        Searches are answered at `address`, at which the service reaches this machine.
+        """
+        self._address = address
         self._layout, self._shard, self._seconds, self._notify = layout, shard, seconds, notify
         self._folder = folder / f"s{shard:03d}"
         self._host = socket.gethostname()
@@ -79,7 +85,10 @@ class ShardWorker:
         if lease is None:
             return
         self._since = time.monotonic()
-        with LeaseKeeper(self._layout, lease, asked, also=self._look) as keeper:
+        with (
+            LeaseKeeper(self._layout, lease, asked, also=self._look) as keeper,
+            SearchServer(cluster, self._shard, self._folder, self._address),
+        ):
             while keeper.valid and not self._over():
                 self._next_part(cluster, keeper)
                 self._ended.wait(_PAUSE)

@@ -19,7 +19,7 @@ from recrawl.repository.lookup import When, key_of, origin_of, planning_folder, 
 from recrawl.repository.opening import load, options_of, settings_file, system_clock
 from recrawl.repository.results.pages import Page, Version
 from recrawl.repository.results.rows import Rows
-from recrawl.repository.results.values import Change, Explanation, SearchHit, Site, Status, Visit, at
+from recrawl.repository.results.values import Change, Explanation, SearchHit, SearchHits, Site, Status, Visit, at
 from recrawl.settings import Settings
 from recrawl.times import duration
 
@@ -216,7 +216,7 @@ class Reader:
         offset: int = 0,
         since: When | None = None,
         until: When | None = None,
-    ) -> list[SearchHit]:
+    ) -> SearchHits:
         """The best pages for a query over the newest versions: words, "phrases", +must, -not, title:word, url:word.
 
         `language` is a tag such as `de` (finds `de-AT` too) or `pt-br`, as the page states it; pages that state none
@@ -231,7 +231,7 @@ class Reader:
         dated = {"since": since, "until": until}.items()
         only |= {name: None if when is None else seconds(when, self.now()) for name, when in dated}
         hits = search(self.storage, query, self.noise_filter, limit=limit, offset=offset, **only)
-        return [SearchHit(h.page, h.url, h.title, at(h.at), h.score, h.snippet, h.marks) for h in hits]
+        return SearchHits(SearchHit(h.page, h.url, h.title, at(h.at), h.score, h.snippet, h.marks) for h in hits)
 
     # -- what is expected ------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from recrawl.cluster.opening import open_repository
 from recrawl.repository.opening import load, settings_file
 from recrawl.repository.repository import Repository
 from recrawl.serve.access.connections import HEAD_SECONDS
@@ -81,7 +82,7 @@ class Context:
 
     def writing(self) -> Repository:
         """Open the repository on its own connection, for short writes; a request to another server may go between."""
-        return Repository(self.folder, clock=self.clock)
+        return open_repository(self.folder, clock=self.clock)
 
     @contextmanager
     def long_query(self) -> Iterator[None]:
@@ -97,7 +98,7 @@ class Context:
     @contextmanager
     def dedicated(self) -> Iterator[Repository]:
         """Open the repository on its own connection, for long queries and temporary tables; few at a time."""
-        with self.long_query(), Repository(self.folder, clock=self.clock) as repository:
+        with self.long_query(), open_repository(self.folder, clock=self.clock) as repository:
             yield repository
 
     def settings(self) -> Settings:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from recrawl.cluster.opening import open_repository
 from recrawl.repository.repository import Repository
 
 
@@ -32,7 +33,7 @@ class Pool:
             with self._lock:
                 repository = self._free.pop() if self._free else None
             if repository is None:
-                repository = Repository(self.folder, clock=self._clock, shared=True)
+                repository = open_repository(self.folder, clock=self._clock, shared=True)
             try:
                 repository.refresh()
                 yield repository

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from recrawl.cluster.opening import open_repository
 from recrawl.errors import RecrawlError
 from recrawl.repository.marks import interval
 from recrawl.repository.opening import TEMPORARY_ERRORS, load
-from recrawl.repository.repository import Repository
 from recrawl.repository.turns import allowed_from, next_due
 from recrawl.serve.turn_process import STOP_SECONDS, Message, TurnRunner
 from recrawl.settings import Settings, period_of
@@ -229,9 +229,9 @@ class Scheduler:
             self._changed.notify_all()
 
     def _read_meta(self, name: str) -> Any:
-        with Repository(self._folder) as repository:
+        with open_repository(self._folder) as repository:
             return repository.recall(name)
 
     def _write_meta(self, name: str, value: float) -> None:
-        with Repository(self._folder) as repository:
+        with open_repository(self._folder) as repository:
             repository.remember(name, value)

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from recrawl.cluster.opening import open_repository
 from recrawl.errors import RecrawlError
-from recrawl.repository.repository import Repository
 from recrawl.repository.turns import CountsCallback, Tally, Turn, summary_of, take, tally_of
 
 _INTERVAL = 1.0
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     )
     try:
         summary = take(Path(arguments[0]), turn, stop.is_set, wait=_wait_for_lock(stop), watch=_watch)
-        with Repository(arguments[0], notify=_tell) as repo:
+        with open_repository(arguments[0], notify=_tell) as repo:
             repo.deliver_all(stop=stop.is_set)
     except RecrawlError as error:
         _send({"error": str(error)})

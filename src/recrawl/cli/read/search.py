@@ -37,6 +37,8 @@ def command(
     with repository(ctx) as repo:
         found: dict[str, Any] = {"site": site, "language": language, "since": since or None, "until": before or None}
         hits = repo.search(" ".join(query), limit=limit, **found)
+    if hits.problem:
+        note(hits.problem)
     if json:
         as_json([hit.as_dict() for hit in hits])
         return

@@ -234,6 +234,21 @@ class SearchHit:
         return {name: row[name] for name in ("page", "url", "title", "at", "score", "snippet", "marks")}
 
 
+class SearchHits(list[SearchHit]):
+    """The pages that match a query, best first."""
+
+    unanswered: tuple[int, ...] = ()
+    """Shards of a cluster that did not answer in time: their pages are missing."""
+
+    @property
+    def problem(self) -> str:
+        """A sentence about what is missing; empty if nothing is."""
+        if not self.unanswered:
+            return ""
+        named = ", ".join(map(str, self.unanswered[:10])) + (" and others" if len(self.unanswered) > 10 else "")
+        return f"not all pages were searched: shard{'s' * (len(self.unanswered) > 1)} {named} did not answer"
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a crawl or a cycle is."""

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from recrawl.cluster.opening import open_repository
 from recrawl.columns import DAY
 from recrawl.errors import RecrawlError
 from recrawl.repository.alerts.matching import match_visits, skip_old_visits
@@ -64,7 +65,7 @@ class Alerts:
 
     def start(self) -> None:
         """Start the thread at the first visit that was not matched yet."""
-        with Repository(self._folder) as repository:
+        with open_repository(self._folder) as repository:
             skip_old_visits(repository)
         self._thread.start()
 
@@ -80,7 +81,7 @@ class Alerts:
         self._new_visits.set()
 
     def _loop(self) -> None:
-        with Repository(self._folder) as repository:
+        with open_repository(self._folder) as repository:
             Outbox(repository).prune(self._clock() - _KEEP)
             while not self._ending.is_set():
                 self._new_visits.wait(_INTERVAL)

@@ -97,7 +97,8 @@ def search(context: Context, given: Arguments) -> dict[str, Any]:
     with context.reading() as repository:
         only: dict[str, Any] = {"site": given["site"], "language": given["language"], "since": since, "until": until}
         hits = repository.search(given["q"], limit=limit, offset=offset, **only)
-    return rows([hit.as_dict() for hit in hits], offset + len(hits) if len(hits) == limit else None)
+    found = rows([hit.as_dict() for hit in hits], offset + len(hits) if len(hits) == limit else None)
+    return {**found, "unanswered": hits.unanswered} if hits.unanswered else found
 
 
 def cycles(context: Context, given: Arguments) -> dict[str, Any]:

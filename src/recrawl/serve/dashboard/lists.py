@@ -12,6 +12,7 @@ from recrawl.errors import NotKnown, UsageError
 from recrawl.repository.reports import changes as reading
 from recrawl.repository.reports.pages import find
 from recrawl.repository.reports.sites import names
+from recrawl.repository.results.values import SearchHits
 from recrawl.serve.dashboard.forms import Form
 from recrawl.serve.dashboard.views import Views
 from recrawl.serve.jobs import subprocess_queries
@@ -100,7 +101,7 @@ def search_page(views: Views, request: Request) -> Response:
     only: dict[str, Any] = {"site": form["site"], "language": form["language"].strip()}
     only |= {name: form.moment(name, now) for name in ("since", "until")}
     offset = form.number("from", most=_MAX_OFFSET) or 0
-    hits = []
+    hits = SearchHits()
     with views.reading() as repository:
         sites = names(repository)
         if form["q"].strip() and not form.errors:
@@ -114,6 +115,7 @@ def search_page(views: Views, request: Request) -> Response:
         "search.html",
         status=400 if form.errors else 200,
         hits=hits[:_HITS],
+        problem=hits.problem,
         older=f"?{urlencode({**given, 'from': offset + _HITS})}" if len(hits) > _HITS else "",
         newer=f"?{urlencode({**given, 'from': max(0, offset - _HITS)})}" if offset else "",
         form=form.values,

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from recrawl.cluster.opening import open_repository
 from recrawl.errors import UsageError
-from recrawl.repository.repository import Repository
 from recrawl.serve.jobs.processes import run_module
 from recrawl.settings import Filter
 
@@ -33,7 +33,7 @@ def preview_filter(folder: Path, added: Filter) -> dict[str, Any]:
 def main(folder: Path, question: str) -> str:
     """Compute the preview of one filter, in the child process."""
     added = json.loads(question)
-    with Repository(folder) as repository:
+    with open_repository(folder) as repository:
         found = repository.noise_preview(added["selectors"], added["patterns"], site=added["site"])
     return json.dumps(asdict(found))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from recrawl.cluster.opening import open_repository
 from recrawl.errors import RecrawlError
 from recrawl.repository.opening import TEMPORARY_ERRORS
 from recrawl.repository.push.websub import begin_renewal, due_renewals, renewal_failed, request_renewal
@@ -68,7 +69,7 @@ class Renewals:
             self._thread.join(_STOP_SECONDS)
 
     def _loop(self) -> None:
-        with Repository(self._folder, clock=self._clock) as repository:
+        with open_repository(self._folder, clock=self._clock) as repository:
             while True:
                 with contextlib.suppress(*TEMPORARY_ERRORS, RecrawlError):  # busy, or invalid settings: retried in 15 s
                     renew(repository, self._senders)

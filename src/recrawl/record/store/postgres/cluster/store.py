@@ -62,6 +62,11 @@ class ClusterStore:
         """Refuse transactions from now on once this lease is taken over."""
         self.db.fence = Fence(lease)
 
+    def first_fact(self, name: str, value: str) -> str:
+        """Set a value that nobody has set before; returns what it is now."""
+        self.db.run("INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO NOTHING", (name, value))
+        return self.fact(name)
+
     def transaction(self) -> Transaction:
         """Commit at the end of the `with` block, or roll back if it raises."""
         return Transaction(self.db)
