@@ -194,6 +194,11 @@ PAGES = st.sampled_from(
         "https://a.example/d/2?q",
         "http://a.example/d/1",
         "https://b.example/d/",
+        "https://a.example/d/../%7e/./x;jsessionid=1?b&a#c",
+        "https://a.example/" + "x" * 3000,
+        "https://a.example:443/d/",
+        "https://a.example\\d\\",
+        "no URL",
     ]
 )
 

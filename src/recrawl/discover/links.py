@@ -19,7 +19,7 @@ from typing import cast
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from recrawl.discover.page_headers import OUR_NAMES, Directives, refresh_target
-from recrawl.discover.urls import DEFAULT_RULES, Base, UrlRules, join, prepare
+from recrawl.discover.urls import DEFAULT_RULES, Base, UrlRules, directory, join, prepare
 
 # Never pages: images, audio, video, fonts, style sheets, code, archives, documents.
 _SUFFIXES = """
@@ -92,11 +92,12 @@ class LinkReader:
         self._skip = frozenset(suffix.lower().lstrip(".") for suffix in skip_suffixes)
         self._cache: dict[str, _Seen] = {}
         self._room = _CACHE_ENTRIES
+        self._last: Base | None = None
 
     def read(self, tree: LexborHTMLParser, url: str, refreshes: Sequence[str] = ()) -> PageLinks:
         """The links of the page at `url`, to the targets of its Refresh headers too; none if `url` is invalid."""
         head = _read_head(tree)
-        page = prepare(url, self._rules)
+        page = self._base(url)
         if page is None:
             return PageLinks([], [], None, head.robots.follow, head.robots.index, head.updates)
         base = page
@@ -112,6 +113,17 @@ class LinkReader:
         claimed = join(head.canonical, base, self._rules) if head.canonical else None
         unique = list(dict.fromkeys(feeds))
         return PageLinks(list(found)[:MAX_LINKS], unique, claimed, head.robots.follow, head.robots.index, head.updates)
+
+    def _base(self, url: str) -> Base | None:
+        """The base of a page: most pages are of the same site as the one before, and need no parser."""
+        last = self._last
+        if last is None or not url.startswith(last.origin + "/"):
+            self._last = prepare(url, self._rules)
+        elif href := join(url, last, self._rules):
+            self._last = Base(href, last.origin, directory(href))
+        else:
+            return None
+        return self._last
 
     def _body(self, tree: LexborHTMLParser, base: Base, page: Base) -> list[str]:
         """The targets of `a`, `area` and frame elements; an empty string for a target that is not a page.
@@ -170,9 +182,11 @@ class LinkReader:
 
     def _skips(self, url: str) -> bool:
         path = url.partition("?")[0]
+        if path[path.rfind(".") + 1 :].lower() not in self._skip:
+            return False
         name = path[path.rfind("/") + 1 :]
         # Wikis have pages about files, such as /wiki/File:Crawler.png.
-        return "." in name and ":" not in name and name[name.rfind(".") + 1 :].lower() in self._skip
+        return ":" not in name
 
 
 def _link_nodes(tree: LexborHTMLParser) -> list[LexborNode]:
