@@ -40,7 +40,7 @@ FAILED_VISIT = f"(v.outcome = {Outcome.FAILED:d} AND NOT ({SKIPPED_VISIT} OR {MI
 UPDATES = enum_list(Outcome.CHANGED, Outcome.NEW, Outcome.GONE)
 OWN_VERSION = "EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at)"
 """Whether the visit `v` recorded a version."""
-FRAME_ONLY = f"""(v.outcome = {Outcome.UNCHANGED:d}
+FRAME_ONLY = f"""(v.outcome = {Outcome.UNCHANGED:d} AND v.status != 304
                   AND EXISTS (SELECT 1 FROM versions WHERE id = v.version AND at = v.at AND changed != 0))"""
 """Whether the visit `v` found another text that does not count as a change."""
 VISITABLE = enum_list(State.FOUND, State.LIVE, State.MISSING)
