@@ -30,13 +30,11 @@ _NO_KILL = "import subprocess\nsubprocess.Popen.kill = subprocess.Popen.wait\n"
 _REFS = re.compile(r"I +refs: +([\d,]+)")
 
 
-def site(pages: int) -> dict[str, Reply | bytes]:
-    """A front page that links pages with validators."""
+def site(pages: int, *, validators: bool) -> dict[str, Reply | bytes]:
+    """A front page that links pages, all with or all without validators."""
     paths = [f"/{number}.html" for number in range(pages)]
-    return {
-        "/": Reply(page("front", *paths), etag='"front"'),
-        **{path: Reply(page(f"{path} " + _WORDS * 100, title=path), etag=f'"{path}"') for path in paths},
-    }
+    bodies = {"/": page("front", *paths), **{path: page(f"{path} " + _WORDS * 100, title=path) for path in paths}}
+    return {path: Reply(body, etag=f'"{path}"' if validators else "") for path, body in bodies.items()}
 
 
 def recrawl(tree: Path, folder: Path, *words: str, counted: bool = False) -> float:
@@ -65,13 +63,13 @@ def recrawl(tree: Path, folder: Path, *words: str, counted: bool = False) -> flo
     return sum(int(count.replace(",", "")) for count in _REFS.findall(ended.stderr)) / 1e6
 
 
-def visits(tree: Path, scratch: Path, command: str) -> float:
-    """Millions of instructions for a page: its first crawl, or its refresh with a 304."""
+def visits(tree: Path, scratch: Path, command: str, *, validators: bool = True) -> float:
+    """Millions of instructions for a page: its first crawl, or its refresh with a 304 or with the same bytes."""
     counts = []
     for pages in (FEW, MANY):
         folder = scratch / f"{command}-{pages}"
         folder.mkdir()
-        with Site(site(pages)) as web:
+        with Site(site(pages, validators=validators)) as web:
             recrawl(tree, folder, "init")
             for setting in ("parse_seconds", "timeout", "stall", "connect_timeout"):
                 recrawl(tree, folder, "config", setting, "600")  # valgrind is slow
@@ -94,12 +92,14 @@ def replay(tree: Path, scratch: Path) -> float:
 
 WORK: dict[str, Callable[[Path, Path], float]] = {
     "refresh": lambda tree, scratch: visits(tree, scratch, "refresh"),
+    "same": lambda tree, scratch: visits(tree, scratch, "refresh", validators=False),
     "crawl": lambda tree, scratch: visits(tree, scratch, "crawl"),
     "start": lambda tree, scratch: recrawl(tree, scratch, "--version", counted=True),
     "replay": replay,
 }
 NAMES = {
     "refresh": "refresh of an unchanged page (304), per page",
+    "same": "refresh of an unchanged page (same bytes), per page",
     "crawl": "first crawl, per page",
     "start": "`recrawl --version`",
     "replay": "`lab run` with `shock`",
