@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import recrawl
 from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout
-from recrawl.model import Outcome
 from recrawl.record.store import postgres_target
 from recrawl.record.store.postgres.store import PostgresStore
 from tests import clusters
-from tests.world import Site, page
+from tests.world import Repo, Site, page
 
 NewCluster = Callable[[int], Layout]
 HOSTS = ("one.localhost", "two.localhost")
 """Hosts of shard 1 and of shard 0."""
 
 
-def urls_of(layout: Layout, shard: int) -> set[str]:
-    """The URLs of the pages of a shard that were visited."""
+def visited(layout: Layout, shard: int) -> dict[str, int]:
+    """How often each page of a shard was visited, as recorded."""
     with closing(PostgresStore(postgres_target(layout.store_of(shard)))) as store:
-        return {row[0] for row in store.db.run("SELECT url FROM pages WHERE visits > 0")}
+        return dict(store.db.run("SELECT url, count(*) FROM visits v JOIN pages p ON p.id = v.page GROUP BY url"))
 
 
 def test_a_crawl_and_a_cycle_over_two_shards(tmp_path: Path, new_cluster: NewCluster) -> None:
-    layout, folder = new_cluster(2), tmp_path / "cluster"
+    layout, repo = new_cluster(2), Repo(tmp_path / "cluster")
     with Site() as site:
         one, two = (functools.partial(site.url, host=host) for host in HOSTS)
         paths = [f"/{n}" for n in range(6)]
@@ -35,15 +39,88 @@ def test_a_crawl_and_a_cycle_over_two_shards(tmp_path: Path, new_cluster: NewClu
         site["/b"] = page("root of two", *paths)
         site["/from-one"] = page("a page of two that only one links", one("/back"))
         site.pages |= {path: page(f"walrus {path}") for path in (*paths, "/back")}
-        clusters.configure(folder, one("/a"), two("/b"))
+        clusters.configure(repo.folder, one("/a"), two("/b"))
         with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
-            crawl = clusters.run(layout, folder, "crawl")
+            crawl = repo.json("crawl")
             for path in ("/1", "/2"):
                 site[path] = page(f"otter {path}")
-            cycle = clusters.run(layout, folder, "cycle", policy="round-robin", budget=100)
-    assert crawl.finished
-    assert urls_of(layout, 1) == {one(path) for path in ("/a", *paths, "/back")}
-    assert urls_of(layout, 0) == {two(path) for path in ("/b", *paths, "/from-one")}
-    assert crawl.outcomes == {Outcome.NEW: 16}
-    assert cycle.finished
-    assert cycle.outcomes == {Outcome.UNCHANGED: 12, Outcome.CHANGED: 4}
+            cycle = repo.json("cycle", "--policy", "round-robin", "--budget", 100)
+            refused = repo.run("cycle", "--policy", "greedy", code=2).err
+    assert "because it divides the budget among all sites at once" in refused
+    assert visited(layout, 1) == {one(path): 2 for path in ("/a", *paths, "/back")}
+    assert visited(layout, 0) == {two(path): 2 for path in ("/b", *paths, "/from-one")}
+    assert crawl["finished"]
+    assert (crawl["new"], crawl["visits"]) == (16, 16)
+    assert cycle["finished"]
+    assert (cycle["unchanged"], cycle["changed"], cycle["visits"]) == (12, 4, 16)
+
+
+def test_a_cycle_that_is_stopped_goes_on_with_its_own_policy_and_budget(
+    tmp_path: Path, new_cluster: NewCluster
+) -> None:
+    layout, folder = new_cluster(2), tmp_path / "cluster"
+    with Site() as site:
+        one, two = (functools.partial(site.url, host=host) for host in HOSTS)
+        paths = [f"/{n}" for n in range(12)]
+        site.pages |= {"/": page("root", *paths)} | {path: page(f"walrus {path}") for path in paths}
+        clusters.configure(folder, one("/"), two("/"))
+        with (
+            clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")),
+            recrawl.open(folder) as repo,
+        ):
+            repo.crawl()
+            clusters.configure(folder, one("/"), two("/"), delay=0.3)
+            site.forget()
+            first = repo.cycle(policy="shock(batches=6)", budget=14, stop=lambda: len(site.asked()) > 3)
+            assert not first.finished
+            clusters.configure(folder, one("/"), two("/"))
+            second = repo.cycle(policy="round-robin", budget=1)
+    assert second.resumed
+    assert second.finished
+    assert (second.policy, second.visits) == (first.policy, 14)
+    counts = visited(layout, 0) | visited(layout, 1)
+    assert sorted(counts.values()) == [1] * 12 + [2] * 14
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from recrawl.cluster.layout import layout_at
+from recrawl.cluster.worker import ShardWorker
+ShardWorker(layout_at(sys.argv[1]), 0, Path(sys.argv[2]), seconds=2.0).run()
+"""
+
+
+def test_a_worker_that_is_killed_in_a_cycle_is_succeeded_on_another_machine(
+    tmp_path: Path, new_cluster: NewCluster
+) -> None:
+    layout, folder = new_cluster(2), tmp_path / "cluster"
+    with Site() as site, contextlib.ExitStack() as stack:
+        one, two = (functools.partial(site.url, host=host) for host in HOSTS)
+        paths = [f"/{n}" for n in range(20)]
+        site.pages |= {"/": page("root", *paths)} | {path: page(f"walrus {path}") for path in paths}
+        text = clusters.configure(folder, one("/"), two("/"))
+        stack.enter_context(
+            clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")[1:])
+        )
+        killed = subprocess.Popen([sys.executable, "-c", WORKER, layout.store, str(tmp_path / "first")])
+        stack.callback(killed.kill)
+        clusters.run(layout, folder, "crawl")
+        for path in paths[::3]:
+            site[path] = page(f"otter {path}")
+        site.forget()
+
+        def kill_in_the_middle(_asked: object) -> None:
+            if sum(asked.headers["host"].startswith("two") for asked in site.log) == 9:
+                killed.kill()
+                killed.wait()
+                stack.enter_context(clusters.working(clusters.workers(layout, tmp_path / "second")[0]))
+
+        site.every = kill_in_the_middle
+        report = clusters.run(layout, folder, "cycle", policy="shock(batches=6)", budget=30)
+    assert killed.returncode == -signal.SIGKILL
+    assert report.visits == 30
+    counts = visited(layout, 0) | visited(layout, 1)
+    assert sorted(counts.values()) == [1] * 12 + [2] * 30
+    assert not (tmp_path / "second" / "s000" / "recrawl.db").exists()
+    assert text == (tmp_path / "second" / "s000" / "recrawl.toml").read_text()
