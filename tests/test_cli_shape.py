@@ -18,9 +18,10 @@ from recrawl.cli import VERBS
 from tests.complaints import complaint, usage
 from tests.world import Reply, Repo, Result, Site, command, page
 
-PLAIN = [verb for verb in VERBS if verb != "lab"]
+PLAIN = [verb for verb in VERBS if verb not in ("cluster", "lab")]
 LAB = [["lab", "synth"], ["lab", "serve"]]
-EVERY = [*([verb] for verb in PLAIN), *LAB]
+CLUSTER = [["cluster", verb] for verb in ("start", "join", "status", "stop", "move", "drain")]
+EVERY = [*([verb] for verb in PLAIN), *LAB, *CLUSTER]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The packages of the extras `lab`, `postgres`, `s3` and `zstd`, imported when they are first used.
+"""The packages of the extras `lab`, `postgres`, `ray`, `s3` and `zstd`, imported when they are first used.
 
 The base install keeps pages fresh and searchable. Replays, prediction, clusters, charts and Parquet files need more and
 heavier packages: `pip install 'recrawl[lab]'`. Modules import these packages from here. That costs nothing until a part
@@ -61,6 +61,11 @@ def require_postgres() -> None:
     _require(("psycopg",), "postgres")
 
 
+def require_ray() -> None:
+    """Raise `MissingExtra` unless the package of the extra `ray` is installed."""
+    _require(("ray",), "ray")
+
+
 def require_s3() -> None:
     """Raise `MissingExtra` unless the package of the extra `s3` is installed."""
     _require(("obstore",), "s3")
@@ -100,12 +105,15 @@ if TYPE_CHECKING:
     import vl_convert as vlc
     from backports import zstd
     from scipy import sparse
+
+    ray: Any
 else:
     alt = Package("altair")
     psycopg = Package("psycopg", "postgres")
     pa = Package("pyarrow")
     pc = Package("pyarrow.compute")
     pq = Package("pyarrow.parquet")
+    ray = Package("ray", "ray")
     scipy = Package("scipy")
     sparse = Package("scipy.sparse")
     sklearn = Package("sklearn")
@@ -120,8 +128,10 @@ __all__ = [
     "pc",
     "pq",
     "psycopg",
+    "ray",
     "require_lab",
     "require_postgres",
+    "require_ray",
     "require_s3",
     "require_zstd",
     "scipy",

@@ -8,6 +8,7 @@ manage/      create a repository, say what it tracks, verify it: init, add, rm, 
 refresh/     visit pages: crawl, cycle, run, serve, demo
 read/        list what is stored: status, sites, pages, changes, log, show, diff, search
 explain/     explain and estimate: why, predict, rates, anchor, noise, policies, plugins
+cluster.py   `recrawl cluster`: start, join, status, stop, move, drain
 lab/         `recrawl lab`: run, compare, predict, reproduce, synth, serve
 terminal/    what commands share: options, output, tables, progress, opening a repository
 reference.py, api_reference.py, failure_reference.py, markdown.py  the generated pages of docs/reference
@@ -69,6 +70,7 @@ VERBS: dict[str, str] = {
     "move": "Move the facts to PostgreSQL or back.",
     "demo": "Crawl and refresh a small generated web.",
     "completion": "Print a script for shell completion.",
+    "cluster": "Run and watch a repository on many machines.",
     "lab": "Replay policies, repeat experiments, generate and serve webs.",
 }
 """Command to help text, in the order in which users need them."""
@@ -95,7 +97,7 @@ _FOLDERS = {
 }
 _RENAMED = {"import": "imports", "export": "exports"}
 """Commands whose module has another name: `import` is a keyword of Python."""
-MODULES = {"lab": "recrawl.cli.lab"} | {
+MODULES = {"lab": "recrawl.cli.lab", "cluster": "recrawl.cli.cluster"} | {
     verb: f"recrawl.cli.{folder}.{_RENAMED.get(verb, verb)}" for folder, verbs in _FOLDERS.items() for verb in verbs
 }
 """Command to its module."""
@@ -103,7 +105,7 @@ _NO_HEADER = "--no-header"
 """Accepted anywhere on the command line: tables in a pipe begin with their first row."""
 _UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What typer raises for wrong usage; it has no public name of its own."""
-_GROUPS = {"lab"}
+_GROUPS = {"cluster", "lab"}
 _TAKE_MINUS = {"diff", "search", "config"}
 """Commands whose arguments may begin with a minus: versions counted from the newest, excluded search terms."""
 
