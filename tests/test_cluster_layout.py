@@ -79,7 +79,7 @@ def test_a_run_is_quiet_when_all_shards_are_and_no_link_waits(new_cluster: NewCl
         assert not cluster.runs.quiet(run, 2)
         cluster.runs.report(run, 1, DONE)
         assert cluster.runs.quiet(run, 2)
-        sql = "INSERT INTO outbox_links (shard, key, url, depth) VALUES (0, 1, 'http://a.example/', 1)"
+        sql = "INSERT INTO outbox_links (shard, key, url, depth, alias) VALUES (0, 1, 'http://a.example/', 1, '')"
         cluster.db.run(sql)
         assert not cluster.runs.quiet(run, 2)
         cluster.runs.report(run, 0, RUNNING)

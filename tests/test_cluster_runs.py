@@ -11,13 +11,15 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 import recrawl
 from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout
 from recrawl.record.store import postgres_target
 from recrawl.record.store.postgres.store import PostgresStore
 from tests import clusters
-from tests.world import Repo, Site, page
+from tests.world import Reply, Repo, Site, page
 
 NewCluster = Callable[[int], Layout]
 HOSTS = ("one.localhost", "two.localhost")
@@ -91,8 +93,9 @@ ShardWorker(layout_at(sys.argv[1]), 0, Path(sys.argv[2]), seconds=2.0).run()
 """
 
 
-def test_a_worker_that_is_killed_in_a_cycle_is_succeeded_on_another_machine(
-    tmp_path: Path, new_cluster: NewCluster
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hanging"])
+def test_a_worker_that_is_lost_in_a_cycle_is_succeeded_on_another_machine(
+    tmp_path: Path, new_cluster: NewCluster, fault: signal.Signals
 ) -> None:
     layout, folder = new_cluster(2), tmp_path / "cluster"
     with Site() as site, contextlib.ExitStack() as stack:
@@ -103,24 +106,43 @@ def test_a_worker_that_is_killed_in_a_cycle_is_succeeded_on_another_machine(
         stack.enter_context(
             clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")[1:])
         )
-        killed = subprocess.Popen([sys.executable, "-c", WORKER, layout.store, str(tmp_path / "first")])
-        stack.callback(killed.kill)
+        lost = subprocess.Popen([sys.executable, "-c", WORKER, layout.store, str(tmp_path / "first")])
+        stack.callback(lost.wait)
+        stack.callback(lost.kill)
         clusters.run(layout, folder, "crawl")
         for path in paths[::3]:
             site[path] = page(f"otter {path}")
         site.forget()
 
-        def kill_in_the_middle(_asked: object) -> None:
+        def fail_in_the_middle(_asked: object) -> None:
             if sum(asked.headers["host"].startswith("two") for asked in site.log) == 9:
-                killed.kill()
-                killed.wait()
+                lost.send_signal(fault)
                 stack.enter_context(clusters.working(clusters.workers(layout, tmp_path / "second")[0]))
 
-        site.every = kill_in_the_middle
+        site.every = fail_in_the_middle
         report = clusters.run(layout, folder, "cycle", policy="shock(batches=6)", budget=30)
-    assert killed.returncode == -signal.SIGKILL
+        assert lost.poll() == (-fault if fault == signal.SIGKILL else None)
+        lost.send_signal(signal.SIGCONT)  # it has lost its lease: it records nothing any more
+        clusters.run(layout, folder, "crawl")
+        assert len(site.asked()) <= 30 + 2  # what was under way is requested again
     assert report.visits == 30
     counts = visited(layout, 0) | visited(layout, 1)
     assert sorted(counts.values()) == [1] * 12 + [2] * 30
     assert not (tmp_path / "second" / "s000" / "recrawl.db").exists()
     assert text == (tmp_path / "second" / "s000" / "recrawl.toml").read_text()
+
+
+def test_a_seed_that_moves_to_another_shard_is_followed_there(tmp_path: Path, new_cluster: NewCluster) -> None:
+    layout, folder = new_cluster(2), tmp_path / "cluster"
+    with Site() as site:
+        old, new = site.url("/", "one.localhost"), functools.partial(site.url, host="two.localhost")
+        site["/new"] = page("moved here", "/more")
+        site["/more"] = page("walrus")
+        site.every = lambda asked: (
+            Reply(status=301, headers={"Location": new("/new")}) if asked.headers["host"].startswith("one") else None
+        )
+        clusters.configure(folder, old)
+        with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+            clusters.run(layout, folder, "crawl", options={"allow_private": True})
+    assert visited(layout, 1) == {old: 1}
+    assert visited(layout, 0) == {new("/new"): 1, new("/more"): 1}

@@ -18,9 +18,9 @@ from recrawl.record.store.postgres.cluster.runs import DONE, FAILED, IDLE, RunRo
 from recrawl.record.store.postgres.cluster.store import COORDINATOR, ClusterStore
 
 LEASE_SECONDS = 10.0
-_PAUSE = 0.02
+_PAUSE = 0.25
+"""Seconds between two looks while nothing is written."""
 _REST = 0.5
-"""Seconds between two looks while nothing runs."""
 
 
 class ClusterCoordinator:
@@ -69,10 +69,8 @@ class ClusterCoordinator:
                     self._looked = time.monotonic()
                     self._also(cluster)
                 run = cluster.runs.current()
-                if run is None:
-                    self._ended.wait(_REST / 2)
-                elif not self.lead(cluster, run):
-                    self._ended.wait(_PAUSE)
+                if run is None or not self.lead(cluster, run):
+                    cluster.wait(_PAUSE)
 
     def lead(self, cluster: ClusterStore, run: RunRow) -> bool:
         """Go on with a run if that is possible; whether it was."""

@@ -23,7 +23,9 @@ from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions, Ownership
 from recrawl.crawl.state.limits import ShardPart, pause_of, visitable
 from recrawl.crawl.tally import RunCounts
+from recrawl.crawl.visits.redirects import add_aliases
 from recrawl.crawl.visits.servers import Servers
+from recrawl.discover.scope import site
 from recrawl.model import Outcome
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
@@ -32,6 +34,7 @@ from recrawl.record.store.postgres.cluster.store import ClusterStore
 from recrawl.repository import opening, turns
 from recrawl.settings import Settings
 
+_POLL = 0.25
 _LINKS = 10_000
 """Links of other shards that are taken at once."""
 _COMMIT_SECONDS = 5.0
@@ -85,8 +88,18 @@ class PartOfRun:
 
     def _held(self) -> AbstractContextManager[Storage]:
         shard, kind = self._shard, self._run.kind
-        wait = lambda _holder: shard.wait(0.2)  # noqa: E731
+        schema = shard.layout.target.of_shard(shard.number).schema
+
+        def wait(_holder: str) -> bool:
+            shard.cluster.end_writer(schema)  # it hangs, or it is cut off: this worker has the lease
+            return shard.wait(_POLL)
+
         return opening.held(shard.folder, kind, self._options, self._values, wait=wait, lease=shard.keeper.lease)
+
+    def _wait(self) -> bool:
+        """Wait for what other processes write; False if the part must end."""
+        self._shard.cluster.wait(_POLL)
+        return not self._shard.stop()
 
     def _controls(self, part: ShardPart | None = None) -> cycles.Controls:
         seconds = opening.seconds_of(self._given.get("seconds"))
@@ -113,6 +126,7 @@ class PartOfRun:
             with self._held() as storage:
                 if not self._wait_for_servers(storage):
                     return
+                add_aliases(storage.store, {site(link.url): link.alias for link in links if link.alias})
                 given = [(link.url, link.depth) for link in links]
                 seeds = [seed.url for seed in self._values.seeds]
                 summary = cycles.crawl(storage, self._options, seeds, self._controls(), links=given)
@@ -121,7 +135,7 @@ class PartOfRun:
             if summary.finished:
                 self._report(IDLE)
             while not shard.cluster.links.count(shard.number):
-                if runs.get(self._run.id).finished is not None or not shard.wait(0.2):
+                if runs.get(self._run.id).finished is not None or not shard.wait(_POLL):
                     return
 
     def _recheck(self) -> None:
@@ -159,7 +173,7 @@ class PartOfRun:
     def _await_start(self) -> RunRow | None:
         """The run once all shards have joined; None if the part must end before."""
         while (run := self._shard.cluster.runs.get(self._run.id)).started is None:
-            if not self._shard.wait(0.05):
+            if not self._wait():
                 return None
         return run
 
@@ -170,7 +184,7 @@ class PartOfRun:
 
         def chooser(policy: Policy, spent: int) -> Chooser:
             def rounds(stages: Any) -> TableRounds:
-                return TableRounds(journal, run, shard.number, stages, lambda: shard.wait(0.02), spent=spent)
+                return TableRounds(journal, run, shard.number, stages, self._wait, spent=spent)
 
             return ShardChooser(policy, shard.number, shard.layout.shards, rounds)
 

@@ -261,6 +261,8 @@ class OutgoingLink(NamedTuple):
     key: int
     url: str
     depth: int
+    alias: str = ""
+    """The site of a seed that has moved to the URL's site; empty if it has not."""
 
 
 @dataclass(slots=True)

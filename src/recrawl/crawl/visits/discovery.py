@@ -14,7 +14,7 @@ from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.servers import Server, Servers
 from recrawl.discover import urls as addresses
 from recrawl.discover.known_urls import KnownUrls
-from recrawl.discover.scope import Scopes
+from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapGuard, TrapLimits
 from recrawl.discover.urls import UrlRules
 from recrawl.learn.structure.frontier_rank import FrontierRank
@@ -113,7 +113,8 @@ class Discovery:
             return -1, False
         if self._ownership is not None and (owner := self._ownership.shard_of(url)) != self._ownership.shard:
             if self._scopes.refuses(url, depth) is None:
-                batch.outbox.append(OutgoingLink(owner, key, url, depth))
+                alias = self._scopes.aliases.get(site(url), "")
+                batch.outbox.append(OutgoingLink(owner, key, url, depth, alias))
             self._refuse(key, "other-shard")
             return -1, False
         server = self._servers.of(origin)

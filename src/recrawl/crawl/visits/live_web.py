@@ -208,7 +208,7 @@ class LiveWeb:
         if journey.bytes.used_up:
             for server in chain(journey.servers, journey.servers.hosts):
                 journey.drop_queue(server, None)
-        while self._client.room and self._readers.pending_bytes < _MAX_UNPARSED:
+        while self._client.room and self._readers.pending_bytes < _MAX_UNPARSED and not self._stop():
             spread = self._release is not None and not journey.render.pending  # its requests cannot wait
             if spread and self._release is not None and self._release(journey.started) > now:
                 return

@@ -9,6 +9,7 @@ not followed, with one exception: when a seed has moved permanently, its site ha
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from recrawl.crawl.options import CrawlOptions
@@ -27,6 +28,14 @@ REDIRECTS = (301, 302, 303, 307, 308)
 ARCHIVED = frozenset({*REDIRECTS, 404, 410})
 """Statuses of answers that are archived although they are no version of the page."""
 PERMANENT = (301, 308)
+
+
+def add_aliases(store: Store, aliases: Mapping[str, str]) -> None:
+    """Store new locations of moved sites that other shards of a cluster have learned."""
+    known = json.loads(store.meta.get(_ALIASES, "{}"))
+    if not aliases.items() <= known.items():
+        store.meta.set(_ALIASES, json.dumps(known | dict(aliases)))
+        forget_scopes(store)
 
 
 def recall_aliases(store: Store, scopes: Scopes) -> None:

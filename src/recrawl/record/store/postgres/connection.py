@@ -44,6 +44,7 @@ class PostgresConnection:
         self._read_only = False
         self._begun = False
         self._numbers = count()
+        self._listening: psycopg.Connection[Any] | None = None
         self.fence: Callable[[PostgresConnection], None] | None = None
         """Called at the beginning of each transaction that may write; raises if it must not."""
         self.resumed: Callable[[Callable[..., Any]], None] | None = None
@@ -108,6 +109,22 @@ class PostgresConnection:
                     copy.write_row(row)
 
         self._run(send)
+
+    def wait(self, channel: str, seconds: float) -> None:
+        """Wait until the channel is notified, at most so many seconds; the first call only begins to listen.
+
+        So nothing is missed by a caller that looks, waits and looks again.
+        """
+
+        def listen(raw: psycopg.Connection[Any]) -> None:
+            if self._listening is not raw:
+                raw.execute(f"LISTEN {channel}")
+                self._listening = raw
+                return
+            for _ in raw.notifies(timeout=seconds, stop_after=1):
+                pass
+
+        self._run(listen, repeatable=True)
 
     def begin(self) -> None:
         """Begin a transaction, on a new connection if this one was cut."""

@@ -20,11 +20,20 @@ _HOLDER = """SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a U
     WHERE l.locktype = 'advisory' AND l.granted AND (l.classid::bigint, l.objid::bigint, l.objsubid) =
         (hashtext('recrawl writer')::bigint & 4294967295, hashtext(current_schema())::bigint & 4294967295, 2)
     AND a.datname = current_database()"""
+_END = """SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+    WHERE l.locktype = 'advisory' AND l.granted AND (l.classid::bigint, l.objid::bigint, l.objsubid) =
+        (hashtext('recrawl writer')::bigint & 4294967295, hashtext(%s)::bigint & 4294967295, 2)
+    AND a.datname = current_database()"""
 _WRITER = -1
 """The row of the writer among the shards in `leases`."""
 _COUNT = f"""INSERT INTO leases AS l (shard, worker, epoch, ends) VALUES ({_WRITER}, %s, 1, 0)
     ON CONFLICT (shard) DO UPDATE SET worker = excluded.worker, epoch = l.epoch + 1 RETURNING epoch"""
 _EPOCH = f"SELECT epoch FROM leases WHERE shard = {_WRITER}"
+
+
+def end_writers(db: PostgresConnection, schema: str) -> None:
+    """End the connection that holds the lock of a schema: its process may hang, or be cut off from the network."""
+    db.run(_END, (schema,))
 
 
 class WriterLock:

@@ -19,13 +19,15 @@ class OutboxLink(NamedTuple):
     id: int
     url: str
     depth: int
+    alias: str
+    """The site of a seed that has moved to the URL's site; empty if it has not."""
 
 
 def insert_links(db: PostgresConnection, schema: str, links: Iterable[OutgoingLink]) -> None:
     """Add links in the transaction of a batch; one that waits already keeps the shorter path."""
     rows = sorted(set(links))  # in one order for all shards, so that they do not wait for each other
     db.executemany(
-        f"""INSERT INTO {schema}.outbox_links AS o (shard, key, url, depth) VALUES (?, ?, ?, ?)
+        f"""INSERT INTO {schema}.outbox_links AS o (shard, key, url, depth, alias) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (shard, key) DO UPDATE SET depth = least(o.depth, excluded.depth)""",
         rows,
     )
@@ -39,7 +41,7 @@ class OutboxLinks:
 
     def waiting(self, shard: int, limit: int) -> list[OutboxLink]:
         """The oldest links for a shard."""
-        sql = "SELECT id, url, depth FROM outbox_links WHERE shard = %s ORDER BY id LIMIT %s"
+        sql = "SELECT id, url, depth, alias FROM outbox_links WHERE shard = %s ORDER BY id LIMIT %s"
         return [OutboxLink(*row) for row in self._db.run(sql, (shard, limit))]
 
     def remove(self, links: Iterable[OutboxLink]) -> None:

@@ -65,6 +65,7 @@ class RunTable:
 
     def __init__(self, db: PostgresConnection) -> None:
         self._db = db
+        self._notify = f"NOTIFY {db.target.schema}"
 
     def request(
         self, kind: str, *, policy: str, budget: float, seed: int, settings: str, options: Mapping[str, Any]
@@ -75,6 +76,7 @@ class RunTable:
             VALUES (%s, %s, %s, %s, %s, %s, {_NOW}) RETURNING id""",
             (kind, policy, budget, seed, settings, json.dumps(options)),
         ).fetchone()
+        self._db.run(self._notify)
         return int(found[0])
 
     def get(self, run: int) -> RunRow:
@@ -106,6 +108,7 @@ class RunTable:
             f"UPDATE runs SET started = coalesce(started, {_NOW}), visits = %s WHERE id = %s AND started IS NULL",
             (visits, run),
         )
+        self._db.run(self._notify)
 
     def ask_to_stop(self, run: int) -> None:
         """Let a run end early."""
@@ -123,6 +126,7 @@ class RunTable:
                 tally = CASE excluded.tally WHEN '{{}}' THEN s.tally ELSE excluded.tally END""",
             (run, shard, state, json.dumps(tally or {})),
         )
+        self._db.run(self._notify)
 
     def join(self, run: int, shard: int, pages: int) -> None:
         """A shard is ready, with so many pages that could be visited; one that is resumed keeps its number."""
@@ -131,6 +135,7 @@ class RunTable:
             {_NOW}) ON CONFLICT (run, shard) DO UPDATE SET seen = excluded.seen""",
             (run, shard, pages),
         )
+        self._db.run(self._notify)
 
     def fail(self, run: int, shard: int, problem: str) -> None:
         """A shard cannot go on."""

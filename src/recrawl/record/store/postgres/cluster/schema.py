@@ -45,7 +45,7 @@ CREATE TABLE cuts (
 );
 CREATE TABLE outbox_links (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, shard BIGINT NOT NULL, key BIGINT NOT NULL, url TEXT NOT NULL,
-    depth BIGINT NOT NULL, UNIQUE (shard, key)
+    depth BIGINT NOT NULL, alias TEXT NOT NULL, UNIQUE (shard, key)
 );
 """.replace(" TEXT", ' TEXT COLLATE "C"')
 

@@ -15,6 +15,7 @@ from recrawl.record.store.postgres.connection import PostgresConnection
 from recrawl.record.store.postgres.leases import Fence, PostgresLeases
 from recrawl.record.store.postgres.schema import applied, has_steps, migrate
 from recrawl.record.store.postgres.target import PostgresTarget
+from recrawl.record.store.postgres.writer_lock import end_writers
 from recrawl.record.store.sql.base import Transaction
 
 COORDINATOR = -2
@@ -51,6 +52,14 @@ class ClusterStore:
         self.db.run(
             "INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
         )
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a process of the cluster has written something that others wait for, at most so many seconds."""
+        self.db.wait(self.target.schema, seconds)
+
+    def end_writer(self, schema: str) -> None:
+        """End the connection of whoever writes in the schema of a shard: its lease has been taken over."""
+        end_writers(self.db, schema)
 
     def leader(self) -> str:
         """The name of the coordinator; empty if there is none."""
