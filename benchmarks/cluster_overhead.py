@@ -24,6 +24,7 @@ from typing import Any
 
 from benchmarks.cluster_processes import Processes
 from benchmarks.cluster_stand import Stand, stand
+from benchmarks.cluster_verdict import visits_of
 from benchmarks.kills import offspring
 from benchmarks.referee import Sites
 from recrawl.cluster.run_requests import Kind
@@ -78,7 +79,7 @@ def alone(at: Stand, kind: str, pages: int) -> list[dict[str, Any]]:
 def together(at: Stand, workers: int, pages: int) -> list[dict[str, Any]]:
     """A cluster with as many shards as workers."""
     at.create("--shards", str(workers))
-    rows = []
+    rows: list[dict[str, Any]] = []
     with Processes(at, workers).up() as cluster:
         cluster.settled(workers)
         for step in RUNS:
@@ -89,7 +90,8 @@ def together(at: Stand, workers: int, pages: int) -> list[dict[str, Any]]:
                 time.sleep(0.2)
             cpu = sum(map(tree_cpu, roots)) - before
             postgres = tree_cpu(at.postmaster()) - database
-            rows.append({"step": step, "visits": pages, "cpu": cpu, "postgres": postgres})
+            made = len(visits_of(at, workers)) - sum(row["visits"] for row in rows)
+            rows.append({"step": step, "visits": made, "cpu": cpu, "postgres": postgres})
     return rows
 
 

@@ -93,7 +93,8 @@ class Stand:
 
     def create(self, *options: str) -> None:
         """Make the repository with all sites of the web as seeds."""
-        store, archive = f"{self.database}?schema={self.schema}", self.objects.url(self.schema)
+        # The objects of moto's servers in one process are the same ones: each stand has a prefix of its own.
+        store, archive = f"{self.database}?schema={self.schema}", self.objects.url(f"{self.schema}-{self.web.port}")
         self.must("init", "--store", store, "--archive", archive, *options)
         self.configure(self.folder)
 
