@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+from typer.main import get_command
 
+from recrawl.cli.cluster import app as cluster_command
 from recrawl.record.blobs.target import parse as archive_url
 from recrawl.record.store import postgres_target
 
@@ -149,6 +153,49 @@ def test_the_manifests_for_kubernetes_fit_together() -> None:
     assert [it["configMapRef"]["name"] for it in container["envFrom"] if "configMapRef" in it] == ["recrawl"]
 
 
+def test_the_compose_file_of_a_cluster_adds_nodes_to_the_large_repository() -> None:
+    (compose,), (large,) = documents("compose.cluster.yaml"), documents("compose.scale.yaml")
+    services = compose["services"]
+    assert set(services) == {"recrawl", "first", "node"}
+    assert int(services["recrawl"]["environment"]["RECRAWL_SHARDS"]) >= 4 * 3
+    assert "ray" in services["recrawl"]["build"]["args"]["EXTRAS"]
+    for name, command in (("first", "start"), ("node", "join")):
+        service = services[name]
+        (line,) = service["command"]
+        words = shlex.split(line.replace("$$", "$"))
+        assert words[1:4] == ["recrawl", "cluster", command]
+        assert accepts(command, words[4:])
+        assert service["environment"]["RECRAWL_STORE"] == large["services"]["recrawl"]["environment"]["RECRAWL_STORE"]
+        assert service["env_file"] == large["services"]["recrawl"]["env_file"]
+        assert set(service["depends_on"]) <= set(services) | set(large["services"])
+
+
+def test_the_manifest_for_kuberay_runs_nodes_of_the_cluster() -> None:
+    (cluster,) = documents("kubernetes/cluster.yaml")
+    assert (cluster["apiVersion"], cluster["kind"]) == ("ray.io/v1", "RayCluster")
+    assert cluster["metadata"]["annotations"]["ray.io/overwrite-container-cmd"] == "true"
+    assert version("ray").startswith(cluster["spec"]["rayVersion"].rpartition(".")[0])
+    names = {it["metadata"]["name"] for it in documents("kubernetes/recrawl.yaml")}
+    (group,) = cluster["spec"]["workerGroupSpecs"]
+    assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
+    for command, part in (("start", cluster["spec"]["headGroupSpec"]), ("join", group)):
+        pod = part["template"]["spec"]
+        (container,) = pod["containers"]
+        assert container["command"][:3] == ["recrawl", "cluster", command]
+        assert accepts(command, container["command"][3:])
+        used = set(re.findall(r"\$\((\w+)\)", " ".join(container["command"])))
+        assert used == {it["name"] for it in container["env"]} | {"RECRAWL_STORE"}
+        assert {next(iter(it.values()))["name"] for it in container["envFrom"]} <= names | {"recrawl"}
+        assert pod["securityContext"]["runAsUser"] == 10001
+        assert {it["name"] for it in container["volumeMounts"]} == {it["name"] for it in pod["volumes"]}
+
+
+def accepts(command: str, words: list[str]) -> bool:
+    """Whether `recrawl cluster` has these options, each with a value."""
+    known = {name for it in get_command(cluster_command).commands[command].params for name in it.opts}
+    return len(words) % 2 == 0 and set(words[::2]) <= known
+
+
 def check_addresses(store: str, archive: str) -> None:
     """Both are accepted by `recrawl init`, and hold no secret."""
     assert postgres_target(store).password.startswith("${")
@@ -164,4 +211,4 @@ def test_the_entrypoint_passes_the_addresses_on(tmp_path: Path) -> None:
     given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "RECRAWL_STORE": "postgresql://a b"}
     out = subprocess.run(words, env=given, capture_output=True, text=True, check=True).stdout.splitlines()
     folder = tmp_path / "data"
-    assert out == [f"init|{folder}|--store|postgresql://a b|--archive||", f"-C|{folder}|serve|"]
+    assert out == [f"init|{folder}|--store|postgresql://a b|--archive||--shards|0|", f"-C|{folder}|serve|"]
