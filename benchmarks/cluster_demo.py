@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks.cluster_stand import Stand, stand
@@ -99,9 +99,13 @@ def main() -> None:
     ask.add_argument("--delay", type=float, default=0.5, help="seconds between requests to a site")
     ask.add_argument("--budget", type=float, default=0.1, help="visits of the cycle, as a share of the pages")
     ask.add_argument("--lease", type=float, default=30.0, help="seconds of a lease")
+    ask.add_argument("--work", type=Path, help="folder for repository and logs; kept")
     asked = ask.parse_args()
     sites = Sites(asked.sites, asked.pages)
-    with tempfile.TemporaryDirectory(prefix="recrawl-cluster-") as work, stand(Path(work), sites, asked.delay) as at:
+    with ExitStack() as open_:
+        made = tempfile.TemporaryDirectory(prefix="recrawl-cluster-", ignore_cleanup_errors=True)
+        work = asked.work or Path(open_.enter_context(made))
+        at = open_.enter_context(stand(work, sites, asked.delay))
         print(f"{sites.sites:,} sites with {sum(sites.sizes):,} pages at http://s0.localhost:{at.web.port}/ and so on")
         at.create("--shards", str(asked.shards))
         with nodes(at, asked.nodes, asked.shards, asked.lease):
