@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks.cluster_stand import Stand, stand
+from benchmarks.cluster_stand import Stand, end_by_signals, stand
 from benchmarks.cluster_verdict import page_faults, turns_of
 from benchmarks.referee import Sites
 from benchmarks.referee_verdict import judge
@@ -101,6 +101,7 @@ def main() -> None:
     ask.add_argument("--lease", type=float, default=30.0, help="seconds of a lease")
     ask.add_argument("--work", type=Path, help="folder for repository and logs; kept")
     asked = ask.parse_args()
+    end_by_signals()
     sites = Sites(asked.sites, asked.pages)
     with ExitStack() as open_:
         made = tempfile.TemporaryDirectory(prefix="recrawl-cluster-", ignore_cleanup_errors=True)

@@ -45,7 +45,7 @@ import numpy as np
 
 from benchmarks import cluster_verdict
 from benchmarks.cluster_processes import Processes
-from benchmarks.cluster_stand import Stand, stand
+from benchmarks.cluster_stand import Stand, end_by_signals, stand
 from benchmarks.cluster_trouble import KINDS, Trouble
 from benchmarks.cluster_verdict import Visit
 from benchmarks.referee import Sites
@@ -54,7 +54,7 @@ from recrawl.cluster.run_requests import Kind
 from recrawl.model import Outcome
 
 CYCLES = 3
-LIMIT = 300.0
+LIMIT = 900.0
 """Seconds after which a crawl or cycle is stuck."""
 
 
@@ -212,6 +212,7 @@ def main() -> None:
     ask.add_argument("--lease", type=float, default=4.0, help="seconds of a lease")
     ask.add_argument("--budget", type=float, default=0.3, help="visits of a cycle, as a share of the pages")
     asked = ask.parse_args()
+    end_by_signals()
     results = asked.results or Path(tempfile.mkstemp(prefix="faults-", suffix=".jsonl")[1])
     work = asked.work or Path(tempfile.mkdtemp(prefix="faults-"))
     lines = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []

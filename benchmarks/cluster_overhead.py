@@ -19,11 +19,12 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cluster_processes import Processes
-from benchmarks.cluster_stand import Stand, stand
+from benchmarks.cluster_stand import Stand, end_by_signals, stand
 from benchmarks.cluster_verdict import visits_of
 from benchmarks.kills import offspring
 from benchmarks.referee import Sites
@@ -41,8 +42,9 @@ def tree_cpu(root: int) -> float:
     """CPU seconds of a process and of all that it has started, ended ones included."""
     total = 0
     for pid in [root, *offspring(root)]:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += sum(map(int, fields[11:15]))
+        with suppress(OSError):  # it has just ended: its parent has counted it
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += sum(map(int, fields[11:15]))
     return total / TICKS
 
 
@@ -104,6 +106,7 @@ def main() -> None:
     ask.add_argument("--only", nargs="+", choices=KINDS, default=KINDS)
     ask.add_argument("--embedded", type=Path, help=argparse.SUPPRESS)
     asked = ask.parse_args()
+    end_by_signals()
     if asked.embedded:
         embedded(asked.embedded, asked.pages)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -117,3 +118,9 @@ def stand(work: Path, sites: Sites, delay: float, latency: float = 0.02) -> Iter
         os.environ |= {**KEYS, "RECRAWL_BENCH_PASSWORD": PASSWORD}
         objects.create_bucket()
         yield Stand(work, url.replace("@", ":${RECRAWL_BENCH_PASSWORD}@"), objects, web, delay)
+
+
+def end_by_signals() -> None:
+    """Stop the servers also when the benchmark is asked to end, and when it was started in the background."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml  # type: ignore[import-untyped]
-from typer.main import get_command
+from typer.main import get_group
 
 from recrawl.cli.cluster import app as cluster_command
 from recrawl.record.blobs.target import parse as archive_url
@@ -192,7 +192,7 @@ def test_the_manifest_for_kuberay_runs_nodes_of_the_cluster() -> None:
 
 def accepts(command: str, words: list[str]) -> bool:
     """Whether `recrawl cluster` has these options, each with a value."""
-    known = {name for it in get_command(cluster_command).commands[command].params for name in it.opts}
+    known = {name for it in get_group(cluster_command).commands[command].params for name in it.opts}
     return len(words) % 2 == 0 and set(words[::2]) <= known
 
 
