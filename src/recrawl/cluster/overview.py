@@ -106,6 +106,13 @@ def drain_node(layout: Layout, node: str, *, draining: bool = True) -> None:
         cluster.nodes.drain_node(node, draining=draining)
 
 
+def drain_worker(layout: Layout, worker: str) -> None:
+    """Let a worker record what it has downloaded, release its shard and end; another one takes the shard."""
+    with closing(layout.open()) as cluster:
+        if not cluster.nodes.drain_worker(worker):
+            raise NotKnown(f"there is no worker '{worker[:80]}' in this cluster; 'recrawl cluster status' lists them")
+
+
 def _check_node(cluster: ClusterStore, name: str) -> None:
     known = [row.name for row in cluster.nodes.nodes()]
     if name not in known:

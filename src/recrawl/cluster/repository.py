@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from recrawl.choose import Policy, describe
 from recrawl.cluster.layout import Layout, layout_of
-from recrawl.cluster.run_requests import Kind, follow_run, request_run
+from recrawl.cluster.run_requests import Kind, counts_of, follow_run, request_run
+from recrawl.crawl.reports.figures import renew
+from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import seconds_of
 from recrawl.repository.repository import Repository
-from recrawl.repository.results.values import Progress, Report, SearchHits
+from recrawl.repository.results.values import Progress, Report, SearchHits, counts
+from recrawl.repository.running import Running
 
 if TYPE_CHECKING:
     from recrawl.crawl.outside import Fetch
@@ -58,6 +61,27 @@ class ClusterRepository(Repository):
         question = {"query": query, "site": where, "language": language, **times}
         asked = range(shards) if number is None else (number % shards,)
         return search_shards(self.layout, question, asked, limit=limit, offset=offset)
+
+    def running(self) -> Running | None:
+        """The crawl, cycle or recheck that the shards make now; None if there is none."""
+        with closing(self.layout.open()) as cluster:
+            run = cluster.runs.current()
+            made = RunCounts() if run is None else counts_of(cluster, run.id)
+        if run is None:
+            return None
+        began, now = run.started or run.requested, self.now()
+        return Running(
+            kind=run.kind,
+            pid=0,
+            began=began,
+            at=now,
+            total=run.visits or made.visits + made.waiting or None,
+            outcomes=counts(made.outcomes, made.failures),
+            received=made.received,
+            found=made.found,
+            rate=made.visits / (now - began) if now > began else 0.0,
+            url=made.url,
+        )
 
     def crawl(
         self,
@@ -169,4 +193,6 @@ class ClusterRepository(Repository):
             )
         if resumed:
             self._notify(f"resuming cycle {run.id} ({run.policy}, budget {run.visits or 0:,})")
-        return follow_run(self.layout, run, resumed=resumed, progress=progress, stop=stop, notify=self._notify)
+        report = follow_run(self.layout, run, resumed=resumed, progress=progress, stop=stop, notify=self._notify)
+        renew(self.storage.store, self.now())
+        return report

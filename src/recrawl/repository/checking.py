@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.reports.summaries import catch_up
 from recrawl.crawl.visits.shared_text import refused_texts
 from recrawl.errors import DiskFull, StorageFailure
@@ -24,6 +25,7 @@ from recrawl.record.check import (
 )
 from recrawl.record.storage import Storage
 from recrawl.record.store import open_store
+from recrawl.record.store.location import shards_of
 from recrawl.repository.opening import Notify, prepare
 from recrawl.settings import Settings
 
@@ -112,4 +114,7 @@ def unusable(error: StorageFailure) -> CheckReport:
 def upgrade(folder: Path, now: float) -> None:
     """Bring a repository that an older version wrote up to date: the schema and the summaries."""
     with contextlib.closing(open_store(folder, create=True)) as opened:
-        catch_up(opened, now)
+        if shards_of(folder):  # workers write the summaries of their shards
+            renew(opened, now)
+        else:
+            catch_up(opened, now)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -20,8 +20,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from recrawl.cluster.opening import is_cluster
 from recrawl.model import Outcome
 from recrawl.repository.reports.overview import figures
+from recrawl.serve.api import cluster
 from recrawl.serve.context import Context
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -59,6 +61,23 @@ class RepositoryCollector(Collector):
         yield from _fresh(now)
         yield from _last(now["last"] or {})
         yield from self._scheduler()
+        yield from self._cluster()
+
+    def _cluster(self) -> Iterable[Metric]:
+        """Metrics of a cluster; none of a repository on one machine."""
+        if not is_cluster(self._context.folder):
+            return
+        state = cluster.state(self._context, {})
+        shards = state["shards"]
+        yield _one("recrawl_cluster_nodes", "Nodes of the cluster.", len(state["nodes"]))
+        yield _one("recrawl_cluster_coordinator", "1 if there is a coordinator.", bool(state["coordinator"]))
+        yield _one("recrawl_cluster_shards", "Shards of the cluster.", len(shards))
+        owned = sum(bool(shard["worker"]) for shard in shards)
+        yield _one("recrawl_cluster_shards_owned", "Shards that a worker owns.", owned)
+        waiting = {str(shard["shard"]): shard["links"] for shard in shards}
+        yield _by("recrawl_cluster_links", "Links of other shards that wait for a shard.", "shard", waiting)
+        lag = {str(shard["shard"]): shard["lag"] for shard in shards if shard["state"]}
+        yield _by("recrawl_cluster_lag_seconds", "Seconds since a shard's last report in the run.", "shard", lag)
 
     def _scheduler(self) -> Iterable[Metric]:
         status = self._context.scheduler.status()
@@ -106,7 +125,7 @@ def _total(name: str, text: str, value: float) -> Metric:
     return CounterMetricFamily(name, text, value=float(value))
 
 
-def _by(name: str, text: str, label: str, values: dict[str, int]) -> Metric:
+def _by(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
     family = GaugeMetricFamily(name, text, labels=[label])
     for key, value in values.items():
         family.add_metric([key], value)

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
+from recrawl.cluster.opening import ServiceLock
 from recrawl.errors import RecrawlError, UsageError
 from recrawl.http_server import HttpServer, listen
 from recrawl.repository.checking import upgrade
-from recrawl.repository.opening import service_lock
 from recrawl.serve.access.connections import ACCEPTED_AT_ONCE, BoundedProtocol, LogThrottle, most_connections
 from recrawl.serve.access.sessions import LoggedOut, is_strong, session_key
 from recrawl.serve.alerts.dispatcher import Alerts
@@ -87,7 +87,7 @@ class Service:
             _check_proxy(proxy)
         if config.token and not is_strong(config.token):
             raise UsageError("the access token is too short; use at least 16 characters")
-        self._lock = service_lock(folder)
+        self._lock = ServiceLock(folder)
         try:
             upgrade(folder, config.clock())
             self._socket = listen(config.port, config.host)

@@ -23,8 +23,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from recrawl.cluster.opening import open_repository
+from recrawl.cluster.opening import is_cluster, open_repository
 from recrawl.errors import RecrawlError
+from recrawl.repository.results.values import Progress, counts
 from recrawl.repository.turns import CountsCallback, Tally, Turn, summary_of, take, tally_of
 
 _INTERVAL = 1.0
@@ -46,14 +47,38 @@ def main(arguments: list[str]) -> int:
         requests_only=bool(order.get("requests")),
     )
     try:
-        summary = take(Path(arguments[0]), turn, stop.is_set, wait=_wait_for_lock(stop), watch=_watch)
-        with open_repository(arguments[0], notify=_tell) as repo:
-            repo.deliver_all(stop=stop.is_set)
+        summary = _turn(arguments[0], turn, stop)
     except RecrawlError as error:
         _send({"error": str(error)})
         return error.exit_code
-    _send({"summary": None if summary is None else summary_of(summary)})
+    _send({"summary": summary})
     return 0
+
+
+def _turn(folder: str, turn: Turn, stop: threading.Event) -> dict[str, Any] | None:
+    """Make a turn and deliver what it found; in a cluster its workers make it."""
+    with open_repository(folder, notify=_tell) as repo:
+        if is_cluster(folder):
+            report = repo.turn(turn, progress=_progress(), stop=stop.is_set)
+            return None if report is None else report.as_dict()
+        summary = take(Path(folder), turn, stop.is_set, wait=_wait_for_lock(stop), watch=_watch)
+        repo.deliver_all(stop=stop.is_set)
+        return None if summary is None else summary_of(summary)
+
+
+def _progress() -> Callable[[Progress], None]:
+    """Sends the progress of a cluster, about once per second."""
+    last = [0.0]
+
+    def report(progress: Progress) -> None:
+        now = time.monotonic()
+        if now - last[0] >= _INTERVAL:
+            last[0] = now
+            counted = counts(progress.outcomes, progress.failures)
+            more = {"doing": progress.kind, "total": progress.total, "waiting": progress.waiting}
+            _send({**more, **counted, "found": progress.found})
+
+    return report
 
 
 def _tell(text: str) -> None:

@@ -7,6 +7,7 @@ queries.py      status, sites, pages, changes, search, cycles, policies
 pages.py        one page: versions, visits, text, diff, reasons, prediction
 settings.py     settings, seeds, noise filters, anchors
 control.py      scheduler and event stream
+cluster.py      machines, workers and shards of a cluster
 alerts.py       alert rules, outbox, WebSub subscriptions
 marks.py        requested visits, tags, read marks, saved filters
 lab.py          policy comparison and change rates
@@ -15,7 +16,7 @@ jobs.py         uploaded files and long commands as jobs
 
 from starlette.routing import Route
 
-from recrawl.serve.api import alerts, control, jobs, lab, marks, pages, queries, settings
+from recrawl.serve.api import alerts, cluster, control, jobs, lab, marks, pages, queries, settings
 from recrawl.serve.api.openapi import document
 from recrawl.serve.api.operations import Arguments, Operation, route
 from recrawl.serve.context import Context
@@ -31,6 +32,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *pages.OPERATIONS,
     *settings.OPERATIONS,
     *control.OPERATIONS,
+    *cluster.OPERATIONS,
     *alerts.OPERATIONS,
     *marks.OPERATIONS,
     *lab.OPERATIONS,

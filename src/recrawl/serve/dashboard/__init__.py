@@ -12,6 +12,7 @@
     marks.py        recheck now, tags, intervals, read marks, saved filters
     lists.py        changes, search, visit reasons
     lab.py          policy comparison
+    cluster.py      machines, workers and shards of a cluster
     settings/       the pages of the settings, one module each
     api_docs.py     documentation of the HTTP API
 
@@ -26,7 +27,7 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from recrawl.serve.dashboard import api_docs, lab, lists, marks, overview, pages, running, sites
+from recrawl.serve.dashboard import api_docs, cluster, lab, lists, marks, overview, pages, running, sites
 from recrawl.serve.dashboard.settings import alerts, filters, policy, seeds, topics
 from recrawl.serve.dashboard.views import STATIC, Action, View, Views, theme
 
@@ -55,6 +56,7 @@ _VIEWS: tuple[tuple[str, View], ...] = (
     ("/why", lists.why),
     ("/lab", lab.lab),
     ("/lab/state", lab.state),
+    ("/cluster", cluster.cluster),
     ("/settings", seeds.seeds),
     ("/settings/policy", policy.policy),
     ("/settings/noise", filters.noise),
@@ -66,6 +68,7 @@ _VIEWS: tuple[tuple[str, View], ...] = (
 _ACTIONS: tuple[tuple[str, Action], ...] = (
     ("/scheduler", overview.control),
     ("/lab", lab.start),
+    ("/cluster", cluster.change),
     ("/recheck", marks.recheck),
     ("/tags", marks.tag),
     ("/interval", marks.interval),

@@ -14,6 +14,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from recrawl.cluster.opening import is_cluster
 from recrawl.errors import RecrawlError
 from recrawl.repository.repository import Repository
 from recrawl.repository.running import Running, running
@@ -36,8 +37,19 @@ MENU = (
     ("/lab", "Lab"),
     ("/settings", "Settings"),
 )
-KEYS = {"/": "o", "/sites": "s", "/changes": "c", "/search": "f", "/why": "v", "/lab": "l", "/settings": "e"}
+KEYS = {
+    "/": "o",
+    "/sites": "s",
+    "/changes": "c",
+    "/search": "f",
+    "/why": "v",
+    "/lab": "l",
+    "/cluster": "u",
+    "/settings": "e",
+}
 """The key after `g` that leads to each page of the menu."""
+_CLUSTER = ("/cluster", "Cluster")
+"""The page of the menu that only a cluster has."""
 _THEMES = ("light", "dark")
 
 View = Callable[["Views", Request], Response]
@@ -52,7 +64,9 @@ class Views:
         self.jobs = context.jobs
         self._cache = PageCache(context)
         self._templates = environment(context.clock)
-        self._templates.globals.update(static=self._static, menu=MENU, keys=KEYS, feed=FEED)
+        self._cluster = is_cluster(context.folder)
+        self._menu = (*MENU[:-1], _CLUSTER, MENU[-1]) if self._cluster else MENU
+        self._templates.globals.update(static=self._static, menu=self._menu, keys=KEYS, feed=FEED)
 
     def now(self) -> float:
         """Seconds since 1970."""
@@ -68,13 +82,16 @@ class Views:
 
     def running(self) -> Running | None:
         """The crawl or cycle under way, if any."""
-        return running(self.context.folder)
+        if not self._cluster:
+            return running(self.context.folder)
+        with self.reading() as repository:
+            return repository.running()
 
     def show(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a page."""
         theme = request.cookies.get("theme", "")
         path = request.url.path
-        here = next((item for item, _ in MENU[1:] if path == item or path.startswith(f"{item}/")), "")
+        here = next((item for item, _ in self._menu[1:] if path == item or path.startswith(f"{item}/")), "")
         common = {
             "here": "/" if path == "/" else "/sites" if path.startswith("/pages/") else here,
             "theme": theme if theme in _THEMES else "",
