@@ -21,6 +21,8 @@ from recrawl.extras import ray
 
 WORK = "RECRAWL_WORK"
 """The environment variable with the folder for working folders on a node."""
+ADDRESS = "RECRAWL_ADDRESS"
+"""The environment variable with the address under which others reach a node."""
 COORDINATOR = "coordinator"
 _SHARD = "shard"
 _PART = 0.0001
@@ -52,7 +54,13 @@ class ShardActor:
     """The worker of one shard."""
 
     def __init__(self, layout: Layout, shard: int, node: str, seconds: float) -> None:
-        self._worker = ShardWorker(layout, shard, Path(os.environ[WORK]), node=node, seconds=seconds, notify=print)
+        self._worker = ShardWorker(
+            *(layout, shard, Path(os.environ[WORK])),
+            node=node,
+            seconds=seconds,
+            address=os.environ[ADDRESS],
+            notify=print,
+        )
         self._thread = _in_thread(self._worker.run)
 
     def end(self) -> None:

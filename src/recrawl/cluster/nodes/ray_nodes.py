@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from recrawl.cluster.layout import Layout
-from recrawl.cluster.nodes.ray_actors import COORDINATOR, WORK, CoordinatorActor, resource
+from recrawl.cluster.nodes.ray_actors import ADDRESS, COORDINATOR, WORK, CoordinatorActor, resource
 from recrawl.cluster.worker import LEASE_SECONDS
 from recrawl.errors import RepositoryError, UsageError
 from recrawl.extras import ray, require_ray
@@ -110,7 +110,12 @@ def _node(layout: Layout, options: NodeOptions, words: list[str]) -> Iterator[su
     require_ray()
     with closing(layout.open()) as cluster:
         token = cluster.fact(_TOKEN)
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, WORK: str(options.work.resolve())}
+    os.environ |= {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": token,
+        WORK: str(options.work.resolve()),
+        ADDRESS: options.host,
+    }
     command = [
         *(sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"),
         *(f"--node-ip-address={options.host}", f"--object-store-memory={_OBJECT_STORE}"),
