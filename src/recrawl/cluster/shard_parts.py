@@ -130,8 +130,10 @@ class PartOfRun:
                 given = [(link.url, link.depth) for link in links]
                 seeds = [seed.url for seed in self._values.seeds]
                 summary = cycles.crawl(storage, self._options, seeds, self._controls(), links=given)
+                self._counts = joined(self._counts, summary.tally)
+                if summary.cycle.id == self._run.id:
+                    self._counts.outcomes = self._recorded(storage)
             shard.cluster.links.remove(links)
-            self._counts = joined(self._counts, summary.tally)
             if summary.finished:
                 self._report(IDLE)
             while not shard.cluster.links.count(shard.number):

@@ -54,17 +54,19 @@ class ShardActor:
     """The worker of one shard."""
 
     def __init__(self, layout: Layout, shard: int, node: str, seconds: float) -> None:
-        self._worker = ShardWorker(
-            *(layout, shard, Path(os.environ[WORK])),
-            node=node,
-            seconds=seconds,
-            address=os.environ[ADDRESS],
-            notify=print,
-        )
-        self._thread = _in_thread(self._worker.run)
+        given: dict[str, Any] = {"node": node, "seconds": seconds, "address": os.environ[ADDRESS], "notify": print}
+        self._worker = ShardWorker(layout, shard, Path(os.environ[WORK]), **given)
+        self._ending = False
+        self._thread = _in_thread(self._work)
+
+    def _work(self) -> None:
+        self._worker.run()
+        if not self._ending:  # it was drained: Ray starts another one
+            os._exit(1)
 
     def end(self) -> None:
         """Record what was downloaded and release the lease; returns when that is done."""
+        self._ending = True
         self._worker.end()
         self._thread.join()
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.nodes.ray_actors import ADDRESS, COORDINATOR, WORK, CoordinatorActor, resource
+from recrawl.cluster.overview import state_of
 from recrawl.cluster.worker import LEASE_SECONDS
 from recrawl.errors import RepositoryError, UsageError
 from recrawl.extras import ray, require_ray
@@ -93,7 +94,7 @@ def join_cluster(
                 return
             notify("leaving: the shards of this node go elsewhere")
             until = time.monotonic() + _END_SECONDS
-            while time.monotonic() < until and any(it.node == options.name for it in cluster.nodes.workers()):
+            while time.monotonic() < until and any(it.node == options.name for it in state_of(layout).shards):
                 time.sleep(_POLL)
             cluster.nodes.node_gone(options.name)
 

@@ -13,6 +13,9 @@ from recrawl.cluster.nodes.balance import balanced
 from recrawl.cluster.overview import AWAY
 from recrawl.record.store.postgres.cluster.store import ClusterStore
 
+_FORGOTTEN = 600.0
+"""Seconds after which a worker that was killed is no longer listed."""
+
 
 class Launcher(Protocol):
     """Starts and ends the workers of shards on nodes."""
@@ -50,6 +53,7 @@ class Supervisor:
         alive = self._launcher.nodes()
         for name, host in alive.items():
             cluster.nodes.node_seen(name, host)
+        cluster.nodes.forget_workers(_FORGOTTEN)
         known = cluster.nodes.nodes()
         for row in known:
             if row.name not in alive and row.age > AWAY:

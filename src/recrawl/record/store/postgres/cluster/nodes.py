@@ -63,6 +63,10 @@ class NodeTable:
         """A worker has ended."""
         self._db.run("DELETE FROM workers WHERE name = %s", (name,))
 
+    def forget_workers(self, seconds: float) -> None:
+        """Remove workers that were not seen for so long: they were killed."""
+        self._db.run(f"DELETE FROM workers WHERE seen < {_NOW} - %s", (seconds,))
+
     def node_gone(self, name: str) -> None:
         """A machine has left."""
         self._db.run("DELETE FROM nodes WHERE name = %s", (name,))
