@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from benchmarks.cluster_processes import Processes
@@ -56,12 +58,15 @@ def test_a_worker_and_the_coordinator_are_killed_in_a_cycle(
         finish(at, processes, at.request("crawl"))
         crawled, before = visits_of(at, SHARDS), len(at.web.requests())
         at.web.generation(3)
-        run = at.request("cycle", policy="round-robin", budget=pages)
+        command = at.recrawl("cycle", "--policy", "round-robin", "--budget", str(pages), "--json", stdout=PIPE)
         requests_reach(at, before + pages // 3)
-        at.cut_connections()
+        at.cut_connections()  # of the command, too, which goes on
         processes.kill_one(processes.owners()[0], pause=60)  # its shard goes to the other node
         processes.kill_one("coordinator", pause=0)
-        finish(at, processes, run)
+        while command.poll() is None:
+            processes.tend()
+            time.sleep(0.05)
+        report = json.loads(command.communicate()[0])
         processes.end()
         visits, rows = visits_of(at, SHARDS), at.web.requests()
         assert judge(rows, at.delay, turns_of(at, SHARDS)).faults == []
@@ -69,6 +74,7 @@ def test_a_worker_and_the_coordinator_are_killed_in_a_cycle(
         assert visit_faults(crawled, visits) == []
         assert request_faults(visits, rows)[0] == []
         assert check_faults(at, SHARDS) == []
+    assert (command.returncode, report["finished"], report["visits"]) == (0, True, pages)
     changed = sum(int((count > 0).sum()) for count in SITES.versions(3))
     outcomes = Counter(it.outcome for it in visits)
     assert outcomes == {Outcome.NEW: pages, Outcome.CHANGED: changed, Outcome.UNCHANGED: pages - changed}

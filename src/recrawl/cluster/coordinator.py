@@ -12,7 +12,7 @@ from contextlib import closing
 
 from recrawl.cluster.cycle_coordinator import LATE, POOLED, CycleCoordinator
 from recrawl.cluster.layout import Layout
-from recrawl.cluster.lease_keeper import LeaseKeeper
+from recrawl.cluster.lease_keeper import LeaseKeeper, uptime
 from recrawl.errors import LeaseLost, StorageFailure
 from recrawl.record.store.postgres.cluster.runs import DONE, FAILED, IDLE, RunRow, ShardRun
 from recrawl.record.store.postgres.cluster.store import COORDINATOR, ClusterStore
@@ -57,7 +57,7 @@ class ClusterCoordinator:
             self._ended.wait(_REST)
 
     def _take(self, cluster: ClusterStore) -> None:
-        asked = time.monotonic()
+        asked = uptime()
         lease = cluster.leases.take(COORDINATOR, self.name, self._seconds)
         if lease is None:
             return

@@ -25,6 +25,11 @@ _RENEWALS = 6
 """Renewals in the time of a lease."""
 
 
+def uptime() -> float:
+    """Seconds since the machine was started, with the time in which it was suspended: a lease goes on then."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class LeaseKeeper:
     """Holds a lease from the beginning to the end of a `with` block."""
 
@@ -35,7 +40,7 @@ class LeaseKeeper:
         asked: float,
         *,
         also: Callable[[ClusterStore], None] = lambda _: None,
-        timer: Callable[[], float] = time.monotonic,
+        timer: Callable[[], float] = uptime,
     ) -> None:
         """`asked` is the time of `timer` before the lease was taken."""
         self.lease = lease

@@ -16,7 +16,7 @@ from recrawl.choose.shards.splitting import why_one_shard
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.shard_parts import from_row, joined
 from recrawl.crawl.tally import RunCounts
-from recrawl.errors import RepositoryBusy, UsageError
+from recrawl.errors import RepositoryBusy, StorageFailure, UsageError
 from recrawl.record.store.postgres.cluster.runs import RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore
 from recrawl.repository.results.values import Progress, Report
@@ -80,21 +80,28 @@ def follow_run(
     notify: Callable[[str], None] = lambda _: None,
     timer: Callable[[], float] = time.monotonic,
 ) -> Report:
-    """Wait for the end of a run; the first time that `stop` returns True, it is asked to stop."""
+    """Wait for the end of a run; the first time that `stop` returns True, it is asked to stop.
+
+    While the database is away the run goes on as far as it can, so this waits for it, unless `stop` returns True.
+    """
     began, asked, told = timer(), False, False
-    with closing(layout.open()) as cluster:
-        while run.finished is None:
-            if stop() and not asked:
-                cluster.runs.ask_to_stop(run.id)
-                asked = True
-            counts = counts_of(cluster, run.id)
-            if progress is not None:
-                progress(_progress(run, counts))
-            if not told and timer() - began > _ABSENT:
-                told = _tell_who_is_absent(cluster, layout.shards, notify)
+    while True:
+        try:
+            with closing(layout.open()) as cluster:
+                while (run := cluster.runs.get(run.id)).finished is None:
+                    if stop() and not asked:
+                        cluster.runs.ask_to_stop(run.id)
+                        asked = True
+                    if progress is not None:
+                        progress(_progress(run, counts_of(cluster, run.id)))
+                    if not told and timer() - began > _ABSENT:
+                        told = _tell_who_is_absent(cluster, layout.shards, notify)
+                    time.sleep(_POLL)
+                return report_of_run(cluster, run, resumed=resumed)
+        except StorageFailure:
+            if stop():
+                raise
             time.sleep(_POLL)
-            run = cluster.runs.get(run.id)
-        return report_of_run(cluster, run, resumed=resumed)
 
 
 def counts_of(cluster: ClusterStore, run: int) -> RunCounts:

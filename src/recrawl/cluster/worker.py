@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 from recrawl.cluster.layout import Layout
-from recrawl.cluster.lease_keeper import LeaseKeeper
+from recrawl.cluster.lease_keeper import LeaseKeeper, uptime
 from recrawl.cluster.search_server import SearchServer
 from recrawl.cluster.shard_parts import PartOfRun, Shard, as_row
 from recrawl.crawl.tally import RunCounts
@@ -80,7 +80,7 @@ class ShardWorker:
 
     def _take(self, cluster: ClusterStore) -> None:
         self._look(cluster)
-        asked = time.monotonic()
+        asked = uptime()
         lease = cluster.leases.take(self._shard, self.name, self._seconds)
         if lease is None:
             return
