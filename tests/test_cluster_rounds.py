@@ -50,13 +50,13 @@ def outcomes(shard: int, pages: np.ndarray) -> Outcomes:
     return Outcomes(pages, np.where(changed, Outcome.CHANGED, Outcome.UNCHANGED).astype(np.int8))
 
 
-def in_one_process(policy: str, shards: int, budget: int) -> list[Picked]:
-    """The pages that each shard visits when all are in one process."""
+def in_one_process(policy: str, shards: int, budget: int, spent: int = 0) -> list[Picked]:
+    """The pages that each shard visits when all are in one process; `spent` visits of the budget are not divided."""
     made = cast(Splittable, make_policy(policy))
     rng = np.random.default_rng(SEED)
     generators = [rng, *rng.spawn(shards)[1:]]
     plans = [made.begin(book_of(shard), budget, generators[shard]) for shard in range(shards)]
-    run = rounds(made, plans, budget)
+    run = rounds(made, plans, budget - spent)
     picked: list[Picked] = [[] for _ in range(shards)]
     try:
         picks = next(run)
@@ -97,8 +97,19 @@ class Deadly:
 class Cycle:
     """One cycle over shards, each in a thread with a connection of its own."""
 
-    def __init__(self, layout: Layout, policy: str, budget: int) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        policy: str,
+        budget: int,
+        *,
+        late: float = 1e9,
+        spent: int = 0,
+        visiting: Callable[[int, int], None] = lambda _shard, _batch: None,
+    ) -> None:
+        """Each shard spends `spent` visits without asking; `visiting` gets shard and number of each batch visited."""
         self.layout, self.policy, self.budget = layout, policy, budget
+        self.late, self.spent, self.visiting = late, spent, visiting
         self.picked: list[Picked] = [[] for _ in range(layout.shards)]
         self.problems: list[BaseException] = []
         with closing(layout.open()) as cluster:
@@ -134,7 +145,7 @@ class Cycle:
         deadly = cast(RoundJournal, Deadly(journal, deaths))
 
         def table(stages: Iterable[Stage]) -> TableRounds:
-            return TableRounds(deadly, self.run.id, shard, stages, _wait, spent=0)
+            return TableRounds(deadly, self.run.id, shard, stages, _wait, spent=self.spent)
 
         while True:
             picked: Picked = []
@@ -144,6 +155,7 @@ class Cycle:
                 picks = next(choice, None)
                 while picks is not None:
                     picked.append(picks.pages.tolist())
+                    self.visiting(shard, len(picked))
                     try:
                         picks = choice.send(outcomes(shard, picks.pages))
                     except StopIteration:
@@ -157,7 +169,7 @@ class Cycle:
         deadly, shards = cast(RoundJournal, Deadly(journal, deaths)), self.layout.shards
         while not ended.is_set():
             try:
-                coordinator = CycleCoordinator(deadly, self.run, shards, late=1e9)
+                coordinator = CycleCoordinator(deadly, self.run, shards, late=self.late)
                 while not ended.is_set():
                     if not coordinator.step(set(range(shards)), set()):
                         ended.wait(0.001)
@@ -188,4 +200,23 @@ def three_shards(new_cluster: Callable[[int], Layout]) -> Layout:
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whoever_is_killed_when_the_choices_are_the_same(three_shards: Layout, deaths: list[list[int]]) -> None:
     policy, budget = "shock(batches=4, explore=0.5)", 60
-    assert Cycle(three_shards, policy, budget).make(deaths) == in_one_process(policy, 3, budget)
+    assert Cycle(three_shards, policy, budget, spent=2).make(deaths) == in_one_process(policy, 3, budget, spent=6)
+
+
+def test_a_slow_shard_does_not_hold_up_the_others_and_gets_its_visits_later(three_shards: Layout) -> None:
+    policy, budget = "shock(batches=8, explore=0)", 120
+    others_went_on = threading.Event()
+
+    def visiting(shard: int, batch: int) -> None:
+        if shard == 0 and batch == 6:
+            others_went_on.set()
+        if shard == 2 and batch == 3:
+            assert others_went_on.wait(60)
+
+    picked = Cycle(three_shards, policy, budget, late=0.05, visiting=visiting).make([[], [], [], []])
+    assert others_went_on.is_set()
+    assert sum(len(batch) for batches in picked for batch in batches) == budget
+    for batches in picked:
+        pages = [page for batch in batches for page in batch]
+        assert len(set(pages)) == len(pages)
+    assert sum(map(len, picked[2][3:])) > 0

@@ -68,12 +68,13 @@ class CycleCoordinator:
     def _ask(self, arrivals: Mapping[int, Arrival], live: set[int], done: set[int]) -> bool:
         if not arrivals:
             return False
-        self._begin(arrivals)
+        returned = sum(it.returned - self._counted.get(shard, 0) for shard, it in arrivals.items())
+        if not self._next:
+            self._plan(self._visits + returned)  # without the visits that shards make without asking
         stage = stage_of(self._stages, self._next)
         everyone = set(range(self._shards)) if stage.pooled else live
         if not self._ready(arrivals.keys(), everyone - done, self._late * (POOLED if stage.pooled else 1)):
             return False
-        returned = sum(it.returned - self._counted.get(shard, 0) for shard, it in arrivals.items())
         row = self._row(stage, self._coordinator.left + returned, returned, arrivals)
         if row is None:
             return False
@@ -115,13 +116,8 @@ class CycleCoordinator:
             self._since = self._timer()
         return awaited <= set(here) or self._timer() - self._since >= seconds
 
-    def _begin(self, arrivals: Mapping[int, Arrival]) -> None:
-        """Divide the budget into stages: without the visits that shards make without asking."""
-        if not self._stages:
-            spent = sum(arrival.returned for arrival in arrivals.values())
-            self._plan(self._visits + spent)
-
     def _plan(self, budget: int) -> None:
+        """Divide the budget into stages."""
         policy = cast(Splittable, make_policy(self._run.policy))
         self._stages = list(policy.stages(max(1, budget)))
 
