@@ -2,7 +2,8 @@
 
 CPU time is that of all waited-for children, as the kernel counts it, read after they have ended. To include processes
 that outlive their parent, this process inherits orphans (as a "subreaper") and waits for them too. Memory is the
-sampled sum of resident memory over the tree; shared pages count once per process, so it is an upper bound. `foreign` is
+sampled sum of the proportional set sizes (PSS) over the tree: a page that n processes share counts 1/n in each, so that
+the code of libraries counts once. `foreign` is
 the CPU time of all other processes except the web server: the noise of a shared machine.
 """
 
@@ -19,9 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-SAMPLE_SECONDS = 0.05
+SAMPLE_SECONDS = 0.2
 TICKS = os.sysconf("SC_CLK_TCK")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _wait_for_orphans(deadline: float, keep: set[int]) -> None:
 
 
 class Sampler(threading.Thread):
-    """Samples the resident memory of a process tree."""
+    """Samples the memory of a process tree."""
 
     def __init__(self, root: int) -> None:
         super().__init__(daemon=True)
@@ -109,7 +109,7 @@ class Sampler(threading.Thread):
 
     def run(self) -> None:
         while not self._over.wait(SAMPLE_SECONDS):
-            self.peak = max(self.peak, sum(_resident(pid) for pid in [self.root, *_offspring(self.root)]))
+            self.peak = max(self.peak, sum(_proportional(pid) for pid in [self.root, *_offspring(self.root)]))
 
     def stop(self) -> None:
         self._over.set()
@@ -132,11 +132,12 @@ def _offspring(pid: int) -> list[int]:
     return found + [below for child in list(found) for below in _offspring(child)]
 
 
-def _resident(pid: int) -> int:
+def _proportional(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
-    except (OSError, IndexError):
-        return 0
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0  # it has just ended
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
 
 
 def _process_cpu(pid: int) -> float:
