@@ -42,6 +42,8 @@ _PLAIN_LINES = [_ACCEPT_LINE]
 _POLLED = (0, select.POLLIN, select.POLLOUT, select.POLLIN | select.POLLOUT)
 """What to wait for, by what libcurl wants of a socket."""
 _READABLE = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
+_IDLE_CONNECTIONS = 128
+"""Open connections that are kept for further requests: of many servers, few get another one soon."""
 
 
 class Client:
@@ -52,7 +54,7 @@ class Client:
         *,
         agent: str,
         limits: FetchLimits | None = None,
-        room: int = 128,
+        room: int = 512,
         clock: Callable[[], float] = time.time,
         profiles: Callable[[str], Profile | None] = lambda _: None,
     ) -> None:
@@ -69,8 +71,8 @@ class Client:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, room)
-        self._free: dict[Profile | None, list[Transfer]] = {None: [self._new_transfer() for _ in range(room)]}
+        self._multi.setopt(pycurl.M_MAXCONNECTS, min(room, _IDLE_CONNECTIONS))
+        self._free: dict[Profile | None, list[Transfer]] = {}
         self._refused: list[tuple[int, Answer]] = []
         self._busy: dict[pycurl.Curl, Transfer] = {}
         self._private_hosts: set[str] = set()
