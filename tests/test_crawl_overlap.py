@@ -20,13 +20,13 @@ import numpy as np
 from recrawl import Picks
 
 class Overlapping:
-    """A page of each server in each batch; waits for one of them."""
+    """A page of each server in each batch; waits for that of the fast one."""
     name, source, needs = "overlapping", "a test", frozenset()
 
     def cycle(self, book, budget, rng):
         pages = np.flatnonzero(book.known & (book.depth > 0))
         heard = 0
-        for batch in zip(*(pages[book.site[pages] == site] for site in (0, 1))):
+        for batch in zip(*(pages[book.site[pages] == site] for site in (1, 0))):
             batch = np.array(batch)
             seen = yield Picks(batch, np.full(len(batch), float(heard)), "its turn came", awaits=0.5)
             heard += len(seen)

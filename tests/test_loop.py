@@ -270,9 +270,19 @@ def test_late_outcomes_come_with_a_later_batch_and_the_end_waits_for_all() -> No
     sent: list[list[int]] = []
     world = LateWorld(1)
     seen = [page for part in drive(Half(), world, Book.blank(20), 100, 1) for page in part.pages.tolist()]
-    assert [len([page for page in part if page // 4 == batch]) for batch, part in enumerate(sent)] == [2, 2, 2]
+    awaited = [[page for page in part if page // 4 == batch] for batch, part in enumerate(sent)]
+    assert awaited == [[0, 1], [4, 5], [8, 9]], "the first of each batch were awaited"
     assert sorted(seen) == list(range(12)) == sorted(world.pages)
     assert all(part == sorted(part) for part in sent), "not in the order of choice"
+
+
+@given(awaits=st.floats(0, 1), kept=st.lists(st.booleans(), max_size=30), n=st.integers(0, 40))
+def test_a_part_of_a_batch_awaits_the_same_pages(awaits: float, kept: list[bool], n: int) -> None:
+    whole = replace(picks([*range(len(kept))]), awaits=awaits)
+    awaited = set(whole.pages[: whole.needed].tolist())
+    for part in (whole.where(np.array(kept, bool)), whole.first(n)):
+        assert set(part.pages[: part.needed].tolist()) == awaited.intersection(part.pages.tolist())
+        assert (part.awaits >= 1) == (awaits >= 1), "to wait for earlier batches is another thing"
 
 
 def test_a_visit_under_way_that_is_not_made_after_all_gives_its_budget_back() -> None:

@@ -5,8 +5,8 @@
 runs live and in the lab. The world is the live web or an archive: one method, `visit`. `drive` is the only code that
 touches a policy's generator, `note` the only code by which a policy and a book learn the outcomes.
 
-Batches overlap where the policy allows it (`Picks.awaits`): the next batch is asked for when most of the last one has
-outcomes. The others come with a later batch, and the end of the cycle waits for all of them.
+Batches overlap where the policy allows it (`Picks.awaits`): the next batch is asked for when the outcomes that the
+policy needs are there. The others come with a later batch, and the end of the cycle waits for all of them.
 
 To resume a crashed cycle, run the same policy again, from the same book and seed, in the world wrapped in `Resumed`:
 recorded visits are answered from the record, batch by batch as they were before, so the policy makes the same choices;
@@ -36,7 +36,7 @@ class World(Protocol):
     """Anything that answers visits."""
 
     def visit(self, picks: Picks) -> Outcomes:
-        """Visit the pages; return when as many as the picks await have an outcome (`Picks.needed`).
+        """Visit the pages; return when those that the picks await have an outcome (the first `Picks.needed`).
 
         The result holds all outcomes that are there, also of earlier picks, each once. Picks that await all of their
         outcomes wait for those of earlier picks too. Fewer outcomes than awaited mean that the world has stopped: the
@@ -145,7 +145,8 @@ class _Visits:
         place = self._place[seen.pages]
         self.under_way -= len(seen)
         self.left += int(np.count_nonzero(~seen.visited)) - len(picks)
-        self.stopped = falls_short(picks, int(np.count_nonzero(place >= begin)), self.under_way)
+        awaited = (place >= begin) & (place < begin + picks.needed)
+        self.stopped = falls_short(picks, int(np.count_nonzero(awaited)), self.under_way)
         return seen.take(np.argsort(place, kind="stable"))
 
     def _check(self, picks: Picks) -> None:
@@ -167,7 +168,7 @@ class _Visits:
 
 
 def falls_short(picks: Picks, answered: int, under_way: int) -> bool:
-    """Whether fewer outcomes came than the picks await: `answered` of them, with so many visits still under way."""
+    """Whether an awaited outcome is missing: so many of them came, with so many visits still under way."""
     return under_way > 0 if picks.awaits >= 1 else answered < picks.needed
 
 
@@ -199,17 +200,15 @@ class Resumed:
         chosen = picks.pages.tolist()
         self._waiting.update(dict.fromkeys(chosen))
         missing = np.array([page not in self._known for page in chosen], bool)
-        rest, answered = picks.where(missing), len(picks) - int(np.count_nonzero(missing))
+        rest = picks.where(missing)
         if self._replays(picks):
             if len(rest):  # these were under way when the cycle was interrupted
                 self._add(self._world.visit(replace(rest, awaits=0.0)))
             return self._return(self._deliveries.popleft())
-        if picks.awaits < 1:
-            rest = replace(rest, awaits=max(0, picks.needed - answered) / max(1, len(rest)))
         if len(rest) or (picks.awaits >= 1 and not self._waiting.keys() <= self._known.keys()):
             self._add(self._world.visit(rest))
         seen = self._return([page for page in self._waiting if page in self._known])
-        if not falls_short(picks, int(np.isin(picks.pages, seen.pages).sum()), len(self._waiting)):
+        if not falls_short(picks, int(np.isin(picks.pages[: picks.needed], seen.pages).sum()), len(self._waiting)):
             self._delivered(seen)
         return seen
 
@@ -218,7 +217,7 @@ class Resumed:
         if not self._deliveries:
             return False
         pages = set(self._deliveries[0])
-        answered = len(pages.intersection(picks.pages.tolist()))
+        answered = len(pages.intersection(picks.pages[: picks.needed].tolist()))
         fits = pages <= self._waiting.keys() and pages <= self._known.keys()
         if not fits or falls_short(picks, answered, len(self._waiting) - len(pages)):
             self._deliveries.clear()

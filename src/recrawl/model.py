@@ -134,6 +134,10 @@ PUSHES = ("indexnow", "websub")
 """Kinds of hints that others send: push notifications."""
 
 
+_NOT_ALL = math.nextafter(1.0, 0.0)
+"""A share of all picks of a batch that does not wait for those of earlier batches."""
+
+
 @dataclass(frozen=True, slots=True)
 class Picks:
     """The choice of a policy: pages, best first, each with a score, and one reason for all of them.
@@ -149,21 +153,26 @@ class Picks:
     score: Floats
     reason: str
     awaits: float = 1.0
-    """Share of these pages whose outcomes the policy needs before it chooses again. Below 1, the outcomes that are not
-    there yet come with those of a later batch; with 1, all outcomes come at once, earlier ones included."""
+    """Share of these pages, from the first, whose outcomes the policy needs before it chooses again. Below 1, outcomes
+    that are not there yet come with a later batch; with 1, all outcomes come at once, those of earlier batches too."""
 
     @property
     def needed(self) -> int:
-        """How many of the pages must have an outcome before the policy chooses again."""
-        return math.ceil(self.awaits * len(self.pages))
+        """How many of the pages, from the first, must have an outcome before the policy chooses again."""
+        return math.ceil(self.awaits * len(self.pages) - 1e-9)
 
     def first(self, n: int) -> Picks:
         """The best n picks."""
-        return replace(self, pages=self.pages[:n], score=self.score[:n])
+        return self.where(np.arange(len(self)) < n)
 
     def where(self, kept: Flags) -> Picks:
-        """The picks where `kept` is true."""
-        return replace(self, pages=self.pages[kept], score=self.score[kept])
+        """The picks where `kept` is true; the same ones are awaited."""
+        awaited, picks = kept[: self.needed], replace(self, pages=self.pages[kept], score=self.score[kept])
+        return picks.awaiting(int(np.count_nonzero(awaited))) if self.awaits < 1 else picks
+
+    def awaiting(self, needed: int) -> Picks:
+        """These picks, of which the first `needed` are awaited; fewer than all, even if there are no others."""
+        return replace(self, awaits=min(needed / max(1, len(self)), _NOT_ALL))
 
     def __len__(self) -> int:
         return len(self.pages)

@@ -50,7 +50,7 @@ class ShardSide:
     def take(self, cut: Cut) -> tuple[Picks, int]:
         """Return the pages to visit, and the visits of the quota that this shard cannot use."""
         picks = self._plan.take_at(*cut)
-        return replace(picks, awaits=self._awaits), cut.quota - len(picks)
+        return replace(picks, awaits=min(picks.awaits, self._awaits)), cut.quota - len(picks)
 
     def saw(self, seen: Outcomes) -> None:
         """Keep outcomes until the next round in which this shard takes part."""

@@ -125,11 +125,12 @@ def _visit(picks: list[Picks], split: _Shards) -> Generator[Picks, Outcomes, Out
     parts = []
     for reason in dict.fromkeys(some.reason for some in picks if len(some)):
         same = [
-            (pages[some.pages], some.score)
+            (pages[some.pages], some.score, np.arange(len(some)) >= some.needed)
             for pages, some in zip(split.pages, picks, strict=True)
             if some.reason == reason and len(some)
         ]
-        pages, score = (np.concatenate(columns) for columns in zip(*same, strict=True))
-        order = np.argsort(-score, kind="stable") if len(same) > 1 else np.arange(len(pages))
-        parts.append((yield Picks(pages[order], score[order], reason, picks[0].awaits)))
+        pages, score, unawaited = (np.concatenate(columns) for columns in zip(*same, strict=True))
+        order = np.lexsort((-score, unawaited)) if len(same) > 1 else np.arange(len(pages))
+        chosen = Picks(pages[order], score[order], reason)
+        parts.append((yield chosen.awaiting(int(np.count_nonzero(~unawaited))) if unawaited.any() else chosen))
     return Outcomes(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("pages", "what")))

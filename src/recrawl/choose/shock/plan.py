@@ -28,6 +28,8 @@ SAMPLE = 2
 """Pages of an uncertain group per batch."""
 CERTAIN = 0.7
 """The change probability from which a group is no longer uncertain."""
+SURE = 0.9
+"""The change probability from which no batch waits for an outcome."""
 HALF_SIZE = 50
 """The group size at which a visit has half the maximum information value."""
 MIN_PREDICTED = 1 << 19
@@ -76,7 +78,7 @@ class ShockPlan:
         self._predict_all(int(max(MIN_PREDICTED, 4 * budget) * self._share))
         self._size = group_sums(groups.of, open_, len(groups))
         """One per group: its number of open pages."""
-        self._under_way, self._under_way_in = np.zeros(len(book), bool), np.zeros(len(groups), np.int32)
+        self._under_way = np.zeros(len(book), bool)
         self._near = np.full(len(groups), NEAR, np.int32)
         """One per group: how many of its pages, by rank, are predicted again after a visit to its site."""
         self._rank = group_ranks(self.probability, groups, self._size, open_)
@@ -160,7 +162,6 @@ class ShockPlan:
         first = self._first[self.open[self._first]]
         group = self.change_model.shocks.groups.of[first]
         unvisited = (self._near[group] == NEAR) & self.mixture.shared(first)  # a visit would have raised it
-        unvisited &= self._under_way_in[group] == 0
         page, size = first[unvisited], np.minimum(self._size[group[unvisited]], after)
         value[page] *= 1 + curiosity * (1 - self._last_taken) * (1 - self.probability[page]) * size / (size + HALF_SIZE)
 
@@ -178,25 +179,40 @@ class ShockPlan:
         return drawn
 
     def best(self, value: Float32s, count: int, per_group: int) -> tuple[Ints, Flags]:
-        """Return the pages with the highest value, at most `per_group` of each uncertain group with those under way.
+        """Return the pages with the highest value, at most `per_group` of each uncertain group.
 
         A few visits show whether the group has changed; if it has not, further visits would be wasted. If there are
         too few such pages, others of the same groups follow, for which the second result is true.
         """
         pages = highest(value, min(self.left, count * _WIDTH))
-        uncertain = (self.probability[pages] < CERTAIN) & self.mixture.shared(pages)
-        group = self.change_model.shocks.groups.of[pages]
-        later = (rank_within(group) + self._under_way_in[group] >= per_group) & uncertain
+        later = (self._rank_in_group(pages) >= per_group) & self._uncertain(pages)
         order = np.argsort(later, kind="stable")[:count]
         return pages[order], later[order]
 
+    def informative(self, pages: Pages) -> Flags:
+        """Return the pages of a batch whose outcomes the next batch needs.
+
+        It needs neither those of pages that fill the batch beyond the sample of their uncertain group, since the sample
+        tells of the group, nor those of pages that have changed almost surely. A page that failed at its last visit is
+        behind the queue of its server, and is likely to tell nothing.
+        """
+        beyond = (self._rank_in_group(pages) >= SAMPLE) & self._uncertain(pages)
+        unsure: Flags = (self.probability[pages] < SURE) & (self._book.failures[pages] == 0)
+        return unsure & ~beyond
+
+    def _rank_in_group(self, pages: Pages) -> Int32s:
+        return rank_within(self.change_model.shocks.groups.of[pages])
+
+    def _uncertain(self, pages: Pages) -> Flags:
+        low: Flags = self.probability[pages] < CERTAIN
+        return low & self.mixture.shared(pages)
+
     def take(self, pages: Pages) -> None:
-        """Close the pages of a batch: they are under way, which is noted by page and counted by group."""
+        """Close the pages of a batch: they are under way."""
         self.left -= len(pages)
         self.open[pages] = False
         self._rank[pages] = CLOSED
         self._under_way[pages] = True
-        np.add.at(self._under_way_in, self.change_model.shocks.groups.of[pages], 1)
 
     def observe(self, seen: Outcomes) -> None:
         """Update with the outcomes of pages under way: predict pages of the same sites again."""
@@ -207,7 +223,6 @@ class ShockPlan:
         self.mixture.observe(pages, changed)
         groups = self.change_model.shocks.groups
         visited = groups.of[seen.pages]
-        np.subtract.at(self._under_way_in, visited, 1)
         self._near[visited] += 2 * SAMPLE  # once per group, however many of its pages were visited
         np.add.at(self._near, visited, 1)
         touched = np.zeros(int(groups.site.max(initial=-1)) + 1, bool)

@@ -77,6 +77,8 @@ class ShockShard:
             pages, _ = plan.best(value, len(picks), per_group=1)
             reason = f"{_RANKED}, by a change rate drawn from its posterior"
             picks = Picks(pages, value[pages].astype(np.float64), reason)
+        if self._asked == BATCH:
+            picks = _awaited_first(picks, plan.informative(picks.pages))
         plan.take(picks.pages)
         return picks
 
@@ -118,6 +120,12 @@ class ShockShard:
         late = np.flatnonzero(self._open & (waited > patience * round_))
         late = late[np.argsort(-waited[late], kind="stable")]
         return RankedPages(late, waited[late], reason, np.ones(len(late)))
+
+
+def _awaited_first(picks: Picks, awaited: Flags) -> Picks:
+    order = np.argsort(~awaited, kind="stable")
+    sorted_ = Picks(picks.pages[order], picks.score[order], picks.reason)
+    return sorted_ if awaited.all() else sorted_.awaiting(int(np.count_nonzero(awaited)))
 
 
 def _counts(book: Book, open_: Flags) -> Floats:

@@ -56,20 +56,23 @@ class LiveWeb:
     # -- the jobs ----------------------------------------------------------------------------------------------
 
     def visit(self, picks: Picks) -> Outcomes:
-        """Visit the pages that a policy chose, until as many as it awaits have an outcome; the others stay queued."""
+        """Visit the pages that a policy chose, until those that it awaits have an outcome; the others stay queued."""
         journey = self.journey
         chosen = picks.pages.tolist()
+        awaited = [] if picks.awaits >= 1 else chosen[: picks.needed]
         if chosen:
             why = self._store.visits.reason(picks.reason)
             lanes = self._store.pages.lanes_of(chosen)
             for page, score in zip(chosen, picks.score.tolist(), strict=True):
                 journey.chosen[page] = (score, why)
-                site, failures = lanes[page]
-                journey.enqueue(site, page, failing=failures > 0)
+            for page in chosen[len(awaited) :]:
+                journey.enqueue(lanes[page][0], page, failing=lanes[page][1] > 0)
+            for page in reversed(awaited):  # ahead of what is not awaited, of this batch and of earlier ones
+                journey.enqueue(lanes[page][0], page, failing=lanes[page][1] > 0, first=True)
         if picks.awaits >= 1:
             self._run()
-        elif picks.needed:
-            self._run(set(chosen), picks.needed)
+        elif awaited:
+            self._run(set(awaited))
         seen = np.array(journey.outcomes, np.int64).reshape(-1, 3)
         journey.outcomes.clear()
         return Outcomes(seen[:, 0], seen[:, 1].astype(np.int8), seen[:, 2])
@@ -158,9 +161,9 @@ class LiveWeb:
 
     # -- the loop ----------------------------------------------------------------------------------------------
 
-    def _run(self, awaited: set[int] | None = None, needed: int = 0) -> None:
-        """Work until the lanes are empty, `stop` returns True, the time is up, or `needed` of the `awaited` pages have
-        an outcome; then requests under way go on in the next run."""
+    def _run(self, awaited: set[int] | None = None) -> None:
+        """Work until the lanes are empty, `stop` returns True, the time is up, or the `awaited` pages have an outcome;
+        then requests under way go on in the next run."""
         options, journey = self._options, self.journey
         journey.prefetch.forget()
         for server in chain(
@@ -170,9 +173,9 @@ class LiveWeb:
         counted = 0
         while self._busy() and not self._stop() and options.timer() < self._until:
             if awaited is not None and len(journey.outcomes) > counted:
-                needed -= sum(page in awaited for page, _, _ in journey.outcomes[counted:])
+                awaited.difference_update(page for page, _, _ in journey.outcomes[counted:])
                 counted = len(journey.outcomes)
-                if needed <= 0:
+                if not awaited:
                     break
             self._turn()
         else:

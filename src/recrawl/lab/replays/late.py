@@ -2,7 +2,7 @@
 
 Each site is a server that answers one page after another, at a pace of its own, drawn from 1 to `SLOWEST` time units.
 A batch that does not await all of its outcomes (`Picks.awaits`) returns when all but the share `late` of it are there,
-and as many as it awaits.
+and those that it awaits, which their servers answer first.
 The visits themselves take place when they are chosen: only what the policy knows is late.
 """
 
@@ -17,6 +17,7 @@ from recrawl.model import NOTHING, Outcomes, Picks
 
 SLOWEST = 4.0
 """The pace of the slowest server, in units of that of the fastest."""
+_ROUNDING = 1e-6
 
 
 class Late:
@@ -39,22 +40,26 @@ class Late:
     def visit(self, picks: Picks) -> Outcomes:
         """Visit all pages; return the outcomes that are there when enough of these are."""
         seen = self._world.visit(picks) if len(picks) else NOTHING
-        ends = self._answer_times(seen)
+        ends = self._answer_times(seen, 0 if picks.awaits >= 1 else picks.needed)
         self._waiting, self._ends = self._waiting + seen, np.concatenate((self._ends, ends))
         if picks.awaits >= 1:
             self.time = max(self.time, float(self._ends.max(initial=0.0)))
         elif picks.awaits > 0 and len(ends):
-            needed = max(picks.needed, len(ends) - int(self._late * len(ends)))
-            self.time = max(self.time, float(np.sort(ends)[needed - 1]) if needed else 0.0)
+            most = np.sort(ends)[: len(ends) - int(self._late * len(ends))]
+            self.time = max(self.time, float(np.append(ends[: picks.needed], most).max(initial=0.0)))
         there = self._ends <= self.time
         out, self._waiting, self._ends = self._waiting.take(there), self._waiting.take(~there), self._ends[~there]
         return out
 
-    def _answer_times(self, seen: Outcomes) -> Floats:
-        """When each page is answered, behind those that wait at its server."""
-        site = self._site[seen.pages]
+    def _answer_times(self, seen: Outcomes, first: int) -> Floats:
+        """When each page is answered, behind those that wait at its server; the `first` ones go ahead of them."""
+        site, waiting = self._site[seen.pages], self._site[self._waiting.pages]
         begin = np.maximum(self._free, self.time)
-        ends: Floats = begin[site] + (rank_within(site) + 1) * self._pace[site]
-        np.maximum.at(self._free, site, ends)
-        np.add.at(self.queue, site, self._pace[site])
+        begun = begin - self._pace * np.floor((begin - self.time) / self._pace)  # the end of what it answers now
+        ahead = np.bincount(site[:first], minlength=len(begin))
+        self._ends += np.where(self._ends > begun[waiting] + _ROUNDING, ahead[waiting] * self._pace[waiting], 0.0)
+        ends: Floats = np.where(np.arange(len(site)) < first, begun[site], (begin + ahead * self._pace)[site])
+        ends += (np.append(rank_within(site[:first]), rank_within(site[first:])) + 1) * self._pace[site]
+        work = np.bincount(site, minlength=len(begin)) * self._pace
+        self._free, self.queue = begin + work, self.queue + work
         return ends
