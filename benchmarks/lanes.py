@@ -1,7 +1,7 @@
 """Do servers wait for one another? A crawl and a cycle of many hosts, against what politeness allows.
 
     python -m benchmarks.lanes crawl [--hosts 5000] [--delay 10]
-    python -m benchmarks.lanes cycle [--hosts 1000] [--delay 0.2]
+    python -m benchmarks.lanes cycle [--hosts 1000] [--delay 0.2] [--age 0]
     python -m benchmarks.lanes finds ARCHIVE... [--seeds 5] [--budgets 0.01] [--late 1]
 
 The web is `benchmarks.lanes_web`: one process, each host a name under `localhost` with its own latency, 50 to 500 ms.
@@ -27,6 +27,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -107,17 +108,18 @@ def cycle(asked: argparse.Namespace, work: Path) -> None:
     pages[large] = rng.integers(20, 120, len(large))
     hosts = Hosts(asked, pages.tolist(), work)
     try:
-        hosts.tell("quick?on=1")
-        hosts.recrawl(hosts.folder, "crawl")
-        hosts.tell("quick?on=0")
-        hosts.tell("rebuild?" + "&".join(f"h={number}" for number in large[::2]))
         budget = asked.budget or int(pages.sum()) // 3
         for name, policy in (("whole batches", "benchmarks.lanes:Whole"), ("overlapping", "shock")):
             folder = work / name.replace(" ", "-")
             shutil.copytree(hosts.folder, folder)
+            hosts.tell("quick?on=1")
+            hosts.recrawl(folder, "crawl")  # for each of them: what is likely depends on the time since then
+            hosts.tell("quick?on=0")
+            hosts.tell("rebuild?" + "&".join(f"h={number}" for number in large[::2]))
+            time.sleep(asked.age)
             summary, seen = hosts.recrawl(folder, "cycle", "--budget", str(budget), "--policy", policy)
             found = {key: summary.get(key) for key in ("visits", "changed")}
-            told(what=name, hosts=asked.hosts, delay=asked.delay, budget=budget, **found, **seen)
+            told(what=name, hosts=asked.hosts, delay=asked.delay, age=asked.age, budget=budget, **found, **seen)
     finally:
         hosts.process.kill()
 
@@ -151,6 +153,7 @@ def main() -> None:
     ask.add_argument("--delay", type=float)
     ask.add_argument("--pages", type=int, default=8, help="pages of each host, of `crawl`")
     ask.add_argument("--budget", type=int, help="visits, of `cycle`; a third of the pages by default")
+    ask.add_argument("--age", type=float, default=0.0, help="seconds from the crawl to the cycle, of `cycle`")
     ask.add_argument("--seeds", type=int, default=5)
     ask.add_argument("--cycles", type=int, default=120)
     ask.add_argument("--budgets", type=float, nargs="+", default=[0.01])
