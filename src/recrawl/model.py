@@ -134,16 +134,10 @@ PUSHES = ("indexnow", "websub")
 """Kinds of hints that others send: push notifications."""
 
 
-_NOT_ALL = math.nextafter(1.0, 0.0)
-"""A share of all picks of a batch that does not wait for those of earlier batches."""
-
-
 @dataclass(frozen=True, slots=True)
 class Picks:
-    """The choice of a policy: pages, best first, each with a score, and one reason for all of them.
-
-    The reason completes the sentence "Visited because ...", such as "it has waited longest". An empty batch waits for
-    all visits under way.
+    """The choice of a policy: pages, best first, each with a score, and a reason that completes "Visited because ...".
+    An empty batch waits for all visits under way.
 
     >>> Picks(np.arange(10), np.ones(10), "it was due", awaits=0.75).needed
     8
@@ -167,12 +161,12 @@ class Picks:
 
     def where(self, kept: Flags) -> Picks:
         """The picks where `kept` is true; the same ones are awaited."""
-        awaited, picks = kept[: self.needed], replace(self, pages=self.pages[kept], score=self.score[kept])
-        return picks.awaiting(int(np.count_nonzero(awaited))) if self.awaits < 1 else picks
+        picks = replace(self, pages=self.pages[kept], score=self.score[kept])
+        return picks if self.awaits >= 1 else picks.awaiting(int(np.count_nonzero(kept[: self.needed])))
 
     def awaiting(self, needed: int) -> Picks:
-        """These picks, of which the first `needed` are awaited; fewer than all, even if there are no others."""
-        return replace(self, awaits=min(needed / max(1, len(self)), _NOT_ALL))
+        """These picks, of which the first `needed` are awaited, but none of earlier batches."""
+        return replace(self, awaits=min(needed / max(1, len(self)), math.nextafter(1.0, 0.0)))
 
     def __len__(self) -> int:
         return len(self.pages)

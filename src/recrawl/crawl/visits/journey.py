@@ -94,13 +94,9 @@ class Journey:
         self._pending: dict[int, PendingVisit] = {}
 
     def enqueue(self, site: int, page: int, *, failing: bool = False, first: bool = False) -> None:
-        """Let a page wait for its turn, `first` before the others of its server.
-
-        One that failed at its last visit waits behind all others.
-        """
+        """Let a page wait, `first` before the others of its server; one that failed at its last visit, behind them."""
         self.resources.prepare(self.servers[site])
-        lanes = self.lanes
-        (lanes.push_last if failing else lanes.push_front if first else lanes.push)(site, page)
+        (self.lanes.push_last if failing else self.lanes.push_front if first else self.lanes.push)(site, page)
 
     def enqueue_found(self) -> None:
         """Count the pages that were found since the last call; a crawl visits them too."""
