@@ -127,8 +127,10 @@ class RayLauncher:
         """Ask a worker to end; whether it has ended."""
         name = _name(shard, node)
         if name not in self._ending:
-            self._ending[name] = ray.get_actor(name).end.remote()
-            return False
+            actor = _found(name)
+            if actor is not None:
+                self._ending[name] = actor.end.remote()
+            return actor is None
         done, _ = ray.wait([self._ending[name]], timeout=0)
         if done:
             del self._ending[name]
@@ -137,7 +139,17 @@ class RayLauncher:
 
     def forget(self, shard: int, node: str) -> None:
         """Remove an actor."""
-        ray.kill(ray.get_actor(_name(shard, node)), no_restart=True)
+        actor = _found(_name(shard, node))
+        if actor is not None:
+            ray.kill(actor, no_restart=True)
+
+
+def _found(name: str) -> Any:
+    """The actor of a name; None if it is gone."""
+    try:
+        return ray.get_actor(name)
+    except ValueError:
+        return None
 
 
 def _name(shard: int, node: str) -> str:
