@@ -2,6 +2,7 @@
 
     python -m benchmarks.content evaluate ARCHIVE... --labels changes.tsv   noise hidden, news lost, yardsticks
     python -m benchmarks.content live ARCHIVE... --labels changes.tsv       the same with what a live crawl knows
+        [--periods 1 7 30]
     python -m benchmarks.content fit ARCHIVE... --labels changes.tsv        the weights of compare/content/judge.py
     python -m benchmarks.content cost ARCHIVE...                            CPU and bytes a page
 
@@ -69,10 +70,10 @@ def evaluate(samples: Sequence[Sample]) -> list[Table]:
     ]
 
 
-def evaluate_live(paths: Sequence[Path], labels: Path) -> Table:
-    """The verdicts of live crawls that visit each page once a day, a week, a month; shipped weights."""
+def evaluate_live(paths: Sequence[Path], labels: Path, periods: Sequence[int]) -> Table:
+    """The verdicts of live crawls that visit each page once in a period of so many days; shipped weights."""
     rows: list[list[str]] = []
-    for period in PERIODS:
+    for period in periods:
         samples = collect_live(paths, labels, period)
         news, noise = (np.array([sample.label == label for sample in samples]) for label in ("news", "noise"))
         shown = np.array([is_content(sample, LINE_WEIGHTS) for sample in samples], float)
@@ -130,6 +131,9 @@ def main() -> None:
     parser.add_argument("what", choices=("evaluate", "live", "fit", "cost"))
     parser.add_argument("archives", nargs="+", type=Path)
     parser.add_argument("--labels", type=Path, help="file of labelled changes, for all but `cost`")
+    parser.add_argument(
+        "--periods", type=int, nargs="+", default=PERIODS, metavar="DAYS", help="from visit to visit, for `live`"
+    )
     chosen = parser.parse_args()
     if chosen.what == "cost":
         for table in cost(chosen.archives):
@@ -138,7 +142,7 @@ def main() -> None:
     if chosen.labels is None:
         parser.error(f"{chosen.what} needs --labels FILE.tsv")
     if chosen.what == "live":
-        evaluate_live(chosen.archives, chosen.labels).show()
+        evaluate_live(chosen.archives, chosen.labels, chosen.periods).show()
         return
     samples = collect(chosen.archives, chosen.labels)
     if chosen.what == "fit":

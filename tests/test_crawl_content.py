@@ -163,12 +163,12 @@ def test_a_fast_crawl_counts_no_more_pages_than_a_slow_one(repo: Repo, site: Cal
     repo.run("config", "per_server", "64")
     repo.crawl(server.url("/"))
     ((stored,),) = repo.sql("SELECT data FROM frames")
-    assert len(SiteFrame.unpack(stored).members) == 24, "all pages are in one directory"
+    assert len(SiteFrame.unpack(stored).members) == 6, "all pages are in one directory"
 
 
 def test_a_page_that_could_not_be_read_leaves_its_place_in_the_census_to_another():
     frame = SiteFrame()
-    for number in range(24):
+    for number in range(6):
         assert frame.wants(1)
         frame.await_page(number, 1)
     assert not frame.wants(1)
@@ -207,7 +207,7 @@ def test_diff_folds_the_frame(crawled: tuple[Repo, Site]):
 def test_noise_lists_what_was_learned_as_frame(crawled: tuple[Repo, Site]):
     repo, server = crawled
     rows = repo.json("noise", "--frame", server.url("/"))
-    assert rows[0] == {"text": "Welcome to the herbarium", "pages": 13, "of": 13}
+    assert rows[0] == {"text": "Welcome to the herbarium", "pages": 6, "of": 6}
     assert "herbarium" in repo.run("noise", "--frame", server.url("/")).out
 
 

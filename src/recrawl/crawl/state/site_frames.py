@@ -1,8 +1,8 @@
 """The frame of each site: on how many of its pages each line stands (see `compare.content`), learned as pages are read.
 
-A sample of a site's pages is enough: the first pages, and a few of every directory. They are the members of the site's
-census. A member that changes is counted anew, so a frame that changes is learned within a few visits. The frames are
-stored with the batch of visits that they were learned from.
+A sample of a site's pages is enough: the first pages, and one of every other directory. They are the members of the
+site's census. A member that changes is counted anew, so a frame that changes is learned within a few visits. The frames
+are stored with the batch of visits that they were learned from.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from recrawl.errors import RecrawlError
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
-_FIRST_MEMBERS = 24
-_PER_DIRECTORY = 2
-_MAX_MEMBERS = 64
+_FIRST_MEMBERS = 6
+_MAX_MEMBERS = 24
+"""More members hardly judge better, and cost as much as reading the page again: on small sites most of all."""
 _MAX_LOADED = 200
 """Frames that are kept in memory."""
 
@@ -56,7 +56,7 @@ class SiteFrame:
     def wants(self, place: int) -> bool:
         """Whether another page of a directory would be a useful member."""
         size = len(self.members) + len(self.awaited)
-        return size < _FIRST_MEMBERS or (size < _MAX_MEMBERS and self.directories[place] < _PER_DIRECTORY)
+        return size < _FIRST_MEMBERS or (size < _MAX_MEMBERS and self.directories[place] == 0)
 
     def await_page(self, page: int, place: int) -> None:
         """A page is being read and will be a member."""
