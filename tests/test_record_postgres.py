@@ -388,6 +388,14 @@ def test_a_cut_connection_comes_back_between_batches(store: PostgresStore) -> No
     assert store.next_id("pages") == 2
 
 
+def test_a_connection_that_is_cut_before_its_first_statement_is_a_failure_of_storage(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recrawl.record.store.postgres.connection.adapt", lambda raw: raw.close())
+    with pytest.raises(StorageFailure, match="check that the server runs"):
+        PostgresStore(store.db.target)
+
+
 def test_a_restart_of_the_server_between_batches_goes_unnoticed(store: PostgresStore) -> None:
     store.commit(Batch(pages=[page_row(0)]), [])
     restart_postgres(Path(store.db.run("SHOW data_directory").fetchone()[0]))

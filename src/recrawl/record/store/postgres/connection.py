@@ -190,7 +190,8 @@ class PostgresConnection:
         with contextlib.ExitStack() as failing:
             failing.callback(raw.close)
             if self.resumed is not None:
-                self.resumed(raw.execute)
+                with self._own_errors():
+                    self.resumed(raw.execute)
             failing.pop_all()
         self._raw = raw
 
@@ -209,11 +210,19 @@ class PostgresConnection:
             found = raw.info.parameter_status("server_version")
             raw.close()
             raise RepositoryError(f"{self.target.name} runs PostgreSQL {found}: recrawl needs version 12 or later")
-        adapt(raw)
-        raw.execute(f"SET search_path TO {self.target.schema}")
-        if self._read_only:
-            raw.execute(_READ_ONLY)
+        with self._own_errors():  # a server that stops can cut it before its first statement
+            adapt(raw)
+            raw.execute(f"SET search_path TO {self.target.schema}")
+            if self._read_only:
+                raw.execute(_READ_ONLY)
         return raw
+
+    @contextlib.contextmanager
+    def _own_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise _translated(error, self.target) from error
 
 
 def _translated(error: psycopg.Error, target: PostgresTarget) -> Exception:
