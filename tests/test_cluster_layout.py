@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import recrawl
 from recrawl.cluster.layout import Layout, create_cluster, is_cluster, layout_at, layout_of
-from recrawl.errors import NewerRepository, RepositoryError, UsageError
+from recrawl.cluster.run_requests import request_run
+from recrawl.errors import NewerRepository, RepositoryBusy, RepositoryError, UsageError
 from recrawl.record.store import open_store
 from recrawl.record.store.postgres.cluster.rounds import RoundRow
 from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING
@@ -92,6 +94,28 @@ def test_a_run_is_quiet_when_all_shards_are_and_no_link_waits(new_cluster: NewCl
         assert (shard.pages, shard.tally) == (10, {"visits": 3})
         cluster.runs.finish(run)
         assert cluster.runs.current() is None
+
+
+def test_a_cycle_that_was_stopped_is_resumed_unless_it_is_abandoned(tmp_path: Path, new_cluster: NewCluster) -> None:
+    with closing(new_cluster(1).open()) as cluster, recrawl.open(tmp_path / "cluster") as repo:
+        assert repo.abandon_cycle() is None
+        values, text = repo.settings, ""
+        for abandoned in (False, True):
+            run, resumed = request_run(cluster, "cycle", values, text, shards=1)
+            assert not resumed
+            with pytest.raises(RepositoryBusy, match=f"cycle {run.id} is under way"):
+                request_run(cluster, "crawl", values, text, shards=1)
+            cluster.runs.start(run.id, 5)
+            cluster.runs.ask_to_stop(run.id)
+            cluster.runs.finish(run.id)
+            if abandoned:
+                assert repo.abandon_cycle() == run.id
+                assert request_run(cluster, "cycle", values, text, shards=1)[0].id != run.id
+                return
+            again, resumed = request_run(cluster, "cycle", values, text, shards=1)
+            assert resumed
+            assert again.id == run.id
+            cluster.runs.finish(run.id)
 
 
 def test_who_comes_while_a_round_is_asked_takes_part_in_the_next(new_cluster: NewCluster) -> None:

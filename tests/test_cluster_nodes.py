@@ -1,4 +1,4 @@
-"""Which shard runs on which node, and how shards move; Ray itself is tried by `python -m benchmarks.cluster`."""
+"""Which shard runs on which node, and how shards move; Ray itself is tried by `python -m benchmarks.cluster_demo`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recrawl.choose import Policy, describe
 from recrawl.cluster.layout import Layout, layout_of
-from recrawl.cluster.run_requests import Kind, counts_of, follow_run, request_run
+from recrawl.cluster.run_requests import Kind, counts_of, follow_run, request_run, stopped_cycle
 from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
@@ -124,6 +124,15 @@ class ClusterRepository(Repository):
         return self._run(
             "cycle", given, time_limit, wait=wait, progress=progress, stop=stop, policy=text, budget=budget
         )
+
+    def abandon_cycle(self, *, wait: bool = False) -> int | None:
+        """Do not resume the cycle that was stopped; returns its number, None without one. Nothing is waited for."""
+        del wait
+        with closing(self.layout.open()) as cluster:
+            run = stopped_cycle(cluster)
+            if run is not None:
+                cluster.runs.abandon(run.id)
+            return None if run is None else run.id
 
     def recheck(
         self,

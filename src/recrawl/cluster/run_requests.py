@@ -57,8 +57,8 @@ def request_run(
             raise UsageError(f"{chosen.name} does not work on a cluster of several shards, because {why}")
         if visits <= 0:
             raise UsageError(f"invalid budget {visits:g}: use more than 0")
-        before = next((run for run in cluster.runs.newest() if run.kind == "cycle"), None)
-        if before is not None and before.stop and before.started is not None:
+        before = stopped_cycle(cluster)
+        if before is not None:
             cluster.runs.resume(before.id)
             return cluster.runs.get(before.id), True
         text = describe(chosen)
@@ -68,6 +68,12 @@ def request_run(
         kind, policy=text, budget=visits, seed=values["seed"], settings=settings, options=options or {}
     )
     return cluster.runs.get(run), False
+
+
+def stopped_cycle(cluster: ClusterStore) -> RunRow | None:
+    """The last cycle, if it was stopped after it had begun."""
+    last = next((run for run in cluster.runs.newest() if run.kind == "cycle"), None)
+    return last if last is not None and last.stop and last.started is not None else None
 
 
 def follow_run(

@@ -102,6 +102,10 @@ class RunTable:
         self._db.run("UPDATE runs SET stop = false, finished = NULL WHERE id = %s", (run,))
         self._db.run(f"UPDATE run_shards SET state = '{READY}' WHERE run = %s AND state = '{IDLE}'", (run,))
 
+    def abandon(self, run: int) -> None:
+        """Do not let a run that was stopped go on: shards give up their part when they begin the next one."""
+        self._db.run("UPDATE runs SET stop = false WHERE id = %s AND finished IS NOT NULL", (run,))
+
     def start(self, run: int, visits: int) -> None:
         """Let the shards begin, with a budget of so many visits."""
         self._db.run(
