@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
 _W3C = re.compile(
@@ -46,6 +45,8 @@ def _timestamp(text: str) -> float | None:
         elif _NO_DATE.search(text):
             return None
         else:
+            from email.utils import parsedate_to_datetime  # lazy: few pages have such a date
+
             parsed = parsedate_to_datetime(text)
         timestamp = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):

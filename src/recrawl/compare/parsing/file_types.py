@@ -14,16 +14,15 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
-
-from lxml import etree
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recrawl import plugins
 from recrawl.compare.noise.filters import NO_NOISE, Noise
-from recrawl.compare.noise.json_filter import json_leaves
-from recrawl.compare.noise.xpath import removed_by_xpath
 from recrawl.compare.parsing.encoding import Decoded, decode
 from recrawl.errors import Unreadable
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 HTML = ("text/html", "application/xhtml+xml")
 MARKDOWN = ("text/markdown", "text/x-markdown")
@@ -111,6 +110,8 @@ def _by_plugin(parser: Any, body: bytes, content_type: str, mime: str) -> Lines:
 
 def _json(text: str, noise: Noise) -> Lines | None:
     """One line for each value, with the keys that lead to it; None if it is not JSON."""
+    from recrawl.compare.noise.json_filter import json_leaves  # lazy: loads jmespath
+
     try:
         leaves = list(json_leaves(json.loads(text), text, noise.expressions("jmespath:")))
     except (ValueError, RecursionError):
@@ -127,6 +128,10 @@ def _xml(body: bytes, noise: Noise) -> Lines | None:
     """The text of each element, and the title of a feed; None for broken XML, and for one with a DTD."""
     if _ENTITIES.search(body):
         return None
+    from lxml import etree  # lazy: few pages are XML
+
+    from recrawl.compare.noise.xpath import removed_by_xpath  # lazy: loads lxml
+
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, remove_comments=True)
     try:
         root = etree.fromstring(body.strip(), parser)
