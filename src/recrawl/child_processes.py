@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
 _PR_SET_PDEATHSIG = 1
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_KEPT_BYTES = 8_000_000
 
 
 def end_with_parent(parent: int) -> None:
@@ -28,6 +30,14 @@ def end_with_parent(parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit()
+
+
+def keep_freed_memory() -> None:
+    """Have glibc keep some freed megabytes for the next message, instead of returning them and asking for new pages."""
+    with contextlib.suppress(OSError, AttributeError):  # other libraries have no such call
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+        library.mallopt(_M_TRIM_THRESHOLD, 2 * _KEPT_BYTES)
 
 
 def start_module(

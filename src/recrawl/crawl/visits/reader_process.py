@@ -19,7 +19,7 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser
 
-from recrawl.child_processes import end_with_parent
+from recrawl.child_processes import end_with_parent, keep_freed_memory
 from recrawl.compare import digest
 from recrawl.compare.change_prior import change_priors
 from recrawl.compare.content.changed_lines import changed_lines
@@ -35,7 +35,7 @@ from recrawl.compare.parsing.file_types import HTML, hypertext, is_json, is_xml
 from recrawl.compare.parsing.page_fields import page_fields
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
 from recrawl.crawl.visits.stored_text import StoredText, header, media_type, plain
-from recrawl.discover import requisites, sitemaps
+from recrawl.discover import requisites
 from recrawl.discover.dates import parse_date
 from recrawl.discover.links import MAX_LINKS, SKIP_SUFFIXES, LinkReader, PageLinks
 from recrawl.discover.page_headers import header_links
@@ -143,6 +143,8 @@ def _feed_links(task: Task, mime: str) -> list[str]:
     """The pages that a feed lists; none for any other document."""
     if not (is_xml(mime) or is_json(mime)):
         return []
+    from recrawl.discover import sitemaps  # lazy: few pages are feeds, and it loads lxml
+
     return [entry.url for entry in sitemaps.parse(task.body, task.url, max_entries=MAX_LINKS).entries]
 
 
@@ -272,6 +274,7 @@ def main() -> None:
     """Read the tasks from the parent's connection until it closes."""
     end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the parent decides when to stop
+    keep_freed_memory()
     gc.set_threshold(50_000, 20, 20)  # pages create many objects but no reference cycles
     with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError):
         config: ReaderConfig = connection.recv()
