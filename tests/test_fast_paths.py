@@ -1,4 +1,4 @@
-"""Fast paths of a visit give what the slow ways give: links, requisites, text, priors, the brake."""
+"""Fast paths of a visit give what the slow ways give: links, requisites, text, priors, the brake, rows, headers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from selectolax.lexbor import LexborHTMLParser
 from recrawl.compare.change_prior import FURTHEST, LARGEST, _weights, change_prior, change_priors, features
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.text import plain, visible
-from recrawl.crawl.visits.pending import Prefetch
+from recrawl.crawl.visits import results
+from recrawl.crawl.visits.pending import PendingVisit, Prefetch
 from recrawl.crawl.visits.shared_text import SharedTexts
 from recrawl.discover.requisites import Requisites, _add_link, _Found, absolute, of_page
 from recrawl.discover.stylesheets import style_urls
 from recrawl.discover.urls import canonical
 from recrawl.fetch.lanes import Lanes
-from recrawl.model import RequisiteLevel
+from recrawl.fetch.transfer import parse_head
+from recrawl.model import Answer, RequisiteLevel, State
 from recrawl.record.requisite_rows import RequisiteBatch
-from recrawl.record.rows import Batch, NewPage
+from recrawl.record.rows import Batch, NewPage, PageState, UnchangedPage, unvisited
 from recrawl.record.store import SqliteStore
 
 WHITE = "".join(filter(str.isspace, map(chr, range(0x110000))))
@@ -168,3 +170,46 @@ def test_the_brake_is_that_of_counting_all_recent_pages_at_every_visit(visits: l
             assert texts.refuses(0, page, digest, before, lambda: 0.0, "") == expected
             if not expected:
                 stored[page] = digest
+
+
+@given(
+    st.sampled_from([State.LIVE, State.MISSING, State.BARRED]),
+    *(st.integers(0, 2), st.integers(0, 1), st.sampled_from([-1, 5]), st.sampled_from([200, 304])),
+    *(st.sampled_from(["", '"a"', '"b"', "\u00e9", "x" * 600]), st.sampled_from(["", '"a"'])),
+)
+def test_the_short_row_of_an_unchanged_page_says_what_the_whole_row_says(
+    state: State, failures: int, misses: int, target: int, status: int, sent: str, stored: str
+) -> None:
+    before = unvisited(7)._replace(
+        state=int(state), failures=failures, misses=misses, target=target, payload=b"p" * 20, etag=stored, visits=3
+    )
+    visit = PendingVisit(7, "http://a.example/", 0, 0, 0, before, None, None, "http://a.example/")
+    answer = Answer.made(visit.url, status, [("ETag", sent)] if sent else [], at=9.0)
+    row = results.unchanged(visit, 1, 1, answer).state
+    whole = results._present(before, answer, quiet=before.quiet + 1 if status == 304 else 0)
+    if isinstance(row, PageState):
+        assert row == whole
+    else:
+        assert before._replace(**row._asdict()) == whole
+    live = state is State.LIVE and not failures and not misses and target < 0
+    assert isinstance(row, UnchangedPage) == live
+
+
+_BLOCK = st.lists(
+    st.sampled_from([b"A: b\r\n", b"ETag: x\r\n", b"junk\r\n", b"A: " + b"c" * 300 + b"\r\n"]), max_size=4
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from([b"103", b"200", b"x"]), _BLOCK), max_size=3), _BLOCK, st.booleans())
+def test_the_last_header_block_counts(
+    blocks: list[tuple[bytes, list[bytes]]], trailers: list[bytes], ended: bool
+) -> None:
+    """Whether there is one block, as nearly always, or interim answers before it and trailers behind it."""
+    lines = [line for status, block in blocks for line in (b"HTTP/1.1 " + status + b"\r\n", *block, b"\r\n")]
+    lines = lines + trailers if ended or not lines else lines[:-1]
+    status, expected = blocks[-1] if blocks else (b"", trailers)
+    found, headers, fields = parse_head(lines)
+    pairs = [line.decode().strip().split(": ") for line in expected if b":" in line]
+    assert found == (int(status) if status.isdigit() else 0)
+    assert [list(pair) for pair in headers] == pairs
+    assert fields == {name.lower(): value for name, value in pairs}
