@@ -189,21 +189,30 @@ class LiveWeb:
         for ticket, answer in self._client.wait(self._wait_seconds()):
             journey.answered(ticket, answer)
         now = options.timer()
-        journey.logins.work(now)
-        for task in journey.render.work(now):
-            self._readers.submit(task)
-        self._readers.pump(now)
-        self._watch_readers()
-        journey.parsed(self._readers.collect(now))
-        self._readers.pump(now)
+        if self._staged:
+            self._advance_stages(now)
         self._recorder.commit_if_due(now)
         journey.tally.waiting = len(self._lanes)
         self._progress(journey.tally)
 
-    def _busy(self) -> bool:
+    def _advance_stages(self, now: float) -> None:
+        """Go on with what waits for other processes: logins, the browser, the readers."""
         journey = self.journey
-        stages = (self._readers, journey.render, journey.logins)
-        return bool(len(self._lanes) or self._client.busy or any(stage.pending for stage in stages))
+        journey.logins.work(now)
+        for task in journey.render.work(now):
+            self._readers.submit(task)
+        self._readers.pump(now)
+        journey.parsed(self._readers.collect(now))
+        self._readers.pump(now)
+        self._watch_stages()
+
+    @property
+    def _staged(self) -> int:
+        """Pages and logins that wait for other processes."""
+        return self._readers.pending + self.journey.render.pending + self.journey.logins.pending
+
+    def _busy(self) -> bool:
+        return bool(len(self._lanes) or self._client.busy or self._staged)
 
     def _start_requests(self) -> None:
         """Start every request whose turn has come."""
@@ -223,31 +232,31 @@ class LiveWeb:
     def _wait_seconds(self) -> float:
         """How long the client may wait for network traffic or a reader process."""
         now = self._options.timer()
-        times = [1.0, self._until - now, self._recorder.due(now)]
+        least = min(1.0, self._until - now, self._recorder.due(now))
         wait = self._lanes.wait(now)
         if wait is not None and self._client.room and self._readers.pending_bytes < _MAX_UNPARSED:
             if self._release is not None:
                 wait = max(wait, self._release(self.journey.started) - now)
-            times.append(wait)
-        stages = (self._readers, self.journey.render, self.journey.logins)
-        deadlines = (stage.deadline(now) for stage in stages)
-        times += [deadline for deadline in deadlines if deadline is not None]
-        return max(0.0, min(times))
+            least = min(least, wait)
+        if self._staged:
+            stages = (self._readers, self.journey.render, self.journey.logins)
+            deadlines = [stage.deadline(now) for stage in stages]
+            least = min([least, *(deadline for deadline in deadlines if deadline is not None)])
+        return max(0.0, least)
 
     def _finish_parsing(self) -> None:
         """Record the downloads that have arrived, even after a stop."""
         while self._readers.pending:
             now = self._options.timer()
             self._readers.pump(now)
-            self._watch_readers()
+            self._watch_stages()
             self._client.wait(min(0.2, self._readers.deadline(now) or 0.0))
             self.journey.parsed(self._readers.collect(self._options.timer()))
 
-    def _watch_readers(self) -> None:
-        """Let the client's wait end when a reader process has something to collect."""
-        journey = self.journey
-        connections = (*self._readers.connections, *journey.render.connections, *journey.logins.connections)
-        current = {connection.fileno() for connection in connections}
+    def _watch_stages(self) -> None:
+        """Let the client's wait end when another process has answered; one without work is not waited for."""
+        stages = (self._readers, self.journey.render, self.journey.logins)
+        current = {connection.fileno() for stage in stages if stage.pending for connection in stage.connections}
         for fd in self._watched - current:
             self._client.unwatch(fd)
         for fd in current - self._watched:
