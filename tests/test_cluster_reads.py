@@ -334,6 +334,9 @@ def test_what_a_cluster_cannot_do_it_says(crawled: tuple[Repo, Repo, Site, Site]
         ("cycle", "--dry-run"): "round by round",
         ("anchor",): "name one site",
         ("check",): "workers of its shards",
+        ("import", __file__): "workers of its shards",
+        ("move", "--to", "sqlite"): "workers of its shards",
+        ("chunks",): "with a sink",
     }
     for words, reason in refused.items():
         said = whole.run(*words, code=None)

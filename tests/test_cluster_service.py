@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import queue
 import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import sync_playwright
 
+from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout, layout_of
 from recrawl.cluster.search_server import SearchServer
 from recrawl.errors import RepositoryBusy
@@ -18,13 +22,15 @@ from recrawl.record.rows import Batch
 from recrawl.record.store.postgres.store import PostgresStore
 from recrawl.serve.service import Service, ServiceConfig
 from recrawl.settings import Alert, write_alerts, write_value
+from tests import clusters
 from tests.crashes import site_row
 from tests.serving import Asker
 from tests.test_cluster_reads import NewCluster, crawled, grow  # noqa: F401
+from tests.test_cluster_runs import HOSTS
 from tests.test_record_postgres import page_row
 from tests.test_serve_alerts import Receiver
 from tests.test_serve_dashboard import ARGUMENTS, CHROMIUM, LOOKS, tab
-from tests.world import Repo, Site
+from tests.world import Repo, Site, page
 
 HOSTILE = "<script>hacked=1</script>"
 Crawled = tuple[Repo, Repo, Site, Site]
@@ -175,6 +181,39 @@ def await_requests(receiver: Receiver, number: int) -> None:
     while len(receiver.got) < number:
         assert receiver.came.wait(60)
         receiver.came.clear()
+
+
+def test_a_turn_of_the_service_is_made_by_the_workers_and_found_by_a_search(
+    new_cluster: NewCluster, tmp_path: Path
+) -> None:
+    layout, repo = new_cluster(2), Repo(tmp_path / "cluster")
+    ended: queue.Queue[tuple[str, dict[str, Any]]] = queue.Queue()
+    with Site() as site:
+        one, two = (functools.partial(site.url, host=host) for host in HOSTS)
+        site["/a"], site["/b"] = page("walrus", "/1", two("/2")), page("seal")
+        site.pages |= {path: page(f"walrus {path}") for path in ("/1", "/2")}
+        clusters.configure(repo.folder, one("/a"), two("/b"))
+        with (
+            clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")),
+            Service(repo.folder, ServiceConfig(schedule=False)) as service,
+        ):
+            service.context.events.log = lambda kind, data: ended.put((kind, data))
+            asker = Asker(service)
+            assert asker.post("/api/v1/cycles", {"budget": 50, "policy": "round-robin"}).status == 202
+            while (news := ended.get(timeout=120))[0] not in ("ended", "failed"):
+                pass
+            runs = asker.get("/api/v1/cycles").json["items"]
+            found = asker.get("/api/v1/search?q=walrus").json
+            status = asker.get("/api/v1/status").json
+    assert news[0] == "ended", news
+    assert news[1]["summary"]["visits"] == 4
+    assert [(row["kind"], row["visits"], row["finished"] is not None) for row in runs] == [
+        ("cycle", 4, True),
+        ("crawl", 4, True),
+    ]
+    assert "unanswered" not in found
+    assert {hit["url"] for hit in found["items"]} == {one("/a"), one("/1"), two("/2")}
+    assert (status["pages"], status["stored"], status["visits"]) == (4, 4, 8)
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="no Chromium: install the package chromium to test the dashboard")
