@@ -67,7 +67,7 @@ def nodes(at: Stand, count: int, shards: int, lease: float) -> Iterator[None]:
         for name in ("two", "three", "four", "five", "six")[: count - 1]:
             join = ["cluster", "join", f"127.0.0.1:{port}", "--node", name, "--work", str(at.work / name)]
             running.append(begin(at, *join))
-        wait_for(at, running, count, shards)
+            wait_for(at, running, len(running), shards)
         yield
     finally:
         begin(at, "cluster", "stop").wait()
