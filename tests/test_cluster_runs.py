@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 import recrawl
 from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout
+from recrawl.model import Outcome
 from recrawl.record.store import postgres_target
 from recrawl.record.store.postgres.store import PostgresStore
 from tests import clusters
@@ -152,3 +154,15 @@ def test_a_seed_that_moves_to_another_shard_is_followed_there(tmp_path: Path, ne
             clusters.run(layout, folder, "crawl", options={"allow_private": True})
     assert visited(layout, 1) == {old: 1}
     assert visited(layout, 0) == {new("/new"): 1, new("/more"): 1}
+
+
+def test_a_server_that_is_away_is_a_failure_in_the_report(tmp_path: Path, new_cluster: NewCluster) -> None:
+    layout, folder = new_cluster(2), tmp_path / "cluster"
+    with Site({"/": page("there")}) as site, socket.socket() as refused:
+        refused.bind(("127.0.0.1", 0))  # nobody listens
+        away = f"http://{HOSTS[1]}:{refused.getsockname()[1]}/"
+        clusters.configure(folder, site.url("/", host=HOSTS[0]), away)
+        with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+            crawl = clusters.run(layout, folder, "crawl")
+    assert crawl.finished
+    assert crawl.outcomes == {Outcome.NEW: 1, Outcome.FAILED: 1}

@@ -203,9 +203,9 @@ class PartOfRun:
     def _recorded(self, storage: Storage) -> Counter[Outcome]:
         """The outcomes of the whole cycle, whoever made its visits."""
         row = self._row(storage)
-        return (
-            Counter() if row is None else Counter(map(Outcome, storage.store.visits.of_cycle(row)["outcome"].tolist()))
-        )
+        found = [] if row is None else storage.store.visits.of_cycle(row)["outcome"].tolist()
+        # What a policy is told as not visited, such as a server that is away, is a failure all the same.
+        return Counter(Outcome(min(what, Outcome.FAILED)) for what in found)
 
     def _row(self, storage: Storage) -> CycleRow | None:
         """The row of this run in the shard's store."""
