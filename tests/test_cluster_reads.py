@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.cluster.layout import Layout, layout_of
+from recrawl.cluster.layout import Layout, create_cluster, layout_of
 from recrawl.cluster.search_server import SearchServer, address_name
 from recrawl.cluster.searching import search_shards
 from recrawl.errors import UsageError
@@ -28,11 +28,13 @@ from recrawl.record.store.postgres.gathered.views import NUMBERS
 from recrawl.record.store.postgres.store import PostgresStore
 from recrawl.record.store.reports import StreamPlace
 from tests.crashes import site_row
+from tests.object_store import ObjectStore
 from tests.stores import table_columns
 from tests.test_record_postgres import UNORDERED, ask, fill, page_row, questions, unordered
 from tests.world import Repo, Site, page
 
 NewCluster = Callable[[int], Layout]
+Crawled = tuple[Repo, Repo, Site, Site]
 SHARDS = 2
 OPTIONAL = {"parent", "version", "target", "record"}
 OWN = {"meta", "tags", "change_marks", "saved_filters", "outbox", "subscriptions", "proofs", "pushers"}
@@ -232,10 +234,21 @@ def test_what_is_recorded_after_all_was_read_is_unread_in_every_shard(
     assert unread() == [24 * SHARDS + 1]
 
 
-@pytest.fixture
-def crawled(new_cluster: NewCluster, tmp_path: Path) -> Iterator[tuple[Repo, Repo, Site, Site]]:
-    """Two sites in a cluster of two shards, crawled and refreshed, and the same in one repository."""
-    layout, one = new_cluster(2), Repo.create(tmp_path / "one")
+@pytest.fixture(scope="module")
+def crawled(
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres_url: str,
+    object_store: ObjectStore,
+    request: pytest.FixtureRequest,
+) -> Iterator[Crawled]:
+    """Two sites in a cluster of two shards, crawled and refreshed, and the same in one repository; tests only read it.
+
+    The working folders of the shards are beside that of the cluster: `work0`, `work1`.
+    """
+    base, name = tmp_path_factory.mktemp("crawled"), request.module.__name__.rpartition(".")[2]
+    store, archive = f"{postgres_url}?schema={name}", object_store.url(name)
+    layout = create_cluster(base / "cluster", store=store, archive=archive, shards=2)
+    one = Repo.create(base / "one")
     links = [f"/{n}" for n in range(5)]
     pages = {"/": page("root", *links)} | {link: page(f"walrus {link}") for link in links}
     with Site(pages) as left, Site({**pages, "/0": page("seal")}) as right:
@@ -243,8 +256,8 @@ def crawled(new_cluster: NewCluster, tmp_path: Path) -> Iterator[tuple[Repo, Rep
         toml = (one.folder / "recrawl.toml").read_text()
         works = []
         for shard, site in enumerate(sites):
-            layout.prepare_folder(tmp_path / f"work{shard}", shard, toml)
-            works.append(Repo(tmp_path / f"work{shard}"))
+            layout.prepare_folder(base / f"work{shard}", shard, toml)
+            works.append(Repo(base / f"work{shard}"))
             works[shard].crawl(site.url("/"))
         one.crawl(*(site.url("/") for site in sites))
         left["/1"], right["/2"] = page("otter one"), page("otter two")
@@ -252,7 +265,7 @@ def crawled(new_cluster: NewCluster, tmp_path: Path) -> Iterator[tuple[Repo, Rep
         for repo in (one, *works):
             repo.later(days=2)
             repo.cycle(40, "--policy", "round-robin")
-        whole = Repo(tmp_path / "cluster")
+        whole = Repo(base / "cluster")
         whole.ahead = one.ahead
         (whole.folder / "recrawl.toml").write_text((one.folder / "recrawl.toml").read_text())
         yield whole, one, left, right
@@ -265,7 +278,7 @@ def without_times(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(found, key=repr)
 
 
-def test_a_cluster_is_read_as_one_repository(crawled: tuple[Repo, Repo, Site, Site]) -> None:
+def test_a_cluster_is_read_as_one_repository(crawled: Crawled) -> None:
     whole, one, left, right = crawled
     for words in (["pages"], ["changes", "--since", "30d"], ["pages", "--state", "gone"]):
         assert without_times(whole.json(*words)) == without_times(one.json(*words)), words
@@ -293,15 +306,14 @@ def test_a_cluster_is_read_as_one_repository(crawled: tuple[Repo, Repo, Site, Si
     assert whole.run("export", whole.folder / "x.parquet").code == 0
 
 
-def test_a_search_asks_every_shard_and_says_which_did_not_answer(
-    crawled: tuple[Repo, Repo, Site, Site], tmp_path: Path
-) -> None:
+def test_a_search_asks_every_shard_and_says_which_did_not_answer(crawled: Crawled) -> None:
     whole, one, left, right = crawled
+    base = whole.folder.parent
     layout = layout_of(whole.folder)
     with closing(layout.open()) as cluster:
         nobody = whole.run("search", "walrus")
         assert nobody.err == "not all pages were searched: shards 0, 1 did not answer\nnothing found\n"
-        with SearchServer(cluster, 0, tmp_path / "work0"):
+        with SearchServer(cluster, 0, base / "work0"):
             some = whole.run("search", "otter", "--json")
             assert [row["url"] for row in json.loads(some.out)] == [left.url("/1")]
             assert some.err == "not all pages were searched: shard 1 did not answer\n"
@@ -309,7 +321,7 @@ def test_a_search_asks_every_shard_and_says_which_did_not_answer(
                 cluster.set_fact(address_name(1), f"http://127.0.0.1:{silent.getsockname()[1]}/search")
                 late = search_shards(layout, {"query": "otter"}, range(2), limit=9, seconds=0.5)
                 assert ([hit.url for hit in late], late.unanswered) == ([left.url("/1")], (1,))
-            with SearchServer(cluster, 1, tmp_path / "work1") as server:
+            with SearchServer(cluster, 1, base / "work1") as server:
                 for word in ("walrus", "otter", "root", "seal", "nothing"):
                     assert whole.found(word) == one.found(word), word
                 hits = whole.json("search", "otter")
@@ -327,7 +339,7 @@ def test_a_search_asks_every_shard_and_says_which_did_not_answer(
                     urllib.request.urlopen(refused)
 
 
-def test_what_a_cluster_cannot_do_it_says(crawled: tuple[Repo, Repo, Site, Site]) -> None:
+def test_what_a_cluster_cannot_do_it_says(crawled: Crawled) -> None:
     whole, _, left, _ = crawled
     refused = {
         ("rm", left.url("/")): "workers of its shards",

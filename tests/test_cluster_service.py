@@ -25,7 +25,7 @@ from recrawl.settings import Alert, write_alerts, write_value
 from tests import clusters
 from tests.crashes import site_row
 from tests.serving import Asker
-from tests.test_cluster_reads import NewCluster, crawled, grow  # noqa: F401
+from tests.test_cluster_reads import Crawled, NewCluster, crawled, grow  # noqa: F401
 from tests.test_cluster_runs import HOSTS
 from tests.test_record_postgres import page_row
 from tests.test_serve_alerts import Receiver
@@ -33,7 +33,6 @@ from tests.test_serve_dashboard import ARGUMENTS, CHROMIUM, LOOKS, tab
 from tests.world import Repo, Site, page
 
 HOSTILE = "<script>hacked=1</script>"
-Crawled = tuple[Repo, Repo, Site, Site]
 
 
 def populate(layout: Layout) -> None:
@@ -46,10 +45,12 @@ def populate(layout: Layout) -> None:
         assert cluster.leases.take(0, "alpha/0/1", 600.0) is not None
         run = cluster.runs.request("crawl", policy="explore", budget=0, seed=0, settings="", options={})
         cluster.runs.report(run, 0, "running", {"outcomes": {"new": 7}})
-        cluster.db.run("INSERT INTO outbox_links (shard, key, url, depth) VALUES (1, 1, 'http://a.example/', 1)")
+        cluster.db.run(
+            "INSERT INTO outbox_links (shard, key, url, depth, alias) VALUES (1, 1, 'http://a.example/', 1, '')"
+        )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def served(crawled: Crawled) -> Iterator[tuple[Service, Layout, Crawled]]:  # noqa: F811
     folder = crawled[0].folder
     layout = layout_of(folder)
@@ -59,8 +60,8 @@ def served(crawled: Crawled) -> Iterator[tuple[Service, Layout, Crawled]]:  # no
         yield service, layout, crawled
 
 
-def test_every_page_and_query_works_over_a_cluster(served: tuple[Service, Layout, Crawled], tmp_path: Path) -> None:
-    service, layout, (_, one, left, right) = served
+def test_every_page_and_query_works_over_a_cluster(served: tuple[Service, Layout, Crawled]) -> None:
+    service, layout, (whole, one, left, right) = served
     asker = Asker(service)
     status = asker.get("/api/v1/status").json
     assert (status["pages"], status["sites"]) == (len(one.pages()), 2)
@@ -70,7 +71,7 @@ def test_every_page_and_query_works_over_a_cluster(served: tuple[Service, Layout
     site = asker.get("/api/v1/sites").json["items"][1]["id"]
     changes = asker.get("/api/v1/changes").json["items"]
     assert len(changes) == len(one.json("changes", "--since", "30d"))
-    with closing(layout.open()) as cluster, SearchServer(cluster, 1, tmp_path / "work1"):
+    with closing(layout.open()) as cluster, SearchServer(cluster, 1, whole.folder.parent / "work1"):
         found = asker.get("/api/v1/search?q=otter").json
         assert [hit["page"] for hit in found["items"]] == [page]
         assert found["unanswered"] == [0]
