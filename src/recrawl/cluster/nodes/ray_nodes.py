@@ -1,7 +1,7 @@
 """A node of a cluster on this machine: Ray's processes, in the foreground until it is stopped.
 
 The first node starts the coordinator. Ray's token is made for the cluster and kept in its tables: whoever can read them
-can join. Nodes listen on loopback unless an address is given.
+can join. Ray listens on all addresses of a machine whatever it is told: without the token it refuses everybody.
 """
 
 from __future__ import annotations
