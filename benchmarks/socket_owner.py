@@ -22,6 +22,9 @@ _PORTS = struct.Struct("!HH")
 _INODE = 84
 """Where the answer has the inode."""
 _known: list[int] = []
+"""Processes that have asked before."""
+_owners: dict[int, int] = {}
+"""The process of each socket that was seen. The kernel does not use the number of a socket again."""
 
 
 def owner(client: tuple[str, int], port: int) -> str:
@@ -29,12 +32,15 @@ def owner(client: tuple[str, int], port: int) -> str:
     inode = _inode(client, port)
     if not inode:
         return UNKNOWN
-    for pid in [*_known, *(int(it.name) for it in Path("/proc").iterdir() if it.name.isdigit())]:
-        if _has_open(pid, f"socket:[{inode}]"):
-            if pid not in _known:
-                _known.append(pid)
-            return str(pid)
-    return UNKNOWN
+    if inode not in _owners:
+        _look_at(_known)  # one look finds all sockets that they have opened meanwhile
+    if inode not in _owners:
+        _look_at([int(it.name) for it in Path("/proc").iterdir() if it.name.isdigit()])
+    if inode not in _owners:
+        return UNKNOWN
+    if _owners[inode] not in _known:
+        _known.append(_owners[inode])
+    return str(_owners[inode])
 
 
 def _inode(client: tuple[str, int], port: int) -> int:
@@ -52,10 +58,11 @@ def _inode(client: tuple[str, int], port: int) -> int:
     return int(struct.unpack_from("=I", answer, _INODE)[0])
 
 
-def _has_open(pid: int, name: str) -> bool:
-    with suppress(OSError):
-        for file in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(OSError):
-                if str(file.readlink()) == name:
-                    return True
-    return False
+def _look_at(pids: list[int]) -> None:
+    for pid in pids:
+        with suppress(OSError):
+            for file in Path(f"/proc/{pid}/fd").iterdir():
+                with suppress(OSError):
+                    name = str(file.readlink())
+                    if name.startswith("socket:["):
+                        _owners[int(name[8:-1])] = pid
