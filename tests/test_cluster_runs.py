@@ -166,3 +166,20 @@ def test_a_server_that_is_away_is_a_failure_in_the_report(tmp_path: Path, new_cl
             crawl = clusters.run(layout, folder, "crawl")
     assert crawl.finished
     assert crawl.outcomes == {Outcome.NEW: 1, Outcome.FAILED: 1}
+
+
+def test_a_link_that_a_cycle_finds_is_known_to_its_shard_in_the_next_one_and_visited_after_it(
+    tmp_path: Path, new_cluster: NewCluster
+) -> None:
+    layout, folder = new_cluster(2), tmp_path / "cluster"
+    with Site() as site:
+        one, two = (functools.partial(site.url, host=host) for host in HOSTS)
+        site["/a"], site["/b"] = page("root of one"), page("root of two")
+        clusters.configure(folder, one("/a"), two("/b"))
+        with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+            clusters.run(layout, folder, "crawl")
+            site["/a"] = page("root of one, with a link", two("/new"))
+            site["/new"] = page("a page of two that only one links")
+            for _ in range(3):
+                clusters.run(layout, folder, "cycle", policy="round-robin", budget=10)
+    assert set(visited(layout, 0)) == {two("/b"), two("/new")}

@@ -29,6 +29,7 @@ from recrawl.discover.scope import site
 from recrawl.model import Outcome
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
+from recrawl.record.store.postgres.cluster.links import OutboxLink
 from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING, RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore
 from recrawl.repository import opening, turns
@@ -126,8 +127,7 @@ class PartOfRun:
             with self._held() as storage:
                 if not self._wait_for_servers(storage):
                     return
-                add_aliases(storage.store, {site(link.url): link.alias for link in links if link.alias})
-                given = [(link.url, link.depth) for link in links]
+                given = self._given_links(storage, links)
                 seeds = [seed.url for seed in self._values.seeds]
                 summary = cycles.crawl(storage, self._options, seeds, self._controls(), links=given)
                 self._counts = joined(self._counts, summary.tally)
@@ -139,6 +139,11 @@ class PartOfRun:
             while not shard.cluster.links.count(shard.number):
                 if runs.get(self._run.id).finished is not None or not shard.wait(_POLL):
                     return
+
+    def _given_links(self, storage: Storage, links: list[OutboxLink]) -> list[tuple[str, int]]:
+        """The URLs and depths of links of other shards; what they say of sites that have moved is recorded."""
+        add_aliases(storage.store, {site(link.url): link.alias for link in links if link.alias})
+        return [(link.url, link.depth) for link in links]
 
     def _recheck(self) -> None:
         calls = turns.Callbacks(stop=self._shard.stop)
@@ -165,7 +170,12 @@ class PartOfRun:
                 spending = replace(self._options.spending, bytes=self._options.spending.bytes * part.share)
                 options = replace(self._options, spending=spending)
                 policy, visits = make_policy(run.policy), started.visits or 1
-                summary = cycles.cycle(storage, options, policy, visits, run.seed, self._controls(part))
+                # A cycle that has begun must find the same pages when it is resumed: links wait for the next one.
+                links = [] if self._row(storage) else shard.cluster.links.waiting(shard.number, _LINKS)
+                given = self._given_links(storage, links)
+                controls = self._controls(part)
+                summary = cycles.cycle(storage, options, policy, visits, run.seed, controls, links=given)
+                shard.cluster.links.remove(links)
                 self._counts = summary.tally
                 if not summary.finished:
                     return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -119,9 +119,19 @@ def crawl(
 
 
 def cycle(
-    repository: Storage, options: CrawlOptions, policy: Policy, budget: float, seed: int, controls: Controls
+    repository: Storage,
+    options: CrawlOptions,
+    policy: Policy,
+    budget: float,
+    seed: int,
+    controls: Controls,
+    *,
+    links: Sequence[tuple[str, int]] = (),
 ) -> Summary:
-    """One refresh cycle; resumes an interrupted one, with its own policy and budget."""
+    """One refresh cycle; resumes an interrupted one, with its own policy and budget.
+
+    `links` are URLs that other shards of a cluster have found, each with its depth; a cycle that is resumed has none.
+    """
     check_needs(policy)
     check_weights(repository, options.weights)
     seconds = min(controls.seconds, controls.period)
@@ -133,6 +143,8 @@ def cycle(
     try:
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, journey.discovery, live.record_pages)
+        if links:
+            _add_pages(live, options, links, row)
         policy = make_policy(row.policy)
         if row.limits is None:  # nothing chosen yet
             live.refresh_hints(sleeping=not ("hints" in policy.needs or options.spending.reserve_pushed))
