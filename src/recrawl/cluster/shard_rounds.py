@@ -105,8 +105,7 @@ class TableRounds:
             self._round = number
 
     def _ask(self, row: RoundRow) -> Ask:
-        # Each batch waits for all of its outcomes: a worker that takes over must get them in the same order.
-        return Ask(row.stage, row.visits, row.left, np.frombuffer(row.totals, np.float64), awaits=1.0)
+        return Ask(row.stage, row.visits, row.left, np.frombuffer(row.totals, np.float64))
 
     def _await(self, look: Callable[[], RoundRow | None]) -> RoundRow | None:
         """Wait until a row is there; None if the worker must stop."""

@@ -74,7 +74,10 @@ class Rounds(Protocol):
 
 
 def take_part(plan: ShardPlan, rounds: Rounds) -> Choice:
-    """The cycle of one shard; visits that were not made after all go back to the budget of all shards."""
+    """The cycle of one shard; visits that were not made after all go back to the budget of all shards.
+
+    Each batch waits for all of its outcomes: whoever resumes the cycle elsewhere must get them in the same order.
+    """
     side = ShardSide(plan)
     while True:
         side.observe()
@@ -84,7 +87,7 @@ def take_part(plan: ShardPlan, rounds: Rounds) -> Choice:
         picks, unused = side.take(rounds.settle(side.offer(ask)))
         rounds.give_back(unused)
         if len(picks):
-            seen = yield picks
+            seen = yield replace(picks, awaits=1.0)
             side.saw(seen)
             rounds.give_back(int(np.count_nonzero(~seen.visited)))
 
