@@ -70,7 +70,7 @@ class ArchiveMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="recrawl-laws-"))
         self.blobs = MemoryBlobs()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(remote, "_open", lambda _: self.blobs)
+        self.patch.setattr(remote, "open_blobs", lambda _: self.blobs)
         url = f"s3://pages/laws?cache_megabytes=0&seal={self.seal}"
         storage_module.create(self.folder, "", archive=url)
         self.committed: list[bytes] = []
