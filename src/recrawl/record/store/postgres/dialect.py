@@ -11,8 +11,9 @@ from recrawl.record.store.sql.base import AMONG, NEVER
 
 _SPELLING = (
     ("%", "%%"),
-    # The list comes as '[1,2,3]'; as an array it is one value, which an index can look up.
-    (AMONG, "= ANY (translate(%s, '[]', '{}')::bigint[])"),
+    # The list comes as '[1,2,3]'. With `= ANY (array)` each row of a table would be compared with all numbers of a long
+    # list, one by one.
+    (AMONG, "IN (SELECT unnest(translate(%s, '[]', '{}')::bigint[]))"),
     ("json_each(?)", "json_array_elements_text(%s::json)"),
     (NEVER, "'-infinity'::double precision"),
     ("instr(", "strpos("),
