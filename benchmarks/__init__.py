@@ -9,3 +9,7 @@ import os
 
 # As in the command: for small matrices, threads wait for each other longer than the work takes.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Installed programs have bytecode, and so have the peers: a source checkout must be allowed to write its own, or every
+# command would compile each module anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
