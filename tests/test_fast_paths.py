@@ -186,7 +186,7 @@ def test_the_short_row_of_an_unchanged_page_says_what_the_whole_row_says(
     visit = PendingVisit(7, "http://a.example/", 0, 0, 0, before, None, None, "http://a.example/")
     answer = Answer.made(visit.url, status, [("ETag", sent)] if sent else [], at=9.0)
     row = results.unchanged(visit, 1, 1, answer).state
-    whole = results._present(before, answer, quiet=before.quiet + 1 if status == 304 else 0)
+    whole = results._back(before, answer, before.quiet + 1 if status == 304 else 0)
     if isinstance(row, PageState):
         assert row == whole
     else:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -281,8 +282,7 @@ class Answer:
         return self.fields.get(name, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Validators:
+class Validators(NamedTuple):
     """ETag and Last-Modified of a version, for conditional requests (spec C6, H4)."""
 
     etag: str

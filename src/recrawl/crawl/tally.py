@@ -1,4 +1,4 @@
-"""Counts of a run, for progress and for its summary."""
+"""Counts of a run, for progress and for its summary; and the numbers of its rows."""
 
 from __future__ import annotations
 
@@ -37,3 +37,21 @@ class RunCounts:
     def visits(self) -> int:
         """All visits, with any outcome."""
         return sum(self.outcomes.values())
+
+
+class RowNumbers:
+    """Counters for the numbers of visits and versions; they go on where the store ends."""
+
+    def __init__(self, next_visit: int, next_version: int) -> None:
+        self.next_visit = next_visit
+        self.next_version = next_version
+
+    def visit(self) -> int:
+        """The number of the next visit."""
+        self.next_visit += 1
+        return self.next_visit - 1
+
+    def version(self) -> int:
+        """The number of the next version."""
+        self.next_version += 1
+        return self.next_version - 1

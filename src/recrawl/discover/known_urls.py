@@ -7,6 +7,8 @@ doubles. Keys are hashes (`recrawl.discover.urls.key`); one binary search in C f
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import numpy as np
 
 from recrawl.columns import Ints
@@ -16,7 +18,7 @@ _SHARE = 8
 
 
 class KnownUrls:
-    """URL key to page number. The later of two entries with the same key counts, as in a dict.
+    """URL key to page number. Of two entries with the same key at the start, the later one counts, as in a dict.
 
     >>> known = KnownUrls(np.array([30, -10]), np.array([0, 1]))
     >>> known.add(20, 2)
@@ -51,7 +53,7 @@ class KnownUrls:
             missing = np.flatnonzero(pages < 0)
             if len(missing):
                 recent = self._recent
-                pages[missing] = [recent.get(key, -1) for key in keys[missing].tolist()]
+                pages[missing] = list(map(recent.get, keys[missing].tolist(), repeat(-1)))
         return pages
 
     def get(self, key: int) -> int:
@@ -63,11 +65,7 @@ class KnownUrls:
         return -1 if at < 0 else int(self._pages[at])
 
     def add(self, key: int, page: int) -> None:
-        """Set the page of a key."""
-        at = self._at(key)
-        if at >= 0:
-            self._pages[at] = page
-            return
+        """Set the page of a key that is not known."""
         self._recent[key] = page
         if len(self._recent) > max(_MIN_MERGE, len(self._keys) // _SHARE):
             self._merge()

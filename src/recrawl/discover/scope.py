@@ -181,9 +181,10 @@ class Scopes:
         """None if a scope accepts the URL, else the reason of the last scope that refused it."""
         name = site(url)
         if name in self.aliases:
-            url = url.replace(f"//{name}/", f"//{self.aliases[name]}/", 1)
+            old = self.aliases[name]
+            url, name = url.replace(f"//{name}/", f"//{old}/", 1), self.aliases.get(old, old)
         reason: str | None = "other-site"
-        for scope in self.of(url):
+        for scope in self._by_site.get(name, ()):
             reason = scope.refuses(url, depth)
             if reason is None:
                 return None

@@ -81,11 +81,9 @@ class TrapGuard:
         """None if the canonical URL is accepted, which counts it; otherwise the reason."""
         path, _, query = url.partition("?")
         places = _places(url)
-        reason = (
-            self._path(path.rstrip("/").split("/")[3:])
-            or self._year(path, query)
-            or next(filter(None, map(self._crowded, places)), None)
-        )
+        reason = self._path(path.rstrip("/").split("/")[3:]) or self._year(path, query)
+        for place in places:
+            reason = reason or self._crowded(place)
         if reason is None:
             for place in places:
                 self._add(place)

@@ -90,21 +90,21 @@ class Client:
 
     def start(self, ticket: int, request: Request) -> None:
         """Start a download; `wait` returns its answer with the same ticket."""
-        profile = self._profile_of(request.url)
-        cause = None if profile is None or request.allow_private else profile.refuses(request.url)
-        if cause:
-            self._refused.append((ticket, Answer.failed(request.url, Failure.ADDRESS, cause, at=self.clock())))
+        url, private = request.url, request.allow_private
+        profile = self._profile_of(url)
+        if profile is not None and not private and (cause := profile.refuses(url)):
+            self._refused.append((ticket, Answer.failed(url, Failure.ADDRESS, cause, at=self.clock())))
             return
         free = self._free.get(profile)
         transfer = free.pop() if free else self._new_transfer(profile)
         transfer.begin(ticket, request, request.max_bytes or self.limits.max_bytes, self.clock())
         transfer.set_encodings()
         transfer.away, handle = self._away + time.monotonic() - self._left, transfer.handle
-        handle.setopt(pycurl.URL, request.url)
-        if request.allow_private:
-            self._private_hosts.add(_host(request.url))
+        handle.setopt(pycurl.URL, url)
+        if private:
+            self._private_hosts.add(_host(url))
         # The address is checked when a connection opens: one of a permitted request is not for others.
-        transfer.set_fresh(not request.allow_private and self._is_private(request.url))
+        transfer.set_fresh(not private and self._is_private(url))
         if request.post is None:
             transfer.set_lines([*_lines(profile), *request.headers, *_conditions(request.validators)])
         else:

@@ -20,6 +20,8 @@ MAX_DEPTH = 6
 _RETRY = DAY
 """Seconds after which a requisite that failed is requested again."""
 _MAX_CACHED = 100_000
+_MAX_SETS = 1000
+"""Sets of URLs whose numbers are kept."""
 
 
 class Registry:
@@ -33,15 +35,23 @@ class Registry:
         """Number and level, by URL key."""
         self._fresh: dict[int, RequisiteRow] = {}
         """Rows of the current batch, by number."""
+        self._packed: dict[tuple[str, str, int], bytes] = {}
+        """Packed numbers, by URLs and level."""
         self._examined: set[bytes] = set()
         """Sets of requisites whose due ones were looked for: the pages of a site share most of theirs."""
         self.due: dict[int, None] = {}
         """Requisites of visited pages that are due for another request."""
 
     def page_read(self, page: int, level: RequisiteLevel, reading: Reading, batch: Batch) -> None:
-        """Record the requisites of a page that was parsed."""
-        numbers = self.register(lines(reading.styles), lines(reading.files), 0, level, batch)
-        packed = np.array(numbers, np.int32).tobytes()
+        """Record the requisites of a page that was parsed; most pages of a site have the same."""
+        wanted = reading.styles, reading.files, int(level)
+        packed = self._packed.get(wanted)
+        if packed is None:
+            numbers = self.register(lines(reading.styles), lines(reading.files), 0, level, batch)
+            packed = np.array(numbers, np.int32).tobytes()
+            if len(self._packed) >= _MAX_SETS:
+                self._packed.clear()
+            self._packed[wanted] = packed
         batch.requisites.pages.append((page, int(level), packed))
         self.page_visited(packed)
 

@@ -16,11 +16,12 @@ from recrawl.compare.content.judge import ContentChange
 from recrawl.compare.digest import of_payload
 from recrawl.compare.validators import learn, usable
 from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.tally import RowNumbers
 from recrawl.crawl.visits import results
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
 from recrawl.crawl.visits.redirects import Redirect
-from recrawl.crawl.visits.results import Done, RowNumbers, Unchanged
+from recrawl.crawl.visits.results import Done, Unchanged
 from recrawl.crawl.visits.servers import Server, noise_table
 from recrawl.discover.dates import parse_date
 from recrawl.model import Answer, Failure, State, Validators

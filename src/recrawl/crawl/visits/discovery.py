@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from recrawl.model import State
 from recrawl.record.rows import Batch, NewPage, OutgoingLink
 from recrawl.record.store import Store
 
+_FOUND = int(State.FOUND)
 _MAX_REFUSED = 200_000
 """Refused URLs kept, so that the external links of a menu are not checked again on every page."""
 _SAMPLE = 50_000
@@ -63,6 +65,7 @@ class Discovery:
             if self._known.get(key) < 0:
                 self._known.add(key, page)
         self._next = store.next_id("pages")
+        self._folder_key = lru_cache(maxsize=1024)(addresses.key)
         self._refused: set[int] = set()
         self._cycle = cycle
         self._found = found
@@ -95,7 +98,7 @@ class Discovery:
             for place, key in zip(unknown.tolist(), keys[unknown].tolist(), strict=True):
                 if key in self._refused:
                     continue
-                page, is_new = self.add(lines[place], parent=parent, depth=depth, at=at, batch=batch)
+                page, is_new = self.add(lines[place], parent=parent, depth=depth, at=at, batch=batch, key=key)
                 pages[place] = page
                 new += is_new
             pages = pages[pages >= 0]
@@ -104,10 +107,13 @@ class Discovery:
             self._rank.visited(parent, linked)
         return linked, new
 
-    def add(self, url: str, *, parent: int, depth: int, at: float, batch: Batch, listed: int = 0) -> tuple[int, bool]:
-        """The page of a URL (-1 if it is refused), and whether it is new."""
+    def add(
+        self, url: str, *, parent: int, depth: int, at: float, batch: Batch, listed: int = 0, key: int | None = None
+    ) -> tuple[int, bool]:
+        """The page of a URL (-1 if it is refused), and whether it is new. `key` is that of the URL, if it is known."""
         origin = addresses.origin(url)
-        key = addresses.key(url)
+        if key is None:
+            key = addresses.key(url)
         if not self._scopes.knows(origin):
             self._refuse(key, "other-site")
             return -1, False
@@ -158,21 +164,8 @@ class Discovery:
         page, self._next = self._next, self._next + 1
         self._known.add(key, page)
         server.pages += 1
-        batch.pages.append(
-            NewPage(
-                id=page,
-                key=key,
-                site=server.id,
-                folder=addresses.key(addresses.directory(url)),
-                depth=depth,
-                parent=parent,
-                found=at,
-                cycle=self._cycle,
-                state=int(State.FOUND),
-                listed=listed,
-                url=url,
-            )
-        )
+        folder = self._folder_key(addresses.directory(url))
+        batch.pages.append(NewPage(page, key, server.id, folder, depth, parent, at, self._cycle, _FOUND, listed, url))
         self.fresh[page] = Fresh(url, server.id, depth)
         if self._rank is not None:
             self._rank.found(page, depth)

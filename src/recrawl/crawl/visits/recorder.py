@@ -11,9 +11,10 @@ from recrawl.crawl.hints.claims import claims, promises
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.render.messages import Rendered
 from recrawl.crawl.state.site_frames import SiteFrames
+from recrawl.crawl.tally import RowNumbers
 from recrawl.crawl.visits.messages import Reading
 from recrawl.crawl.visits.pending import PendingVisit
-from recrawl.crawl.visits.results import Done, RowNumbers, Unchanged
+from recrawl.crawl.visits.results import Done, Unchanged
 from recrawl.crawl.visits.servers import Servers
 from recrawl.discover.page_headers import header_links
 from recrawl.model import Answer, State

@@ -8,7 +8,7 @@ missing       404, 410 or a permanent redirect: a step of the deletion state mac
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recrawl.compare.content.judge import ContentChange
 from recrawl.compare.gone import Evidence, Standing, step
@@ -41,24 +41,6 @@ class Unchanged(NamedTuple):
     record: bytes
 
 
-class RowNumbers:
-    """Counters for the numbers of visits and versions; they go on where the store ends."""
-
-    def __init__(self, next_visit: int, next_version: int) -> None:
-        self.next_visit = next_visit
-        self.next_version = next_version
-
-    def visit(self) -> int:
-        """The number of the next visit."""
-        self.next_visit += 1
-        return self.next_visit - 1
-
-    def version(self) -> int:
-        """The number of the next version."""
-        self.next_version += 1
-        return self.next_version - 1
-
-
 def policy_outcome(visit: VisitRow) -> int:
     """The outcome sent to the policy: a page that was not requested costs it nothing."""
     if visit.failure in HOLDING:
@@ -88,9 +70,9 @@ def unchanged(visit: PendingVisit, number: int, cycle: int, answer: Answer) -> U
     row = _visit_row(visit, number, cycle, Outcome.UNCHANGED, answer, at, before.version)
     quiet = before.quiet + 1 if answer.status == 304 else 0
     if before.state != _LIVE or before.failures or before.misses or before.target >= 0:
-        return Unchanged(row, _present(before, answer, quiet=quiet), record)
-    page = UnchangedPage(before.visits + 1, quiet, at, at, *_validators(before, answer), before.id)
-    return Unchanged(row, page, record)
+        return Unchanged(row, _back(before, answer, quiet), record)
+    etag, modified = _validators(before, answer)
+    return Unchanged(row, UnchangedPage(before.visits + 1, quiet, at, at, etag, modified, before.id), record)
 
 
 def counts_as_change(level: ChangeLevel, reading: Reading, change: ContentChange | None) -> bool:
@@ -119,23 +101,41 @@ def read(
     outcome = _outcome(before, counts=counts)
     changed = outcome is not Outcome.UNCHANGED
     row = _version_row(visit, answer, reading, version, new_links, change)
-    state = _present(
-        before,
-        answer,
+    state = _read_state(visit, answer, reading, noise, version, changed=changed)
+    return Done(_visit_row(visit, number, cycle, outcome, answer, answer.at, version), state, version=row)
+
+
+def _read_state(
+    visit: PendingVisit, answer: Answer, reading: Reading, noise: bytes, version: int, *, changed: bool
+) -> PageState:
+    """The state of a page with a new version; built at once, as `_replace` takes twice as long."""
+    before = visit.state
+    etag, modified = _validators(before, answer)
+    return PageState(
+        state=_LIVE,
+        visits=before.visits + 1,
         changes=before.changes + changed,
-        last_change=answer.at if changed else before.last_change,
+        failures=0,
         quiet=0,
+        misses=0,
         size=len(answer.body),
         version=version,
         version_at=answer.at,
+        target=-1,
+        last_try=answer.at,
+        last_visit=answer.at,
+        last_change=answer.at if changed else before.last_change,
+        missing_since=0.0,
         payload=visit.payload,
         digest=reading.digest,
         noise=noise,
+        etag=etag,
+        modified=modified,
         counters=counters_after(before.counters, reading),
         archived_url=visit.request_url if visit.redirects else "",
         prior=before.prior if reading.prior is None else reading.prior,
+        id=before.id,
     )
-    return Done(_visit_row(visit, number, cycle, outcome, answer, answer.at, version), state, version=row)
 
 
 def _outcome(before: PageState, *, counts: bool) -> Outcome:
@@ -264,13 +264,14 @@ def _visit_row(
     )
 
 
-def _present(before: PageState, answer: Answer, **updates: Any) -> PageState:
-    """The state of a page that answered: the count of misses starts anew."""
+def _back(before: PageState, answer: Answer, quiet: int) -> PageState:
+    """The state of a page that failed or was missing at its last visit, and is as it was before that."""
     etag, modified = _validators(before, answer)
     return before._replace(
         state=_LIVE,
         visits=before.visits + 1,
         failures=0,
+        quiet=quiet,
         misses=0,
         missing_since=0.0,
         target=-1,
@@ -278,13 +279,13 @@ def _present(before: PageState, answer: Answer, **updates: Any) -> PageState:
         last_visit=answer.at,
         etag=etag,
         modified=modified,
-        **updates,
     )
 
 
 def _validators(before: PageState, answer: Answer) -> tuple[str, str]:
     """ETag and Last-Modified for the next request."""
-    etag, modified = answer.header("etag"), answer.header("last-modified")
+    fields = answer.fields
+    etag, modified = fields.get("etag", ""), fields.get("last-modified", "")
     if answer.status == 304:  # it may repeat only one of them, mostly as it was
         etag, modified = etag or before.etag, modified or before.modified
     return (
