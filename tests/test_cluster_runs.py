@@ -12,14 +12,18 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import recrawl
 from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout
+from recrawl.crawl import cycles
 from recrawl.model import Outcome
+from recrawl.record.storage import Storage
 from recrawl.record.store import postgres_target
+from recrawl.record.store.postgres.cluster.runs import DONE, ShardRun
 from recrawl.record.store.postgres.store import PostgresStore
 from tests import clusters
 from tests.world import Reply, Repo, Site, page
@@ -154,6 +158,40 @@ def test_a_seed_that_moves_to_another_shard_is_followed_there(tmp_path: Path, ne
             clusters.run(layout, folder, "crawl", options={"allow_private": True})
     assert visited(layout, 1) == {old: 1}
     assert visited(layout, 0) == {new("/new"): 1, new("/more"): 1}
+
+
+def test_a_crawl_of_a_shard_goes_on_with_links_of_others_until_none_has_any_left(
+    tmp_path: Path, new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, folder, begun = new_cluster(2), tmp_path / "cluster", []
+
+    def counted(storage: Storage, *given: Any, **named: Any) -> cycles.Summary:
+        begun.append(storage.folder.name)
+        return crawl(storage, *given, **named)
+
+    crawl = cycles.crawl
+    monkeypatch.setattr(cycles, "crawl", counted)
+    with Site() as site:
+        one, two = (functools.partial(site.url, host=host) for host in HOSTS)
+        site["/a"], site["/b"] = page("root of one", two("/1")), page("root of two")
+        for n in range(1, 6):  # each page is found only by the shard that does not own it
+            site[f"/{n}"] = page(f"walrus {n}", (one if n % 2 else two)(f"/{n + 1}"))
+        site["/6"] = page("the last one")
+        clusters.configure(folder, one("/a"), two("/b"))
+        with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+            report = clusters.run(layout, folder, "crawl")
+            states = [part.state for part in _parts(layout)]
+    assert (report.finished, report.visits) == (True, 8)
+    assert visited(layout, 1) == {one(path): 1 for path in ("/a", "/2", "/4", "/6")}
+    assert visited(layout, 0) == {two(path): 1 for path in ("/b", "/1", "/3", "/5")}
+    assert sorted(begun) == ["s000", "s001"]
+    assert states == [DONE, DONE]
+
+
+def _parts(layout: Layout) -> list[ShardRun]:
+    """How far the shards are in the newest run."""
+    with closing(layout.open()) as cluster:
+        return list(cluster.runs.shards(cluster.runs.newest()[0].id).values())
 
 
 def test_a_server_that_is_away_is_a_failure_in_the_report(tmp_path: Path, new_cluster: NewCluster) -> None:

@@ -80,8 +80,11 @@ class ClusterCoordinator:
             return self._finish(cluster, run, all(_rests(parts.get(shard)) for shard in live))
         if run.started is None:
             return self._start(cluster, run, parts)
-        if run.kind == "crawl":
-            return self._finish(cluster, run, cluster.runs.quiet(run.id, self._layout.shards))
+        if run.kind == "crawl" and not run.ending:
+            quiet = cluster.runs.quiet(run.id, self._layout.shards)
+            if quiet:
+                cluster.runs.end_crawl(run.id)
+            return quiet
         done = {shard for shard, part in parts.items() if part.state in (DONE, FAILED)}
         if len(done) == self._layout.shards:
             return self._finish(cluster, run, True)

@@ -18,26 +18,22 @@ from recrawl.choose import Policy, make_policy
 from recrawl.choose.protocol import Chooser
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.lease_keeper import LeaseKeeper
+from recrawl.cluster.shard_links import ShardLinks
 from recrawl.cluster.shard_rounds import ShardChooser, TableRounds
 from recrawl.crawl import cycles
 from recrawl.crawl.options import CrawlOptions, Ownership
 from recrawl.crawl.state.limits import ShardPart, pause_of, visitable
 from recrawl.crawl.tally import RunCounts
-from recrawl.crawl.visits.redirects import add_aliases
 from recrawl.crawl.visits.servers import Servers
-from recrawl.discover.scope import site
 from recrawl.model import Outcome
 from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
-from recrawl.record.store.postgres.cluster.links import OutboxLink
 from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING, RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore
 from recrawl.repository import opening, turns
 from recrawl.settings import Settings
 
 _POLL = 0.25
-_LINKS = 10_000
-"""Links of other shards that are taken at once."""
 _COMMIT_SECONDS = 5.0
 """Each commit puts an object, so that there are fewer of them than in a crawl that writes to its own disk."""
 
@@ -55,7 +51,8 @@ class Shard:
     """Whether the part must end: the lease ends, the run shall stop, or the worker."""
     wait: Callable[[float], bool]
     """Waits so many seconds; returns False as soon as the part must end."""
-    progress: Callable[[RunRow, int, RunCounts], None]
+    progress: Callable[[RunRow, Callable[[], RunCounts]], None]
+    """Called often; it asks for the counts when it is time to report them."""
 
 
 class PartOfRun:
@@ -67,7 +64,8 @@ class PartOfRun:
         self._values: Settings = opening.load(shard.folder)
         self._given: dict[str, Any] = json.loads(run.options)
         self._options = self._shard_options()
-        self._counts = RunCounts()
+        self._counts, self._latest = RunCounts(), RunCounts()
+        """Those of what has ended, and of what runs."""
 
     def make(self) -> None:
         """Do the part, from the beginning or from where it was interrupted."""
@@ -107,43 +105,55 @@ class PartOfRun:
         return cycles.Controls(stop=self._shard.stop, progress=self._progress, seconds=seconds, part=part)
 
     def _progress(self, counts: RunCounts) -> None:
-        self._shard.progress(self._run, self._shard.number, joined(self._counts, counts))
+        self._latest = counts
+        self._shard.progress(self._run, self._so_far)
+
+    def _so_far(self) -> RunCounts:
+        return joined(self._counts, self._latest)
 
     def _report(self, state: str) -> None:
-        self._shard.cluster.runs.report(self._run.id, self._shard.number, state, as_row(self._counts))
+        self._shard.cluster.runs.report(self._run.id, self._shard.number, state, as_row(self._so_far()))
 
     def _wait_for_servers(self, storage: Storage) -> bool:
         """Wait as long as the slowest server wants between two requests: another process may have sent the last one."""
         longest = max((pause_of(it, self._options) for it in Servers(storage.store, self._options)), default=0.0)
         return self._shard.wait(max(0.0, max(longest, self._options.delay) - self._quiet()))
 
+    def _ended(self, counts: RunCounts) -> None:
+        """Keep the counts of a crawl, cycle or recheck that has ended."""
+        self._counts, self._latest = joined(self._counts, counts), RunCounts()
+
     # -- the three kinds -----------------------------------------------------------------------------------------
 
     def _crawl(self) -> None:
-        shard, runs = self._shard, self._shard.cluster.runs
-        while not shard.stop():
-            self._report(RUNNING)
-            links = shard.cluster.links.waiting(shard.number, _LINKS)
-            with self._held() as storage:
-                if not self._wait_for_servers(storage):
-                    return
-                given = self._given_links(storage, links)
-                seeds = [seed.url for seed in self._values.seeds]
-                summary = cycles.crawl(storage, self._options, seeds, self._controls(), links=given)
-                self._counts = joined(self._counts, summary.tally)
-                if summary.cycle.id == self._run.id:
-                    self._counts.outcomes = self._recorded(storage)
-            shard.cluster.links.remove(links)
-            if summary.finished:
-                self._report(IDLE)
-            while not shard.cluster.links.count(shard.number):
-                if runs.get(self._run.id).finished is not None or not shard.wait(_POLL):
-                    return
+        self._report(RUNNING)
+        with self._held() as storage:
+            if not self._wait_for_servers(storage):
+                return
+            seeds = [seed.url for seed in self._values.seeds]
+            incoming = self._links(storage, self._await_links)
+            summary = cycles.crawl(storage, self._options, seeds, self._controls(), incoming=incoming)
+            self._ended(summary.tally)
+            if not summary.finished:
+                return
+            if summary.cycle.id == self._run.id:
+                self._counts.outcomes = self._recorded(storage)
+        self._report(DONE)
 
-    def _given_links(self, storage: Storage, links: list[OutboxLink]) -> list[tuple[str, int]]:
-        """The URLs and depths of links of other shards; what they say of sites that have moved is recorded."""
-        add_aliases(storage.store, {site(link.url): link.alias for link in links if link.alias})
-        return [(link.url, link.depth) for link in links]
+    def _links(self, storage: Storage, wait: Callable[[], bool] | None = None) -> ShardLinks:
+        shard = self._shard
+        return ShardLinks(shard.cluster.links, shard.number, storage.store, self._options, wait)
+
+    def _await_links(self) -> bool:
+        """Nothing is left to visit: wait for links; False if all shards have nothing left, or the part must end."""
+        shard = self._shard
+        self._report(IDLE)
+        while not shard.cluster.links.count(shard.number):
+            run = shard.cluster.runs.get(self._run.id)
+            if run.ending or run.finished is not None or not shard.wait(_POLL):
+                return False
+        self._report(RUNNING)  # before they are removed: the crawl must not end in between
+        return True
 
     def _recheck(self) -> None:
         calls = turns.Callbacks(stop=self._shard.stop)
@@ -153,7 +163,7 @@ class PartOfRun:
                 return
             summary = turns.recheck_due(storage, self._values, self._options, calls)
         if summary is not None:
-            self._counts = summary.tally
+            self._ended(summary.tally)
         if not self._shard.stop():
             self._report(DONE)
 
@@ -170,13 +180,9 @@ class PartOfRun:
                 spending = replace(self._options.spending, bytes=self._options.spending.bytes * part.share)
                 options = replace(self._options, spending=spending)
                 policy, visits = make_policy(run.policy), started.visits or 1
-                # A cycle that has begun must find the same pages when it is resumed: links wait for the next one.
-                links = [] if self._row(storage) else shard.cluster.links.waiting(shard.number, _LINKS)
-                given = self._given_links(storage, links)
-                controls = self._controls(part)
-                summary = cycles.cycle(storage, options, policy, visits, run.seed, controls, links=given)
-                shard.cluster.links.remove(links)
-                self._counts = summary.tally
+                controls, links = self._controls(part), self._links(storage)
+                summary = cycles.cycle(storage, options, policy, visits, run.seed, controls, incoming=links)
+                self._ended(summary.tally)
                 if not summary.finished:
                     return
             self._counts.outcomes = self._recorded(storage)

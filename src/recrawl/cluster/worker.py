@@ -120,10 +120,10 @@ class ShardWorker:
                 self._ended.wait(min(left, _PAUSE))
             return not stop()
 
-        def progress(run: RunRow, shard: int, counts: RunCounts) -> None:
+        def progress(run: RunRow, counts: Callable[[], RunCounts]) -> None:
             if time.monotonic() - self._reported >= _PROGRESS:
                 self._reported = time.monotonic()
-                cluster.runs.report(run.id, shard, RUNNING, as_row(counts))
+                cluster.runs.report(run.id, self._shard, RUNNING, as_row(counts()))
 
         shard = Shard(self._layout, self._shard, self._folder, cluster, keeper, stop, wait, progress)
         try:

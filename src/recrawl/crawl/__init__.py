@@ -1,6 +1,7 @@
 """The live crawler: begins, resumes and ends crawls and cycles on a repository.
 
 cycles        `crawl` and `cycle`, the two entry points
+given_pages   pages that are given to a run: seeds, links from other shards
 importer      URLs and page histories from elsewhere, recorded as if visited
 outside       visits made by another program, for a policy's choice or for its own
 options       everything a run can be configured with, as plain values

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from recrawl.choose import Policy, describe, make_policy
 from recrawl.choose.protocol import work_of
 from recrawl.columns import DAY
+from recrawl.crawl.given_pages import IncomingLinks, add_pages, take_links
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.anchors import named_anchors
 from recrawl.crawl.reports.summaries import summarise
@@ -22,10 +24,9 @@ from recrawl.crawl.state.rescope import rescope, scopes_changed
 from recrawl.crawl.state.weights import check_weights, weigh
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.live_web import LiveWeb
-from recrawl.discover.urls import canonical
 from recrawl.loop import Resumed, run_cycle
 from recrawl.model import Picks
-from recrawl.record.rows import Batch, CycleRow
+from recrawl.record.rows import CycleRow
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
 
@@ -86,11 +87,11 @@ def crawl(
     controls: Controls,
     *,
     skip_recent_failures: bool = False,
-    links: Iterable[tuple[str, int]] = (),
+    incoming: IncomingLinks | None = None,
 ) -> Summary:
     """Discover and download new pages; resumes an interrupted crawl.
 
-    `links` are URLs that other shards of a cluster have found, each with its depth.
+    `incoming` are links that other shards of a cluster find meanwhile: the crawl ends when there are no more of them.
 
     `skip_recent_failures` leaves out pages whose back-off after failed visits is not over, and seeds that are gone or
     have moved until they are due for a check.
@@ -101,14 +102,15 @@ def crawl(
     try:
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, live.journey.discovery, live.record_pages)
-        given = _add_pages(live, options, ((seed, 0) for seed in seeds), row)
-        _add_pages(live, options, links, row)
+        given = add_pages(live, options, ((seed, 0) for seed in seeds), row)
+        more = partial(take_links, live, options, row, incoming)
+        more()
         done = set(repository.store.visits.of_cycle(row)["page"].tolist()) if resumed else set()
         if unfinished(repository.store, "cycle") is None:
             given &= absent_pages(repository.store, row.started if skip_recent_failures else math.inf)
         else:
             given = set()  # an interrupted cycle must find the same pages when it is resumed
-        live.explore(done, given, skip_recent_failures=skip_recent_failures)
+        live.explore(done, given, skip_recent_failures=skip_recent_failures, more=more if incoming else None)
         live.fetch_requisites()
         finished = not controls.stop()
         if finished:
@@ -126,11 +128,12 @@ def cycle(
     seed: int,
     controls: Controls,
     *,
-    links: Sequence[tuple[str, int]] = (),
+    incoming: IncomingLinks | None = None,
 ) -> Summary:
     """One refresh cycle; resumes an interrupted one, with its own policy and budget.
 
-    `links` are URLs that other shards of a cluster have found, each with its depth; a cycle that is resumed has none.
+    `incoming` are links that other shards of a cluster have found. A cycle that is resumed must find the same pages as
+    before, so it takes none.
     """
     check_needs(policy)
     check_weights(repository, options.weights)
@@ -143,8 +146,8 @@ def cycle(
     try:
         if scopes_changed(repository, options.scopes):
             rescope(repository, options, journey.discovery, live.record_pages)
-        if links:
-            _add_pages(live, options, links, row)
+        if not resumed:
+            take_links(live, options, row, incoming)
         policy = make_policy(row.policy)
         if row.limits is None:  # nothing chosen yet
             live.refresh_hints(sleeping=not ("hints" in policy.needs or options.spending.reserve_pushed))
@@ -266,18 +269,6 @@ def _with_recorded(live: LiveWeb, repository: Storage, row: CycleRow) -> Resumed
         deliveries=batches,
         delivered=lambda seen: sent.add(numbers.next_visit, seen),
     )
-
-
-def _add_pages(live: LiveWeb, options: CrawlOptions, urls: Iterable[tuple[str, int]], row: CycleRow) -> set[int]:
-    """Add the pages of URLs, each with its depth; returns their numbers."""
-    batch = Batch()
-    pages = set()
-    for given, depth in urls:
-        url = canonical(given, rules=options.rules)
-        if url is not None and options.owns(url):
-            pages.add(live.journey.discovery.add(url, parent=-1, depth=depth, at=row.started, batch=batch)[0])
-    live.record_pages(batch)
-    return pages
 
 
 def finish_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: CycleRow) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import chain
+from typing import Protocol
 
 import numpy as np
 
@@ -25,6 +26,17 @@ from recrawl.record.storage import Storage
 
 _MAX_UNPARSED = 64_000_000
 """Bytes of bodies that may wait for a reader process; beyond that no download starts."""
+_LOOK_SECONDS = 1.0
+"""Time between two looks for pages from elsewhere."""
+
+
+class More(Protocol):
+    """Adds pages from elsewhere to a crawl; `idle`: nothing is left to visit, so it waits for some.
+
+    False if there will be no more.
+    """
+
+    def __call__(self, *, idle: bool) -> bool: ...
 
 
 class LiveWeb:
@@ -52,6 +64,8 @@ class LiveWeb:
         self._lanes, self._client = self.journey.lanes, self.journey.client
         self._readers, self._recorder = self.journey.readers, self.journey.recorder
         self._watched: set[int] = set()
+        self._more: More | None = None
+        self._look_at = 0.0
 
     # -- the jobs ----------------------------------------------------------------------------------------------
 
@@ -77,7 +91,9 @@ class LiveWeb:
         journey.outcomes.clear()
         return Outcomes(seen[:, 0], seen[:, 1].astype(np.int8), seen[:, 2])
 
-    def explore(self, done: set[int], also: set[int], *, skip_recent_failures: bool = False) -> None:
+    def explore(
+        self, done: set[int], also: set[int], *, skip_recent_failures: bool = False, more: More | None = None
+    ) -> None:
         """Download every page that was found and never visited, including those found on the way, and those of `also`;
         pages of `done` were visited before the crawl was interrupted."""
         self.journey.exploring = True
@@ -91,7 +107,11 @@ class LiveWeb:
             if page not in done:
                 self.journey.enqueue(site, page, failing=failures > 0)
         self._queue_resources(sleeping=True)
+        self._more = more
         self._run()
+        while more is not None and not self._stop() and more(idle=True):
+            self._run()
+        self._more = None
 
     def refresh_hints(self, *, sleeping: bool = False) -> None:
         """Read the hints about change before pages are chosen: queued pushes, sitemaps and feeds that are due.
@@ -192,6 +212,9 @@ class LiveWeb:
         if self._staged:
             self._advance_stages(now)
         self._recorder.commit_if_due(now)
+        if self._more is not None and now >= self._look_at:
+            self._look_at = now + _LOOK_SECONDS
+            self._more(idle=False)
         journey.tally.waiting = len(self._lanes)
         self._progress(journey.tally)
 

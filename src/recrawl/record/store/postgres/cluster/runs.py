@@ -4,7 +4,7 @@ A run is requested by a row. The coordinator starts and finishes it, the worker 
 
     ready      the shard has counted its pages and waits for the start
     running    it visits pages
-    idle       its part is done; more links may come from other shards while others crawl
+    idle       nothing is left to visit; links may come from other shards while those crawl
     done       its part is recorded
     failed     its part cannot go on: `problem` says why
 """
@@ -19,7 +19,7 @@ from recrawl.record.store.postgres.connection import PostgresConnection
 
 READY, RUNNING, IDLE, DONE, FAILED = "ready", "running", "idle", "done", "failed"
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
-_COLUMNS = "id, kind, policy, budget, seed, settings, options, requested, started, finished, stop, visits"
+_COLUMNS = "id, kind, policy, budget, seed, settings, options, requested, started, finished, stop, visits, ending"
 
 
 class RunRow(NamedTuple):
@@ -43,6 +43,8 @@ class RunRow(NamedTuple):
     """Whether it shall end; the next one resumes what is left of it."""
     visits: int | None
     """The budget as a number of visits, once it has started."""
+    ending: bool
+    """Whether no shard of a crawl has anything left to visit: each does what comes last, and is done."""
 
 
 class ShardRun(NamedTuple):
@@ -118,6 +120,11 @@ class RunTable:
         """Let a run end early."""
         self._db.run("UPDATE runs SET stop = true WHERE id = %s", (run,))
 
+    def end_crawl(self, run: int) -> None:
+        """Let the shards of a crawl end: none has anything left to visit."""
+        self._db.run("UPDATE runs SET ending = true WHERE id = %s", (run,))
+        self._db.run(self._notify)
+
     def finish(self, run: int) -> None:
         """A run has ended."""
         self._db.run(f"UPDATE runs SET finished = {_NOW} WHERE id = %s AND finished IS NULL", (run,))
@@ -130,7 +137,8 @@ class RunTable:
                 tally = CASE excluded.tally WHEN '{{}}' THEN s.tally ELSE excluded.tally END""",
             (run, shard, state, json.dumps(tally or {})),
         )
-        self._db.run(self._notify)
+        if state != RUNNING:  # nobody waits for that
+            self._db.run(self._notify)
 
     def join(self, run: int, shard: int, pages: int) -> None:
         """A shard is ready, with so many pages that could be visited; one that is resumed keeps its number."""

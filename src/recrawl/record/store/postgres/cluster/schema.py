@@ -49,4 +49,7 @@ CREATE TABLE outbox_links (
 );
 """.replace(" TEXT", ' TEXT COLLATE "C"')
 
-CLUSTER_STEPS: Steps = (("cluster-0001", _TABLES),)
+CLUSTER_STEPS: Steps = (
+    ("cluster-0001", _TABLES),
+    ("cluster-0002", "ALTER TABLE runs ADD COLUMN ending BOOLEAN NOT NULL DEFAULT false"),
+)

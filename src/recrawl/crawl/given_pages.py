@@ -1,0 +1,51 @@
+"""Pages that are given to a run: seeds, and links that other shards of a cluster have found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from recrawl.crawl.options import CrawlOptions
+from recrawl.crawl.visits.live_web import LiveWeb
+from recrawl.discover.urls import canonical
+from recrawl.record.rows import Batch, CycleRow
+
+
+class IncomingLinks(Protocol):
+    """Links that other shards have found and this one owns."""
+
+    def take(self, *, idle: bool) -> Sequence[tuple[str, int]] | None:
+        """Those that wait, each a URL with its depth. `idle`: nothing is left to visit, so this waits for some.
+
+        None if there will be no more.
+        """
+        ...
+
+    def recorded(self) -> None:
+        """The pages of what was taken last are recorded."""
+        ...
+
+
+def add_pages(live: LiveWeb, options: CrawlOptions, urls: Iterable[tuple[str, int]], row: CycleRow) -> set[int]:
+    """Add the pages of URLs, each with its depth; returns their numbers."""
+    batch = Batch()
+    pages = set()
+    for given, depth in urls:
+        url = canonical(given, rules=options.rules)
+        if url is not None and options.owns(url):
+            pages.add(live.journey.discovery.add(url, parent=-1, depth=depth, at=row.started, batch=batch)[0])
+    live.record_pages(batch)
+    return pages
+
+
+def take_links(
+    live: LiveWeb, options: CrawlOptions, row: CycleRow, incoming: IncomingLinks | None, *, idle: bool = False
+) -> bool:
+    """Add the pages of links that wait; False if there will be no more."""
+    links = None if incoming is None else incoming.take(idle=idle)
+    if incoming is None or links is None:
+        return False
+    if links:
+        add_pages(live, options, links, row)
+        incoming.recorded()
+    return True
