@@ -1,11 +1,19 @@
 """CPU of a page in a cluster, against the embedded crawler on the same pages: `python -m benchmarks.cluster_overhead`.
 
-A crawl of all sites of `benchmarks.referee` (no delay, no latency), then a cycle that visits all pages: embedded with
-SQLite and files, embedded with PostgreSQL and an S3 server, and a cluster of 1, 2 and 4 workers, each with a shard.
-CPU is that of the crawler alone, readers included, from the start of the run to its end; that of PostgreSQL is a column
-of its own. The S3 server, moto's, is not counted. Rounds alternate, and the ratios are those of the sums.
+A crawl of all sites of `benchmarks.referee` (no delay, no latency), then a cycle that visits all pages:
 
-Each line is a JSON object.
+    sqlite           embedded, with SQLite and files
+    postgres + s3    embedded, with PostgreSQL and an S3 server
+    2 embedded       two such crawlers at the same time, each with half of the sites; no site links another
+    2 workers        a cluster of two workers, each with a shard
+
+As many processes on as many cores cost each other CPU time, whatever they do. So N workers are compared with N crawlers
+at the same time, too. CPU is that of the crawlers alone, readers included, from the start of the run to its end; that
+of PostgreSQL is a column of its own. The S3 server, moto's, is not counted. Rounds alternate; the ratios are those of
+the sums. With several sizes (`--pages 60 200`) the CPU of each kind is divided into that of its start and that of a
+page, by a line through the smallest and the largest.
+
+Each line is a JSON object. With `--results FILE` they are kept there, and the summary is that of all lines of FILE.
 """
 
 from __future__ import annotations
@@ -23,6 +31,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.cluster_processes import Processes
 from benchmarks.cluster_stand import Stand, end_by_signals, stand
 from benchmarks.cluster_verdict import visits_of
@@ -35,7 +45,7 @@ from recrawl.settings import TEMPLATE
 
 TICKS = os.sysconf("SC_CLK_TCK")
 RUNS: tuple[Kind, ...] = ("crawl", "cycle")
-KINDS = ("sqlite", "postgres + s3", "1 worker", "2 workers", "4 workers")
+KINDS = ("sqlite", "postgres + s3", "1 worker", "2 embedded", "2 workers", "4 embedded", "4 workers")
 
 
 def tree_cpu(root: int) -> float:
@@ -64,16 +74,23 @@ def used() -> float:
 
 
 def alone(at: Stand, kind: str, pages: int) -> list[dict[str, Any]]:
-    """The embedded crawler, in a process of its own."""
-    if kind == "sqlite":
-        storage.create(at.folder, TEMPLATE)
-        at.configure(at.folder)
-    else:
-        at.create()
-    command = [sys.executable, "-m", "benchmarks.cluster_overhead", "--embedded", str(at.folder), "--pages", str(pages)]
+    """Embedded crawlers, each in a process of its own; the sums of all of them."""
+    count = int(kind.split(maxsplit=1)[0]) if "embedded" in kind else 1
+    folders = [at.work / f"repository{number}" for number in range(count)]
+    for number, folder in enumerate(folders):
+        if kind == "sqlite":
+            storage.create(folder, TEMPLATE)
+            at.configure(folder)
+        else:
+            at.create_at(folder, f"bench{number}", part=(number, count))
     before = tree_cpu(at.postmaster())
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    command = [sys.executable, "-m", "benchmarks.cluster_overhead", "--pages", str(pages), "--embedded"]
+    running = [subprocess.Popen([*command, str(folder)], stdout=subprocess.PIPE, text=True) for folder in folders]
+    parts = [[json.loads(line) for line in process.communicate()[0].splitlines()] for process in running]
+    rows = [
+        {"step": step, **{name: sum(part[place][name] for part in parts) for name in ("visits", "cpu")}}
+        for place, step in enumerate(RUNS)
+    ]
     rows[-1]["postgres"] = tree_cpu(at.postmaster()) - before
     return rows
 
@@ -97,38 +114,76 @@ def together(at: Stand, workers: int, pages: int) -> list[dict[str, Any]]:
     return rows
 
 
+def summary(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """CPU of a page of each kind, size and step, and the ratios to what it is compared with."""
+    sums: dict[tuple[str, int, str], Any] = defaultdict(lambda: np.zeros(2))
+    for line in lines:
+        sums[line["kind"], line["pages"], line["step"]] += line["cpu"], line["visits"]
+    cost = {what: cpu / visits for what, (cpu, visits) in sums.items()}
+    found = []
+    for (kind, pages, step), each in sorted(cost.items(), key=lambda item: (item[0][2], item[0][1])):
+        row = {"kind": kind, "pages": pages, "step": step, "ms a page": round(1000 * each, 3)}
+        row["pages per CPU second"] = round(1 / each)
+        for other in (*KINDS[:2], kind.replace("workers", "embedded")):
+            if other != kind and (other, pages, step) in cost:
+                row[f"against {other}"] = round(each / cost[other, pages, step], 3)
+        found.append(row)
+    return found
+
+
+def by_size(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """CPU seconds of the start and milliseconds of a page, by a line through the smallest and the largest size."""
+    sums: dict[tuple[str, str], dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for line in lines:
+        sums[line["kind"], line["step"]][line["pages"]].append((line["visits"], line["cpu"]))
+    found = []
+    for (kind, step), sizes in sums.items():
+        (few, low), (many, high) = (np.mean(sizes[size], axis=0) for size in (min(sizes), max(sizes)))
+        if many > few:
+            each = (high - low) / (many - few)
+            start = round(low - few * each, 2)
+            found.append({"kind": kind, "step": step, "start, s": start, "ms a further page": round(1000 * each, 3)})
+    return found
+
+
+def measured(kind: str, asked: argparse.Namespace, size: int) -> list[dict[str, Any]]:
+    """One crawl and cycle of a kind."""
+    workers = int(kind.split(maxsplit=1)[0]) if "worker" in kind else 0
+    sites = Sites(asked.sites, size, words=asked.words, apart="embedded" in kind)
+    pages = sum(sites.sizes)
+    with tempfile.TemporaryDirectory() as work, stand(Path(work), sites, delay=0.0, latency=0.0) as at:
+        rows = together(at, workers, pages) if workers else alone(at, kind, pages)
+    return [{"kind": kind, "pages": size, **row} for row in rows]
+
+
 def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    ask.add_argument("--sites", type=int, default=100)
-    ask.add_argument("--pages", type=int, default=40, help="mean pages of a site")
+    ask.add_argument("--sites", type=int, default=60)
+    ask.add_argument("--pages", type=int, nargs="+", default=[200], help="mean pages of a site; several sizes")
     ask.add_argument("--words", type=int, default=600, help="words of a page")
     ask.add_argument("--rounds", type=int, default=3)
     ask.add_argument("--only", nargs="+", choices=KINDS, default=KINDS)
+    ask.add_argument("--results", type=Path, help="file of all measurements; an existing one is continued")
     ask.add_argument("--embedded", type=Path, help=argparse.SUPPRESS)
     asked = ask.parse_args()
     end_by_signals()
     if asked.embedded:
-        embedded(asked.embedded, asked.pages)
+        embedded(asked.embedded, *asked.pages)
         return
-    sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
-    sites = Sites(asked.sites, asked.pages, words=asked.words)
-    pages = sum(sites.sizes)
-    for number in range(asked.rounds):
-        for kind in asked.only:
-            with tempfile.TemporaryDirectory() as work, stand(Path(work), sites, delay=0.0, latency=0.0) as at:
-                workers = int(kind.split()[0]) if "worker" in kind else 0
-                rows = together(at, workers, pages) if workers else alone(at, kind, pages)
-            for row in rows:
-                total = sums[kind, row["step"]]
-                total[0] += row["cpu"]
-                total[1] += row["visits"]
-                print(json.dumps({"round": number, "kind": kind, **row}), flush=True)
-    for (kind, step), (cpu, visits) in sums.items():
-        row = {"kind": kind, "step": step, "ms a page": round(1000 * cpu / visits, 3)}
-        row["pages per CPU second"] = round(visits / cpu)
-        for other in KINDS[:2]:
-            if (other, step) in sums:
-                row[f"against {other}"] = round(cpu / visits / (sums[other, step][0] / sums[other, step][1]), 3)
+    lines: list[dict[str, Any]] = []
+    if asked.results and asked.results.exists():
+        lines = [json.loads(line) for line in asked.results.read_text().splitlines()]
+    for _ in range(asked.rounds):
+        for size in asked.pages:
+            for kind in asked.only:
+                made = measured(kind, asked, size)
+                text = "".join(json.dumps(row) + "\n" for row in made)
+                print(text, end="", flush=True)
+                if asked.results:
+                    with asked.results.open("a") as file:
+                        file.write(text)
+                lines += made
+    for row in [*summary(lines), *by_size(lines)]:
         print(json.dumps(row), flush=True)
 
 

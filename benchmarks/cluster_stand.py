@@ -94,15 +94,20 @@ class Stand:
 
     def create(self, *options: str) -> None:
         """Make the repository with all sites of the web as seeds."""
-        # The objects of moto's servers in one process are the same ones: each stand has a prefix of its own.
-        store, archive = f"{self.database}?schema={self.schema}", self.objects.url(f"{self.schema}-{self.web.port}")
-        self.must("init", "--store", store, "--archive", archive, *options)
-        self.configure(self.folder)
+        self.create_at(self.folder, self.schema, *options)
 
-    def configure(self, folder: Path) -> None:
-        """Write the seeds and settings of the benchmark."""
+    def create_at(self, folder: Path, schema: str, *options: str, part: tuple[int, int] = (0, 1)) -> None:
+        """Make a repository in a folder, with a part of the sites, such as 2 of 4, as seeds."""
+        # The objects of moto's servers in one process are the same ones: each stand has a prefix of its own.
+        store, archive = f"{self.database}?schema={schema}", self.objects.url(f"{schema}-{self.web.port}")
+        self.must("init", str(folder), "--store", store, "--archive", archive, *options)
+        self.configure(folder, *part)
+
+    def configure(self, folder: Path, first: int = 0, step: int = 1) -> None:
+        """Write the settings of the benchmark; seeds are all sites or, from a first one on, each second, third ..."""
         path = folder / storage.SETTINGS
-        urls = [f"http://s{number}.localhost:{self.web.port}/" for number in range(self.web.sites.sites)]
+        numbers = range(first, self.web.sites.sites, step)
+        urls = [f"http://s{number}.localhost:{self.web.port}/" for number in numbers]
         write_seeds(path, tuple(Seed(url, allow_private=True, delay=self.delay) for url in urls))
         for name, value in {"index": False, "per_server": 1, "readers": 1}.items():
             write_value(path, name, value)

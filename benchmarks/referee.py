@@ -48,6 +48,8 @@ class Sites:
     seed: int = 1
     words: int = 120
     """Words of a page."""
+    apart: bool = False
+    """Whether each site links all of its pages, and none links another site."""
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -64,7 +66,7 @@ class Sites:
     def hidden(self) -> list[list[tuple[int, int]]]:
         """The pages that each site links of others: nobody else links them."""
         links: list[list[tuple[int, int]]] = [[] for _ in range(self.sites)]
-        for site, size in enumerate(self.sizes):
+        for site, size in enumerate(self.sizes if not self.apart else ()):
             for page in range(3, size, 4):
                 links[(site + page) % self.sites].append((site, page))
         return links
@@ -91,7 +93,7 @@ class Sites:
         words = np.random.default_rng([self.seed, 3, site, page, version]).choice(WORDS, self.words)
         links = ""
         if page == 0:
-            own = [path_of(n) for n in range(1, self.sizes[site]) if n % 4 != 3]
+            own = [path_of(n) for n in range(1, self.sizes[site]) if n % 4 != 3 or self.apart]
             others = [f"http://s{other}.localhost:{port}{path_of(n)}" for other, n in self.hidden[site]]
             links = "".join(f'<a href="{link}">{link}</a> ' for link in own + others)
         text = f"<!doctype html><title>{site} {page}</title><p>{' '.join(words)} version {version}</p>{links}"
@@ -226,10 +228,12 @@ def main() -> None:
     ask.add_argument("--pages", type=int, default=Sites.pages)
     ask.add_argument("--seed", type=int, default=Sites.seed)
     ask.add_argument("--words", type=int, default=Sites.words)
+    ask.add_argument("--apart", type=lambda text: text == "True", default=Sites.apart)
     ask.add_argument("--latency", type=float, default=0.02, help="mean seconds until a site answers")
     asked = ask.parse_args()
+    sites = Sites(asked.sites, asked.pages, asked.seed, asked.words, asked.apart)
     with asked.log.open("a") as log:
-        asyncio.run(serve(Web(Sites(asked.sites, asked.pages, asked.seed, asked.words), asked.latency, log)))
+        asyncio.run(serve(Web(sites, asked.latency, log)))
 
 
 if __name__ == "__main__":
