@@ -19,7 +19,7 @@ from recrawl.choose.shards.splitting import Splittable, Stage
 from recrawl.cluster.cycle_coordinator import CycleCoordinator
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.shard_rounds import ShardChooser, TableRounds
-from recrawl.model import Outcome, Outcomes
+from recrawl.model import Outcome, Outcomes, Unvisited
 from recrawl.record.store.postgres.cluster.rounds import RoundJournal
 from recrawl.record.store.postgres.cluster.runs import RunRow
 
@@ -106,8 +106,10 @@ class Cycle:
         late: float = 1e9,
         spent: int = 0,
         visiting: Callable[[int, int], None] = lambda _shard, _batch: None,
+        found: Callable[[int, np.ndarray], Outcomes] = outcomes,
     ) -> None:
         """Each shard spends `spent` visits without asking; `visiting` gets shard and number of each batch visited."""
+        self.found = found
         self.layout, self.policy, self.budget = layout, policy, budget
         self.late, self.spent, self.visiting = late, spent, visiting
         self.picked: list[Picked] = [[] for _ in range(layout.shards)]
@@ -157,7 +159,7 @@ class Cycle:
                     picked.append(picks.pages.tolist())
                     self.visiting(shard, len(picked))
                     try:
-                        picks = choice.send(outcomes(shard, picks.pages))
+                        picks = choice.send(self.found(shard, picks.pages))
                     except StopIteration:
                         picks = None
             except KilledError:
@@ -220,3 +222,27 @@ def test_a_slow_shard_does_not_hold_up_the_others_and_gets_its_visits_later(thre
         pages = [page for batch in batches for page in batch]
         assert len(set(pages)) == len(pages)
     assert sum(map(len, picked[2][3:])) > 0
+
+
+@pytest.mark.parametrize("policy", ["shock(batches=4, explore=0)", "round-robin"])
+@pytest.mark.parametrize(
+    "deaths", [[[], [], [], []], [[2], [3, 4], [], [3, 3, 3, 3, 3]]], ids=["undisturbed", "killed"]
+)
+def test_visits_that_come_back_after_the_last_stage_are_made_elsewhere(
+    three_shards: Layout, policy: str, deaths: list[list[int]]
+) -> None:
+    def found(shard: int, pages: np.ndarray) -> Outcomes:
+        if shard != 1:
+            return outcomes(shard, pages)
+        return Outcomes(pages, np.full(len(pages), Unvisited.SKIPPED, np.int8))  # its servers are away
+
+    picked = Cycle(three_shards, policy, 90, found=found).make(deaths)
+    first, away, last = ([page for batch in batches for page in batch] for batches in picked)
+    assert len(first) + len(last) == 90
+    assert len(away) <= 60
+    assert all(len(set(pages)) == len(pages) for pages in (first, away, last))
+
+
+def test_a_cycle_with_more_budget_than_pages_ends(three_shards: Layout) -> None:
+    picked = Cycle(three_shards, "round-robin", 1000).make([[], [], [], []])
+    assert [sum(map(len, batches)) for batches in picked] == [60, 60, 60]

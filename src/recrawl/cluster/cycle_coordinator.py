@@ -1,8 +1,10 @@
 """The coordinator of one cycle: asks the shards that have arrived, and divides the visits among those that offer.
 
 No round waits for a shard that is late: a round is asked when all shards with a worker have arrived, or some time after
-the first one has. A stage that needs totals of all pages waits longer, and for shards without a worker too. What the
-coordinator knows follows from the journal, so that one that is started again goes on with the same numbers.
+the first one has. A stage that needs totals of all pages waits longer, and for shards without a worker too. After the
+last stage, visits that shards give back are divided again, until nobody can use them; the end waits for all shards,
+which may give back more. What the coordinator knows follows from the journal, so that one that is started again goes on
+with the same numbers.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ LATE = 30.0
 """Seconds after which a round goes on without shards that have not arrived or not offered."""
 POOLED = 4
 """A stage that needs the totals of all shards waits so many times as long."""
+_FRUITLESS = 3
+"""Rounds after the last stage, one after the other, of which all visits come back, that end the cycle."""
 
 
 class CycleCoordinator:
@@ -50,6 +54,10 @@ class CycleCoordinator:
         self._asked: RoundRow | None = None
         """The round that is not settled."""
         self._next = 0
+        self._given = 0
+        """Visits of the last round that was settled."""
+        self._before, self._fruitless = self._visits + 1, 0
+        """What was left at the last round, and the rounds since then that have used none of it."""
         self._since: float | None = None
         """When this process first saw a shard wait in the present step."""
         self.ended = False
@@ -78,6 +86,8 @@ class CycleCoordinator:
         row = self._row(stage, self._coordinator.left + returned, returned, arrivals)
         if row is None:
             return False
+        if row.stage == END and not set(range(self._shards)) - done <= arrivals.keys():
+            return False  # nothing is left to do until they arrive
         if self._journal.ask(self._run.id, row):
             self._asking(row, arrivals)
         return True
@@ -87,6 +97,7 @@ class CycleCoordinator:
         totals, present = _sum(arrivals) if stage.pooled else NO_TOTALS, sorted(arrivals)
         owed = self._coordinator.owed()
         over = self._next >= len(self._stages) or left <= 0
+        again = over and left > 0 and self._given > 0 and self._fruitless < _FRUITLESS
         if over and owed:
             visits = sum(visits for shard, visits in owed.items() if shard in arrivals)
             if not visits:
@@ -94,8 +105,8 @@ class CycleCoordinator:
             stage = stage_of(self._stages, self._next - 1)
             ask = stage.ask(visits, totals)._replace(visits=visits)
         else:
-            ask = stage.ask(left, totals)
-        name = END if over and not owed else stage.name
+            ask = stage.ask(left, totals)._replace(visits=left) if again else stage.ask(left, totals)
+        name = END if over and not owed and not again else stage.name
         return RoundRow(self._next, name, ask.visits, ask.left, returned, totals.tobytes(), present, settled=False)
 
     def _settle(self, row: RoundRow, arrivals: Mapping[int, Arrival], live: set[int]) -> bool:
@@ -107,6 +118,7 @@ class CycleCoordinator:
         if not self._journal.settle(self._run.id, row.round, offered, cuts):
             self._coordinator = before
             return False
+        self._given = sum(cut.quota for cut in cuts.values())
         self._asked, self._since = None, None
         return True
 
@@ -123,6 +135,8 @@ class CycleCoordinator:
 
     def _asking(self, row: RoundRow, arrivals: Mapping[int, Arrival]) -> None:
         self._coordinator.give_back(row.returned)
+        self._fruitless = 0 if self._coordinator.left < self._before else self._fruitless + 1
+        self._before = self._coordinator.left
         self._counted.update({shard: arrivals[shard].returned for shard in row.present})
         self._asked, self._next, self._since = row, row.round + 1, None
         if row.stage == END:
@@ -135,9 +149,10 @@ class CycleCoordinator:
             self._plan(self._visits + row.returned)
         self._asking(row, arrivals)
         if row.settled:
-            cut = [shard for shard in row.present if self._journal.cut(self._run.id, row.round, shard) is not None]
-            self._coordinator.settle(row.stage, row.visits, _decoded({shard: arrivals[shard].offer for shard in cut}))
-            self._asked = None
+            took = [shard for shard in row.present if self._journal.cut(self._run.id, row.round, shard) is not None]
+            offered = _decoded({shard: arrivals[shard].offer for shard in took})
+            cuts = self._coordinator.settle(row.stage, row.visits, offered)
+            self._given, self._asked = sum(cut.quota for cut in cuts.values()), None
 
 
 def _decoded(offers: Mapping[int, bytes | None]) -> dict[int, Offer]:

@@ -174,6 +174,17 @@ class RankedPages:
         score = self.worth if self.score is None else self.score
         return Picks(self.pages[best], score[best].astype(np.float64), self.reason)
 
+    def without(self, taken: Pages) -> RankedPages:
+        """Return the other pages, best first.
+
+        >>> RankedPages(np.array([7, 8, 9]), np.array([3.0, 2.0, 1.0]), "worth").without(np.array([8])).pages.tolist()
+        [7, 9]
+        """
+        best = np.arange(len(self.pages)) if self.order is None else self.order(len(self.pages))
+        best = best[~np.isin(self.pages[best], taken)]
+        score, later = (None if column is None else column[best] for column in (self.score, self.later))
+        return RankedPages(self.pages[best], self.worth[best], self.reason, score, later)
+
 
 def settle(offers: Sequence[Offer], count: int) -> list[Cut]:
     """Return the threshold at which `count` pages are taken from all shards, and each shard's quota.

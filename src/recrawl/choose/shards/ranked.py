@@ -43,20 +43,31 @@ class RankedPlan:
 
     def __init__(self, rankings: Iterator[RankedPages]) -> None:
         self._rankings = enumerate(rankings)
+        self._stage = ""
         self._offered = RankedPages.none("nothing was offered")
+        self._taken = self._offered.pages
 
     def totals(self, stage: str) -> Floats:  # noqa: ARG002
         """Return nothing: a shard ranks its pages by themselves."""
         return np.zeros(0)
 
     def offer(self, ask: Ask) -> Offer:
-        """Compute the ranking of a stage; the stages before it may have been missed."""
-        self._offered = next(ranking for number, ranking in self._rankings if str(number) == ask.stage)
+        """Compute the ranking of a stage; the stages before it may have been missed.
+
+        A stage that is asked for again, because visits have come back, gets what is left of its ranking.
+        """
+        if ask.stage == self._stage:
+            self._offered = self._offered.without(self._taken)
+        else:
+            self._offered = next(ranking for number, ranking in self._rankings if str(number) == ask.stage)
+        self._stage, self._taken = ask.stage, self._taken[:0]
         return self._offered.offer()
 
     def take_at(self, threshold: int, quota: int) -> Picks:
         """Return the best pages of the ranking."""
-        return self._offered.take_at(threshold, quota)
+        picks = self._offered.take_at(threshold, quota)
+        self._taken = picks.pages
+        return picks
 
     def observe(self, seen: Outcomes) -> None:
         """Learn nothing within a cycle."""
