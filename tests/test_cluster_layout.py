@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 import recrawl
 from recrawl.cluster.layout import Layout, create_cluster, is_cluster, layout_at, layout_of
-from recrawl.cluster.run_requests import request_run
-from recrawl.errors import NewerRepository, RepositoryBusy, RepositoryError, UsageError
+from recrawl.cluster.run_requests import follow_run, request_run
+from recrawl.errors import NewerRepository, RepositoryBusy, RepositoryError, StorageFailure, UsageError
 from recrawl.record.store import open_store
 from recrawl.record.store.postgres.cluster.rounds import RoundRow
 from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING
+from recrawl.record.store.postgres.cluster.store import ClusterStore
 from recrawl.record.store.postgres.store import PostgresStore
 from tests.object_store import ObjectStore
 from tests.world import command
@@ -155,3 +158,25 @@ def test_nodes_and_workers_come_drain_and_go(new_cluster: NewCluster) -> None:
         nodes.node_gone("a")
         assert nodes.workers() == []
         assert nodes.nodes() == []
+
+
+def test_a_command_says_that_the_database_is_away_and_back(new_cluster: NewCluster) -> None:
+    layout, times = new_cluster(1), itertools.count(0.0, 2.0)
+    said: list[str] = []
+    with closing(layout.open()) as cluster:
+        number = cluster.runs.request("crawl", policy="", budget=0, seed=0, settings="", options={})
+        cluster.runs.finish(number)
+        run = cluster.runs.get(number)
+
+    class Away:
+        shards, tries = 1, 0
+
+        def open(self) -> ClusterStore:
+            self.tries += 1
+            if self.tries < 5:
+                raise StorageFailure("the server does not answer")
+            return layout.open()
+
+    report = follow_run(cast(Layout, Away()), run, notify=said.append, timer=lambda: next(times))
+    assert report.finished
+    assert said == ["waiting for the database: the server does not answer", "the database is back"]

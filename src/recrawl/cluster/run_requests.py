@@ -24,7 +24,7 @@ from recrawl.settings import Settings
 
 _POLL = 0.2
 _ABSENT = 5.0
-"""Seconds without a worker or coordinator after which the user is told."""
+"""Seconds without a worker, a coordinator or the database after which the user is told."""
 Kind = Literal["crawl", "cycle", "recheck"]
 
 
@@ -88,12 +88,14 @@ def follow_run(
 ) -> Report:
     """Wait for the end of a run; the first time that `stop` returns True, it is asked to stop.
 
-    While the database is away the run goes on as far as it can, so this waits for it, unless `stop` returns True.
+    While the database is away the run goes on as far as it can, so this says so and waits for it, unless `stop` returns
+    True.
     """
-    began, asked, told = timer(), False, False
+    began, asked, told, outage = timer(), False, False, _Outage(notify, timer)
     while True:
         try:
             with closing(layout.open()) as cluster:
+                outage.over()
                 while (run := cluster.runs.get(run.id)).finished is None:
                     if stop() and not asked:
                         cluster.runs.ask_to_stop(run.id)
@@ -104,10 +106,31 @@ def follow_run(
                         told = _tell_who_is_absent(cluster, layout.shards, notify)
                     time.sleep(_POLL)
                 return report_of_run(cluster, run, resumed=resumed)
-        except StorageFailure:
+        except StorageFailure as error:
             if stop():
                 raise
+            outage.goes_on(error)
             time.sleep(_POLL)
+
+
+class _Outage:
+    """Tells the user once that the database is away, and that it is back."""
+
+    def __init__(self, notify: Callable[[str], None], timer: Callable[[], float]) -> None:
+        self._notify, self._timer = notify, timer
+        self._since: float | None = None
+        self._told = False
+
+    def goes_on(self, error: StorageFailure) -> None:
+        self._since = self._timer() if self._since is None else self._since
+        if not self._told and self._timer() - self._since > _ABSENT:
+            self._told = True
+            self._notify(f"waiting for the database: {error}")
+
+    def over(self) -> None:
+        if self._told:
+            self._notify("the database is back")
+        self._since, self._told = None, False
 
 
 def counts_of(cluster: ClusterStore, run: int) -> RunCounts:
