@@ -221,3 +221,36 @@ def test_a_link_that_a_cycle_finds_is_known_to_its_shard_in_the_next_one_and_vis
             for _ in range(3):
                 clusters.run(layout, folder, "cycle", policy="round-robin", budget=10)
     assert set(visited(layout, 0)) == {two("/b"), two("/new")}
+
+
+def test_a_machine_that_gets_a_shard_back_searches_it_only_when_its_index_is_complete(
+    tmp_path: Path, new_cluster: NewCluster
+) -> None:
+    layout, folder = new_cluster(1), tmp_path / "cluster"
+    with Site() as site, recrawl.open(folder) as repo:
+        paths = [f"/{n}" for n in range(4)]
+        site.pages |= {"/": page("root", *paths)} | {path: page(f"walrus {path}") for path in paths}
+        clusters.configure(folder, site.url("/"))
+        machines = [functools.partial(clusters.workers, layout, tmp_path / name) for name in ("first", "second")]
+        with clusters.working(ClusterCoordinator(layout)):
+            with clusters.working(*machines[0]()):
+                repo.crawl()
+                assert len(repo.search("walrus")) == 4
+            site["/1"] = page("otter")
+            with clusters.working(*machines[1]()):
+                _owned(layout)
+                assert repo.search("walrus").unanswered == (0,)
+                repo.cycle(policy="round-robin", budget=9)
+                assert (len(repo.search("walrus")), len(repo.search("otter"))) == (3, 1)
+            with clusters.working(*machines[0]()):
+                _owned(layout)
+                assert repo.search("walrus").unanswered == (0,)  # its index is older than the move
+                repo.recheck(site.url("/2"))
+                assert (len(repo.search("walrus")), len(repo.search("otter"))) == (3, 1)
+
+
+def _owned(layout: Layout) -> None:
+    """Wait until the shard has a worker."""
+    with closing(layout.open()) as cluster:
+        while not cluster.leases.holders():
+            threading.Event().wait(0.05)

@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from recrawl.errors import RecrawlError, UsageError
 from recrawl.http_server import HttpServer, listen
+from recrawl.record.index_files import INDEXED, is_complete
 from recrawl.record.store.postgres.cluster.store import ClusterStore
 from recrawl.repository.reader import Reader
 
@@ -79,6 +80,8 @@ class SearchServer:
         try:
             question: dict[str, Any] = json.loads(body)
             with Reader(self._folder) as repository:
+                if not is_complete(self._folder / "index", int(repository.storage.store.meta.get(INDEXED, -1))):
+                    return JSONResponse({"error": "this machine has not indexed all pages of the shard yet"}, 503)
                 hits = repository.search(question.pop("query"), **question)
         except (UsageError, KeyError, TypeError, ValueError) as error:
             return JSONResponse({"error": str(error)}, 400)

@@ -1,7 +1,10 @@
-"""The files of a full-text index: are they all there, and are they as tantivy wrote them?
+"""The files of a full-text index: are they all there, are they as tantivy wrote them, and up to which visit are they?
 
 tantivy checks little when it opens an index: a changed byte can make a later search fail, or end the process. Every
 file of a segment ends with a footer that has a checksum of the rest; here it is verified.
+
+The store says up to which visit the index is complete. Where the store is in a database, the next writer may be on
+another machine, with an older index or none: so the index has a mark of its own.
 """
 
 from __future__ import annotations
@@ -13,11 +16,44 @@ from pathlib import Path
 from typing import Any
 
 META = "meta.json"
+INDEXED = "indexed"
+"""The name of the last visit that was indexed, in the store and in the folder of an index; -1 before the first."""
 _PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
 _MAGIC = 1337
 _QUICK_BYTES = 50_000_000
 """An index up to this size is verified whenever it is opened: that takes less than 0.1 s."""
 _TRIES = 3
+
+
+def indexed_up_to(folder: Path, known: int) -> int:
+    """The last visit that the index in a folder has; `known` is what the store says. -1 without an index."""
+    if not folder.is_dir():
+        return -1
+    mark = _mark(folder)
+    return known if mark is None else min(mark, known)
+
+
+def is_complete(folder: Path, known: int) -> bool:
+    """Whether the index in a folder has all that the store knows to be indexed."""
+    mark = _mark(folder)
+    return mark is not None and mark >= known >= 0
+
+
+def mark_indexed(folder: Path, visit: int) -> None:
+    """Note that the index in a folder is complete up to a visit; without an index there is nothing to note."""
+    if folder.is_dir():
+        new = folder / f"{INDEXED}.new"
+        new.write_text(str(visit), encoding="ascii")
+        new.replace(folder / INDEXED)
+
+
+def _mark(folder: Path) -> int | None:
+    try:
+        return int((folder / INDEXED).read_text(encoding="ascii"))
+    except FileNotFoundError:  # the index of an earlier version, or one that was never complete
+        return None
+    except ValueError:
+        return -1
 
 
 def damage(folder: Path, *, thorough: bool = False) -> str:

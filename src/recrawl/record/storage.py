@@ -28,6 +28,7 @@ from recrawl.record.archive import GZIP, Place, WarcArchive
 from recrawl.record.blobs.cache import ARCHIVE
 from recrawl.record.blobs.remote import claim, open_remote
 from recrawl.record.blobs.target import write_archive_target
+from recrawl.record.index_files import INDEXED, indexed_up_to, mark_indexed
 from recrawl.record.lock import Lock
 from recrawl.record.requisite_rows import RequisiteVersion
 from recrawl.record.rows import Batch, VersionRow
@@ -143,8 +144,8 @@ class Storage:
 
     def drop_index(self) -> None:
         """Delete the index; the next `reindex` makes it anew."""
-        if self.store.meta.get("indexed", -1) != -1:
-            self.store.meta.set("indexed", -1)  # first: a crash during reindexing must not count as done
+        if self.store.meta.get(INDEXED, -1) != -1:
+            self.store.meta.set(INDEXED, -1)  # first: a crash during reindexing must not count as done
         self._index = None
         shutil.rmtree(self.folder / "index", ignore_errors=True)
 
@@ -154,13 +155,9 @@ class Storage:
 
     def _open_archive(self, roll_bytes: int, info: WarcInfo, archive_format: str = GZIP) -> WarcArchive:
         warcs, cache = self.store.warcs, None if self.remote is None else self.remote.cache
+        folder, names = self.folder / ARCHIVE, warcs.names()
         archive = WarcArchive(
-            self.folder / ARCHIVE,
-            warcs.names(),
-            roll_bytes=roll_bytes,
-            info=info,
-            cache=cache,
-            archive_format=archive_format,
+            folder, names, roll_bytes=roll_bytes, info=info, cache=cache, archive_format=archive_format
         )
         archive.stored = warcs.stored()
         return archive
@@ -227,7 +224,8 @@ class Storage:
         except DamagedIndex as error:
             self._give_up_index(error)
         if not self._index_partial:
-            self.store.meta.set("indexed", last_visit)
+            mark_indexed(self.folder / "index", last_visit)
+            self.store.meta.set(INDEXED, last_visit)
 
     def _give_up_index(self, error: DamagedIndex) -> None:
         """The index turned out to be damaged: begin a new one, which the next writer completes."""
@@ -271,8 +269,8 @@ class Storage:
         )
 
     def unindexed(self) -> list[int]:
-        """Pages with updates that the index lacks: a crash came between store and index."""
-        mark = int(self.store.meta.get("indexed", -1)) if (self.folder / "index").is_dir() else -1
+        """Pages with updates that the index lacks: after a crash, or because another machine has indexed them."""
+        mark = indexed_up_to(self.folder / "index", int(self.store.meta.get(INDEXED, -1)))
         return self.store.visits.pages_updated_since(mark)
 
     def close(self) -> None:
