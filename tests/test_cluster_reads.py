@@ -354,13 +354,35 @@ def test_a_search_asks_every_shard_and_says_which_did_not_answer(crawled: Crawle
                     urllib.request.urlopen(refused)
 
 
+def test_a_check_is_about_all_shards(crawled: Crawled) -> None:
+    whole, one, left, _ = crawled
+    found, expected = whole.json("check"), one.json("check")
+    assert (found["clean"], found["problems"]) == (True, [])
+    for name in ("pages", "visits", "versions"):
+        assert found["checked"][name] == expected["checked"][name] > 0
+    layout = layout_of(whole.folder)
+    with closing(PostgresStore(layout.target.of_shard(layout.shard_of_url(left.url("/"))))) as store:
+        store.db.run("UPDATE pages SET visits = visits + 1 WHERE id = 0")
+        broken = whole.run("check", "--json", code=None)
+        store.db.run("UPDATE pages SET visits = visits - 1 WHERE id = 0")
+    (problem,) = json.loads(broken.out)["problems"]
+    assert broken.code != 0
+    assert problem["what"].startswith(f"shard {layout.shard_of_url(left.url('/'))}: ")
+    with closing(layout.open()) as cluster:
+        run = cluster.runs.request("crawl", policy="", budget=0, seed=0, settings="", options={})
+        busy = whole.run("check", code=None)
+        cluster.runs.finish(run)
+    assert busy.code != 0
+    assert f"crawl {run} is under way" in busy.err
+
+
 def test_what_a_cluster_cannot_do_it_says(crawled: Crawled) -> None:
     whole, _, left, _ = crawled
     refused = {
         ("rm", left.url("/")): "workers of its shards",
         ("cycle", "--dry-run"): "round by round",
         ("anchor",): "name one site",
-        ("check",): "workers of its shards",
+        ("check", "--repair"): "workers of its shards",
         ("import", __file__): "workers of its shards",
         ("move", "--to", "sqlite"): "workers of its shards",
         ("chunks",): "with a sink",

@@ -12,14 +12,16 @@ from recrawl.cluster.run_requests import Kind, counts_of, follow_run, request_ru
 from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.tally import RunCounts
 from recrawl.errors import UsageError
+from recrawl.record.store.postgres.gathered.connection import WORKERS_WRITE
 from recrawl.repository.lookup import When, origin_of, seconds
-from recrawl.repository.opening import seconds_of
+from recrawl.repository.opening import patience, seconds_of
 from recrawl.repository.repository import Repository
 from recrawl.repository.results.values import Progress, Report, SearchHits, counts
 from recrawl.repository.running import Running
 
 if TYPE_CHECKING:
     from recrawl.crawl.outside import Fetch
+    from recrawl.repository.checking import CheckReport
     from recrawl.repository.turns import Turn
 
 _Report = Callable[[Progress], None] | None
@@ -133,6 +135,16 @@ class ClusterRepository(Repository):
             if run is not None:
                 cluster.runs.abandon(run.id)
             return None if run is None else run.id
+
+    def check(self, *, repair: bool = False, wait: bool = False) -> CheckReport:
+        """Verify database and archive of every shard against each other."""
+        from recrawl.cluster.checking import check_shards  # lazy: few commands check
+
+        if repair:
+            raise UsageError(f"{WORKERS_WRITE}, so that nothing is repaired; 'recrawl check' says what is wrong")
+        self.close()
+        wait_for = patience(wait, self._notify)
+        return check_shards(self.folder, self.settings, self.options(), wait=wait_for, tell=self._notify)
 
     def recheck(
         self,
