@@ -182,7 +182,8 @@ class RankedPages:
         """
         best = np.arange(len(self.pages)) if self.order is None else self.order(len(self.pages))
         best = best[~np.isin(self.pages[best], taken)]
-        score, later = (None if column is None else column[best] for column in (self.score, self.later))
+        score = None if self.score is None else self.score[best]
+        later = None if self.later is None else self.later[best]
         return RankedPages(self.pages[best], self.worth[best], self.reason, score, later)
 
 
