@@ -136,7 +136,7 @@ class PartOfRun:
             self._ended(summary.tally)
             if not summary.finished:
                 return
-            if summary.cycle.id == self._run.id:
+            if summary.resumed and summary.cycle.id == self._run.id:
                 self._counts.outcomes = self._recorded(storage)
         self._report(DONE)
 
@@ -168,7 +168,7 @@ class PartOfRun:
             self._report(DONE)
 
     def _cycle(self) -> None:
-        shard, run = self._shard, self._run
+        shard, run, resumed = self._shard, self._run, True
         with self._held() as storage:
             if not self._made_before(storage):
                 shard.cluster.runs.join(run.id, shard.number, visitable(storage.store, self._options))
@@ -185,7 +185,9 @@ class PartOfRun:
                 self._ended(summary.tally)
                 if not summary.finished:
                     return
-            self._counts.outcomes = self._recorded(storage)
+                resumed = summary.resumed
+            if resumed:
+                self._counts.outcomes = self._recorded(storage)
         self._report(DONE)
 
     def _await_start(self) -> RunRow | None:
