@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -15,8 +18,9 @@ from recrawl.cluster import overview
 from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout
 from recrawl.cluster.nodes.balance import balanced
+from recrawl.cluster.nodes.ray_nodes import _connect
 from recrawl.cluster.nodes.supervisor import Supervisor
-from recrawl.errors import NotKnown, UsageError
+from recrawl.errors import NotKnown, RepositoryError, UsageError
 from tests import clusters
 from tests.world import command
 
@@ -125,3 +129,12 @@ def test_status_shows_workers_and_leases(tmp_path: Path, new_cluster: NewCluster
     state = overview.state_of(layout)
     assert not state.coordinator
     assert not any(it.worker for it in state.shards)
+
+
+def test_a_node_whose_ray_has_ended_is_not_waited_for() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as node:
+        node.wait()
+        began = time.monotonic()
+        with pytest.raises(RepositoryError, match=r"Ray does not start at 127\.0\.0\.1"):
+            _connect("127.0.0.1:1", node, lambda: False)
+        assert time.monotonic() - began < 5

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,14 +139,20 @@ def _connect(address: str, node: subprocess.Popen[bytes], stop: Callable[[], boo
     given: dict[str, Any] = {"namespace": "recrawl", "log_to_driver": False, "logging_level": "ERROR"}
     until = time.monotonic() + _START_SECONDS
     while not stop():
-        try:
-            ray.init(address=address, **given)
-        except ConnectionError as error:
-            if node.poll() is not None or time.monotonic() > until:
-                raise RepositoryError(f"Ray does not start at {address}: see ray-NODE.log in its folder") from error
-            time.sleep(_POLL)
-        else:
-            return
+        if node.poll() is not None or time.monotonic() > until:
+            raise RepositoryError(f"Ray does not start at {address}: see ray-NODE.log in its folder")
+        if _listens(address):  # else Ray would wait for most of a minute, whether its node has ended or not
+            with suppress(ConnectionError):
+                ray.init(address=address, **given)
+                return
+        time.sleep(_POLL)
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout=_POLL):
+        return True
+    return False
 
 
 def _wait(layout: Layout, node: subprocess.Popen[bytes], stop: Callable[[], bool]) -> None:
