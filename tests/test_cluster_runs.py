@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import recrawl
+from recrawl import settings
 from recrawl.cluster.coordinator import ClusterCoordinator
 from recrawl.cluster.layout import Layout
 from recrawl.crawl import cycles
@@ -254,3 +255,23 @@ def _owned(layout: Layout) -> None:
     with closing(layout.open()) as cluster:
         while not cluster.leases.holders():
             threading.Event().wait(0.05)
+
+
+def test_a_site_is_removed_from_the_shard_that_has_it(tmp_path: Path, new_cluster: NewCluster) -> None:
+    layout, repo = new_cluster(2), Repo(tmp_path / "cluster")
+    with Site() as site:
+        one, two = (functools.partial(site.url, host=host) for host in HOSTS)
+        site.pages |= {"/": page("root", "/1", "/2"), "/1": page("walrus"), "/2": page("otter")}
+        clusters.configure(repo.folder, one("/"), two("/"))
+        with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+            repo.json("crawl")
+            assert len(repo.json("search", "walrus")) == 2
+            assert repo.json("rm", one("/")) == {"removed": [one("/")], "pages": 3}
+            assert [row["url"] for row in repo.json("search", "walrus")] == [two("/1")]
+            cycle = repo.json("cycle", "--policy", "round-robin", "--budget", 100)
+            unknown = repo.run("rm", one("/"), code=None)
+    assert cycle["visits"] == 3
+    assert [seed.url for seed in settings.load(repo.folder / "recrawl.toml").seeds] == [two("/")]
+    assert unknown.code != 0
+    assert "was never added" in unknown.err
+    assert visited(layout, 1) == {one("/"): 2, one("/1"): 2, one("/2"): 2}  # the second time, they were removed

@@ -11,13 +11,14 @@ from recrawl.cluster.layout import Layout, layout_of
 from recrawl.cluster.run_requests import Kind, counts_of, follow_run, request_run, stopped_cycle
 from recrawl.crawl.reports.figures import renew
 from recrawl.crawl.tally import RunCounts
-from recrawl.errors import UsageError
+from recrawl.errors import RepositoryError, UsageError
 from recrawl.record.store.postgres.gathered.connection import WORKERS_WRITE
 from recrawl.repository.lookup import When, origin_of, seconds
 from recrawl.repository.opening import patience, seconds_of
 from recrawl.repository.repository import Repository
-from recrawl.repository.results.values import Progress, Report, SearchHits, counts
+from recrawl.repository.results.values import Progress, Removal, Report, SearchHits, counts
 from recrawl.repository.running import Running
+from recrawl.settings import write_seeds
 
 if TYPE_CHECKING:
     from recrawl.crawl.outside import Fetch
@@ -34,7 +35,7 @@ def _never() -> bool:
 class ClusterRepository(Repository):
     """A repository whose shards are crawled and refreshed by the workers of a cluster.
 
-    `crawl`, `cycle`, `recheck` and `run` ask the workers and wait for them. Settings are sent with each request.
+    `crawl`, `cycle`, `recheck`, `run` and `remove` ask the workers and wait for them. Each request has the settings.
     """
 
     @property
@@ -136,6 +137,18 @@ class ClusterRepository(Repository):
                 cluster.runs.abandon(run.id)
             return None if run is None else run.id
 
+    def remove(self, *urls: str, wait: bool = False) -> Removal:
+        """Stop tracking sites or pages that were added: the workers drop their pages, then the settings are written."""
+        from recrawl.repository.seeds import without_seeds  # lazy: loads the crawler
+
+        after, removed = without_seeds(self.settings, urls)
+        report = self._run("rm", {"urls": sorted(removed)}, None, wait=wait, progress=None, stop=_never)
+        if not report.finished:
+            problem = next(iter(report.warnings), "it was stopped")
+            raise RepositoryError(f"not all pages were dropped ({problem}): run the command again")
+        write_seeds(self.settings_file, after.seeds)
+        return Removal(tuple(sorted(removed)), report.found)
+
     def check(self, *, repair: bool = False, wait: bool = False) -> CheckReport:
         """Verify database and archive of every shard against each other."""
         from recrawl.cluster.checking import check_shards  # lazy: few commands check
@@ -200,7 +213,7 @@ class ClusterRepository(Repository):
         options = {name: value for name, value in given.items() if value not in (None, "", False)}
         if time_limit:
             options["seconds"] = seconds_of(time_limit)
-        self.options(**{name: value for name, value in options.items() if name not in ("bytes", "seconds")})
+        self.options(**{name: value for name, value in options.items() if name not in ("bytes", "seconds", "urls")})
         self.close()
         text = self.settings_file.read_text(encoding="utf-8")
         with closing(self.layout.open()) as cluster:

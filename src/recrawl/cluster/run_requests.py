@@ -1,4 +1,4 @@
-"""Ask for a crawl, cycle or recheck of all shards, and follow it: what the commands do in a cluster.
+"""Ask for a crawl, cycle, recheck or removal in all shards, and follow it: what the commands do in a cluster.
 
 Settings travel with the request: workers use those of the moment at which it was made. A cycle that was stopped is
 resumed by the next request for one, with its own policy and budget.
@@ -25,7 +25,7 @@ from recrawl.settings import Settings
 _POLL = 0.2
 _ABSENT = 5.0
 """Seconds without a worker, a coordinator or the database after which the user is told."""
-Kind = Literal["crawl", "cycle", "recheck"]
+Kind = Literal["crawl", "cycle", "recheck", "rm"]
 
 
 def request_run(
@@ -63,7 +63,7 @@ def request_run(
             return cluster.runs.get(before.id), True
         text = describe(chosen)
     else:
-        text, visits = "explore" if kind == "crawl" else "recheck", 0
+        text, visits = "explore" if kind == "crawl" else kind, 0
     run = cluster.runs.request(
         kind, policy=text, budget=visits, seed=values["seed"], settings=settings, options=options or {}
     )

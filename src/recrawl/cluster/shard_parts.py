@@ -1,4 +1,4 @@
-"""A shard's part of a run: the ordinary crawl, cycle or recheck of its repository, under its lease.
+"""A shard's part of a run: the ordinary crawl, cycle, recheck or removal of its repository, under its lease.
 
 A cycle that was interrupted is resumed, on any machine: what it began with is in the object store, what it has visited
 in the database, what it was allowed in the journal of its rounds.
@@ -31,6 +31,7 @@ from recrawl.record.storage import Storage
 from recrawl.record.store.postgres.cluster.runs import DONE, IDLE, RUNNING, RunRow
 from recrawl.record.store.postgres.cluster.store import ClusterStore
 from recrawl.repository import opening, turns
+from recrawl.repository.seeds import drop_pages, without_seeds
 from recrawl.settings import Settings
 
 _POLL = 0.25
@@ -69,7 +70,8 @@ class PartOfRun:
 
     def make(self) -> None:
         """Do the part, from the beginning or from where it was interrupted."""
-        {"crawl": self._crawl, "cycle": self._cycle, "recheck": self._recheck}[self._run.kind]()
+        parts = {"crawl": self._crawl, "cycle": self._cycle, "recheck": self._recheck, "rm": self._remove}
+        parts[self._run.kind]()
 
     def _shard_options(self) -> CrawlOptions:
         names = ("allow_private", "delay", "change", "order")
@@ -123,7 +125,7 @@ class PartOfRun:
         """Keep the counts of a crawl, cycle or recheck that has ended."""
         self._counts, self._latest = joined(self._counts, counts), RunCounts()
 
-    # -- the three kinds -----------------------------------------------------------------------------------------
+    # -- the kinds of runs -----------------------------------------------------------------------------------------
 
     def _crawl(self) -> None:
         self._report(RUNNING)
@@ -166,6 +168,16 @@ class PartOfRun:
             self._ended(summary.tally)
         if not self._shard.stop():
             self._report(DONE)
+
+    def _remove(self) -> None:
+        """Drop the pages of seeds that are removed; the settings of the run still have them."""
+        self._report(RUNNING)
+        after, removed = without_seeds(self._values, self._given["urls"])
+        options = replace(self._options, scopes=opening.options_of(after).scopes)
+        with self._held() as storage:
+            former = [seed for seed in self._values.seeds if seed.url in removed]
+            self._counts.found = drop_pages(storage, options, former)
+        self._report(DONE)
 
     def _cycle(self) -> None:
         shard, run, resumed = self._shard, self._run, True
