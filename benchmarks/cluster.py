@@ -26,9 +26,10 @@ import numpy as np
 
 from benchmarks.plan_scale import DAY, Rebuilt, visited
 from recrawl.choose import make_policy
-from recrawl.choose.shards import coordinator, splitting
+from recrawl.choose.shards import coordinator
 from recrawl.choose.shards.offers import settle
 from recrawl.choose.shards.placement import shard_of
+from recrawl.choose.shards.rounds import rounds
 from recrawl.choose.shards.sharded import Sharded
 from recrawl.choose.shock.policy import Shock
 from recrawl.discover.registrable_domains import registrable_domain
@@ -170,7 +171,7 @@ def planned(books, worlds, policy, budget, seed) -> list[Outcomes]:
     """One cycle over the shards; returns the outcomes of each."""
     generators = [np.random.default_rng([seed, shard]) for shard in range(len(books))]
     plans = [policy.begin(book, budget, luck) for book, luck in zip(books, generators, strict=True)]
-    run, seen = splitting.rounds(policy, plans, budget), [[] for _ in books]
+    run, seen = rounds(policy, plans, budget), [[] for _ in books]
     try:
         picks = next(run)
         while True:
