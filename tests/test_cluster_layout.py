@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import cast
 
@@ -180,3 +180,27 @@ def test_a_command_says_that_the_database_is_away_and_back(new_cluster: NewClust
     report = follow_run(cast(Layout, Away()), run, notify=said.append, timer=lambda: next(times))
     assert report.finished
     assert said == ["waiting for the database: the server does not answer", "the database is back"]
+
+
+def test_what_a_shard_writes_wakes_the_coordinator_and_no_other_shard(new_cluster: NewCluster) -> None:
+    layout = new_cluster(2)
+    with ExitStack() as open_:
+        writer, shard, coordinator = (open_.enter_context(closing(layout.open())) for _ in range(3))
+        run = writer.runs.request("cycle", policy="", budget=1, seed=0, settings="", options={})
+        waits = {"shard": shard.wait, "coordinator": coordinator.wait_for_shards}
+
+        def woken(write: Callable[[], object]) -> set[str]:
+            while any(wait(0) for wait in waits.values()):  # begins to listen, or takes what came before
+                pass
+            write()
+            return {name for name, wait in waits.items() if wait(0.5)}
+
+        row = RoundRow(0, "batch", 1, 1, 0, b"", [0], settled=False)
+        assert woken(lambda: writer.runs.join(run, 0, 5)) == {"coordinator"}
+        assert woken(lambda: writer.runs.start(run, 1)) == {"shard"}
+        assert woken(lambda: writer.rounds.arrive(run, 0, 0, totals=b"", returned=0)) == {"coordinator"}
+        assert woken(lambda: writer.rounds.ask(run, row)) == {"shard"}
+        assert woken(lambda: writer.rounds.offer(run, 0, 0, b"")) == {"coordinator"}
+        assert woken(lambda: writer.rounds.settle(run, 0, [0], {0: (0, 1)})) == {"shard"}
+        assert woken(lambda: writer.runs.report(run, 0, RUNNING)) == set()
+        assert woken(lambda: writer.runs.report(run, 0, DONE)) == {"coordinator"}

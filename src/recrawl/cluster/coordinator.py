@@ -70,7 +70,7 @@ class ClusterCoordinator:
                     self._also(cluster)
                 run = cluster.runs.current()
                 if run is None or not self.lead(cluster, run):
-                    cluster.wait(_PAUSE)
+                    cluster.wait_for_shards(_PAUSE)
 
     def lead(self, cluster: ClusterStore, run: RunRow) -> bool:
         """Go on with a run if that is possible; whether it was."""

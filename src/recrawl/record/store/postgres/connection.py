@@ -110,21 +110,20 @@ class PostgresConnection:
 
         self._run(send)
 
-    def wait(self, channel: str, seconds: float) -> None:
-        """Wait until the channel is notified, at most so many seconds; the first call only begins to listen.
+    def wait(self, channel: str, seconds: float) -> bool:
+        """Wait until the channel is notified, at most so many seconds; whether it was.
 
-        So nothing is missed by a caller that looks, waits and looks again.
+        The first call only begins to listen, so that nothing is missed by a caller that looks, waits and looks again.
         """
 
-        def listen(raw: psycopg.Connection[Any]) -> None:
+        def listen(raw: psycopg.Connection[Any]) -> bool:
             if self._listening is not raw:
                 raw.execute(f"LISTEN {channel}")
                 self._listening = raw
-                return
-            for _ in raw.notifies(timeout=seconds, stop_after=1):
-                pass
+                return False
+            return bool(list(raw.notifies(timeout=seconds, stop_after=1)))
 
-        self._run(listen, repeatable=True)
+        return self._run(listen, repeatable=True)
 
     def begin(self) -> None:
         """Begin a transaction, on a new connection if this one was cut."""

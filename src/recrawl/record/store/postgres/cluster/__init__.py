@@ -2,6 +2,7 @@
 
 store       `ClusterStore`: opening, facts, leases, the clock of the database
 schema      the tables and their migrations
+channels    how its processes wake each other up
 runs        crawls and cycles of all shards, and how far each shard is
 rounds      the journal of a cycle: what shards offer, what they are asked for, what they may take
 links       URLs that one shard has found and another one owns

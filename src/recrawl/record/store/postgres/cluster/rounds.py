@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from recrawl.record.store.postgres.cluster.channels import channels
 from recrawl.record.store.postgres.connection import PostgresConnection
 from recrawl.record.store.sql.base import Transaction
 
@@ -51,7 +52,7 @@ class RoundJournal:
 
     def __init__(self, db: PostgresConnection) -> None:
         self._db = db
-        self._notify = f"NOTIFY {db.target.schema}"
+        self._wake_shards, self._wake_coordinator = (f"NOTIFY {channel}" for channel in channels(db.target.schema))
 
     def next_round(self, run: int) -> int:
         """The number of the round that is asked next."""
@@ -68,7 +69,7 @@ class RoundJournal:
                 "INSERT INTO offers VALUES (%s, %s, %s, %s, %s, NULL) ON CONFLICT (run, round, shard) DO NOTHING",
                 (run, round_, shard, totals, returned),
             )
-            self._db.run(self._notify)
+            self._db.run(self._wake_coordinator)
         return True
 
     def offer(self, run: int, round_: int, shard: int, offer: bytes) -> None:
@@ -77,7 +78,7 @@ class RoundJournal:
             "UPDATE offers SET offer = %s WHERE run = %s AND round = %s AND shard = %s AND offer IS NULL",
             (offer, run, round_, shard),
         )
-        self._db.run(self._notify)
+        self._db.run(self._wake_coordinator)
 
     def arrivals(self, run: int, round_: int) -> dict[int, Arrival]:
         """The shards of a round."""
@@ -94,7 +95,7 @@ class RoundJournal:
                 "INSERT INTO rounds VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
                 (run, row.round, row.stage, row.visits, row.left, row.returned, row.totals, row.present),
             )
-            self._db.run(self._notify)
+            self._db.run(self._wake_shards)
         return True
 
     def settle(self, run: int, round_: int, offered: Iterable[int], cuts: Mapping[int, tuple[int, int]]) -> bool:
@@ -106,7 +107,7 @@ class RoundJournal:
             self._db.run("UPDATE rounds SET settled = true WHERE run = %s AND round = %s", (run, round_))
             for shard, (threshold, quota) in cuts.items():
                 self._db.run("INSERT INTO cuts VALUES (%s, %s, %s, %s, %s)", (run, round_, shard, threshold, quota))
-            self._db.run(self._notify)
+            self._db.run(self._wake_shards)
         return True
 
     def rounds(self, run: int) -> list[RoundRow]:

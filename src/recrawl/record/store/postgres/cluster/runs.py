@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from recrawl.record.store.postgres.cluster.channels import channels
 from recrawl.record.store.postgres.connection import PostgresConnection
 
 READY, RUNNING, IDLE, DONE, FAILED = "ready", "running", "idle", "done", "failed"
@@ -67,7 +68,7 @@ class RunTable:
 
     def __init__(self, db: PostgresConnection) -> None:
         self._db = db
-        self._notify = f"NOTIFY {db.target.schema}"
+        self._wake_shards, self._wake_coordinator = (f"NOTIFY {channel}" for channel in channels(db.target.schema))
 
     def request(
         self, kind: str, *, policy: str, budget: float, seed: int, settings: str, options: Mapping[str, Any]
@@ -78,7 +79,7 @@ class RunTable:
             VALUES (%s, %s, %s, %s, %s, %s, {_NOW}) RETURNING id""",
             (kind, policy, budget, seed, settings, json.dumps(options)),
         ).fetchone()
-        self._db.run(self._notify)
+        self._db.run(self._wake_coordinator)
         return int(found[0])
 
     def get(self, run: int) -> RunRow:
@@ -114,7 +115,7 @@ class RunTable:
             f"UPDATE runs SET started = coalesce(started, {_NOW}), visits = %s WHERE id = %s AND started IS NULL",
             (visits, run),
         )
-        self._db.run(self._notify)
+        self._db.run(self._wake_shards)
 
     def ask_to_stop(self, run: int) -> None:
         """Let a run end early."""
@@ -123,7 +124,7 @@ class RunTable:
     def end_crawl(self, run: int) -> None:
         """Let the shards of a crawl end: none has anything left to visit."""
         self._db.run("UPDATE runs SET ending = true WHERE id = %s", (run,))
-        self._db.run(self._notify)
+        self._db.run(self._wake_shards)
 
     def finish(self, run: int) -> None:
         """A run has ended."""
@@ -138,7 +139,7 @@ class RunTable:
             (run, shard, state, json.dumps(tally or {})),
         )
         if state != RUNNING:  # nobody waits for that
-            self._db.run(self._notify)
+            self._db.run(self._wake_coordinator)
 
     def join(self, run: int, shard: int, pages: int) -> None:
         """A shard is ready, with so many pages that could be visited; one that is resumed keeps its number."""
@@ -147,7 +148,7 @@ class RunTable:
             {_NOW}) ON CONFLICT (run, shard) DO UPDATE SET seen = excluded.seen""",
             (run, shard, pages),
         )
-        self._db.run(self._notify)
+        self._db.run(self._wake_coordinator)
 
     def fail(self, run: int, shard: int, problem: str) -> None:
         """A shard cannot go on."""

@@ -6,6 +6,7 @@ import contextlib
 
 from recrawl.errors import RepositoryError
 from recrawl.record.store.leases import Lease
+from recrawl.record.store.postgres.cluster.channels import channels
 from recrawl.record.store.postgres.cluster.links import OutboxLinks
 from recrawl.record.store.postgres.cluster.nodes import NodeTable
 from recrawl.record.store.postgres.cluster.rounds import RoundJournal
@@ -53,9 +54,13 @@ class ClusterStore:
             "INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
         )
 
-    def wait(self, seconds: float) -> None:
-        """Wait until a process of the cluster has written something that others wait for, at most so many seconds."""
-        self.db.wait(self.target.schema, seconds)
+    def wait(self, seconds: float) -> bool:
+        """Wait until the coordinator has written something that shards wait for, at most so many seconds; whether."""
+        return self.db.wait(channels(self.target.schema)[0], seconds)
+
+    def wait_for_shards(self, seconds: float) -> bool:
+        """Wait until a shard or a command has written for the coordinator, at most so many seconds; whether."""
+        return self.db.wait(channels(self.target.schema)[1], seconds)
 
     def end_writer(self, schema: str) -> None:
         """End the connection of whoever writes in the schema of a shard: its lease has been taken over."""
