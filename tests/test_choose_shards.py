@@ -125,6 +125,37 @@ def test_pages_that_wait_come_after_the_others_of_all_shards() -> None:
     assert [cut.quota for cut in settle([waiting.offer(), other.offer()], 3)] == [1, 2]
 
 
+def as_ranked(power: np.ndarray, later: np.ndarray, reach: int) -> RankedPages:
+    """Pages in the order of `ShockPlan.best`, each in a bin of its own; the score is the power."""
+    order = np.lexsort((-power, later))
+    return RankedPages(power[order], 2.0 ** power[order], "x", power[order].astype(float), later[order], reach)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=40), st.integers(0, 45), st.integers(1, 45))
+def test_pages_wait_for_others_within_the_reach_of_all_shards(pages: list[Any], count: int, more: int) -> None:
+    """As on one shard: first those that do not wait of the best pages, then the others of the best pages."""
+    shard, later = np.array(pages, np.int64).reshape(-1, 2).T
+    power, reach = np.arange(len(pages)), count + more
+    within = power[::-1][:reach]
+    expected = within[np.argsort(later[within], kind="stable")][:count]
+    parts = [as_ranked(power[shard == n], later[shard == n] == 1, reach) for n in range(4)]
+    cuts = settle([Offer.decoded(part.offer().encoded()) for part in parts], count)
+    taken = [part.take_at(*cut).pages.tolist() for part, cut in zip(parts, cuts, strict=True)]
+    assert sorted(page for some in taken for page in some) == sorted(expected.tolist())
+    left = [part.offer().without_best(cut) for part, cut in zip(parts, cuts, strict=True)]
+    assert [len(offer) for offer in left] == [
+        len(part.pages) - len(some) for part, some in zip(parts, taken, strict=True)
+    ]
+
+
+def test_a_batch_is_as_varied_over_shards_as_without() -> None:
+    """A large group of likely pages fills a batch before far less likely pages of other groups, wherever these are."""
+    book, policy = many_sites(4, 200), Shock(explore=0, probe=0, patience=0, curiosity=0, batches=1)
+    book.last_visit[book.site > 0] = book.now - DAY / 2
+    assert visits_by_site(policy, book, 12) == [12, 0, 0, 0]
+    assert visits_by_site(Sharded(policy, range(4), 4), book, 12) == [12, 0, 0, 0]
+
+
 def test_an_old_offer_takes_nothing_below_the_new_threshold() -> None:
     candidates = RankedPages(np.arange(4), np.array([8.0, 4.0, 2.0, 1.0]), "x")
     assert candidates.take_at(int(bins_of(np.array([3.0]))[0]), 4).pages.tolist() == [0, 1]

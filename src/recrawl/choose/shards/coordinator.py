@@ -61,7 +61,7 @@ class Coordinator:
             account = self._accounts[shard]
             self.left -= cut.quota
             if len(self._accounts) > 1:
-                account.offer = account.offer.without_best(cut.quota)
+                account.offer = account.offer.without_best(cut)
             if shard in offers:
                 lowest = min(cut.threshold, account.lowest) if account.owed else cut.threshold
                 cuts[shard] = Cut(lowest, cut.quota + account.owed)

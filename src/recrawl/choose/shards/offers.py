@@ -5,6 +5,10 @@ by. Its `Offer` is a histogram of it. `settle` merges the offers of all shards, 
 round's visits are used up, and answers every shard with a `Cut`: that threshold, and how many pages the shard may take.
 The bin at the threshold is divided in proportion to how many pages each shard has in it.
 
+Some pages come later: a policy that wants variety puts pages behind those that are less alike. How far behind must not
+depend on the number of shards: `reach` is the number of pages, of all shards together and best first, within which they
+wait. So an offer holds as many pages, and a page beyond the reach comes after all pages within it.
+
 Bins are 1/32 of a factor of two wide, at any size of the worth, so that no range must be agreed on.
 """
 
@@ -26,9 +30,11 @@ _DROPPED_BITS = 18
 _LAST_BIT = 0x7FFFFFFF
 _LATER = 1 << 15
 """The bins of pages that wait for all others lie this far below."""
+_WAITING = -_LATER // 2
+"""The bins of pages that wait are below this, those of others above."""
 LOWEST = -4 * _LATER
 """A threshold below all bins."""
-_ENCODED = ("<i4", "<i8", "<f8")
+_ENCODED = ("<i4", "<i8")
 """Types of the columns of a histogram as bytes."""
 _LARGEST = np.float32(3e38)
 
@@ -37,7 +43,8 @@ class Cut(NamedTuple):
     """The answer to an offer."""
 
     threshold: int
-    """The lowest bin of which pages are taken."""
+    """The lowest bin of which pages are taken. If pages that come later are taken, it is the bin at the end of the
+    reach, lowered like theirs: all pages within the reach that do not wait are taken before them."""
     quota: int
     """The number of pages that the shard may take."""
 
@@ -47,8 +54,6 @@ class Histogram(NamedTuple):
 
     bins: Int32s
     counts: Ints
-    sums: Floats
-    """The sum of the worth in each bin."""
 
 
 class Offer:
@@ -56,14 +61,14 @@ class Offer:
 
     A process that sends an offer to another sends the histogram alone.
 
-    >>> offer = Offer(np.array([0.5, 4.0, 0.501]))
-    >>> offer.histogram.counts.tolist(), offer.histogram.sums.tolist()
-    ([1, 2], [4.0, 1.001])
+    >>> Offer(np.array([0.5, 4.0, 0.501])).histogram.counts.tolist()
+    [1, 2]
     """
 
-    def __init__(self, worth: Floats | Float32s, later: Flags | None = None) -> None:
-        """Offer pages of this worth; pages where `later` is true come after all others."""
+    def __init__(self, worth: Floats | Float32s, later: Flags | None = None, reach: int = 0) -> None:
+        """Offer pages of this worth; pages where `later` is true come after all others within the reach."""
         self._pages = len(worth)
+        self.reach = reach
         self._count: Callable[[], Histogram] = partial(_counted, worth, later)
 
     @cached_property
@@ -71,47 +76,49 @@ class Offer:
         """Pages by worth."""
         return self._count()
 
-    def without_best(self, taken: int) -> Offer:
-        """Return the offer after its best pages were taken.
+    def without_best(self, cut: Cut) -> Offer:
+        """Return the offer after the pages of a cut were taken.
 
-        >>> offer = Offer(np.array([8.0, 4.0, 4.0, 1.0])).without_best(2)
-        >>> offer.histogram.counts.tolist(), offer.histogram.sums.tolist()
-        ([1, 1], [4.0, 1.0])
+        >>> offer = Offer(np.array([8.0, 4.0, 4.0, 1.0]))
+        >>> offer.without_best(Cut(LOWEST, 2)).histogram.counts.tolist()
+        [1, 1]
         """
-        bins, counts, sums = self.histogram
-        left = counts - np.diff(np.minimum(np.cumsum(counts), taken), prepend=0)
-        kept = left > 0
-        return _from_histogram(Histogram(bins[kept], left[kept], (sums * left / counts)[kept]))
+        bins, counts = self.histogram
+        order = np.argsort(-_demoted(bins, _reached(cut.threshold)), kind="stable")
+        left = counts.copy()
+        left[order] -= np.diff(np.minimum(np.cumsum(counts[order]), cut.quota), prepend=0)
+        return _from_histogram(Histogram(bins[left > 0], left[left > 0]), self.reach)
 
     def encoded(self) -> bytes:
-        """Return the histogram as bytes.
+        """Return the reach and the histogram as bytes.
 
         >>> Offer.decoded(Offer(np.array([8.0, 4.0, 4.0])).encoded()).histogram.counts.tolist()
         [1, 2]
         """
-        columns: tuple[NDArray[Any], ...] = self.histogram
-        return b"".join(column.astype(kind).tobytes() for column, kind in zip(columns, _ENCODED, strict=True))
+        columns: tuple[NDArray[Any], ...] = (np.array([self.reach], np.int64), *self.histogram)
+        return b"".join(column.astype(kind).tobytes() for column, kind in zip(columns, ("<i8", *_ENCODED), strict=True))
 
     @classmethod
     def decoded(cls, data: bytes) -> Offer:
         """Return the offer that `encoded` gave."""
-        rows, start, columns = len(data) // sum(np.dtype(kind).itemsize for kind in _ENCODED), 0, []
+        reach = int(np.frombuffer(data, "<i8", 1)[0])
+        rows, start, columns = len(data[8:]) // sum(np.dtype(kind).itemsize for kind in _ENCODED), 8, []
         for kind in _ENCODED:
             columns.append(np.frombuffer(data, kind, rows, start))
             start += columns[-1].nbytes
-        bins, counts, sums = columns
-        return _from_histogram(Histogram(bins.astype(np.int32), counts.astype(np.int64), sums.astype(np.float64)))
+        bins, counts = columns
+        return _from_histogram(Histogram(bins.astype(np.int32), counts.astype(np.int64)), reach)
 
     def __len__(self) -> int:
         """Return the number of pages."""
         return self._pages
 
-    def __reduce__(self) -> tuple[Callable[[Histogram], Offer], tuple[Histogram]]:
-        return _from_histogram, (self.histogram,)
+    def __reduce__(self) -> tuple[Callable[[Histogram, int], Offer], tuple[Histogram, int]]:
+        return _from_histogram, (self.histogram, self.reach)
 
 
-def _from_histogram(histogram: Histogram) -> Offer:
-    offer = Offer(np.zeros(0))
+def _from_histogram(histogram: Histogram, reach: int) -> Offer:
+    offer = Offer(np.zeros(0), reach=reach)
     offer._pages, offer.histogram = int(histogram.counts.sum()), histogram
     return offer
 
@@ -119,12 +126,11 @@ def _from_histogram(histogram: Histogram) -> Offer:
 def _counted(worth: Floats | Float32s, later: Flags | None) -> Histogram:
     bins = bins_of(worth, later)
     if not len(bins):
-        return Histogram(bins, np.zeros(0, np.int64), np.zeros(0))
+        return Histogram(bins, np.zeros(0, np.int64))
     lowest = int(bins.min())
     counts = np.bincount(bins - lowest)
-    sums = np.bincount(bins - lowest, worth).astype(np.float64)
     present = np.flatnonzero(counts)[::-1]
-    return Histogram((present + lowest).astype(np.int32), counts[present], sums[present])
+    return Histogram((present + lowest).astype(np.int32), counts[present])
 
 
 def bins_of(worth: Floats | Float32s, later: Flags | None = None) -> Int32s:
@@ -152,7 +158,9 @@ class RankedPages:
     score: Floats | None = None
     """One per page, for the picks; the worth by default."""
     later: Flags | None = None
-    """One per page: whether it waits until all other pages of all shards are taken."""
+    """One per page: whether it waits until all other pages of all shards within the reach are taken."""
+    reach: int = 0
+    """The number of pages of all shards within which pages wait; a shard offers up to as many."""
     order: Callable[[int], Ints] | None = None
     """Returns the positions of the best pages, so many, best first: for pages that are not in order."""
 
@@ -163,14 +171,16 @@ class RankedPages:
 
     def offer(self) -> Offer:
         """Return what all shards are told of these pages."""
-        return Offer(self.worth, self.later)
+        return Offer(self.worth, self.later, self.reach)
 
     def take_at(self, threshold: int, quota: int) -> Picks:
         """Return the best pages, at most `quota`, none below the threshold."""
-        best = np.arange(len(self.pages))[:quota] if self.order is None else self.order(quota)
-        if threshold > LOWEST:
-            later = None if self.later is None else self.later[best]
-            best = best[bins_of(self.worth[best], later) >= threshold]
+        if threshold == LOWEST or self.later is None:
+            best = np.arange(len(self.pages))[:quota] if self.order is None else self.order(quota)
+            best = best[bins_of(self.worth[best]) >= threshold] if threshold > LOWEST else best
+        else:
+            bins = _demoted(bins_of(self.worth, self.later), _reached(threshold))
+            best = np.flatnonzero(bins >= threshold)[:quota]
         score = self.worth if self.score is None else self.score
         return Picks(self.pages[best], score[best].astype(np.float64), self.reason)
 
@@ -197,19 +207,39 @@ def settle(offers: Sequence[Offer], count: int) -> list[Cut]:
     """
     if len(offers) == 1:  # it takes its best pages; no histogram is needed
         return [Cut(LOWEST, max(0, min(count, len(offers[0]))))]
-    bins = np.concatenate([offer.histogram.bins for offer in offers])
+    bins, counts = (np.concatenate(column) for column in zip(*(offer.histogram for offer in offers), strict=True))
     if not len(bins) or count <= 0:
         return [Cut(0, 0)] * len(offers)
-    lowest = int(bins.min())
-    table = np.zeros((len(offers), int(bins.max()) - lowest + 1), np.int64)
-    for row, offer in zip(table, offers, strict=True):
-        row[offer.histogram.bins - lowest] = offer.histogram.counts
-    table = table[:, ::-1]  # the highest bin first
-    reached = np.cumsum(table.sum(axis=0))
-    last = min(int(np.searchsorted(reached, count)), len(reached) - 1)
-    quotas = table[:, :last].sum(axis=1)
-    quotas += _divided(table[:, last], count - int(quotas.sum()))
-    return [Cut(lowest + len(reached) - 1 - last, quota) for quota in quotas.tolist()]
+    shard = np.repeat(np.arange(len(offers)), [len(offer.histogram.bins) for offer in offers])
+    within = max(offer.reach for offer in offers) or int(counts.sum())
+    reach = _bin_at(_without_waiting(bins), counts, within)
+    bins = _demoted(bins, reach)
+    last = _bin_at(bins, counts, count)
+    above, at = (np.bincount(shard[some], counts[some], len(offers)) for some in (bins > last, bins == last))
+    quotas = above.astype(np.int64) + _divided(at.astype(np.int64), count - int(above.sum()))
+    threshold = last if last > _WAITING else reach - _LATER
+    return [Cut(threshold, quota) for quota in quotas.tolist()]
+
+
+def _bin_at(bins: Int32s, counts: Ints, rank: int) -> int:
+    """Return the bin of the page at a rank, from 1; the lowest bin if there are fewer pages."""
+    best = np.argsort(-bins, kind="stable")
+    return int(bins[best[min(int(np.searchsorted(np.cumsum(counts[best]), rank)), len(best) - 1)]])
+
+
+def _without_waiting(bins: Int32s) -> Int32s:
+    """Return the bins that pages would have if none came later."""
+    return np.where(bins > _WAITING, bins, bins + np.int32(_LATER))
+
+
+def _demoted(bins: Int32s, reach: int) -> Int32s:
+    """Return the bins with those beyond the reach below all others."""
+    return np.where(_without_waiting(bins) >= reach, bins, bins - np.int32(2 * _LATER))
+
+
+def _reached(threshold: int) -> int:
+    """Return the bin at the end of the reach, as far as a threshold tells: below it nothing is taken."""
+    return threshold if threshold > _WAITING or threshold == LOWEST else threshold + _LATER
 
 
 def _divided(counts: Ints, visits: int) -> Ints:

@@ -38,7 +38,7 @@ NEAR = 12
 """Pages of a group that are predicted again after a visit to its site; more as the group itself is visited."""
 MIN_PROBE_SHARE = 0.2
 """The lowest share of its probes that a site with reliable hints gets: its sources may stop working."""
-_WIDTH = 12
+WIDTH = 12
 """Multiple of the batch size among which pages of different groups are searched."""
 
 Objective = Literal["changes", "freshness", "harmonic", "age", "links"]
@@ -179,14 +179,15 @@ class ShockPlan:
         return drawn
 
     def best(self, value: Float32s, count: int, per_group: int) -> tuple[Ints, Flags]:
-        """Return the pages with the highest value, at most `per_group` of each uncertain group.
+        """Return the pages with the highest value for a batch of `count`, at most `per_group` of each uncertain group.
 
-        A few visits show whether the group has changed; if it has not, further visits would be wasted. If there are
-        too few such pages, others of the same groups follow, for which the second result is true.
+        A few visits show whether the group has changed; if it has not, further visits would be wasted. Of `WIDTH` times
+        as many pages as the batch has, those beyond `per_group` follow, for which the second result is true: they are
+        visited before pages of other groups that are less valuable than all of these.
         """
-        pages = highest(value, min(self.left, count * _WIDTH))
+        pages = highest(value, min(self.left, count * WIDTH))
         later = (self._rank_in_group(pages) >= per_group) & self._uncertain(pages)
-        order = np.argsort(later, kind="stable")[:count]
+        order = np.argsort(later, kind="stable")
         return pages[order], later[order]
 
     def informative(self, pages: Pages) -> Flags:

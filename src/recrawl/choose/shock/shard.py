@@ -9,7 +9,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.choose.shards.offers import Offer, RankedPages
 from recrawl.choose.shards.splitting import Ask
-from recrawl.choose.shock.plan import SAMPLE, ShockPlan, cycle_length
+from recrawl.choose.shock.plan import SAMPLE, WIDTH, ShockPlan, cycle_length
 from recrawl.choose.shock.ranking import level_counts
 from recrawl.columns import Flags, Floats
 from recrawl.learn.shocks.pooling import evidence, with_evidence
@@ -74,7 +74,7 @@ class ShockShard:
             picks = Picks(picks.pages[by_site], picks.score[by_site], picks.reason)
         elif self._asked == BATCH and self._rng.random() < self._policy.explore and len(picks):
             value = plan.value(plan.draw(self._rng))
-            pages, _ = plan.best(value, len(picks), per_group=1)
+            pages = plan.best(value, len(picks), per_group=1)[0][: len(picks)]
             reason = f"{_RANKED}, by a change rate drawn from its posterior"
             picks = Picks(pages, value[pages].astype(np.float64), reason)
         if self._asked == BATCH:
@@ -107,7 +107,7 @@ class ShockShard:
         after = ask.left - ask.visits  # the visits that can use what this batch finds
         plan.add_information_value(value, self._policy.curiosity * after / ask.left, after)
         best, later = plan.best(value, ask.visits, per_group=SAMPLE)
-        return RankedPages(best, value[best], _RANKED, later=later)
+        return RankedPages(best, value[best], _RANKED, later=later, reach=ask.visits * WIDTH)
 
     def _overdue(self) -> RankedPages:
         """Return the pages that have waited longer than any page may, longest first."""
