@@ -22,7 +22,7 @@ from recrawl.book import Book, Hints
 from recrawl.choose import POLICIES, make_policy
 from recrawl.choose.protocol import Chooser, Policy
 from recrawl.choose.shards.coordinator import Coordinator
-from recrawl.choose.shards.offers import Offer, RankedPages, bins_of, settle
+from recrawl.choose.shards.offers import Offer, RankedPages, keys_of, settle
 from recrawl.choose.shards.placement import VIRTUAL_SHARDS, shard_of, virtual_shard
 from recrawl.choose.shards.sharded import Sharded, by_domain
 from recrawl.choose.shards.splitting import why_one_shard
@@ -82,10 +82,10 @@ def test_an_invalid_number_of_shards_is_an_error(shards: int) -> None:
 
 
 @given(worths)
-def test_bins_have_the_order_of_the_worth(worth: np.ndarray) -> None:
-    bins = bins_of(worth)
-    assert (np.diff(bins) <= 0).all()
-    assert (bins_of(worth, np.ones(len(worth), bool)) < bins.min(initial=0)).all()
+def test_keys_have_the_order_of_the_worth(worth: np.ndarray) -> None:
+    keys = keys_of(worth)
+    assert (np.diff(keys) <= 0).all()
+    assert (keys_of(worth, np.ones(len(worth), bool)) < keys.min(initial=0)).all()
 
 
 @given(st.lists(worths, min_size=1, max_size=6), st.integers(0, 80))
@@ -96,8 +96,8 @@ def test_quotas_add_up_and_no_better_page_is_left_out(shards: list[np.ndarray], 
     ]
     assert [len(picks) for picks in taken] == [cut.quota for cut in cuts]
     assert sum(map(len, taken)) == min(count, sum(map(len, shards)))
-    left = np.concatenate([bins_of(worth[len(picks) :]) for worth, picks in zip(shards, taken, strict=True)])
-    chosen = np.concatenate([bins_of(picks.score) for picks in taken])
+    left = np.concatenate([keys_of(worth[len(picks) :]) for worth, picks in zip(shards, taken, strict=True)])
+    chosen = np.concatenate([keys_of(picks.score) for picks in taken])
     assert not len(left) or not len(chosen) or left.max() <= chosen.min()
 
 
@@ -158,7 +158,7 @@ def test_a_batch_is_as_varied_over_shards_as_without() -> None:
 
 def test_an_old_offer_takes_nothing_below_the_new_threshold() -> None:
     candidates = RankedPages(np.arange(4), np.array([8.0, 4.0, 2.0, 1.0]), "x")
-    assert candidates.take_at(int(bins_of(np.array([3.0]))[0]), 4).pages.tolist() == [0, 1]
+    assert candidates.take_at(int(keys_of(np.array([3.0]))[0]), 4).pages.tolist() == [0, 1]
 
 
 # -- policies over shards ----------------------------------------------------------------------------------------

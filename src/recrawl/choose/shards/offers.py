@@ -1,15 +1,16 @@
 """What a shard offers in a round, and the threshold that follows from all offers.
 
 A shard's `RankedPages` are pages with their worth: the expected gain of a visit per cost, or whatever the policy ranks
-by. Its `Offer` is a histogram of it. `settle` merges the offers of all shards, finds the bin of worth at which the
-round's visits are used up, and answers every shard with a `Cut`: that threshold, and how many pages the shard may take.
-The bin at the threshold is divided in proportion to how many pages each shard has in it.
+by. Its `Offer` is a histogram of it. `settle` merges the offers of all shards, finds the worth at which the round's
+visits are used up, and answers every shard with a `Cut`: that threshold, and how many pages the shard may take. Pages
+of equal worth at the threshold are divided in proportion to how many each shard has.
 
 Some pages come later: a policy that wants variety puts pages behind those that are less alike. How far behind must not
 depend on the number of shards: `reach` is the number of pages, of all shards together and best first, within which they
 wait. So an offer holds as many pages, and a page beyond the reach comes after all pages within it.
 
-Bins are 1/32 of a factor of two wide, at any size of the worth, so that no range must be agreed on.
+A worth has a key, an integer in the same order. Each of the best pages has a bin of its own; further down, a bin holds
+a twelfth of the pages above it. So small offers are exact, and large ones stay small.
 """
 
 from __future__ import annotations
@@ -22,19 +23,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.columns import Flags, Float32s, Floats, Int32s, Ints
+from recrawl.columns import Flags, Float32s, Floats, Ints, unique
 from recrawl.model import Pages, Picks
 
-_DROPPED_BITS = 18
-"""Of the 23 bits of a 32-bit number's fraction; the other 5 make 32 bins per factor of two."""
+_EXACT = 48
+"""The best pages of an offer that have bins of their own."""
+_GROWTH = 1 + 1 / 12
+"""The number of pages down to the end of a bin, relative to the bin before it, after that."""
+_SAMPLED = 1 << 16
+"""Pages from which the bins of a larger offer follow."""
 _LAST_BIT = 0x7FFFFFFF
-_LATER = 1 << 15
-"""The bins of pages that wait for all others lie this far below."""
+_LATER = 1 << 33
+"""The keys of pages that come later lie this far below."""
 _WAITING = -_LATER // 2
-"""The bins of pages that wait are below this, those of others above."""
+"""The keys of pages that wait are below this, those of others above."""
 LOWEST = -4 * _LATER
-"""A threshold below all bins."""
-_ENCODED = ("<i4", "<i8")
+"""A threshold below all keys."""
+_ENCODED = ("<i8", "<i4")
 """Types of the columns of a histogram as bytes."""
 _LARGEST = np.float32(3e38)
 
@@ -43,7 +48,7 @@ class Cut(NamedTuple):
     """The answer to an offer."""
 
     threshold: int
-    """The lowest bin of which pages are taken. If pages that come later are taken, it is the bin at the end of the
+    """The lowest key of which pages are taken. If pages that come later are taken, it is the key at the end of the
     reach, lowered like theirs: all pages within the reach that do not wait are taken before them."""
     quota: int
     """The number of pages that the shard may take."""
@@ -52,7 +57,8 @@ class Cut(NamedTuple):
 class Histogram(NamedTuple):
     """Pages by worth, the highest bin first; bins without pages are left out."""
 
-    bins: Int32s
+    bins: Ints
+    """The lowest key of each bin."""
     counts: Ints
 
 
@@ -61,7 +67,7 @@ class Offer:
 
     A process that sends an offer to another sends the histogram alone.
 
-    >>> Offer(np.array([0.5, 4.0, 0.501])).histogram.counts.tolist()
+    >>> Offer(np.array([0.5, 4.0, 0.5])).histogram.counts.tolist()
     [1, 2]
     """
 
@@ -106,8 +112,7 @@ class Offer:
         for kind in _ENCODED:
             columns.append(np.frombuffer(data, kind, rows, start))
             start += columns[-1].nbytes
-        bins, counts = columns
-        return _from_histogram(Histogram(bins.astype(np.int32), counts.astype(np.int64)), reach)
+        return _from_histogram(Histogram(*(column.astype(np.int64) for column in columns)), reach)
 
     def __len__(self) -> int:
         """Return the number of pages."""
@@ -124,26 +129,40 @@ def _from_histogram(histogram: Histogram, reach: int) -> Offer:
 
 
 def _counted(worth: Floats | Float32s, later: Flags | None) -> Histogram:
-    bins = bins_of(worth, later)
-    if not len(bins):
-        return Histogram(bins, np.zeros(0, np.int64))
-    lowest = int(bins.min())
-    counts = np.bincount(bins - lowest)
+    keys = keys_of(worth, later)
+    bins = unique(np.concatenate([_lowest_keys(some) for some in (keys[keys > _WAITING], keys[keys < _WAITING])]))
+    counts = np.bincount(np.searchsorted(bins, keys, side="right") - 1, minlength=len(bins))
     present = np.flatnonzero(counts)[::-1]
-    return Histogram((present + lowest).astype(np.int32), counts[present])
+    return Histogram(bins[present], counts[present])
 
 
-def bins_of(worth: Floats | Float32s, later: Flags | None = None) -> Int32s:
-    """Return the bin of each worth; a higher worth never has a lower bin.
+def _lowest_keys(keys: Ints) -> Ints:
+    """Return the lowest key of each bin.
 
-    >>> bins = bins_of(np.array([-2.0, -1.0, 0.0, 1.0, 1.01, 1.04])).tolist()
-    >>> bins == sorted(bins), bins[-3] == bins[-2] < bins[-1]
+    >>> bins = _lowest_keys(np.arange(1000))
+    >>> len(bins), int(bins.max()), int(bins.min())
+    (86, 999, 0)
+    """
+    if not len(keys):
+        return keys
+    sample = np.sort(keys[:: -(-len(keys) // _SAMPLED)])[::-1]
+    growing = _EXACT * _GROWTH ** np.arange(1, 1 + np.log(max(1, len(sample) / _EXACT)) / np.log(_GROWTH))
+    ends = np.concatenate((np.arange(1, _EXACT + 1), growing.astype(np.int64)))
+    lowest: Ints = np.append(sample[ends[ends <= len(sample)] - 1], keys.min())
+    return lowest
+
+
+def keys_of(worth: Floats | Float32s, later: Flags | None = None) -> Ints:
+    """Return the key of each worth, in single precision; a higher worth never has a lower key.
+
+    >>> keys = keys_of(np.array([-2.0, -1.0, 0.0, 1.0, 1.0, 1.04])).tolist()
+    >>> keys == sorted(keys), keys[-3] == keys[-2] < keys[-1]
     (True, True)
     """
     finite = np.clip(worth, -_LARGEST, _LARGEST).astype(np.float32)
     bits = (finite + np.float32(0)).view(np.int32)  # which turns -0 into 0
-    bins: Int32s = np.where(bits >= 0, bits, bits ^ _LAST_BIT) >> _DROPPED_BITS  # negative numbers sort backwards
-    return bins if later is None else (bins - _LATER * later).astype(np.int32)
+    keys: Ints = np.where(bits >= 0, bits, bits ^ _LAST_BIT).astype(np.int64)  # negative numbers sort backwards
+    return keys if later is None else keys - _LATER * later
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,10 +196,10 @@ class RankedPages:
         """Return the best pages, at most `quota`, none below the threshold."""
         if threshold == LOWEST or self.later is None:
             best = np.arange(len(self.pages))[:quota] if self.order is None else self.order(quota)
-            best = best[bins_of(self.worth[best]) >= threshold] if threshold > LOWEST else best
+            best = best[keys_of(self.worth[best]) >= threshold] if threshold > LOWEST else best
         else:
-            bins = _demoted(bins_of(self.worth, self.later), _reached(threshold))
-            best = np.flatnonzero(bins >= threshold)[:quota]
+            keys = _demoted(keys_of(self.worth, self.later), _reached(threshold))
+            best = np.flatnonzero(keys >= threshold)[:quota]
         score = self.worth if self.score is None else self.score
         return Picks(self.pages[best], score[best].astype(np.float64), self.reason)
 
@@ -203,7 +222,7 @@ def settle(offers: Sequence[Offer], count: int) -> list[Cut]:
     The quotas add up to `count`, or to all pages that were offered if there are fewer.
 
     >>> settle([Offer(np.array([8.0, 4.0, 1.0, 1.0])), Offer(np.array([2.0, 1.0, 1.0, 1.0, 1.0]))], 6)
-    [Cut(threshold=4064, quota=3), Cut(threshold=4064, quota=3)]
+    [Cut(threshold=1065353216, quota=3), Cut(threshold=1065353216, quota=3)]
     """
     if len(offers) == 1:  # it takes its best pages; no histogram is needed
         return [Cut(LOWEST, max(0, min(count, len(offers[0]))))]
@@ -221,24 +240,24 @@ def settle(offers: Sequence[Offer], count: int) -> list[Cut]:
     return [Cut(threshold, quota) for quota in quotas.tolist()]
 
 
-def _bin_at(bins: Int32s, counts: Ints, rank: int) -> int:
+def _bin_at(bins: Ints, counts: Ints, rank: int) -> int:
     """Return the bin of the page at a rank, from 1; the lowest bin if there are fewer pages."""
     best = np.argsort(-bins, kind="stable")
     return int(bins[best[min(int(np.searchsorted(np.cumsum(counts[best]), rank)), len(best) - 1)]])
 
 
-def _without_waiting(bins: Int32s) -> Int32s:
-    """Return the bins that pages would have if none came later."""
-    return np.where(bins > _WAITING, bins, bins + np.int32(_LATER))
+def _without_waiting(keys: Ints) -> Ints:
+    """Return the keys that pages would have if none came later."""
+    return np.where(keys > _WAITING, keys, keys + _LATER)
 
 
-def _demoted(bins: Int32s, reach: int) -> Int32s:
-    """Return the bins with those beyond the reach below all others."""
-    return np.where(_without_waiting(bins) >= reach, bins, bins - np.int32(2 * _LATER))
+def _demoted(keys: Ints, reach: int) -> Ints:
+    """Return the keys with those beyond the reach below all others."""
+    return np.where(_without_waiting(keys) >= reach, keys, keys - 2 * _LATER)
 
 
 def _reached(threshold: int) -> int:
-    """Return the bin at the end of the reach, as far as a threshold tells: below it nothing is taken."""
+    """Return the key at the end of the reach, as far as a threshold tells: below it nothing is taken."""
     return threshold if threshold > _WAITING or threshold == LOWEST else threshold + _LATER
 
 
