@@ -291,6 +291,18 @@ def test_a_shard_begins_from_the_evidence_of_all() -> None:
     assert book.memory.keys() < pooled.memory.keys()
 
 
+def test_what_visits_find_counts_by_visits_and_not_by_pages() -> None:
+    """Nine in ten visits go to a tenth of the pages, and find far more than those of the other shard."""
+    books = [replace(many_sites(1, 10), share=0.1), replace(many_sites(1, 90), share=0.9)]
+    for book, visits, found in zip(books, (900, 100), (0.8, 0.1), strict=True):
+        book.memory["shock.by_site.tries"] = np.array([[0, visits]])
+        note_hits(book.memory, np.random.default_rng(1).random(visits) < found, book.share)
+    total = sum(evidence(book) for book in books)
+    for book in books:
+        visits, changed = with_evidence(book, total).memory["shock.hits"]
+        assert changed / visits == pytest.approx(0.73, abs=0.05)
+
+
 def test_a_shard_without_pages_does_no_harm() -> None:
     book = many_sites(2, 20)
     world = Rebuilt(book, 0)
