@@ -163,7 +163,7 @@ class Clocked:
         cuts = settle(offers, count)
         self.seconds += time.process_time() - began
         self.rounds += 1
-        self.bytes += sum(part.nbytes for offer in offers for part in offer.histogram)
+        self.bytes += sum(len(offer.encoded()) for offer in offers)
         return cuts
 
 

@@ -1,13 +1,17 @@
-"""The verdict of the cluster benchmarks: it finds what was lost, doubled or never asked for."""
+"""The cluster benchmarks: the verdict finds what was lost, doubled or never asked for, and a cycle is planned."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+import pytest
+from benchmarks.cluster import plan
 from benchmarks.cluster_verdict import Visit, request_faults, visit_faults
 from hypothesis import given
 from hypothesis import strategies as st
+
+from recrawl.choose.shards import coordinator
 
 
 def visit(number: int, shard: int) -> Visit:
@@ -61,3 +65,10 @@ def test_a_gap_of_numbers_is_found(lost: Visit) -> None:
 @given(st.lists(SOME, unique=True))
 def test_answers_that_no_visit_recorded_are_counted(twice: list[Visit]) -> None:
     assert request_faults(VISITS, asked_for(VISITS + twice)) == ([], len(twice))
+
+
+def test_the_benchmark_plans_a_cycle_over_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "settle", coordinator.settle)  # it is replaced by one with a clock
+    row = plan(20_000, shards=2, batches=4, bins=10)
+    assert row["offer, bytes a shard and round"] > 0
+    assert 0 < row["found"] <= 200
