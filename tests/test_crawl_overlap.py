@@ -30,6 +30,15 @@ class Overlapping:
             batch = np.array(batch)
             seen = yield Picks(batch, np.full(len(batch), float(heard)), "its turn came", awaits=0.5)
             heard += len(seen)
+
+class Straggling:
+    """Nine pages of the fast server and one of the slow one, all awaited; then another one of the fast server."""
+    name, source, needs = "straggling", "a test", frozenset()
+
+    def cycle(self, book, budget, rng):
+        fast, slow = (np.flatnonzero(book.known & (book.depth > 0) & (book.site == site)) for site in (1, 0))
+        seen = yield Picks(np.append(slow[:1], fast[:9]), np.zeros(10), "its turn came").awaiting(10)
+        yield Picks(fast[9:], np.full(1, float(len(seen))), "its turn came", awaits=0.0)
 '''
 
 
@@ -92,6 +101,33 @@ def test_the_next_batch_starts_before_the_slow_server_has_answered(repo: Repo, w
     (number,) = (cycle for (cycle,) in repo.sql("SELECT id FROM cycles WHERE kind = 'cycle'"))
     heard = sorted(score for score, _ in choices(repo.folder, number).values())
     assert heard == [0, 0, 1, 1, 2, 2, 3, 3], "a batch was chosen with other outcomes than those of the fast server"
+
+
+def test_one_of_many_awaited_pages_does_not_keep_the_others_waiting(repo: Repo, web: Site) -> None:
+    """The slow server answers when the second batch has come: else nobody would end."""
+    links = [f"/{name}" for name in "abcdefghij"]
+    web["/"] = page("Welcome", *links)
+    for link in links:
+        web[link] = page(f"Page {link}")
+    for host in (SLOW, FAST):
+        repo.json("recheck", web.url("/", host))
+    repo.crawl()
+    web.forget()
+    go = threading.Event()
+    _held(web, go)
+    original = web.every
+
+    def every(asked: Asked) -> Reply | None:
+        if asked.host == FAST and len(set(_fast(web))) == 10:
+            go.set()
+        return original(asked) if original else None
+
+    web.every = every
+    summary: Any = repo.json("cycle", "--budget", "11", "--policy", "overlapping_policy:Straggling")
+    assert summary["visits"] == 11
+    assert summary["failed"] == 0
+    (number,) = (cycle for (cycle,) in repo.sql("SELECT id FROM cycles WHERE kind = 'cycle'"))
+    assert max(score for score, _ in choices(repo.folder, number).values()) == 9, "outcomes before the second batch"
 
 
 def test_a_cycle_killed_while_batches_overlap_makes_the_same_choices(repo: Repo, web: Site) -> None:

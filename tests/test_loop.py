@@ -253,7 +253,7 @@ class Overlapping(_Test):
     def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
         left, changed = rng.permutation(np.flatnonzero(book.known)).tolist(), 0
         while left:
-            size = int(rng.integers(1, 6))
+            size = int(rng.integers(1, 6)) if rng.random() < 0.8 else 24  # of 24, an awaited one may lack
             batch, left = left[:size], left[size:]
             seen = yield replace(picks(batch), awaits=float(rng.choice([0.0, 0.4, 0.9, 1.0])))
             changed += int(seen.changed.sum())
@@ -274,6 +274,22 @@ def test_late_outcomes_come_with_a_later_batch_and_the_end_waits_for_all() -> No
     assert awaited == [[0, 1], [4, 5], [8, 9]], "the first of each batch were awaited"
     assert sorted(seen) == list(range(12)) == sorted(world.pages)
     assert all(part == sorted(part) for part in sent), "not in the order of choice"
+
+
+def test_a_tenth_of_the_awaited_outcomes_may_lack() -> None:
+    """Its server may be down. A world with fewer outcomes has stopped."""
+
+    class Twenty(_Test):
+        def cycle(self, book: Book, budget: int, rng: np.random.Generator) -> Choice:
+            sent.append(len((yield replace(picks([*range(40)]), awaits=0.5))))
+            sent.append(len((yield picks([40]))))
+
+    sent: list[int] = []
+    list(drive(Twenty(), LateWorld(1), Book.blank(50), 100, 1))
+    assert sent == [18, 23]
+    sent.clear()
+    list(drive(Twenty(), Recording(most=17), Book.blank(50), 100, 1))
+    assert not sent
 
 
 @given(awaits=st.floats(0, 1), kept=st.lists(st.booleans(), max_size=30), n=st.integers(0, 40))

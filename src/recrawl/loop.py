@@ -36,7 +36,8 @@ class World(Protocol):
     """Anything that answers visits."""
 
     def visit(self, picks: Picks) -> Outcomes:
-        """Visit the pages; return when those that the picks await have an outcome (the first `Picks.needed`).
+        """Visit the pages; return when those that the picks await (the first `Picks.needed`) have an outcome, or twice
+        the time has passed in which `Picks.enough` of them had one.
 
         The result holds all outcomes that are there, also of earlier picks, each once. Picks that await all of their
         outcomes wait for those of earlier picks too. Fewer outcomes than awaited mean that the world has stopped: the
@@ -169,7 +170,7 @@ class _Visits:
 
 def falls_short(picks: Picks, answered: int, under_way: int) -> bool:
     """Whether an awaited outcome is missing: so many of them came, with so many visits still under way."""
-    return under_way > 0 if picks.awaits >= 1 else answered < picks.needed
+    return under_way > 0 if picks.awaits >= 1 else answered < picks.enough
 
 
 class Resumed:

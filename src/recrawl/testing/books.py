@@ -61,7 +61,7 @@ class RandomWorld:
 
 
 class LateWorld(RandomWorld):
-    """A random world that returns no more outcomes than the picks await, and the others with later picks."""
+    """A random world that returns no more outcomes than it must (`Picks.enough`), and the others with later picks."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -73,7 +73,10 @@ class LateWorld(RandomWorld):
     def visit(self, picks: Picks) -> Outcomes:
         """Draw an outcome for each page; return enough of them, and some of those that were due before."""
         earlier = self._order.random(len(self._waiting)) < 0.5
-        ready = np.concatenate((earlier, np.arange(len(picks)) < picks.needed)) | (picks.awaits >= 1)
+        awaited = np.arange(len(picks)) < picks.needed
+        if picks.enough < picks.needed:
+            awaited[self._order.permutation(picks.needed)[picks.enough :]] = False
+        ready = np.concatenate((earlier, awaited)) | (picks.awaits >= 1)
         waiting = self._waiting + super().visit(picks)
         self._waiting = waiting.take(~ready)
         self.returned.append(waiting.pages[ready].tolist())

@@ -191,15 +191,17 @@ class ShockPlan:
         return pages[order], later[order]
 
     def informative(self, pages: Pages) -> Flags:
-        """Return the pages of a batch whose outcomes the next batch needs.
+        """Return the pages of a batch whose outcomes the next batch needs: the first ones of each group.
 
-        It needs neither those of pages that fill the batch beyond the sample of their uncertain group, since the sample
-        tells of the group, nor those of pages that have changed almost surely. A page that failed at its last visit is
-        behind the queue of its server, and is likely to tell nothing.
+        They tell of the group, and servers answer them first: two if nothing was heard of the group in this cycle, else
+        one. To await all pages of a group, however likely it has changed, would let all servers wait for one with many
+        of them. A page that has changed almost surely tells little. One that failed at its last visit is behind the
+        queue of its server, and is likely to tell nothing.
         """
-        beyond = (self._rank_in_group(pages) >= SAMPLE) & self._uncertain(pages)
+        unheard = self._near[self.change_model.shocks.groups.of[pages]] == NEAR
+        sample = self._rank_in_group(pages) < np.where(unheard, SAMPLE, 1)
         unsure: Flags = (self.probability[pages] < SURE) & (self._book.failures[pages] == 0)
-        return unsure & ~beyond
+        return unsure & sample
 
     def _rank_in_group(self, pages: Pages) -> Int32s:
         return rank_within(self.change_model.shocks.groups.of[pages])

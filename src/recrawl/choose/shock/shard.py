@@ -124,8 +124,7 @@ class ShockShard:
 
 def _awaited_first(picks: Picks, awaited: Flags) -> Picks:
     order = np.argsort(~awaited, kind="stable")
-    sorted_ = Picks(picks.pages[order], picks.score[order], picks.reason)
-    return sorted_ if awaited.all() else sorted_.awaiting(int(np.count_nonzero(awaited)))
+    return Picks(picks.pages[order], picks.score[order], picks.reason).awaiting(int(np.count_nonzero(awaited)))
 
 
 def _counts(book: Book, open_: Flags) -> Floats:

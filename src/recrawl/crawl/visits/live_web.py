@@ -39,6 +39,24 @@ class More(Protocol):
     def __call__(self, *, idle: bool) -> bool: ...
 
 
+class _Awaited:
+    """The pages whose outcomes end a run: all of them, or all but `spare` and as much time again as these took."""
+
+    def __init__(self, pages: set[int], spare: int, now: float) -> None:
+        self._left, self._spare, self._begun = pages, spare, now
+        self._counted = 0
+        self.until = math.inf
+
+    def over(self, outcomes: list[tuple[int, int, int]], now: float) -> bool:
+        """Whether the run ends; `outcomes` are those of the run so far."""
+        if len(outcomes) > self._counted:
+            self._left.difference_update(page for page, _, _ in outcomes[self._counted :])
+            self._counted = len(outcomes)
+            if len(self._left) <= self._spare and self.until == math.inf:
+                self.until = now + (now - self._begun)
+        return not self._left or now >= self.until
+
+
 class LiveWeb:
     """The event loop of one crawl or cycle."""
 
@@ -66,6 +84,7 @@ class LiveWeb:
         self._watched: set[int] = set()
         self._more: More | None = None
         self._look_at = 0.0
+        self._awaited: _Awaited | None = None
 
     # -- the jobs ----------------------------------------------------------------------------------------------
 
@@ -86,7 +105,9 @@ class LiveWeb:
         if picks.awaits >= 1:
             self._run()
         elif awaited:
-            self._run(set(awaited))
+            self._awaited = _Awaited(set(awaited), picks.needed - picks.enough, self._options.timer())
+            self._run()
+            self._awaited = None
         seen = np.array(journey.outcomes, np.int64).reshape(-1, 3)
         journey.outcomes.clear()
         return Outcomes(seen[:, 0], seen[:, 1].astype(np.int8), seen[:, 2])
@@ -181,8 +202,8 @@ class LiveWeb:
 
     # -- the loop ----------------------------------------------------------------------------------------------
 
-    def _run(self, awaited: set[int] | None = None) -> None:
-        """Work until the lanes are empty, `stop` returns True, the time is up, or the `awaited` pages have an outcome;
+    def _run(self) -> None:
+        """Work until the lanes are empty, `stop` returns True, the time is up, or the awaited pages have an outcome;
         then requests under way go on in the next run."""
         options, journey = self._options, self.journey
         journey.prefetch.forget()
@@ -190,13 +211,9 @@ class LiveWeb:
             journey.servers, journey.servers.hosts
         ):  # one may have asked in an earlier run for a long pause
             journey.check_server(server, options.timer())
-        counted = 0
-        while self._busy() and not self._stop() and options.timer() < self._until:
-            if awaited is not None and len(journey.outcomes) > counted:
-                awaited.difference_update(page for page, _, _ in journey.outcomes[counted:])
-                counted = len(journey.outcomes)
-                if not awaited:
-                    break
+        while self._busy() and not self._stop() and (now := options.timer()) < self._until:
+            if self._awaited is not None and self._awaited.over(journey.outcomes, now):
+                break
             self._turn()
         else:
             self._finish_parsing()
@@ -256,6 +273,8 @@ class LiveWeb:
         """How long the client may wait for network traffic or a reader process."""
         now = self._options.timer()
         least = min(1.0, self._until - now, self._recorder.due(now))
+        if self._awaited is not None:
+            least = min(least, self._awaited.until - now)
         wait = self._lanes.wait(now)
         if wait is not None and self._client.room and self._readers.pending_bytes < _MAX_UNPARSED:
             if self._release is not None:

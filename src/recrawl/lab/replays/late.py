@@ -2,7 +2,8 @@
 
 Each site is a server that answers one page after another, at a pace of its own, drawn from 1 to `SLOWEST` time units.
 A batch that does not await all of its outcomes (`Picks.awaits`) returns when all but the share `late` of it are there,
-and those that it awaits, which their servers answer first.
+and those that it awaits, which their servers answer first; of these it waits for the slowest tenth no longer than twice
+as long as for the others (`Picks.enough`).
 The visits themselves take place when they are chosen: only what the policy knows is late.
 """
 
@@ -46,7 +47,10 @@ class Late:
             self.time = max(self.time, float(self._ends.max(initial=0.0)))
         elif picks.awaits > 0 and len(ends):
             most = np.sort(ends)[: len(ends) - int(self._late * len(ends))]
-            self.time = max(self.time, float(np.append(ends[: picks.needed], most).max(initial=0.0)))
+            awaited = np.sort(ends[: picks.needed])
+            if picks.enough < len(awaited):
+                awaited = np.minimum(awaited, 2 * awaited[picks.enough - 1] - self.time)
+            self.time = max(self.time, float(np.append(awaited, most).max(initial=0.0)))
         there = self._ends <= self.time
         out, self._waiting, self._ends = self._waiting.take(there), self._waiting.take(~there), self._ends[~there]
         return out
