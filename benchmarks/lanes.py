@@ -1,7 +1,7 @@
 """Do servers wait for one another? A crawl and a cycle of many hosts, against what politeness allows.
 
     python -m benchmarks.lanes crawl [--hosts 5000] [--delay 10]
-    python -m benchmarks.lanes cycle [--hosts 1000] [--delay 0.2] [--age 0]
+    python -m benchmarks.lanes cycle [--hosts 1000] [--delay 0.2] [--ages 0 150 432000] [--seeds 1] [--whole]
     python -m benchmarks.lanes finds ARCHIVE... [--seeds 5] [--budgets 0.01] [--late 1]
 
 The web is `benchmarks.lanes_web`: one process, each host a name under `localhost` with its own latency, 50 to 500 ms.
@@ -12,8 +12,9 @@ was longer, after that answer.
   allowed pause plus latency, over the pause plus latency that were. 1 means that no lane was idle.
 * cycle: a tenth of the hosts is large, and half of the large ones are rebuilt, so that picks crowd. The time from the
   first request to the last answer, over the longest queue of any one host: its latencies and the pauses between them.
-  `whole batches` is the default policy, made to wait for every batch, `overlapping` as it is: it awaits the outcomes
-  that decide about a group of pages, and no others.
+  `overlapping` is the default policy: it awaits the first pages of each group, and no others. `--whole` adds `whole
+  batches`, the same made to wait for every batch. The clock of the cycles is set, so that pages have the age that is
+  asked for. Each seed rebuilds other hosts.
 * finds: changes that the default policy finds in the lab with and without late outcomes, by seed; no server is needed.
 
 Each line is a JSON object.
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -30,11 +32,13 @@ import tempfile
 import time
 import urllib.request
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.cluster_processes import CLOCK
 from benchmarks.measure import must, run
 from benchmarks.opinion import clairvoyant
 from recrawl.choose.shock.policy import Shock
@@ -76,6 +80,10 @@ class Hosts:
         write_seeds(path, tuple(Seed(url, allow_private=True, delay=asked.delay) for url in urls))
         for name, value in {"index": False, "per_server": 1}.items():
             write_value(path, name, value)
+        self.clock = work / "clock.txt"
+        self.clock.write_text("0")
+        paths = [str(CLOCK), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+        self.environment = {**os.environ, "PYTHONPATH": ":".join(paths), "RECRAWL_BENCH_CLOCK": str(self.clock)}
 
     def tell(self, path: str) -> dict[str, Any]:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/{path}", timeout=600) as answer:
@@ -86,7 +94,8 @@ class Hosts:
         self.tell("reset")
         log = self.work / "log.txt"
         command = [sys.executable, "-m", "recrawl", "-C", str(folder), *words, "--json"]
-        cost = must(run(command, log=log, server=self.process.pid, limit=3600.0), " ".join(words), log)
+        cost = run(command, log=log, server=self.process.pid, env=self.environment, limit=3600.0)
+        must(cost, " ".join(words), log)
         seen = self.tell("counts")
         seen |= {"cpu s": round(cost.cpu, 1), "MiB": cost.memory >> 20, "other cpu s": round(cost.foreign, 1)}
         return json.loads(log.read_text()[log.read_text().index("{") :]), seen
@@ -109,17 +118,23 @@ def cycle(asked: argparse.Namespace, work: Path) -> None:
     hosts = Hosts(asked, pages.tolist(), work)
     try:
         budget = asked.budget or int(pages.sum()) // 3
-        for name, policy in (("whole batches", "benchmarks.lanes:Whole"), ("overlapping", "shock")):
-            folder = work / name.replace(" ", "-")
-            shutil.copytree(hosts.folder, folder)
-            hosts.tell("quick?on=1")
-            hosts.recrawl(folder, "crawl")  # for each of them: what is likely depends on the time since then
-            hosts.tell("quick?on=0")
-            hosts.tell("rebuild?" + "&".join(f"h={number}" for number in large[::2]))
-            time.sleep(asked.age)
-            summary, seen = hosts.recrawl(folder, "cycle", "--budget", str(budget), "--policy", policy)
-            found = {key: summary.get(key) for key in ("visits", "changed")}
-            told(what=name, hosts=asked.hosts, delay=asked.delay, age=asked.age, budget=budget, **found, **seen)
+        hosts.tell("quick?on=1")
+        hosts.recrawl(hosts.folder, "crawl")
+        crawled = time.time()
+        hosts.tell("quick?on=0")
+        policies = {"overlapping": "shock"} | ({"whole batches": "benchmarks.lanes:Whole"} if asked.whole else {})
+        for age, seed in product(asked.ages, range(1, asked.seeds + 1)):
+            rebuilt = np.random.default_rng(seed).permutation(large)[: len(large) // 2]
+            hosts.tell("rebuild?" + "&".join(f"h={number}" for number in rebuilt))
+            for name, policy in policies.items():
+                folder = work / "copy"
+                shutil.rmtree(folder, ignore_errors=True)
+                shutil.copytree(hosts.folder, folder)
+                write_value(folder / storage.SETTINGS, "seed", seed)
+                hosts.clock.write_text(str(age - (time.time() - crawled)))
+                summary, seen = hosts.recrawl(folder, "cycle", "--budget", str(budget), "--policy", policy)
+                found = {key: summary.get(key) for key in ("visits", "changed")}
+                told(what=name, hosts=asked.hosts, delay=asked.delay, age=age, seed=seed, **found, **seen)
     finally:
         hosts.process.kill()
 
@@ -153,8 +168,9 @@ def main() -> None:
     ask.add_argument("--delay", type=float)
     ask.add_argument("--pages", type=int, default=8, help="pages of each host, of `crawl`")
     ask.add_argument("--budget", type=int, help="visits, of `cycle`; a third of the pages by default")
-    ask.add_argument("--age", type=float, default=0.0, help="seconds from the crawl to the cycle, of `cycle`")
-    ask.add_argument("--seeds", type=int, default=5)
+    ask.add_argument("--ages", type=float, nargs="+", default=[0.0], help="seconds from the crawl to the cycle")
+    ask.add_argument("--whole", action="store_true", help="of `cycle`: also with batches that wait for all outcomes")
+    ask.add_argument("--seeds", type=int, default=1)
     ask.add_argument("--cycles", type=int, default=120)
     ask.add_argument("--budgets", type=float, nargs="+", default=[0.01])
     ask.add_argument("--late", type=float, nargs="+", default=[1.0])

@@ -6,7 +6,7 @@ drawn once. Prints its port, then answers until it is killed.
     GET /-/reset              counters to zero
     GET /-/counts             what was seen since then, as JSON
     GET /-/quick?on=1         no latency, so that a first crawl need not take long
-    GET /-/rebuild?h=3&h=5    all pages of these hosts have another text from now on
+    GET /-/rebuild?h=3&h=5    pages of these hosts have another text from now on, those of all others their first one
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ class Connection(asyncio.Protocol):
         elif word == "quick":
             self.web.quick = values["on"] == ["1"]
         elif word == "rebuild":
-            for number in values["h"]:
-                self.web.hosts[int(number)].version += 1
+            for host in self.web.hosts:
+                host.version = int(str(host.number) in values["h"])
         body = json.dumps(self.web.counts() if word == "counts" else {}).encode()
         self.transport.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
         self.transport.close()
