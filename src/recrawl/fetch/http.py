@@ -15,6 +15,7 @@ decompression bomb is cut at the limit.
 from __future__ import annotations
 
 import math
+import resource
 import select
 import time
 from collections.abc import Callable
@@ -42,8 +43,8 @@ _PLAIN_LINES = [_ACCEPT_LINE]
 _POLLED = (0, select.POLLIN, select.POLLOUT, select.POLLIN | select.POLLOUT)
 """What to wait for, by what libcurl wants of a socket."""
 _READABLE = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
-_IDLE_CONNECTIONS = 128
-"""Open connections that are kept for further requests: of many servers, few get another one soon."""
+_IDLE_CONNECTIONS = 1024
+"""Most open connections that are kept for further requests. One takes 76 KiB with TLS, and a new one 1.1 ms of CPU."""
 
 
 class Client:
@@ -71,7 +72,7 @@ class Client:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, min(room, _IDLE_CONNECTIONS))
+        self._multi.setopt(pycurl.M_MAXCONNECTS, _idle_connections(room))
         self._free: dict[Profile | None, list[Transfer]] = {}
         self._refused: list[tuple[int, Answer]] = []
         self._busy: dict[pycurl.Curl, Transfer] = {}
@@ -263,6 +264,14 @@ def fetch_one(
                 return answer
     finally:
         client.close()
+
+
+def _idle_connections(room: int) -> int:
+    """How many idle connections to keep beside `room` busy ones: at most half of the files that are left."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return _IDLE_CONNECTIONS
+    return max(min(_IDLE_CONNECTIONS, (files - room) // 2), 16)
 
 
 def _host(url: str) -> str:
