@@ -32,6 +32,10 @@ class Census:
         self._counts: dict[int, int] = {}
         self._peaks: dict[int, int] = {}
 
+    def __len__(self) -> int:
+        """The number of lines that stand on a page."""
+        return len(self._counts)
+
     def add(self, keys: Iterable[int]) -> None:
         """Count a new page with these lines."""
         self.pages += 1

@@ -29,7 +29,10 @@ _FIRST_MEMBERS = 6
 _MAX_MEMBERS = 24
 """More members hardly judge better, and cost as much as reading the page again: on small sites most of all."""
 _MAX_LOADED = 200
-"""Frames that are kept in memory."""
+"""Frames that are kept in memory, of whatever size ..."""
+_MAX_LINES = 200_000
+"""... and more of them, as long as all have no more lines than this, each counted with `_OVERHEAD`."""
+_OVERHEAD = 16
 
 StoredLines = Callable[[int], Iterator[tuple[int, str, list[int]]]]
 """For a site: some of its stored pages, with URL and the keys of their lines."""
@@ -136,8 +139,9 @@ class SiteFrames:
         rows = [(site, frame.pack()) for site, frame in self._loaded.items() if frame.dirty]
         for frame in self._loaded.values():
             frame.dirty = False
-        while len(self._loaded) > _MAX_LOADED:
-            self._loaded.popitem(last=False)
+        lines = sum(len(frame.census) + _OVERHEAD for frame in self._loaded.values())
+        while len(self._loaded) > _MAX_LOADED and lines > _MAX_LINES:
+            lines -= len(self._loaded.popitem(last=False)[1].census) + _OVERHEAD
         return rows
 
     def _frame(self, site: int) -> SiteFrame:
