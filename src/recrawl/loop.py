@@ -28,6 +28,8 @@ from recrawl.columns import Flags, Floats
 from recrawl.errors import PolicyError
 from recrawl.model import NOTHING, WAIT, Outcomes, Picks
 
+_MAY_LACK = 10
+"""One in this many awaited pages need not have an outcome before the policy chooses again."""
 _MAX_EMPTY = 1000
 """Empty batches in a row after which a policy counts as stuck."""
 
@@ -37,7 +39,7 @@ class World(Protocol):
 
     def visit(self, picks: Picks) -> Outcomes:
         """Visit the pages; return when those that the picks await (the first `Picks.needed`) have an outcome, or twice
-        the time has passed in which `Picks.enough` of them had one.
+        the time has passed in which `enough` of them had one.
 
         The result holds all outcomes that are there, also of earlier picks, each once. Picks that await all of their
         outcomes wait for those of earlier picks too. Fewer outcomes than awaited mean that the world has stopped: the
@@ -168,9 +170,20 @@ class _Visits:
             raise PolicyError("a policy chose a page that may not be visited")
 
 
+def enough(picks: Picks) -> int:
+    """How many of the awaited pages must have an outcome: all but a tenth, since servers may be down.
+
+    Those that lack get as much time again as the others took.
+
+    >>> enough(Picks(np.arange(100), np.ones(100), "it was due", awaits=0.5))
+    45
+    """
+    return picks.needed - (picks.needed // _MAY_LACK if picks.awaits < 1 else 0)
+
+
 def falls_short(picks: Picks, answered: int, under_way: int) -> bool:
     """Whether an awaited outcome is missing: so many of them came, with so many visits still under way."""
-    return under_way > 0 if picks.awaits >= 1 else answered < picks.enough
+    return under_way > 0 if picks.awaits >= 1 else answered < enough(picks)
 
 
 class Resumed:

@@ -135,10 +135,6 @@ PUSHES = ("indexnow", "websub")
 """Kinds of hints that others send: push notifications."""
 
 
-_MAY_LACK = 10
-"""One in this many awaited pages need not have an outcome before the policy chooses again: its server may be down."""
-
-
 @dataclass(frozen=True, slots=True)
 class Picks:
     """The choice of a policy: pages, best first, each with a score, and a reason that completes "Visited because ...".
@@ -153,22 +149,12 @@ class Picks:
     reason: str
     awaits: float = 1.0
     """Share of these pages, from the first, whose outcomes the policy needs before it chooses again. Below 1, outcomes
-    that are not there yet come with a later batch, also those of up to a tenth of the awaited pages if they take twice
-    as long as the others; with 1, all outcomes come at once, those of earlier batches too."""
+    that are not there yet come with a later batch; with 1, all outcomes come at once, those of earlier batches too."""
 
     @property
     def needed(self) -> int:
         """How many of the pages, from the first, are awaited before the policy chooses again."""
         return math.ceil(self.awaits * len(self.pages) - 1e-9)
-
-    @property
-    def enough(self) -> int:
-        """How many of the awaited pages must have an outcome: all but a tenth. The others get as much time again.
-
-        >>> Picks(np.arange(100), np.ones(100), "it was due", awaits=0.5).enough
-        45
-        """
-        return self.needed - (self.needed // _MAY_LACK if self.awaits < 1 else 0)
 
     def first(self, n: int) -> Picks:
         """The best n picks."""

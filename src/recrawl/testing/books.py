@@ -10,6 +10,7 @@ import numpy as np
 
 from recrawl.book import Book, Clusters, Directories, Hints, LinkGraph, PageWords
 from recrawl.columns import DAY
+from recrawl.loop import enough
 from recrawl.model import NOTHING, Outcome, Outcomes, Picks
 
 _FOLDERS_PER_SITE = 4
@@ -61,7 +62,7 @@ class RandomWorld:
 
 
 class LateWorld(RandomWorld):
-    """A random world that returns no more outcomes than it must (`Picks.enough`), and the others with later picks."""
+    """A random world that returns no more outcomes than it must (`enough`), and the others with later picks."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -74,8 +75,8 @@ class LateWorld(RandomWorld):
         """Draw an outcome for each page; return enough of them, and some of those that were due before."""
         earlier = self._order.random(len(self._waiting)) < 0.5
         awaited = np.arange(len(picks)) < picks.needed
-        if picks.enough < picks.needed:
-            awaited[self._order.permutation(picks.needed)[picks.enough :]] = False
+        if enough(picks) < picks.needed:
+            awaited[self._order.permutation(picks.needed)[enough(picks) :]] = False
         ready = np.concatenate((earlier, awaited)) | (picks.awaits >= 1)
         waiting = self._waiting + super().visit(picks)
         self._waiting = waiting.take(~ready)

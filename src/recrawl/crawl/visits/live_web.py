@@ -20,6 +20,7 @@ from recrawl.crawl.state.limits import ByteBudget
 from recrawl.crawl.state.load_book import retry_allowed
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.journey import Journey
+from recrawl.loop import enough
 from recrawl.model import Outcomes, Picks, State
 from recrawl.record.rows import Batch, CycleRow
 from recrawl.record.storage import Storage
@@ -105,7 +106,7 @@ class LiveWeb:
         if picks.awaits >= 1:
             self._run()
         elif awaited:
-            self._awaited = _Awaited(set(awaited), picks.needed - picks.enough, self._options.timer())
+            self._awaited = _Awaited(set(awaited), picks.needed - enough(picks), self._options.timer())
             self._run()
             self._awaited = None
         seen = np.array(journey.outcomes, np.int64).reshape(-1, 3)

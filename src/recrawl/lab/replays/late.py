@@ -3,7 +3,7 @@
 Each site is a server that answers one page after another, at a pace of its own, drawn from 1 to `SLOWEST` time units.
 A batch that does not await all of its outcomes (`Picks.awaits`) returns when all but the share `late` of it are there,
 and those that it awaits, which their servers answer first; of these it waits for the slowest tenth no longer than twice
-as long as for the others (`Picks.enough`).
+as long as for the others (`recrawl.loop.enough`).
 The visits themselves take place when they are chosen: only what the policy knows is late.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from recrawl.choose.top_k import rank_within
 from recrawl.columns import Floats, Int32s
-from recrawl.loop import World
+from recrawl.loop import World, enough
 from recrawl.model import NOTHING, Outcomes, Picks
 
 SLOWEST = 4.0
@@ -48,8 +48,8 @@ class Late:
         elif picks.awaits > 0 and len(ends):
             most = np.sort(ends)[: len(ends) - int(self._late * len(ends))]
             awaited = np.sort(ends[: picks.needed])
-            if picks.enough < len(awaited):
-                awaited = np.minimum(awaited, 2 * awaited[picks.enough - 1] - self.time)
+            if enough(picks) < len(awaited):
+                awaited = np.minimum(awaited, 2 * awaited[enough(picks) - 1] - self.time)
             self.time = max(self.time, float(np.append(awaited, most).max(initial=0.0)))
         there = self._ends <= self.time
         out, self._waiting, self._ends = self._waiting.take(there), self._waiting.take(~there), self._ends[~there]
