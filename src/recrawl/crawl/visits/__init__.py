@@ -26,7 +26,7 @@ Modules:
     live_web         `LiveWeb`: the event loop, and the jobs it runs (visit, explore, refresh hints, recheck robots.txt)
     decide           what an answer means, as a value; no I/O
     results          the rows that record a visit, by what it found
-    pending          `PendingVisit`, and the store rows of pages whose turn is near
+    pending          `PendingVisit`, the store rows of pages whose turn is near, and which outcomes end a run
     redirects        where a redirect leads
     linked_again     pages that were gone and are linked again
     shared_text      the brake for sites whose pages suddenly show one text

@@ -20,6 +20,7 @@ from recrawl.crawl.state.limits import ByteBudget
 from recrawl.crawl.state.load_book import retry_allowed
 from recrawl.crawl.tally import RunCounts
 from recrawl.crawl.visits.journey import Journey
+from recrawl.crawl.visits.pending import Awaited
 from recrawl.loop import enough
 from recrawl.model import Outcomes, Picks, State
 from recrawl.record.rows import Batch, CycleRow
@@ -38,24 +39,6 @@ class More(Protocol):
     """
 
     def __call__(self, *, idle: bool) -> bool: ...
-
-
-class _Awaited:
-    """The pages whose outcomes end a run: all of them, or all but `spare` and as much time again as these took."""
-
-    def __init__(self, pages: set[int], spare: int, now: float) -> None:
-        self._left, self._spare, self._begun = pages, spare, now
-        self._counted = 0
-        self.until = math.inf
-
-    def over(self, outcomes: list[tuple[int, int, int]], now: float) -> bool:
-        """Whether the run ends; `outcomes` are those of the run so far."""
-        if len(outcomes) > self._counted:
-            self._left.difference_update(page for page, _, _ in outcomes[self._counted :])
-            self._counted = len(outcomes)
-            if len(self._left) <= self._spare and self.until == math.inf:
-                self.until = now + (now - self._begun)
-        return not self._left or now >= self.until
 
 
 class LiveWeb:
@@ -85,7 +68,7 @@ class LiveWeb:
         self._watched: set[int] = set()
         self._more: More | None = None
         self._look_at = 0.0
-        self._awaited: _Awaited | None = None
+        self._awaited: Awaited | None = None
 
     # -- the jobs ----------------------------------------------------------------------------------------------
 
@@ -106,7 +89,7 @@ class LiveWeb:
         if picks.awaits >= 1:
             self._run()
         elif awaited:
-            self._awaited = _Awaited(set(awaited), picks.needed - enough(picks), self._options.timer())
+            self._awaited = Awaited(set(awaited), picks.needed - enough(picks), self._options.timer())
             self._run()
             self._awaited = None
         seen = np.array(journey.outcomes, np.int64).reshape(-1, 3)

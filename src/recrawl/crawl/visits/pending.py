@@ -6,6 +6,7 @@ the page's turn comes: code that changes rows other than by a visit to the page 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -111,6 +112,24 @@ def task_of(
         requisites=server.requisites,
         prior=visit.state.prior is None,
     )
+
+
+class Awaited:
+    """The pages whose outcomes end a run: all of them, or all but `spare` and as much time again as these took."""
+
+    def __init__(self, pages: set[int], spare: int, now: float) -> None:
+        self._left, self._spare, self._begun = pages, spare, now
+        self._counted = 0
+        self.until = math.inf
+
+    def over(self, outcomes: list[tuple[int, int, int]], now: float) -> bool:
+        """Whether the run ends; `outcomes` are those of the run so far."""
+        if len(outcomes) > self._counted:
+            self._left.difference_update(page for page, _, _ in outcomes[self._counted :])
+            self._counted = len(outcomes)
+            if len(self._left) <= self._spare and self.until == math.inf:
+                self.until = now + (now - self._begun)
+        return not self._left or now >= self.until
 
 
 class NewlyFound(Protocol):
