@@ -99,7 +99,7 @@ def together(at: Stand, workers: int, pages: int) -> list[dict[str, Any]]:
     """A cluster with as many shards as workers."""
     at.create("--shards", str(workers))
     rows: list[dict[str, Any]] = []
-    with Processes(at, workers).up() as cluster:
+    with Processes(at, workers, own_clocks=False).up() as cluster:
         cluster.settled(workers)
         for step in RUNS:
             roots = [process.pid for process in cluster.running.values()]

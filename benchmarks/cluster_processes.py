@@ -23,8 +23,11 @@ class Processes:
     With two nodes there are two workers for a shard: one owns it, the other one waits for the end of its lease.
     """
 
-    def __init__(self, stand: Stand, shards: int, *, nodes: int = 1, lease: float = 30.0) -> None:
-        self.stand, self.lease = stand, lease
+    def __init__(
+        self, stand: Stand, shards: int, *, nodes: int = 1, lease: float = 30.0, own_clocks: bool = True
+    ) -> None:
+        """`own_clocks`: each process has a clock that can be set, which costs it some CPU."""
+        self.stand, self.lease, self.own_clocks = stand, lease, own_clocks
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         """By place: `coordinator`, `node0/1` for shard 1 on the first node ..."""
         self.due: dict[str, float] = {}
@@ -53,7 +56,11 @@ class Processes:
     def environment(self, place: str) -> dict[str, str]:
         """The environment of a process, with a clock of its own."""
         known = os.environ.get("PYTHONPATH", "")
-        paths = [str(CLOCK), str(Path(__file__).parents[1]), *([known] if known else [])]
+        paths = [
+            *([str(CLOCK)] if self.own_clocks else []),
+            str(Path(__file__).parents[1]),
+            *([known] if known else []),
+        ]
         given = {"PYTHONPATH": ":".join(paths), "RECRAWL_BENCH_CLOCK": str(self.clock_file(place))}
         return {**os.environ, **given}
 
