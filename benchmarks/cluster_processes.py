@@ -13,8 +13,7 @@ from pathlib import Path
 
 from benchmarks.cluster_stand import Stand
 from benchmarks.kills import alive, kill, offspring
-
-CLOCK = Path(__file__).parent / "clock"
+from benchmarks.measure import CLOCK
 
 
 class Processes:

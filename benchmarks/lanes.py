@@ -38,8 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cluster_processes import CLOCK
-from benchmarks.measure import must, run
+from benchmarks.measure import CLOCK, must, run
 from benchmarks.opinion import clairvoyant
 from recrawl.choose.shock.policy import Shock
 from recrawl.lab.histories.opening import open_history

@@ -22,6 +22,8 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 SAMPLE_SECONDS = 0.2
 TICKS = os.sysconf("SC_CLK_TCK")
+CLOCK = Path(__file__).parent / "clock"
+"""In PYTHONPATH, with RECRAWL_BENCH_CLOCK, it sets the clock of commands (see `clock/sitecustomize.py`)."""
 
 
 @dataclass(frozen=True)
