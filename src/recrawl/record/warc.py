@@ -22,16 +22,17 @@ values are our own.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import math
+import operator
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
-from isal import igzip_lib
+from isal import igzip_lib, isal_zlib
 
 if TYPE_CHECKING:
     from fastwarc.warc import WarcRecord
@@ -47,6 +48,8 @@ _RENAMED = {"content-encoding", "transfer-encoding", "content-length"}
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _RESPONSE = "application/http; msgtype=response"
 _REQUEST = "application/http; msgtype=request"
+_GZIP = b"\x1f\x8b"
+_NO_RESPONSE = "no response record in these bytes"
 _TRUNCATED = "WARC-Truncated: length\r\n"
 _SCREENSHOT = "urn:fullPage:"
 _BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" + bytes(224)
@@ -151,20 +154,23 @@ def warcinfo(name: str, at: float, info: WarcInfo) -> bytes:
 
 def read_body(blob: bytes) -> tuple[int, Headers, bytes]:
     """Status, headers and body of the first response in these bytes."""
-    for record in _records(blob, "response", parse_http=True):
-        status = int(record.http_headers.status_code or 0)
-        headers = tuple((str(k), str(v)) for k, v in record.http_headers.astuples())
-        return status, headers, record.reader.read()
-    raise ValueError("no response record in these bytes")
+    for record in _records(blob, "response"):
+        return _answer(record)
+    raise ValueError(_NO_RESPONSE)
 
 
 def read_shown(blob: bytes) -> tuple[int, Headers, bytes]:
     """As `read_body`, but the page after its scripts have run, if these bytes have it."""
-    status, headers, body = read_body(blob)
-    for record in _records(blob, "conversion"):
-        kept = tuple((name, value) for name, value in headers if name.lower() != "content-type")
-        return status, (*kept, ("Content-Type", RENDERED)), record.reader.read()
-    return status, headers, body
+    answer: tuple[int, Headers, bytes] | None = None
+    for record in _records(blob, "response", "conversion"):
+        if record.headers["WARC-Type"] == "response":
+            answer = answer or _answer(record)
+        elif answer is not None:
+            kept = tuple((name, value) for name, value in answer[1] if name.lower() != "content-type")
+            return answer[0], (*kept, ("Content-Type", RENDERED)), record.reader.read()
+    if answer is None:
+        raise ValueError(_NO_RESPONSE)
+    return answer
 
 
 def read_resource(blob: bytes) -> bytes:
@@ -175,10 +181,29 @@ def read_resource(blob: bytes) -> bytes:
     raise ValueError("no resource record in these bytes")
 
 
-def _records(blob: bytes, kind: str, *, parse_http: bool = False) -> Iterator[WarcRecord]:
+def _answer(record: WarcRecord) -> tuple[int, Headers, bytes]:
+    headers = tuple([(str(k), str(v)) for k, v in record.http_headers.astuples()])
+    return int(record.http_headers.status_code or 0), headers, record.reader.read()
+
+
+def _records(blob: bytes, *kinds: str) -> Iterator[WarcRecord]:
     from fastwarc.warc import ArchiveIterator, WarcRecordType  # lazy: many commands read no record
 
-    yield from ArchiveIterator(io.BytesIO(blob), record_types=getattr(WarcRecordType, kind), parse_http=parse_http)
+    wanted = functools.reduce(operator.or_, [getattr(WarcRecordType, kind) for kind in kinds])
+    yield from ArchiveIterator(io.BytesIO(_unpacked(blob)), record_types=wanted, parse_http=True)
+
+
+def _unpacked(blob: bytes) -> bytes:
+    """Records without their compression, in half the time that FastWARC takes; damaged ones are left to it."""
+    records, rest = [], blob
+    while rest.startswith(_GZIP):
+        member = isal_zlib.decompressobj(wbits=31)
+        try:
+            records.append(member.decompress(rest))
+        except isal_zlib.error:
+            return blob
+        rest = member.unused_data
+    return blob if rest or not records or not member.eof else b"".join(records)
 
 
 def record_id(url: str, at: float, kind: str) -> str:
@@ -197,7 +222,7 @@ def warc_date(at: float) -> str:
     return f"{_second(second)}.{min(int((at - second) * 1e6), 999_999):06d}Z"
 
 
-@lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)
 def _second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).isoformat()[:19]
 
