@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
+from recrawl.compare import significance
 from recrawl.compare.common_ends import split_texts
 from recrawl.compare.content import changed_lines as changes
 from recrawl.compare.content import lines as content
@@ -19,7 +22,7 @@ from recrawl.compare.divergence import distance
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
-from recrawl.compare.significance import _test, significant
+from recrawl.compare.significance import _test, significant, split_significant
 from recrawl.compare.words import words
 
 _PIECES = [
@@ -212,7 +215,7 @@ def test_texts_are_split_between_words(start: list[str], old: list[str], new: li
 def test_distance_and_significance_are_those_of_whole_texts(
     start: list[str], old: list[str], new: list[str], times: int
 ) -> None:
-    before, after = (" ".join([*start * times, *middle, *start]) for middle in (old, new))
+    before, after = (" ".join(" ".join([*start * times, *middle, *start]).split()) for middle in (old, new))
     a, b = before.split(), after.split()
     if len(before) + len(after) > 12 * (len(a) + len(b)):
         a, b = words(before), words(after)
@@ -223,3 +226,22 @@ def test_distance_and_significance_are_those_of_whole_texts(
     counts = np.array([[count[word] for word in both] for count in (one, other)], np.float64)
     tested = _test(counts[0], counts[1], np.zeros(len(both), np.int64), np.ones(1, np.bool_))
     assert significant(before, after) == (before != after and bool(tested[0]))
+
+
+@given(st.lists(st.sampled_from("abcdefghij"), max_size=12), st.lists(st.sampled_from("abcdxyz"), max_size=12))
+@pytest.mark.parametrize("times", [4, 12, 90])
+def test_a_slight_change_is_one_that_the_whole_test_calls_insignificant(
+    times: int, old: list[str], new: list[str]
+) -> None:
+    start = " ".join(["a b c d e a b a f g h i j k l m n o p"] * times)
+    texts = split_texts(f"{start} {' '.join(old)} end", f"{start} {' '.join(new)} end")
+    fast = split_significant(texts)
+    with mock.patch.object(significance, "_slight", return_value=False):
+        assert split_significant(texts) == fast
+
+
+def test_small_changes_of_long_texts_are_slight() -> None:
+    text = "It is said that the page of the day is the first of the site and that it is a page. " * 30
+    texts = split_texts(f"{text}Revision 7 of it {text}", f"{text}Revision 8 of it {text}")
+    assert significance._slight(texts.common, Counter(["7"]), Counter(["8"]))
+    assert not significance._slight(texts.common, Counter(["seven"] * 80), Counter(["8"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from recrawl.compare.common_ends import split_texts
+from recrawl.compare.common_ends import SplitTexts, split_texts
 from recrawl.compare.words import words
 
 _LONG_WORD = 12
@@ -27,11 +27,19 @@ def divergence(old: str, new: str) -> float:
 
 
 def distance(old: str, new: str) -> tuple[int, int]:
-    """Return the number of words that only one text has, and the number of words in both together."""
-    common, *parts = split_texts(old, new)
-    shared, (a, b) = 2 * len(common.split()), map(str.split, parts)
-    if len(old) + len(new) > _LONG_WORD * (shared + len(a) + len(b)):
-        shared, a, b = 0, words(old), words(new)
+    """Return the number of words that only one text has, and the number of words in both together.
+
+    The texts are on one line, with one space between words, as `parsing.text.visible` returns them.
+    """
+    return split_distance(split_texts(old, new))
+
+
+def split_distance(texts: SplitTexts) -> tuple[int, int]:
+    """`distance` of two texts that have been split."""
+    common, old, new = texts
+    shared, a, b = 2 * common.count(" "), old.split(), new.split()  # every common word is beside one space of its own
+    if 2 * len(common) + len(old) + len(new) > _LONG_WORD * (shared + len(a) + len(b)):
+        shared, a, b = 2 * len(words(common)), words(old), words(new)
     before, after = Counter(a), Counter(b)
     unequal = {word for word, _ in before.items() ^ after.items()}
     return sum(abs(before[word] - after[word]) for word in unequal), shared + len(a) + len(b)

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from recrawl.columns import Flags, Floats, Ints
-from recrawl.compare.common_ends import split_texts
+from recrawl.compare.common_ends import SplitTexts, split_texts
 from recrawl.compare.terms import aligned
 from recrawl.compare.words import words
 from recrawl.extras import sparse
@@ -25,6 +25,11 @@ from recrawl.gamma import upper_share
 
 LEVEL = 0.05
 _MIN_EXPECTED = 5.0
+_SAMPLE = 3_000
+"""Characters of the common text that show whether a change is slight."""
+_FEW_WORDS = 40
+"""Different words of a slight change, at most."""
+_ROUNDING = 1 + 1e-9
 _SHIFT = 32
 _BATCH_COUNTS = 4_000_000
 """Counts per batch, which bounds the memory to a few hundred megabytes."""
@@ -38,10 +43,15 @@ def significant(old: str, new: str) -> bool:
     >>> significant("word other " * 50, "word other " * 49 + "word word")
     False
     """
-    if old == new:
+    return old != new and split_significant(split_texts(old, new))
+
+
+def split_significant(texts: SplitTexts) -> bool:
+    """`significant` of two different texts that have been split."""
+    a, b = Counter(words(texts.old)), Counter(words(texts.new))
+    if _slight(texts.common, a, b):
         return False
-    texts = split_texts(old, new)
-    common, a, b = (Counter(words(text)) for text in texts)
+    common = Counter(words(texts.common))
     n_common, n_old, n_new = common.total(), a.total(), b.total()
     n_old, n_new = n_common + n_old, n_common + n_new
     share = min(n_old, n_new) / max(n_old + n_new, 1)
@@ -52,6 +62,31 @@ def significant(old: str, new: str) -> bool:
     counts = np.array([[*before, n_old - sum(before)], [*after, n_new - sum(after)]], np.float64)
     rows = np.zeros(len(own) + 1, np.int64)
     return bool(_test(counts[0], counts[1], rows, np.ones(1, np.bool_))[0])
+
+
+def _slight(common: str, old: Counter[str], new: Counter[str]) -> bool:
+    """Whether a change is too small to be significant: its statistic cannot exceed its degrees of freedom.
+
+    This reads only the beginning of the common text, so it may say no to a small change. X² with a column for each
+    word is an upper limit, since pooling lowers it; in that sum a word adds at most as much as its common and its other
+    occurrences would as two words. If the versions have at least `low` and `high` words,
+
+        X² ≤ (N_new - N_old)² / 2·high + Σ ((old² + new²)·high/low - 2·old·new) / (old + new)     over the other words
+    """
+    if len(old) + len(new) > _FEW_WORDS:
+        return False
+    sample = words(common[: common.rfind(" ", 0, _SAMPLE) + 1])
+    n_old, n_new = old.total(), new.total()
+    low, high = len(sample) + min(n_old, n_new), len(sample) + max(n_old, n_new)
+    if not low:
+        return False
+    least = _MIN_EXPECTED * (low + high) / low / 2
+    columns = sum(1 for count in Counter(sample).values() if count >= least)
+    limit = (n_new - n_old) ** 2 / (2 * high)
+    for word in old.keys() | new.keys():
+        x, y = old[word], new[word]
+        limit += ((x * x + y * y) * high / low - 2 * x * y) / (x + y)
+    return columns >= 2 and limit * _ROUNDING <= columns - 1
 
 
 def significant_many(old: sparse.csr_array, new: sparse.csr_array, changed: Flags) -> Flags:

@@ -22,11 +22,12 @@ from selectolax.lexbor import LexborHTMLParser
 from recrawl.child_processes import end_with_parent, keep_freed_memory
 from recrawl.compare import digest
 from recrawl.compare.change_prior import change_priors
+from recrawl.compare.common_ends import SplitTexts, split_texts
 from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import content_words
 from recrawl.compare.content.lines import Line
 from recrawl.compare.content.lines import lines as content_lines
-from recrawl.compare.divergence import distance
+from recrawl.compare.divergence import split_distance
 from recrawl.compare.noise.filters import Noise
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
@@ -194,14 +195,14 @@ class TaskReader:
             old = self._stored_text(task)
         except (OSError, ValueError):
             return reading  # its record is damaged: the text is known to differ, but not by how much
-        if digest.of_text(old.text) == reading.digest:
+        if old.text == reading.text and reading.encoding:  # without an encoding the bytes count, not the text
             return reading._replace(changed=False)
-        level = self._config.levels[task.level]
-        apart, total = distance(old.text, reading.text)
+        level, texts = self._config.levels[task.level], split_texts(old.text, reading.text)
+        apart, total = split_distance(texts)
         reading = reading._replace(
             divergence=apart / total if apart else 0.0,
             words_apart=apart,
-            significant=_significant(old.text, reading.text),
+            significant=_significant(texts),
             relevance=level.matching(old.text) != level.matching(reading.text) if level.queries else None,
         )
         return self._compare_lines(task, reading, old)
@@ -263,11 +264,11 @@ def _keys(lines: list[Line]) -> bytes:
     return array("q", {line.key for line in lines}).tobytes()
 
 
-def _significant(old: str, new: str) -> bool:
+def _significant(texts: SplitTexts) -> bool:
     """The chi-squared test, imported with the first change: a first crawl has none."""
-    from recrawl.compare.significance import significant  # lazy: few sites need it
+    from recrawl.compare.significance import split_significant  # lazy: few sites need it
 
-    return bool(significant(old, new))
+    return bool(split_significant(texts))
 
 
 def main() -> None:
