@@ -52,7 +52,7 @@ STEPS: list[tuple[str, Any, str]] = [
     ("equal ends", reader_process, "split_texts"),
     ("divergence", reader_process, "split_distance"),
     ("significance", reader_process, "_significant"),
-    ("lines", PageReader, "lines"),
+    ("lines", reader_process, "version_lines"),
     ("lines of both versions compared", TaskReader, "_compare_lines"),
     ("WARC records", reader_process, "_records"),
     ("change priors", reader_process, "change_priors"),

@@ -16,6 +16,7 @@ from recrawl.compare import significance
 from recrawl.compare.common_ends import split_texts
 from recrawl.compare.content import changed_lines as changes
 from recrawl.compare.content import lines as content
+from recrawl.compare.content import places
 from recrawl.compare.content.judge import content_words
 from recrawl.compare.content.lines import Line
 from recrawl.compare.divergence import distance
@@ -64,6 +65,7 @@ _PIECES = [
     ),
     *("</svg>", "<math><mi>", "<select><option>", "</select>", "<br>", "<hr>", "<body class=header>", "<frameset>"),
     *("<!-- tea -->", "<title>", "</title>", "<form>", "<button>", "<font>", "<code>", "</code>", "<main id=toc>"),
+    *("<iframe class=menu>", "</iframe>", "<xmp>", "</xmp>", "<noembed>", "<p title=' class=' role=search>", "<?a b?>"),
     *(
         "tea",
         " ",
@@ -107,10 +109,10 @@ _KEYS = st.lists(
 
 def _plain_lines(tree: LexborHTMLParser, noise: Noise) -> list[str]:
     """`text.lines` with one walk for each inline tag."""
-    root = text._visible_root(tree, noise)
+    root = text.visible_root(tree, noise)
     if root is None:
         return []
-    for tag in sorted(text._INLINE):
+    for tag in sorted(text.INLINE):
         for node in tree.tags(tag):
             node.unwrap(delete_empty=True)
     root.merge_text_nodes()
@@ -123,9 +125,26 @@ def _plain_lines(tree: LexborHTMLParser, noise: Noise) -> list[str]:
     return found
 
 
+def _mark_places(tree: LexborHTMLParser, noise: Noise) -> None:
+    """Put marks into the tree itself, around the elements that selectors find."""
+    for selectors, (before, after) in (
+        (["h1,h2,h3,h4,h5,h6"], places.HEADING),
+        ([places.FRAME_ELEMENTS, *noise.frame], places.ELEMENT),
+        (noise.content, places.OWN),
+        (["[class],[id]"], places.NAMED),
+    ):
+        for selector in selectors if tree.body is not None else ():
+            for node in tree.body.css(selector)[:2_000] if before == "\x03" else tree.body.css(selector):
+                said = node.attributes
+                named = places._FRAME_CLASS.search(f"{said.get('class') or ''} {said.get('id') or ''}")
+                if before != "\x03" or (named and node.tag not in places._NEVER_FRAME):
+                    node.insert_before(f"{text.BREAK}{before}{text.BREAK}")
+                    node.insert_after(f"{text.BREAK}{after}{text.BREAK}")
+
+
 def _plain_content(tree: LexborHTMLParser, noise: Noise) -> list[Line]:
     """`content.lines` from folded lines."""
-    content._mark_places(tree, noise)
+    _mark_places(tree, noise)
     depth = [0, 0, 0, 0]
     found: list[Line] = []
     named: list[bool] = []
@@ -149,6 +168,20 @@ def test_lines_are_those_of_a_walk_for_each_inline_tag(markup: str, noise: Noise
 @given(_MARKUP, _NOISES)
 def test_lines_of_content_are_those_of_folded_lines(markup: str, noise: Noise) -> None:
     assert content.lines(parse(markup), noise) == _plain_content(parse(markup), noise)
+
+
+@given(_MARKUP, _MARKUP, _MARKUP, _MARKUP, _NOISES)
+def test_lines_of_two_versions_are_those_of_each(start: str, old: str, new: str, end: str, noise: Noise) -> None:
+    before, after = (f"{start}<p>one</p>{middle}<p>two</p>{end}" for middle in (old, new))
+    each = [content.lines(parse(version), noise) for version in (before, after)]
+    assert content.version_lines(parse(before), parse(after), noise) == each
+
+
+@pytest.mark.parametrize("names", [900, 1_100, 2_100])
+def test_only_the_first_classes_and_ids_are_examined(names: int) -> None:
+    page = "<body id=menu>" + "".join(f"<p class=c{n} id=i{n}>tea {n}" for n in range(names)) + "<p class=nav>cup"
+    lines = content.lines(parse(page))
+    assert (lines == _plain_content(parse(page), Noise()), lines[-1].framed) == (True, names < 1_000)
 
 
 def _plain_surplus(version: Sequence[Line], surplus: Counter[int]) -> list[int]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
-from recrawl.compare.content.lines import FRAME_ELEMENTS
+from recrawl.compare.content.places import FRAME_ELEMENTS
 from recrawl.compare.noise.filters import NO_NOISE, Noise, remove
 from recrawl.compare.parsing import text
 

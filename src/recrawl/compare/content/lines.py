@@ -11,38 +11,34 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
+from itertools import chain, compress, product, repeat
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from recrawl.compare.content.places import (
+    ELEMENT,
+    HEADING,
+    NAMED,
+    OWN,
+    RawTextFound,
+    Scanner,
+    body_html,
+    common_pieces,
+    replace_raw,
+)
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.compare.parsing import text as page_text
 
 _WORD = re.compile(r"\w+")
 # Directives of templates that were published unrendered, and keywords that version control replaces at every commit.
 _DIRECTIVE = re.compile(r"\{%.{0,500}?%\}|\{\{[^{}\"']{0,200}\}\}|\$[A-Z]\w{1,20}(?::[^$\n]{0,200})?\$")
-_FRAME_NAME = (
-    "nav", "navbar", "navigation", "menu", "footer", "sidebar", "breadcrumb", "breadcrumbs", "related", "recent", "toc",
-    "pagination", "pager", "header", "masthead", "topbar", "banner", "social", "share", "copyright", "cookie", "widget",
-)  # fmt: skip
-_FRAME_CLASS = re.compile(rf"(?:^|[\s_-])(?:{'|'.join(_FRAME_NAME)})(?:$|[\s_-]|\d)", re.IGNORECASE)
-FRAME_ELEMENTS = (
-    "nav,footer,aside,[role=navigation],[role=contentinfo],[role=complementary],[role=banner],[role=search]"
-)
-"""Elements that belong to the frame of a site on any page."""
-_NEVER_FRAME = frozenset(("html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6"))
-_MAX_NAMED = 2_000
-"""Elements with a class or id that are examined; a page with more is judged by the others."""
 _MOSTLY = 0.95
 """If classes and ids name this share of a page's words as frame, they are not believed."""
-_ELEMENT, _NAMED, _HEADING, _OWN = 0, 1, 2, 3
-_MARKS = {
-    mark: (kind, step)
-    for kind, marks in enumerate(("\x01\x02", "\x03\x04", "\x05\x06", "\x07\x08"))
-    for mark, step in zip(marks, (1, -1), strict=True)
-}
-"""Marks in the text where an element begins or ends: frame by its tag, by its class or id, a heading, content."""
+_KEPT_CHARACTERS = 4_000_000
+"""Of the lines of each place."""
+_KINDS = (ELEMENT, NAMED, HEADING, OWN)
+_MARKS = {mark: (kind, step) for kind, marks in enumerate(_KINDS) for mark, step in zip(marks, (1, -1), strict=True)}
 
 
 class Line(NamedTuple):
@@ -66,13 +62,28 @@ class Line(NamedTuple):
         >>> Line.of("{% include 'menu.html' %}").text
         ''
         """
-        return _line(text, (False, False, False))
+        return _KNOWN[False, False, False][text]
 
 
-@lru_cache(maxsize=100_000)
-def _line(text: str, place: tuple[bool, bool, bool]) -> Line:
-    """The line of a text, in the frame, a heading or content by the user's choice; cached, because most lines of a page
-    stand on its other versions and pages too."""
+class _Lines(dict[str, Line]):
+    """The lines of texts in the same place; kept, because most of a page stand on its other versions and pages too."""
+
+    def __init__(self, place: tuple[bool, ...]) -> None:
+        super().__init__()
+        self._place = place
+        self._room = _KEPT_CHARACTERS
+
+    def __missing__(self, text: str) -> Line:
+        self._room -= len(text)
+        if self._room < 0:
+            self.clear()
+            self._room = _KEPT_CHARACTERS - len(text)
+        self[text] = line = _line(text, self._place)
+        return line
+
+
+def _line(text: str, place: tuple[bool, ...]) -> Line:
+    """The line of a text, in the frame, a heading or content by the user's choice."""
     if "{" in text or "$" in text:
         text = _DIRECTIVE.sub(" ", " ".join(text.split()))
     if not text.isascii():
@@ -82,6 +93,9 @@ def _line(text: str, place: tuple[bool, bool, bool]) -> Line:
     return Line(" ".join(words), int.from_bytes(seal.digest(), "big") >> 1, *place)
 
 
+_KNOWN = {place: _Lines(place) for place in product((False, True), repeat=3)}
+
+
 def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
     """The lines of a page, in order, without empty ones. Changes the tree.
 
@@ -89,54 +103,113 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
     >>> [(line.text, line.framed) for line in lines(page)]
     [('home', True), ('welcome all', False), ('c', True)]
     """
-    _mark_places(tree, noise)
-    parts = page_text.lines(tree, noise) if noise.patterns else map(str.strip, page_text.stretches(tree, noise))
-    depth, place = [0, 0, 0, 0], (False, False, False)
-    found: list[Line] = []
-    named: list[bool] = []
-    for part in parts:
-        if part in _MARKS:
-            kind, step = _MARKS[part]
-            depth[kind] += step
-            place = (depth[_ELEMENT] > 0, depth[_HEADING] > 0, depth[_OWN] > 0)
-        elif part:
-            line = _line(part, place)
-            if line.text:
-                found.append(line)
-                named.append(depth[_NAMED] > 0)
-    if any(named) and _share_of_words(found, named) <= _MOSTLY:
-        found = [line._replace(framed=True) if by_name else line for line, by_name in zip(found, named, strict=True)]
+    _prepare(tree, noise)
+    try:
+        return _lines(tree, noise)
+    except RawTextFound:
+        replace_raw(tree)
+        return _lines(tree, noise)
+
+
+def version_lines(old: LexborHTMLParser, new: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[list[Line]]:
+    """The `lines` of two versions of a page; what they share is read once."""
+    if noise.patterns or old.body is None or new.body is None:
+        return [lines(old, noise), lines(new, noise)]
+    for tree in (old, new):
+        _prepare(tree, noise)
+    try:
+        return _version_lines(old, new)
+    except RawTextFound:
+        for tree in (old, new):
+            replace_raw(tree)
+        return _version_lines(old, new)
+
+
+def _lines(tree: LexborHTMLParser, noise: Noise) -> list[Line]:
+    if tree.body is None:  # it has frames, or the noise filter has removed the body
+        parts = page_text.stretches(tree, noise)
+        return _Placer().place(page_text.folded_lines(parts, noise)).believed()
+    written, left = body_html(tree)
+    parts = Scanner(left).parts(written)
+    return _Placer().place(page_text.folded_lines(parts, noise) if noise.patterns else parts).believed()
+
+
+def _version_lines(old: LexborHTMLParser, new: LexborHTMLParser) -> list[list[Line]]:
+    (old_html, old_left), (new_html, new_left) = body_html(old), body_html(new)
+    if (old_left, new_left) != (-1, -1):  # a class or id beyond the limit may be within it in the other version
+        return [_lines(old, NO_NOISE), _lines(new, NO_NOISE)]
+    start, *middles, end = common_pieces(old_html, new_html)
+    scanner, placer = Scanner(-1), _Placer()
+    before = placer.place(scanner.parts(start))
+    last, depth, after = None, placer.depth, before
+    found: list[list[Line]] = []
+    for middle in middles:
+        scan, place = scanner.copy(), _Placer(placer.depth)
+        between = place.place(scan.parts(middle))
+        if last is None or not (scan.same(last) and place.depth == depth):
+            last, depth = scan.copy(), place.depth.copy()
+            after = place.place(scan.parts(end))
+        found.append(before.joined(between, after).believed())
     return found
 
 
-def _share_of_words(found: Sequence[Line], chosen: Sequence[bool]) -> float:
-    sizes = [len(line.text) for line in found]
-    return sum(size for size, mine in zip(sizes, chosen, strict=True) if mine) / max(sum(sizes), 1)
+class _Found(NamedTuple):
+    """Lines, and for each whether a class or id names it as frame."""
+
+    lines: list[Line]
+    named: list[bool]
+
+    def joined(self, *others: _Found) -> _Found:
+        """These lines and others."""
+        return _Found(*(list(chain(*lists)) for lists in zip(self, *others, strict=True)))
+
+    def believed(self) -> list[Line]:
+        """The lines; those that are named are frame, if not nearly all are."""
+        if True not in self.named:
+            return self.lines
+        sizes = [len(line.text) for line in self.lines]
+        if sum(compress(sizes, self.named)) / max(sum(sizes), 1) > _MOSTLY:
+            return self.lines
+        return [
+            Line(line[0], line[1], True, line[3], line[4]) if by_name else line
+            for line, by_name in zip(self.lines, self.named, strict=True)
+        ]
 
 
-def _mark_places(tree: LexborHTMLParser, noise: Noise) -> None:
-    """Put marks into the text where elements of the frame, and headings, begin and end."""
+class _Placer:
+    """Makes lines of stretches, and follows the marks between them."""
+
+    def __init__(self, depth: Sequence[int] = (0, 0, 0, 0)) -> None:
+        self.depth = list(depth)
+        """Elements of each kind that have begun and not ended."""
+
+    def place(self, parts: Sequence[str]) -> _Found:
+        """The lines of stretches."""
+        depth, found, start = self.depth, _Found([], []), 0
+        marks = [place for place, part in enumerate(parts) if part in _MARKS]
+        for end in (*marks, len(parts)):
+            if start < end:
+                known = _KNOWN[depth[0] > 0, depth[2] > 0, depth[3] > 0]
+                lines = [line for line in map(known.__getitem__, parts[start:end]) if line[0]]
+                found.lines.extend(lines)
+                found.named.extend(repeat(depth[1] > 0, len(lines)))
+            if end < len(parts):
+                kind, step = _MARKS[parts[end]]
+                depth[kind] += step
+            start = end + 1
+        return found
+
+
+def _prepare(tree: LexborHTMLParser, noise: Noise) -> None:
+    """Mark what the user calls frame or content, and remove what is hidden or noise."""
     body = tree.body
-    if body is None:
-        return
-    for node in body.css("h1,h2,h3,h4,h5,h6"):
-        _surround(node, "\x05", "\x06")
-    for selector in (FRAME_ELEMENTS, *noise.frame):
-        for node in _selected(body, selector):
-            _surround(node, "\x01", "\x02")
-    for selector in noise.content:
-        for node in _selected(body, selector):
-            _surround(node, "\x07", "\x08")
-    for node in body.css("[class],[id]")[:_MAX_NAMED]:
-        attributes = node.attributes  # a new dictionary each time
-        if _names_frame(attributes.get("class"), attributes.get("id")) and node.tag not in _NEVER_FRAME:
-            _surround(node, "\x03", "\x04")
-
-
-@lru_cache(maxsize=4_096)
-def _names_frame(classes: str | None, identity: str | None) -> bool:
-    """Whether a class or the id of an element is a name of the frame; cached, because most elements share theirs."""
-    return _FRAME_CLASS.search(f"{classes or ''} {identity or ''}") is not None
+    if body is not None:
+        for selectors, (before, after) in ((noise.frame, ELEMENT), (noise.content, OWN)):
+            for selector in selectors:
+                for node in _selected(body, selector):
+                    node.insert_before(f"{page_text.BREAK}{before}{page_text.BREAK}")
+                    node.insert_after(f"{page_text.BREAK}{after}{page_text.BREAK}")
+    page_text.visible_root(tree, noise)
 
 
 def _selected(body: LexborNode, selector: str) -> list[LexborNode]:
@@ -144,8 +217,3 @@ def _selected(body: LexborNode, selector: str) -> list[LexborNode]:
         return body.css(selector)
     except SelectolaxError:
         return []  # `Noise.check` has told the user
-
-
-def _surround(node: LexborNode, before: str, after: str) -> None:
-    node.insert_before(f"{page_text.BREAK}{before}{page_text.BREAK}")
-    node.insert_after(f"{page_text.BREAK}{after}{page_text.BREAK}")

@@ -9,6 +9,8 @@ for a digest. `lines` is for people: slower, and right in both cases.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -16,11 +18,12 @@ from recrawl.compare.noise.filters import NO_NOISE, Noise, remove
 
 # The content of a <template> is not part of the tree.
 _HIDDEN = ("script", "style", "noscript")
-_INLINE = frozenset((
+INLINE = frozenset((
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i",
     "ins", "kbd", "label", "mark", "nobr", "output", "q", "s", "samp", "small", "span", "strike", "strong",
     "sub", "sup", "time", "tt", "u", "var",
 ))  # fmt: skip
+"""Elements within a text: where they begin or end, no line ends."""
 BREAK = "\x1e"
 """Separates the lines of a text on the way through `lines`."""
 _TITLE_CHARACTERS = 300
@@ -37,7 +40,7 @@ def visible(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> str:
     >>> visible(LexborHTMLParser("<ul><li>one<li>two</ul><script>three()</script>"))
     'one two'
     """
-    root = _visible_root(tree, noise)
+    root = visible_root(tree, noise)
     return _folded(root.text(separator=" ", skip_empty=True), noise) if root is not None else ""
 
 
@@ -47,7 +50,12 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[str]:
     >>> lines(LexborHTMLParser("<p>one<b>self</b>, two<p>three<br>four"))
     ['oneself, two', 'three', 'four']
     """
-    found = [line for line in map(_fold, stretches(tree, noise)) if line]
+    return folded_lines(stretches(tree, noise), noise)
+
+
+def folded_lines(parts: Iterable[str], noise: Noise) -> list[str]:
+    """Return stretches with folded white space, without empty ones and noise patterns."""
+    found = [line for line in map(_fold, parts) if line]
     if noise.patterns:
         erased = noise.erase("\n".join(found))
         found = [line for line in map(_fold, erased.split("\n")) if line]
@@ -56,10 +64,10 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[str]:
 
 def stretches(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[str]:
     """Return the text of `lines` as written: with its white space, empty lines and noise patterns."""
-    root = _visible_root(tree, noise)
+    root = visible_root(tree, noise)
     if root is None:
         return []
-    for node in [node for node in root.traverse() if node.tag in _INLINE]:  # a walk for each tag takes twice as long
+    for node in [node for node in root.traverse() if node.tag in INLINE]:  # a walk for each tag takes twice as long
         node.unwrap(delete_empty=True)
     root.merge_text_nodes()
     for block in root.css("pre,textarea,listing"):
@@ -80,7 +88,7 @@ def title(tree: LexborHTMLParser) -> str:
     return _fold(node.text()[: 10 * _TITLE_CHARACTERS])[:_TITLE_CHARACTERS].rstrip() if node is not None else ""
 
 
-def _visible_root(tree: LexborHTMLParser, noise: Noise) -> LexborNode | None:
+def visible_root(tree: LexborHTMLParser, noise: Noise) -> LexborNode | None:
     """Return the root of the visible text, after removing hidden elements and noise."""
     if noise.selectors:
         noise.prune(tree)

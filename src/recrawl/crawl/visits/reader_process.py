@@ -25,7 +25,7 @@ from recrawl.compare.change_prior import change_priors
 from recrawl.compare.common_ends import SplitTexts, split_texts
 from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import content_words
-from recrawl.compare.content.lines import Line
+from recrawl.compare.content.lines import Line, version_lines
 from recrawl.compare.content.lines import lines as content_lines
 from recrawl.compare.divergence import split_distance
 from recrawl.compare.noise.filters import Noise
@@ -210,9 +210,10 @@ class TaskReader:
     def _compare_lines(self, task: Task, reading: Reading, old: StoredText) -> Reading:
         """Add the lines that differ; pages that are not HTML have none."""
         noise = self._config.noises[task.noise]
-        before, after = old.lines(noise), self._pages.lines(noise)
-        if before is None or after is None:
+        if old.tree is None or self._pages.tree is None:
             return reading
+        before, after = version_lines(old.tree, self._pages.tree, noise)
+        self._pages.tree = None
         return reading._replace(
             changes=changed_lines(before, after),
             words=content_words(before, after),

@@ -21,22 +21,23 @@ class StoredText:
     def __init__(self, body: bytes, headers: tuple[tuple[str, str], ...], noise: Noise) -> None:
         self._read_lines = partial(read_lines, body, headers)
         content_type, mime = media_type(body, headers)
-        self._tree: LexborHTMLParser | None = None
+        self.tree: LexborHTMLParser | None = None
+        """The parsed page, until its lines or chunks have been read; None if it is not HTML."""
         page = hypertext(body, content_type, mime)
         if page is not None:
-            self._tree = parse(page.text)
-            self.text = text.visible(self._tree, noise)
+            self.tree = parse(page.text)
+            self.text = text.visible(self.tree, noise)
         else:
             self.text = plain(body, content_type, mime, noise)[0]
 
     def lines(self, noise: Noise) -> list[Line] | None:
         """The lines as content detection sees them, once; None if the page is not HTML."""
-        tree, self._tree = self._tree, None
+        tree, self.tree = self.tree, None
         return None if tree is None else content_lines(tree, noise)
 
     def chunks(self, noise: Noise, words: int) -> list[Chunk]:
         """The content in chunks for retrieval, once."""
-        tree, self._tree = self._tree, None
+        tree, self.tree = self.tree, None
         return page_chunks(tree, noise, words) if tree is not None else list(cut([self.text], set(), words))
 
     def shown_lines(self, noise: Noise) -> list[str]:
