@@ -12,12 +12,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from multiprocessing import Pipe, get_context
-from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.connection import Connection
 
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -48,6 +47,8 @@ def start_module(
     Its arguments are the number of its end and our process id. In a group of its own, Ctrl-C does not reach it. It has
     no standard output: whoever waits for the end of ours must not wait for it. Errors None: they go to ours.
     """
+    from multiprocessing import Pipe  # lazy: most cycles start no process
+
     ours, theirs = Pipe()
     fd = theirs.fileno()
     child = subprocess.Popen(  # noqa: S603
@@ -71,6 +72,7 @@ def worker_pool(
     Forking would be quicker to start, but is not safe once libraries have started threads.
     """
     from concurrent.futures import ProcessPoolExecutor  # lazy: readers start without it
+    from multiprocessing import get_context  # lazy: as above
 
     return ProcessPoolExecutor(workers, get_context("spawn"), _begin, (os.getpid(), start, arguments))
 

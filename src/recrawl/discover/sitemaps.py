@@ -17,8 +17,6 @@ from itertools import islice
 from typing import Literal, NamedTuple
 from urllib.parse import urljoin
 
-from lxml import etree
-
 from recrawl.columns import DAY, HOUR, WEEK
 from recrawl.discover.dates import parse_date
 from recrawl.discover.json_feeds import read_items
@@ -147,6 +145,8 @@ class _Reader:
 
     def read(self, xml: bytes) -> str:
         """Parse the document; returns the problem, if any."""
+        from lxml import etree  # lazy: loads libxml2, and most cycles read no sitemap
+
         safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
         parser = etree.XMLParser(target=self, encoding="utf-8", recover=True, **safe)
         try:

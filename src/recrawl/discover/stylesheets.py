@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import tinycss2
-from tinycss2.ast import AtRule, FunctionBlock, Node, StringToken, URLToken
+if TYPE_CHECKING:
+    from tinycss2.ast import Node, StringToken, URLToken
 
 MAX_CHARACTERS = 1_500_000
 """Longer stylesheets are kept, but not searched for URLs."""
@@ -67,9 +67,11 @@ def with_urls(css: str, replace: Callable[[str, bool], str], *, inline: bool = F
     for token, imported in _url_tokens(rules):
         token.value = replace(token.value.strip(), imported)
         quoted = f'"{_escaped(token.value)}"'
-        token.representation = quoted if isinstance(token, StringToken) else f"url({quoted})"
+        token.representation = quoted if token.type == "string" else f"url({quoted})"
+    from tinycss2 import serialize  # lazy: as in `_rules`
+
     try:
-        text: str = tinycss2.serialize(rules)
+        text: str = serialize(rules)
     except RecursionError:
         return ""
     return text
@@ -77,6 +79,8 @@ def with_urls(css: str, replace: Callable[[str, bool], str], *, inline: bool = F
 
 def _rules(css: str, inline: bool) -> list[Node]:
     """The rules of a stylesheet, without those that are none; the component values of an attribute."""
+    import tinycss2  # lazy: takes 20 ms, and few pages have styles of their own
+
     if inline:
         values: list[Node] = tinycss2.parse_component_value_list(css)
         return values
@@ -88,14 +92,14 @@ def _url_tokens(nodes: list[Node]) -> Iterator[tuple[URLToken | StringToken, boo
     stack: list[tuple[Node, bool]] = [(node, False) for node in reversed(nodes)]
     while stack:
         node, imported = stack.pop()
-        if isinstance(node, URLToken):
+        if node.type == "url":
             yield node, imported
             continue
         first: StringToken | None = None
-        if isinstance(node, AtRule):
+        if node.type == "at-rule":
             imported = node.lower_at_keyword == "import"
             first = _first_string(node.prelude) if imported else None
-        elif isinstance(node, FunctionBlock) and node.lower_name in {"url", "src"}:
+        elif node.type == "function" and node.lower_name in {"url", "src"}:
             first = _first_string(node.arguments)
         if first is not None:
             yield first, imported
@@ -107,7 +111,7 @@ def _first_string(nodes: list[Node]) -> StringToken | None:
     """The string that the nodes begin with."""
     for node in nodes:
         if node.type not in {"whitespace", "comment"}:
-            return node if isinstance(node, StringToken) else None
+            return node if node.type == "string" else None
     return None
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from email.utils import parsedate_to_datetime
-
 from recrawl.columns import DAY
 
 MAX_RETRY_AFTER = DAY
@@ -21,6 +19,8 @@ def parse_retry_after(text: str, now: float) -> float | None:
         return None
     if text.isdigit():
         return min(float(text), MAX_RETRY_AFTER)
+    from email.utils import parsedate_to_datetime  # lazy: loads ten modules
+
     try:
         date = parsedate_to_datetime(text)
         seconds = date.timestamp() - now if date.tzinfo else None

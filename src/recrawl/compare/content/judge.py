@@ -13,13 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import repeat
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from recrawl.columns import Floats
-from recrawl.compare.content.changed_lines import LineChange
-from recrawl.compare.content.lines import Line
+
+if TYPE_CHECKING:  # the crawler judges changes that a reader process has found: it loads no parser
+    from recrawl.compare.content.changed_lines import LineChange
+    from recrawl.compare.content.lines import Line
 
 FEATURES = (
     "bias",

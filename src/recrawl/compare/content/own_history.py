@@ -16,8 +16,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from recrawl.compare.content.changed_lines import LineChange
+if TYPE_CHECKING:
+    from recrawl.compare.content.changed_lines import LineChange
 
 _SLOT = struct.Struct("<IBB")
 _MAX_TICKING = 8

@@ -6,5 +6,6 @@
 - `nesting`: estimate of the parser's work on a page with many tags
 - `text`: the visible text of a tree, on one line for digests or by lines for people
 - `page_fields`: language, description, image and dates that a page states
+- `media_types`: media types that are told apart
 - `file_types`: pages that are not HTML: Markdown, JSON, XML, feeds, PDF
 """

@@ -9,7 +9,6 @@ reader process, under its deadline; a document that its parser refuses is read a
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections.abc import Iterator
@@ -19,14 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from recrawl import plugins
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.compare.parsing.encoding import Decoded, decode
+from recrawl.compare.parsing.media_types import HTML, MARKDOWN, PDF, has_pdf, is_json, is_xml
 from recrawl.errors import Unreadable
 
 if TYPE_CHECKING:
     from lxml import etree
 
-HTML = ("text/html", "application/xhtml+xml")
-MARKDOWN = ("text/markdown", "text/x-markdown")
-PDF = "application/pdf"
 _TEXTUAL = ("text/", "application/json", "application/xml", "application/javascript")
 _JSON_BYTES = 8_000_000
 """A larger document is read as plain text: the parser builds all of it."""
@@ -43,21 +40,6 @@ class Lines(NamedTuple):
     lines: list[str]
     title: str = ""
     encoding: str = "utf-8"
-
-
-def is_xml(mime: str) -> bool:
-    """Whether a media type is XML that is not HTML."""
-    return mime in ("application/xml", "text/xml") or (mime.endswith("+xml") and mime not in HTML)
-
-
-def is_json(mime: str) -> bool:
-    """Whether a media type is JSON."""
-    return mime == "application/json" or mime.endswith("+json")
-
-
-def has_pdf() -> bool:
-    """Whether the extra `pdf` is installed."""
-    return importlib.util.find_spec("pypdfium2") is not None
 
 
 def hypertext(body: bytes, content_type: str, mime: str) -> Decoded | None:

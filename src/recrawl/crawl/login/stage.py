@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from recrawl.child_processes import start_module
@@ -24,6 +24,9 @@ from recrawl.crawl.visits.servers import Server
 from recrawl.fetch.access import Accesses, Profile
 from recrawl.fetch.lanes import Lanes
 from recrawl.model import Answer, Failure
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 _MAX_LOGINS = 3
 _GRACE = 30.0

@@ -7,11 +7,14 @@ import importlib.util
 import shutil
 import subprocess
 from collections import deque
-from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
 
 from recrawl.child_processes import start_module
 from recrawl.crawl.render.messages import RenderConfig, Rendered, RenderTask, Supplied, Wanted
 from recrawl.errors import UsageError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _START_SECONDS = 60.0

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from multiprocessing.connection import Connection
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from recrawl.compare.parsing.file_types import HTML
+from recrawl.compare.parsing.media_types import HTML
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.render.demands import Demands
 from recrawl.crawl.render.messages import RenderConfig, Rendered, RenderTask
@@ -21,8 +20,10 @@ from recrawl.crawl.requisites.registry import Registry
 from recrawl.crawl.visits.messages import Reading, Task
 from recrawl.crawl.visits.recorder import Recorder
 from recrawl.crawl.visits.servers import Server, Servers
-from recrawl.crawl.visits.stored_text import media_type
 from recrawl.record.storage import Storage
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 _META = "rendering"
 
@@ -55,7 +56,11 @@ class RenderStage:
 
     def takes(self, server: Server, task: Task) -> bool:
         """Take a page that is to be rendered; False if it is not."""
-        if not server.browses or not media_type(task.body, task.headers)[1].startswith(HTML):
+        if not server.browses:
+            return False
+        from recrawl.crawl.visits.stored_text import media_type  # lazy: loads what parses pages
+
+        if not media_type(task.body, task.headers)[1].startswith(HTML):
             return False
         if self._renderer is None:
             options = self._options

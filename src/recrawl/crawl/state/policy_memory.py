@@ -36,7 +36,6 @@ from recrawl.book import Book, Clusters, LinkGraph, PageWords
 from recrawl.choose import Policy, describe
 from recrawl.choose.protocol import Learner, names_of, needs_of
 from recrawl.columns import Ints
-from recrawl.compare.terms import hashed
 from recrawl.crawl.hints.hint_codec import unpack_hints
 from recrawl.crawl.state.array_files import Arrays, read_arrays, write_arrays
 from recrawl.crawl.state.book_columns import equip
@@ -245,6 +244,8 @@ def words_of_visits(repository: Storage, visits: Columns, rows: Ints) -> PageWor
 
     They are read from the archive, about 1 ms each. A body that cannot be read has no words.
     """
+    from recrawl.compare.terms import hashed  # lazy: few policies read words
+
     rows = rows[(visits["outcome"][rows] == Outcome.CHANGED) & (visits["version"][rows] >= 0)]
     rows = rows[np.argsort(visits["page"][rows])]
     versions = visits["version"][rows].tolist()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.shared_text import refused_texts
-from recrawl.crawl.visits.stored_text import read_text
 from recrawl.errors import DamagedRecord
 from recrawl.model import State
 from recrawl.record.index import Document
@@ -60,6 +59,8 @@ def index_pages(
 
 def _words(repository: Storage, version: VersionRow, noise: Noise) -> str | None:
     """The text of a version; None if its record is damaged."""
+    from recrawl.crawl.visits.stored_text import read_text  # lazy: loads what parses pages
+
     try:
         _, headers, body = repository.body(version)
     except DamagedRecord:

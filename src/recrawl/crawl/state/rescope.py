@@ -17,7 +17,6 @@ from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.state.reindex import index_pages
 from recrawl.crawl.visits.discovery import Discovery
 from recrawl.crawl.visits.messages import ReaderConfig, Task
-from recrawl.crawl.visits.reader_process import PageReader
 from recrawl.discover.scope import Scopes
 from recrawl.errors import DamagedRecord, Unreadable
 from recrawl.model import State
@@ -72,6 +71,8 @@ def _drop_and_recall(repository: Storage, options: CrawlOptions) -> None:
 def _reread_links(
     repository: Storage, options: CrawlOptions, discovery: Discovery, record: Callable[[Batch], None]
 ) -> None:
+    from recrawl.crawl.visits.reader_process import PageReader  # lazy: loads what parses pages
+
     reader = PageReader(ReaderConfig(options.rules, want_text=False))
     batch = Batch()
     for page, url, depth, number in repository.store.pages.stored():

@@ -19,7 +19,6 @@ from recrawl.compare.content.own_history import OwnHistory
 from recrawl.compare.noise.filters import NO_NOISE
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import Reading
-from recrawl.crawl.visits.stored_text import StoredText
 from recrawl.discover.urls import directory, key
 from recrawl.errors import RecrawlError
 from recrawl.record.storage import Storage
@@ -164,6 +163,8 @@ class SiteFrames:
 
 def stored_lines(repository: Storage, options: CrawlOptions, site: int) -> Iterator[tuple[int, str, list[int]]]:
     """Number, URL and keys of lines of some stored pages of a site."""
+    from recrawl.crawl.visits.stored_text import StoredText  # lazy: loads what parses pages
+
     store = repository.store
     noise = options.noise(store.sites.get(site).origin) if site < store.next_id("sites") else NO_NOISE
     for page, url, visits, _ in store.pages.of_site(site, _FIRST_MEMBERS):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from recrawl.compare.content.changed_lines import LineChange
 from recrawl.compare.levels import ChangeLevel
 from recrawl.compare.noise.filters import NO_NOISE, Noise
 from recrawl.discover.urls import UrlRules
+
+if TYPE_CHECKING:  # loads the parser, which the crawler does not need before a reader has found changed lines
+    from recrawl.compare.content.changed_lines import LineChange
 
 
 class Task(NamedTuple):

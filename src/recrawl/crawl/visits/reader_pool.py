@@ -11,14 +11,17 @@ import contextlib
 import subprocess
 from collections import deque
 from dataclasses import replace
-from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
 
 from recrawl.child_processes import start_module
-from recrawl.compare.parsing.file_types import PDF, has_pdf
+from recrawl.compare.parsing.media_types import PDF, has_pdf
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
 from recrawl.crawl.visits.servers import noise_table
 from recrawl.model import Failure
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 BATCH = 32
 """Maximum number of pages per message."""

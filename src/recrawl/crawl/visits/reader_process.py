@@ -32,7 +32,8 @@ from recrawl.compare.noise.filters import Noise
 from recrawl.compare.parsing import text
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
-from recrawl.compare.parsing.file_types import HTML, hypertext, is_json, is_xml
+from recrawl.compare.parsing.file_types import hypertext
+from recrawl.compare.parsing.media_types import HTML, is_json, is_xml
 from recrawl.compare.parsing.page_fields import page_fields
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
 from recrawl.crawl.visits.stored_text import StoredText, header, media_type, plain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recrawl.errors import RepositoryError, StorageFailure
 from recrawl.extras import require_s3
@@ -11,8 +12,10 @@ from recrawl.record.blobs.cache import ARCHIVE, BlobCache
 from recrawl.record.blobs.models import get_models, put_models
 from recrawl.record.blobs.protocol import Blobs
 from recrawl.record.blobs.target import BlobTarget, archive_target, parse
-from recrawl.record.blobs.uploads import ArchiveUploads
 from recrawl.record.store import Store
+
+if TYPE_CHECKING:
+    from recrawl.record.blobs.uploads import ArchiveUploads
 
 _TRIAL = "recrawl-repository.toml"
 """The object that marks a prefix as taken by a repository."""
@@ -63,6 +66,8 @@ class RemoteFiles:
 
     def begin(self) -> None:
         """Get what a writer needs: the models that the folder lacks. Without them they are computed again."""
+        from recrawl.record.blobs.uploads import ArchiveUploads  # lazy: loads thread pools
+
         self._uploads = ArchiveUploads(self.blobs, self._folder / ARCHIVE)
         try:
             get_models(self.blobs, self._folder / "models", self._store.meta)

@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
-from recrawl.compare.parsing.file_types import HTML
+from recrawl.compare.parsing.media_types import HTML
 from recrawl.crawl.visits.stored_text import header, sniff
 from recrawl.discover.urls import canonical, key
 from recrawl.errors import DamagedRecord, NotKnown
