@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -279,7 +278,7 @@ def observe_signals(mixture: Mixture, signals: Signals, pages: Pages, changed: F
 def cycle_length(book: Book) -> float:
     """Return the median length of cycles in seconds; 0 before the second cycle."""
     times = book.memory.get("shock.times", np.zeros(0))
-    return median(np.diff(times).tolist()) * DAY if len(times) > 1 else 0.0
+    return float(np.median(np.diff(times))) * DAY if len(times) > 1 else 0.0
 
 
 def last_visits(book: Book) -> Floats:

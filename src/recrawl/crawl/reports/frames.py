@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from recrawl.compare.content.census import CensusEvidence
-from recrawl.compare.content.changed_lines import changed_lines
 from recrawl.compare.content.judge import NOTHING, ContentChange, content_words, judge
 from recrawl.compare.content.lines import Line
-from recrawl.compare.diff import Hunk, diff, with_frame
-from recrawl.compare.divergence import divergence
 from recrawl.compare.noise.filters import Noise
 from recrawl.crawl.state.site_frames import SiteFrame
 from recrawl.crawl.visits.stored_text import StoredText, read_lines
 from recrawl.errors import DamagedRecord, Unreadable
 from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
+
+if TYPE_CHECKING:
+    from recrawl.compare.diff import Hunk
 
 _MAX_MEMBERS = 12
 """Pages whose lines are read to show a frame."""
@@ -81,6 +81,9 @@ class VersionDifference(NamedTuple):
 
 def compare_versions(repository: Storage, old: VersionRow, new: VersionRow, noise: Noise) -> VersionDifference:
     """Compare two stored versions of a page; raises `DamagedRecord` or `Unreadable` if one cannot be read."""
+    from recrawl.compare.diff import diff, with_frame  # lazy: a search compares nothing
+    from recrawl.compare.divergence import divergence  # lazy: as above
+
     before, after = (StoredText(body, headers, noise) for _, headers, body in map(repository.body, (old, new)))
     hunks = diff(before.shown_lines(noise), after.shown_lines(noise))
     verdict, framed = _judge(repository, new.page, before.lines(noise), after.lines(noise))
@@ -94,6 +97,8 @@ def _judge(
     """The verdict on a change, and the keys of its lines that are frame; pages that are not HTML have no frame."""
     if before is None or after is None:
         return NOTHING, set()
+    from recrawl.compare.content.changed_lines import changed_lines  # lazy: a search compares nothing
+
     frame = frame_of(repository, repository.store.pages.get(page).site)
     changes = changed_lines(before, after)
     known = CensusEvidence(frame.census, counts_new=page in frame.members)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -131,10 +131,10 @@ def _content(storage: Storage, page: Row) -> Row:
         "title": versions[-1].title if versions else "",
         "bytes": page["size"],
         "versions": len(versions),
-        "mean_divergence": fmean(steps) if steps else None,
+        "mean_divergence": math.fsum(steps) / len(steps) if steps else None,
         "last_divergence": steps[-1] if steps else None,
-        "significant": fmean(judged) if judged else None,
-        "with_new_links": fmean(version.new_links > 0 for version in changes) if changes else None,
+        "significant": sum(judged) / len(judged) if judged else None,
+        "with_new_links": sum(version.new_links > 0 for version in changes) / len(changes) if changes else None,
     }
 
 
