@@ -33,6 +33,7 @@ from recrawl.crawl.visits import reader_pool
 from recrawl.crawl.visits.messages import ReaderConfig
 from recrawl.discover.urls import UrlRules
 sys.executable = sys.argv[1]
+reader_pool.can_fork = lambda: False
 readers = reader_pool.Readers(ReaderConfig(UrlRules()), processes=1, seconds=5.0)
 readers.submit(TASK)
 readers.pump(0.0)

@@ -1,4 +1,4 @@
-"""Child processes that end with their parent, however it ends.
+"""Child processes that end with their parent, however it ends: started anew, forked, or in a pool.
 
 A child that computes does not see a pipe close. A worker of a pool waits forever on a pipe that its siblings hold open.
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 8_000_000
+_FORKED_BYTES = 200_000_000
+"""A larger process is not forked: what it writes afterwards would be copied."""
+_PROC = Path("/proc/self")
 
 
 def end_with_parent(parent: int) -> None:
@@ -62,6 +68,92 @@ def start_module(
     )
     theirs.close()
     return child, ours
+
+
+class ForkedChild:
+    """A forked process, with what `subprocess.Popen` has of it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._waited(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        """Wait for its end."""
+        return self._waited(0)
+
+    def kill(self) -> None:
+        """End it."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _waited(self, how: int) -> int | None:
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, how)
+            self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+
+def can_fork() -> bool:
+    """Whether a fork of this process is safe and cheap.
+
+    It is safe while the process has one thread: no other can hold a lock that the child would wait for. Libraries start
+    threads (name resolution, the search index, BLAS), so this is asked before every fork, and the answer differs.
+    """
+    try:
+        threads = sum(1 for _ in (_PROC / "task").iterdir())
+        pages = int((_PROC / "statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return False  # not Linux
+    return threads == 1 and pages * os.sysconf("SC_PAGE_SIZE") < _FORKED_BYTES
+
+
+def fork(run: Callable[[Connection], None]) -> tuple[ForkedChild, Connection]:
+    """Run a function in a fork of this process, in a group of its own; return it and our end of a connection to it.
+
+    What is imported need not be imported again. Ask `can_fork` first.
+    """
+    from multiprocessing import Pipe  # lazy: most cycles start no process
+
+    parent = os.getpid()
+    ours, theirs = Pipe()
+    pid = os.fork()
+    if pid == 0:
+        _be_forked(run, theirs, parent)
+    theirs.close()
+    return ForkedChild(pid), ours
+
+
+def _be_forked(run: Callable[[Connection], None], connection: Connection, parent: int) -> NoReturn:
+    """Keep nothing of the parent but its memory: no file, lock or socket, no signal handler, no group.
+
+    Objects that own a closed file must not be freed, since its number may be that of another file by then: the frames
+    below this one hold them, and the collector leaves what is frozen alone.
+    """
+    code = 1
+    try:
+        gc.freeze()
+        os.setpgid(0, 0)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        fd = connection.fileno()
+        os.closerange(3, fd)
+        os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null, 1)
+        os.close(null)
+        end_with_parent(parent)
+        run(connection)
+        code = 0
+    finally:
+        if isinstance(sys.exc_info()[1], Exception):
+            os.write(2, traceback.format_exc().encode())
+        os._exit(code)  # never back to the frames of the parent
 
 
 def worker_pool(

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recrawl.child_processes import start_module
+from recrawl.child_processes import ForkedChild, can_fork, fork, start_module
 from recrawl.compare.parsing.media_types import PDF, has_pdf
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.visits.messages import ReaderConfig, Reading, Scan, Task
@@ -35,9 +35,15 @@ _DETAIL = {
 }
 
 
-def start_reader() -> tuple[subprocess.Popen[bytes], Connection]:
+def start_reader() -> tuple[subprocess.Popen[bytes] | ForkedChild, Connection]:
     """Start a reader process, and return it with our end of its pipe; it ends when that closes."""
-    return start_module("recrawl.crawl.visits.reader_process", errors=None)
+    return fork(_read_tasks) if can_fork() else start_module("recrawl.crawl.visits.reader_process", errors=None)
+
+
+def _read_tasks(connection: Connection) -> None:
+    from recrawl.crawl.visits.reader_process import read_tasks  # lazy: only a reader loads the parser
+
+    read_tasks(connection)
 
 
 class _Process:

@@ -274,12 +274,17 @@ def _significant(texts: SplitTexts) -> bool:
 
 
 def main() -> None:
-    """Read the tasks from the parent's connection until it closes."""
+    """The process: its arguments are the number of its end of the connection, and the parent."""
     end_with_parent(int(sys.argv[2]))
+    read_tasks(Connection(int(sys.argv[1])))
+
+
+def read_tasks(connection: Connection) -> None:
+    """Read the tasks from the parent's connection until it closes."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the parent decides when to stop
     keep_freed_memory()
     gc.set_threshold(50_000, 20, 20)  # pages create many objects but no reference cycles
-    with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError):
+    with connection, contextlib.suppress(EOFError, OSError):
         config: ReaderConfig = connection.recv()
         reader = TaskReader(config)
         while True:  # recv raises EOFError when the parent has closed its end
