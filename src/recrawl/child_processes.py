@@ -140,9 +140,9 @@ def _be_forked(run: Callable[[Connection], None], connection: Connection, parent
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
-        fd = connection.fileno()
-        os.closerange(3, fd)
-        os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
+        for fd in {int(entry.name) for entry in (_PROC / "fd").iterdir()} - {0, 1, 2, connection.fileno()}:
+            with contextlib.suppress(OSError):  # that of the listing is closed already
+                os.close(fd)
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(null, 1)
