@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from recrawl.compare import significance
 from recrawl.compare.common_ends import split_texts
@@ -127,19 +127,26 @@ def _plain_lines(tree: LexborHTMLParser, noise: Noise) -> list[str]:
 
 def _mark_places(tree: LexborHTMLParser, noise: Noise) -> None:
     """Put marks into the tree itself, around the elements that selectors find."""
-    for selectors, (before, after) in (
-        (["h1,h2,h3,h4,h5,h6"], places.HEADING),
-        ([places.FRAME_ELEMENTS, *noise.frame], places.ELEMENT),
-        (noise.content, places.OWN),
-        (["[class],[id]"], places.NAMED),
-    ):
-        for selector in selectors if tree.body is not None else ():
-            for node in tree.body.css(selector)[:2_000] if before == "\x03" else tree.body.css(selector):
-                said = node.attributes
-                named = places._FRAME_CLASS.search(f"{said.get('class') or ''} {said.get('id') or ''}")
-                if before != "\x03" or (named and node.tag not in places._NEVER_FRAME):
-                    node.insert_before(f"{text.BREAK}{before}{text.BREAK}")
-                    node.insert_after(f"{text.BREAK}{after}{text.BREAK}")
+    body = tree.body
+    if body is None:
+        return
+    for node in body.css("h1,h2,h3,h4,h5,h6"):
+        _surround(node, *places.HEADING)
+    for selector in (places.FRAME_ELEMENTS, *noise.frame):
+        for node in body.css(selector):
+            _surround(node, *places.ELEMENT)
+    for selector in noise.content:
+        for node in body.css(selector):
+            _surround(node, *places.OWN)
+    for node in body.css("[class],[id]")[:2_000]:
+        names = f"{node.attributes.get('class') or ''} {node.attributes.get('id') or ''}"
+        if places._FRAME_CLASS.search(names) and node.tag not in places._NEVER_FRAME:
+            _surround(node, *places.NAMED)
+
+
+def _surround(node: LexborNode, before: str, after: str) -> None:
+    node.insert_before(f"{text.BREAK}{before}{text.BREAK}")
+    node.insert_after(f"{text.BREAK}{after}{text.BREAK}")
 
 
 def _plain_content(tree: LexborHTMLParser, noise: Noise) -> list[Line]:
@@ -173,8 +180,10 @@ def test_lines_of_content_are_those_of_folded_lines(markup: str, noise: Noise) -
 @given(_MARKUP, _MARKUP, _MARKUP, _MARKUP, _NOISES)
 def test_lines_of_two_versions_are_those_of_each(start: str, old: str, new: str, end: str, noise: Noise) -> None:
     before, after = (f"{start}<p>one</p>{middle}<p>two</p>{end}" for middle in (old, new))
-    each = [content.lines(parse(version), noise) for version in (before, after)]
-    assert content.version_lines(parse(before), parse(after), noise) == each
+    one, two, *others = trees = [parse(version) for version in (before, after, before, after)]
+    for tree in trees:
+        text.visible(tree, noise)
+    assert content.version_lines(one, two, noise) == [content.lines(tree, noise) for tree in others]
 
 
 @pytest.mark.parametrize("names", [900, 1_100, 2_100])

@@ -6,11 +6,13 @@ import base64
 import gzip
 import hashlib
 import io
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
+from fastwarc.warc import WarcRecordType
 from hypothesis import example, given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
@@ -131,6 +133,36 @@ def test_records_are_what_fastwarc_writes(head: warc.Headers, body: bytes, at: f
 def test_digests_are_in_base_32(digest: bytes) -> None:
     (record,) = records(warc.revisit(_URL, _AT, "", warc.Original(_URL, _AT, digest), 304, ()))
     assert field(record, "WARC-Payload-Digest") == "sha1:" + base64.b32encode(digest).decode()
+
+
+def test_the_page_after_its_scripts_is_shown_instead_of_the_response() -> None:
+    blob = response(b"before", (("Content-Type", "text/plain"), ("Server", "x")))
+    assert warc.read_shown(blob) == warc.read_body(blob)
+    status, head, body = warc.read_shown(blob + warc.conversion(_URL, _AT, b"after"))
+    assert (status, body, dict(head)["Content-Type"], dict(head)["Server"]) == (200, b"after", warc.RENDERED, "x")
+
+
+def _by_fastwarc(blob: bytes) -> tuple[int, warc.Headers, bytes]:
+    for record in FastIterator(io.BytesIO(blob), record_types=WarcRecordType.response):
+        head = tuple((str(name), str(value)) for name, value in record.http_headers.astuples())
+        return int(record.http_headers.status_code or 0), head, record.reader.read()
+    raise ValueError
+
+
+def _outcome(read: Callable[[bytes], Any], blob: bytes) -> Any:
+    try:
+        return read(blob)
+    except Exception as error:  # noqa: BLE001
+        return type(error)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_records_are_read_as_fastwarc_reads_them_even_if_damaged(*, packed: bool) -> None:
+    blob = response(bytes(range(256)) * 20) + response(b"second")
+    blob = blob if packed else gzip.decompress(blob)
+    cut = [blob[:length] for length in range(0, len(blob), 37)]
+    for damaged in [*cut, blob[:90] + b"??" + blob[92:], blob + b"rest", blob]:
+        assert _outcome(warc.read_body, damaged) == _outcome(_by_fastwarc, damaged)
 
 
 def test_no_response_is_an_error() -> None:

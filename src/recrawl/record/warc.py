@@ -200,7 +200,7 @@ def _unpacked(blob: bytes) -> bytes:
         member = isal_zlib.decompressobj(wbits=31)
         try:
             records.append(member.decompress(rest))
-        except isal_zlib.error:
+        except isal_zlib.error:  # type: ignore[misc]  # its stub declares an instance
             return blob
         rest = member.unused_data
     return blob if rest or not records or not member.eof else b"".join(records)

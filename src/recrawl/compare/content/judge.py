@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -82,8 +82,8 @@ class NoEvidence:
 
 def content_words(old: Sequence[Line], new: Sequence[Line]) -> int:
     """The number of words of both versions outside the elements of the frame."""
-    texts = [line.text for version in (old, new) for line in version if not line.framed]
-    return sum(map(str.count, texts, repeat(" "))) + len(texts)
+    texts = [line[0] for line in chain(old, new) if not line[2]]
+    return "\n".join(texts).count(" ") + len(texts)
 
 
 def judge(changes: Sequence[LineChange], total_words: int, known: LineEvidence) -> ContentChange:

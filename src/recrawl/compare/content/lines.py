@@ -103,7 +103,8 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
     >>> [(line.text, line.framed) for line in lines(page)]
     [('home', True), ('welcome all', False), ('c', True)]
     """
-    _prepare(tree, noise)
+    _mark_chosen(tree, noise)
+    page_text.visible_root(tree, noise)
     try:
         return _lines(tree, noise)
     except RawTextFound:
@@ -112,11 +113,13 @@ def lines(tree: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[Line]:
 
 
 def version_lines(old: LexborHTMLParser, new: LexborHTMLParser, noise: Noise = NO_NOISE) -> list[list[Line]]:
-    """The `lines` of two versions of a page; what they share is read once."""
+    """The `lines` of two versions of a page, after their text has been read; what they share is read once."""
     if noise.patterns or old.body is None or new.body is None:
         return [lines(old, noise), lines(new, noise)]
     for tree in (old, new):
-        _prepare(tree, noise)
+        _mark_chosen(tree, noise)
+        if noise.selectors:
+            page_text.visible_root(tree, noise)
     try:
         return _version_lines(old, new)
     except RawTextFound:
@@ -200,20 +203,17 @@ class _Placer:
         return found
 
 
-def _prepare(tree: LexborHTMLParser, noise: Noise) -> None:
-    """Mark what the user calls frame or content, and remove what is hidden or noise."""
-    body = tree.body
-    if body is not None:
-        for selectors, (before, after) in ((noise.frame, ELEMENT), (noise.content, OWN)):
-            for selector in selectors:
-                for node in _selected(body, selector):
-                    node.insert_before(f"{page_text.BREAK}{before}{page_text.BREAK}")
-                    node.insert_after(f"{page_text.BREAK}{after}{page_text.BREAK}")
-    page_text.visible_root(tree, noise)
+def _mark_chosen(tree: LexborHTMLParser, noise: Noise) -> None:
+    """Put marks around what the user calls frame or content."""
+    for selectors, (before, after) in ((noise.frame, ELEMENT), (noise.content, OWN)):
+        for selector in selectors:
+            for node in _selected(tree.body, selector):
+                node.insert_before(f"{page_text.BREAK}{before}{page_text.BREAK}")
+                node.insert_after(f"{page_text.BREAK}{after}{page_text.BREAK}")
 
 
-def _selected(body: LexborNode, selector: str) -> list[LexborNode]:
+def _selected(body: LexborNode | None, selector: str) -> list[LexborNode]:
     try:
-        return body.css(selector)
+        return body.css(selector) if body is not None else []
     except SelectolaxError:
         return []  # `Noise.check` has told the user

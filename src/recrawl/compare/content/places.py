@@ -42,11 +42,11 @@ _MAX_NAMED = 2_000
 _CACHED_LENGTH = 200
 _TAG = re.compile(r"<(!--.*?--|[^>]*)>", re.DOTALL)
 _ATTRIBUTE = re.compile(r' ([^ ]*?)="([^"]*)"')
-_ENDS = ("</p>", "</li>", "</div>", "</h2>", "</td>")
+_ENDS = ("</p>", "</li>", "</div>", "</td>")
 """Tags at which the common ends of two versions may be cut off."""
-_NEAR = 4_000
+_NEAR = 1_000
 """Characters in which such a tag is looked for."""
-ELEMENT, NAMED, HEADING, OWN = "\x01\x02", "\x03\x04", "\x05\x06", "\x07\x08"
+ELEMENT, NAMED, HEADING, OWN = ("\x01", "\x02"), ("\x03", "\x04"), ("\x05", "\x06"), ("\x07", "\x08")
 """Marks in the text where an element begins and ends: frame by its tag, by its class or id, a heading, content."""
 
 
@@ -181,7 +181,8 @@ def body_html(tree: LexborHTMLParser) -> tuple[str, int]:
     it has no more than that."""
     body = tree.body
     tag, _, written = (body.html or "" if body is not None else "").partition(">")
-    many = written.count("<") >= _MAX_NAMED // 2 and sum(map(written.count, (' class="', ' id="'))) >= _MAX_NAMED - 2
+    many = len(written) > 6 * _MAX_NAMED and written.count("<") >= _MAX_NAMED // 2
+    many = many and written.count(' class="') + written.count(' id="') >= _MAX_NAMED - 2
     return written.removesuffix("</body>"), _MAX_NAMED - _names(tag) if many else -1
 
 
