@@ -36,6 +36,10 @@ def _tell(connection: Connection) -> None:
     connection.send((files, handlers, os.getpgid(0) == os.getpid()))
 
 
+def _fail(_: Connection) -> None:
+    raise ZeroDivisionError
+
+
 def test_a_forked_process_keeps_no_file_handler_or_group_of_its_parent(tmp_path: Path) -> None:
     with (tmp_path / "held").open("w") as held:
         child, ours = fork(_tell)

@@ -64,5 +64,22 @@ def test_a_command_that_explains_loads_one_policy_and_nothing_that_downloads(tmp
     assert sorted(loaded & (set(HEAVY) - {"protego"} | others)) == []
 
 
+def test_a_cycle_without_changes_loads_nothing_that_parses_pages(tmp_path: Path) -> None:
+    """A crawl too: its readers do."""
+    parsing = {"selectolax", "lxml", "tinycss2", "webencodings", "markdown_it", "recrawl.crawl.visits.reader_process"}
+    unneeded = {"scipy", "sklearn", "pyarrow", "PIL", "rich", "concurrent.futures", "email.utils", "statistics"}
+    with Site({"/": page("home")}) as site:
+        repo = Repo.create(tmp_path / "repo")
+        repo.add(site.url("/"))
+        for words, seen in (["crawl"], "recrawl.crawl.cycles"), (["cycle", "--budget", "1"], "recrawl.loop"):
+            command = [sys.executable, "-c", _LOADED, "-C", str(repo.folder), *words]
+            ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+            assert ended.returncode == 0, ended.stderr[-500:]
+            loaded = _loaded(ended)
+            assert seen in loaded
+            assert sorted(loaded & (parsing | unneeded)) == []
+            assert ("multiprocessing" in loaded) == (words == ["crawl"])  # the cycle starts no reader
+
+
 def _loaded(ended: subprocess.CompletedProcess[str]) -> set[str]:
     return set(json.loads(ended.stderr.splitlines()[-1]))

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ada_url import join_url
-from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from recrawl.discover.stylesheets import StyleUrls, style_urls
 from recrawl.model import RequisiteLevel
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 MAX_REQUISITES = 500
 """Requisites of one page, and of one stylesheet, that are kept."""
@@ -52,6 +54,7 @@ class Requisites(NamedTuple):
 def of_page(tree: LexborHTMLParser, url: str, level: RequisiteLevel) -> Requisites:
     """The requisites of a parsed page at `url`.
 
+    >>> from selectolax.lexbor import LexborHTMLParser
     >>> page = LexborHTMLParser("<link rel=stylesheet href=a.css><img srcset='b.png 1x, c.png 2x'>")
     >>> of_page(page, "https://a.example/x/", RequisiteLevel.ALL).files
     ['https://a.example/x/b.png', 'https://a.example/x/c.png']

@@ -6,8 +6,6 @@ import codecs
 import re
 import zlib
 
-import webencodings
-
 _CHUNK = 1 << 16
 _MAX_MEMBERS = 1024  # gzip members: some writers start one every 64 KiB, but a million empty ones are an attack
 _DECLARED = re.compile(rb"""(?i)<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})["']""")
@@ -62,6 +60,8 @@ def _decoded(body: bytes) -> bytes:
         try:
             body.decode()
         except UnicodeDecodeError:
+            import webencodings  # lazy: nearly all are UTF-8
+
             # The declaration counts only now: UTF-8 documents often declare another encoding.
             declared = _DECLARED.search(body, 0, 1024)
             label = webencodings.lookup(declared[1].decode("ascii", "replace")) if declared else None

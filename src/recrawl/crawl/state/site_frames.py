@@ -163,13 +163,13 @@ class SiteFrames:
 
 def stored_lines(repository: Storage, options: CrawlOptions, site: int) -> Iterator[tuple[int, str, list[int]]]:
     """Number, URL and keys of lines of some stored pages of a site."""
-    from recrawl.crawl.visits.stored_text import StoredText  # lazy: loads what parses pages
-
     store = repository.store
     noise = options.noise(store.sites.get(site).origin) if site < store.next_id("sites") else NO_NOISE
     for page, url, visits, _ in store.pages.of_site(site, _FIRST_MEMBERS):
         version = store.versions.pick(page, None) if visits else None
         if version is not None:
+            from recrawl.crawl.visits.stored_text import StoredText  # lazy: loads what parses pages
+
             try:
                 _, headers, body = repository.body(version)
                 found = StoredText(body, headers, noise).lines(noise)
