@@ -52,10 +52,6 @@ def test_a_forked_process_keeps_no_file_handler_or_group_of_its_parent(tmp_path:
     assert own_group
 
 
-def _fail(_: Connection) -> None:
-    raise ZeroDivisionError
-
-
 def test_a_forked_process_that_fails_has_a_code_and_can_be_waited_for_again(capfd: pytest.CaptureFixture[str]) -> None:
     child, ours = fork(_fail)
     with pytest.raises(EOFError):

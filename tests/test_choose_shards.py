@@ -425,10 +425,10 @@ def rebuilt_now_and_then(sites: int, days: int) -> lab.History:
 def test_shards_choose_nearly_what_one_shard_chooses() -> None:
     """When each of eight shards searched its own best pages for variety, 0.47 of the choices were the same."""
     history, common = rebuilt_now_and_then(sites=40, days=12), []
-    alone = Noted(Shock(explore=0))
+    alone: Any = Noted(Shock(explore=0))
     replay(history, alone, Setup(budget=48, cycle=DAY, cycles=12, samples=1))
     for shards in (2, 8):
-        divided = Noted(Sharded(Shock(explore=0), np.arange(40) % shards, shards))
+        divided: Any = Noted(Sharded(Shock(explore=0), np.arange(40) % shards, shards))
         replay(history, divided, Setup(budget=48, cycle=DAY, cycles=12, samples=1))
         pairs = zip(alone.chosen, divided.chosen, strict=True)
         common.append(sum(len(one & other) for one, other in pairs) / sum(map(len, alone.chosen)))
