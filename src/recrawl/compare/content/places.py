@@ -42,6 +42,7 @@ _MAX_NAMED = 2_000
 _CACHED_LENGTH = 200
 _TAG = re.compile(r"<(!--.*?--|[^>]*)>", re.DOTALL)
 _ATTRIBUTE = re.compile(r' ([^ ]*?)="([^"]*)"')
+_SOUGHT = re.compile(r' (?:class|id|role)="')
 _ENDS = ("</p>", "</li>", "</div>", "</td>")
 """Tags at which the common ends of two versions may be cut off."""
 _NEAR = 1_000
@@ -90,8 +91,7 @@ class Scanner:
         """The stretches of a piece, without white space around them, and the marks; raises `RawTextFound`."""
         tokens = _TAG.split(piece)
         tags = tokens[1::2]
-        longest = max(map(len, tags), default=0)
-        kinds: list[_Kind] = list(map(_kind if longest < _CACHED_LENGTH else _kind_of, tags))
+        kinds: list[_Kind] = [_kind(tag) if len(tag) < _CACHED_LENGTH else _kind_of(tag) for tag in tags]
         if self._left >= 0:
             kinds = [self._limited(tag, kind) for tag, kind in zip(tags, kinds, strict=True)]
         tokens[1::2] = kinds
@@ -144,13 +144,13 @@ def _count(tags: list[str], name: str) -> int:
 
 def _kind_of(tag: str, *, by_name: bool = True) -> _Kind:
     """What stands for a tag, given without its brackets; by the class and id of its element only if `by_name`."""
-    name, _, rest = tag.partition(" ")
+    name = tag.partition(" ")[0]
     plain = "" if name.removeprefix("/") in INLINE else BREAK
     if name in _RAW:
         raise RawTextFound
     if name[:1] in "/!?" or name in _VOID:
         return plain
-    said = dict(reversed(_ATTRIBUTE.findall(tag))) if rest else {}
+    said = dict(reversed(_ATTRIBUTE.findall(tag))) if _SOUGHT.search(tag) else {}
     kinds = [HEADING] if name in _HEADINGS else []
     if name in _FRAME_TAGS or said.get("role") in _FRAME_ROLES:
         kinds.append(ELEMENT)
