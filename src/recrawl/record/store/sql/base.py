@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from recrawl.record.rows import Columns, Row
 
 AMONG = "IN (SELECT value FROM json_each(?))"
 """A condition on any number of numbers in one parameter (see `json_list`)."""
+_BLOCK_ROWS = 1 << 16
 NEVER = "-9e999"
 """The time of what has not happened: minus infinity."""
 OUTCOME_NAMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
@@ -160,6 +162,10 @@ class SqlTable:
         return np.fromiter(self._db.stream(sql, values), np.dtype(list(types.items())))
 
     def _columns(self, sql: str, types: dict[str, str], values: Sequence[Any] = ()) -> Columns:
-        """Rows as one array per column."""
-        rows = self._table(sql, types, values)
-        return {name: np.ascontiguousarray(rows[name]) for name in types}
+        """Rows as one array per column. Blocks of rows: all rows and all columns would be twice the memory."""
+        rows, kind = iter(self._db.stream(sql, values)), np.dtype(list(types.items()))
+        blocks: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, of)] for name, of in types.items()}
+        while len(block := np.fromiter(islice(rows, _BLOCK_ROWS), kind)):
+            for name, columns in blocks.items():
+                columns.append(np.ascontiguousarray(block[name]))
+        return {name: np.concatenate(blocks.pop(name)) for name in types}
