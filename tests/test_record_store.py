@@ -21,6 +21,7 @@ from recrawl.record.store import SqliteStore
 from recrawl.record.store.postgres.adapters import clean
 from recrawl.record.store.postgres.store import PostgresStore
 from recrawl.record.store.postgres.target import parse
+from recrawl.record.store.sql import base
 from tests.crashes import site_row
 from tests.stores import table_names
 
@@ -380,3 +381,25 @@ def test_states_are_set_for_the_pages_named(store: AnyStore) -> None:
     store.commit(Batch(pages=[new_page(n) for n in range(3)]), [])
     store.pages.set_states(int(State.DROPPED), [0, 2])
     assert store.pages.book_columns()["state"].tolist() == [State.DROPPED, State.FOUND, State.DROPPED]
+
+
+def test_a_store_that_has_shrunk_reads_and_writes_as_before(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "recrawl.db", create=True)
+    before = store.db.execute("PRAGMA cache_size").fetchone()[0]
+    store.shrink()
+    assert before < store.db.execute("PRAGMA cache_size").fetchone()[0] < 0  # kibibytes, as negative numbers
+    store.meta.set("a", "1")
+    assert store.meta.get("a", "") == "1"
+    store.close()
+
+
+def test_columns_of_more_rows_than_a_block_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "_BLOCK_ROWS", 3)
+    store = SqliteStore(tmp_path / "recrawl.db", create=True)
+    for rows in (0, 2, 3, 7):
+        sql = f"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x / 2.0 FROM n LIMIT {rows}"
+        found = base.SqlTable(store.db)._columns(sql, {"x": "i4", "half": "f8"})
+        assert found["x"].tolist() == list(range(1, rows + 1))
+        assert found["half"].dtype == np.float64
+        assert found["half"].flags.c_contiguous
+    store.close()

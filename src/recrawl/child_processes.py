@@ -45,6 +45,12 @@ def keep_freed_memory() -> None:
         library.mallopt(_M_TRIM_THRESHOLD, 2 * _KEPT_BYTES)
 
 
+def return_freed_memory() -> None:
+    """Have glibc return what was freed to the system."""
+    with contextlib.suppress(OSError, AttributeError):  # other libraries have no such call
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def start_module(
     module: str, *, own_group: bool = True, errors: int | None = subprocess.DEVNULL
 ) -> tuple[subprocess.Popen[bytes], Connection]:

@@ -275,6 +275,7 @@ def finish_run(repository: Storage, options: CrawlOptions, live: LiveWeb, row: C
     """Close a cycle that has ended, then do what is allowed only between cycles."""
     now, store = options.clock(), repository.store
     store.cycles.finish(row.id, now)
+    store.shrink()
     summarise(store, row, now)
     if unfinished(store, "cycle") is None:  # an interrupted cycle must find the same pages when it is resumed
         store.pages.revive(moved_before=now - _MOVED_AGAIN)

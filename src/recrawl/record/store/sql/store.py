@@ -95,6 +95,9 @@ class SqlStore(Store):
     def fence(self, lease: Lease) -> None:
         raise RepositoryError(f"shard {lease.shard} is in an SQLite file: only shards in PostgreSQL have leases")
 
+    def shrink(self) -> None:
+        """Nothing to do: a server has its own memory."""
+
     def transaction(self) -> Transaction:
         return Transaction(self.connection)
 

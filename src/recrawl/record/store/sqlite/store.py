@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
+from recrawl.child_processes import return_freed_memory
 from recrawl.errors import RepositoryError, StorageFailure
 from recrawl.record.requisite_rows import HostRow, RequisiteRow, RequisiteVersion
 from recrawl.record.rows import (
@@ -27,6 +28,9 @@ from recrawl.record.store.sql.store import SqlStore, heeded_pages, unlisted_page
 from recrawl.record.store.sqlite.checks import SqliteChecks
 from recrawl.record.store.sqlite.connection import connect, translated
 
+_CACHE = "PRAGMA cache_size = -65536"
+_LITTLE_CACHE = "PRAGMA cache_size = -4096; PRAGMA shrink_memory"
+"""A scan of all pages would fill the cache with what is read once."""
 _WARC = upsert("warcs", ("id", "name", "length"), ("id",))
 _SITE = upsert("sites", SiteRow._fields, ("id",))
 _NEW_PAGE = insert("pages", NewPage._fields)
@@ -60,7 +64,7 @@ class SqliteStore(SqlStore):
         self.path = path
         try:
             self.db = connect(path, shared=shared, writing=create)
-            self.db.executescript("PRAGMA synchronous = FULL; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY")
+            self.db.executescript(f"PRAGMA synchronous = FULL; {_CACHE}; PRAGMA temp_store = MEMORY")
             if create:
                 self.db.execute("PRAGMA journal_mode = WAL")
                 migrate(self.db)
@@ -99,6 +103,10 @@ class SqliteStore(SqlStore):
             run("UPDATE pages SET listed = ? WHERE id = ?", batch.listed)
             removed = ((page,) for page in unlisted_pages(batch))
             run("DELETE FROM hints WHERE page = ? AND kind IN ('lastmod', 'changefreq')", removed)
+
+    def shrink(self) -> None:
+        self.db.executescript(_LITTLE_CACHE)
+        return_freed_memory()
 
     def close(self) -> None:
         self.db.close()
