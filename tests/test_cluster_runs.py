@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -275,3 +277,24 @@ def test_a_site_is_removed_from_the_shard_that_has_it(tmp_path: Path, new_cluste
     assert unknown.code != 0
     assert "was never added" in unknown.err
     assert visited(layout, 1) == {one("/"): 2, one("/1"): 2, one("/2"): 2}  # the second time, they were removed
+
+
+def test_a_clock_that_is_set_does_not_pace_requests(
+    tmp_path: Path, new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, folder, real = new_cluster(1), tmp_path / "cluster", time.time
+    with Site() as site:
+        paths = [f"/{n}" for n in range(4)]
+        site.pages |= {"/": page("root", *paths)} | {path: page(f"walrus {path}") for path in paths}
+        clusters.configure(folder, site.url("/"), delay=0.4)
+
+        def set_clock(_asked: object) -> None:  # in the pause after the answer
+            hour = 3600 * len(site.log)
+            threading.Timer(0.1, monkeypatch.setattr, (time, "time", lambda: real() + hour)).start()
+
+        site.every = set_clock
+        with clusters.working(ClusterCoordinator(layout), *clusters.workers(layout, tmp_path / "work")):
+            clusters.run(layout, folder, "crawl")
+        times = [asked.at for asked in site.log]
+    assert len(times) >= 5
+    assert min(after - before for before, after in pairwise(times)) >= 0.35

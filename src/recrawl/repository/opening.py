@@ -1,7 +1,4 @@
-"""Open a repository for writing, and turn its settings into the crawler's options.
-
-Nothing below this package reads settings: they become plain values here.
-"""
+"""Open a repository for writing, and turn its settings into the crawler's options; nothing below reads settings."""
 
 from __future__ import annotations
 
@@ -52,6 +49,12 @@ Notify = Callable[[str], None]
 def system_clock() -> float:
     """Seconds since 1970."""
     return time.time()
+
+
+def steady_timer() -> Callable[[], float]:
+    """A clock that paces requests: seconds since 1970 now, then evenly on, whatever the system's clock is set to."""
+    ahead = time.time() - time.monotonic()
+    return lambda: ahead + time.monotonic()
 
 
 def silent(_: str) -> None:
@@ -136,8 +139,7 @@ def prepare(
 ) -> None:
     """Make an open repository ready for writing: lock it, and repair what a crashed writer left."""
     check_plugins(options, values)
-    roll_bytes = int(values["warc_megabytes"]) * 1_000_000
-    archive_format = str(values["archive_format"])
+    roll_bytes, archive_format = int(values["warc_megabytes"]) * 1_000_000, str(values["archive_format"])
     if archive_format != GZIP:
         require_zstd()
         if open_repository.remote is not None:
@@ -153,8 +155,7 @@ def prepare(
         tell(open_repository.index_problem.partition(":")[0] + "; rebuilding it")
     from recrawl.crawl.state.reindex import reindex  # lazy: loads what reads pages
 
-    indexed = reindex(open_repository, options)
-    if indexed:
+    if indexed := reindex(open_repository, options):
         tell(f"brought the index up to date with {indexed:,} pages")
 
 
@@ -177,7 +178,7 @@ def options_of(
     change: str = "",
     order: str = "",
     clock: Callable[[], float] = system_clock,
-    timer: Callable[[], float] = system_clock,
+    timer: Callable[[], float] | None = None,
 ) -> CrawlOptions:
     """The crawler's options; the other arguments override settings for this run."""
     if delay is not None and not 0 <= delay <= _LONGEST_DELAY:
@@ -187,7 +188,7 @@ def options_of(
     rules = UrlRules(tracking=tuple(values["tracking"]))
     return CrawlOptions(
         clock=clock,
-        timer=timer,
+        timer=timer or steady_timer(),
         agent=f"recrawl/{__version__}" + (f" (+{values['contact']})" if values["contact"] else ""),
         scopes=Scopes(scopes_of(values.seeds, rules)),
         sites={

@@ -16,7 +16,7 @@ from recrawl.record.rows import VersionRow
 from recrawl.record.storage import Storage
 from recrawl.repository import status
 from recrawl.repository.lookup import When, key_of, origin_of, planning_folder, seconds
-from recrawl.repository.opening import load, options_of, settings_file, system_clock
+from recrawl.repository.opening import load, options_of, settings_file, steady_timer, system_clock
 from recrawl.repository.results.pages import Page, Version
 from recrawl.repository.results.rows import Rows
 from recrawl.repository.results.values import Change, Explanation, SearchHit, SearchHits, Site, Status, Visit, at
@@ -51,7 +51,7 @@ class Reader:
         """
         self.folder = storage.find(Path(folder))
         self.now = clock or system_clock
-        self._timer = timer or system_clock
+        self._timer = timer or steady_timer()
         self._shared = shared
         self._storage: Storage | None = Storage(self.folder, shared=shared)
         self._options: tuple[object, CrawlOptions] | None = None
