@@ -2,9 +2,10 @@
 
     python -m benchmarks.what_if ARCHIVE... [--change content] [--budget 0.0025] [--seeds 3]
 
-A replay of `shock` takes seconds; this takes a fifth of a second, since it chooses once per day and predicts each page
+A replay of `shock` takes seconds; this takes a fraction of one, since it chooses once per day and predicts each page
 from its own visits, its URL template, its site, its prior and new pages alone. Where almost every page is visited less
-than once a year, that finds about as much. So ideas can be compared on many collections of sites before one is built.
+than once a year, that finds up to a few points less. So ideas can be compared on many collections of sites before one
+is built; what gains here need not gain in `shock`.
 
 The sites are divided at random into two halves, and six collections of fourteen sites are drawn from each. Every line
 is a JSON object: what was known or assumed, and per half the mean share of the clairvoyant's finds, its difference from
