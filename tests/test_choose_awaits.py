@@ -104,14 +104,3 @@ def test_shards_await_the_same_outcomes_as_one() -> None:
     split = _Shards.by(np.repeat([0, 1], 4), 2)
     picks = next(_visit(parts, split))
     assert set(picks.pages[: picks.needed].tolist()) == {0, 1, 4, 5}
-
-
-def test_overdue_pages_of_one_server_do_not_keep_the_others_waiting(book: Book) -> None:
-    """They come before all batches, many of one site: only the first of them are awaited."""
-    old = np.where(book.site == 0, 1 * DAY, 199 * DAY)
-    memory = {"shock.times": np.arange(190.0, 200.0)}
-    overdue = replace(book, now=200 * DAY, last_visit=old, last_try=old, memory=memory)
-    world, _ = _run(Shock(), overdue, 1)
-    first = next(picks for picks in world.picks if picks.reason.startswith("it had waited"))
-    assert len(first) >= 20
-    assert first.needed == SAMPLE

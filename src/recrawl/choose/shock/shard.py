@@ -77,7 +77,8 @@ class ShockShard:
             pages = plan.best(value, len(picks), per_group=1)[0][: len(picks)]
             reason = f"{_RANKED}, by a change rate drawn from its posterior"
             picks = Picks(pages, value[pages].astype(np.float64), reason)
-        picks = _awaited_first(picks, plan.informative(picks.pages))
+        if self._asked == BATCH:
+            picks = _awaited_first(picks, plan.informative(picks.pages))
         plan.take(picks.pages)
         return picks
 
