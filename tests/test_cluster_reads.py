@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -202,20 +201,6 @@ def test_a_reader_that_goes_on_where_it_stopped_reads_every_visit_once(new_clust
                 assert store.visits.before(read["alerts"][-1], recorded - 1) == read["alerts"][0]
 
         check()
-
-
-def test_what_reads_all_rows_of_a_table_may_do_so_in_their_order_on_disk(
-    gathered: tuple[GatheredStore, list[PostgresStore]],
-) -> None:
-    db, setting = gathered[0].db, "current_setting('enable_seqscan')"
-    assert next(iter(db.execute(f"SELECT {setting} FROM pages")))[0] == "on"
-    assert next(db.stream(f"SELECT {setting} FROM pages WHERE id >= ?", (0,)))[0] == "on"
-    for look_up in ("WHERE id >= ?", "JOIN visits v ON v.page = p.id WHERE p.id >= ?"):
-        assert next(iter(db.execute(f"SELECT {setting} FROM pages p {look_up}", (0,))))[0] == "off"
-    assert next(db.stream(f"SELECT {setting} FROM pages p JOIN visits v ON v.page = p.id"))[0] == "off"
-    with pytest.raises(psycopg.Error):
-        db.execute("SELECT no_such_column FROM pages")
-    assert next(iter(db.execute(f"SELECT {setting} FROM pages p WHERE id >= ?", (0,))))[0] == "off"
 
 
 def test_what_people_mark_reaches_the_shard(gathered: tuple[GatheredStore, list[PostgresStore]]) -> None:

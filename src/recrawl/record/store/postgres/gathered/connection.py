@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -18,10 +17,7 @@ from recrawl.record.store.sql.tables.marks import READ_MARK
 
 # PostgreSQL has no statistics of a view over several tables: it expects hundreds of rows for each number that it looks
 # up, and would rather read all pages once more for each row of a join.
-_LOOK_UP = "SET enable_seqscan = off"
-_READ_ALL = "SET enable_seqscan = on"
-"""For queries of one table that read all of it: from an index that would take several times as long."""
-_PLANNER = f"{_LOOK_UP}; SET enable_material = off; SET enable_mergejoin = off; SET jit = off"
+_PLANNER = "SET enable_seqscan = off; SET enable_material = off; SET enable_mergejoin = off; SET jit = off"
 _AFTER = "v.id > ?"
 """The condition of shared queries that read visits after one."""
 
@@ -48,27 +44,13 @@ class GatheredConnection(PostgresConnection):
         """Connect to a cluster; `target` names the schema of its tables."""
         self.cluster = target.schema
         self._block: Block | None = None
-        self._reads_all = False
         super().__init__(target._replace(schema=own_schema(target.schema)), changed)
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> SqlCursor:
         if self._block is not None:
             shard, _, high = self._block
             sql = sql.replace(_AFTER, f"v.shard = {shard:d} AND v.id <= {high:d} AND {_AFTER}")
-        with self._reading(all_rows=_of_one_table(sql) and "WHERE" not in sql and "LIMIT" not in sql):
-            return super().execute(sql.replace(READ_MARK, _READ_MARK), values)
-
-    def stream(self, sql: str, values: Sequence[Any] = (), /) -> Iterator[Any]:
-        with self._reading(all_rows=_of_one_table(sql)):  # the query is planned before this returns
-            return super().stream(sql, values)
-
-    @contextmanager
-    def _reading(self, *, all_rows: bool) -> Iterator[None]:
-        self._reads_all = all_rows
-        try:
-            yield
-        finally:
-            self._reads_all = False
+        return super().execute(sql.replace(READ_MARK, _READ_MARK), values)
 
     @contextmanager
     def within(self, block: Block) -> Iterator[None]:
@@ -81,7 +63,7 @@ class GatheredConnection(PostgresConnection):
 
     def _run(self, work: Callable[[psycopg.Connection[Any]], _Result], *, repeatable: bool = False) -> _Result:
         try:
-            return super()._run(_reading_all(work) if self._reads_all else work, repeatable=repeatable)
+            return super()._run(work, repeatable=repeatable)
         except StorageFailure as error:
             if isinstance(error.__cause__, psycopg.errors.ObjectNotInPrerequisiteState):  # a view cannot be written
                 raise UsageError(WORKERS_WRITE) from error
@@ -92,22 +74,3 @@ class GatheredConnection(PostgresConnection):
         raw.execute(f"SET search_path TO {views_schema(self.cluster)}, {own_schema(self.cluster)}")
         raw.execute(_PLANNER)
         return raw
-
-
-def _of_one_table(sql: str) -> bool:
-    """Whether a query reads one table only, so that there is no row for which all of it could be read again."""
-    return sql.lstrip().startswith("SELECT") and sql.count("SELECT") == 1 and "JOIN" not in sql
-
-
-def _reading_all(work: Callable[[psycopg.Connection[Any]], _Result]) -> Callable[[psycopg.Connection[Any]], _Result]:
-    """Let a query read tables as a whole."""
-
-    def run(raw: psycopg.Connection[Any]) -> _Result:
-        raw.execute(_READ_ALL)
-        try:
-            return work(raw)
-        finally:
-            with contextlib.suppress(psycopg.Error):  # the connection was cut, or a transaction fails: that undoes it
-                raw.execute(_LOOK_UP)
-
-    return run
