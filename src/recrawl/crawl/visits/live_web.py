@@ -100,7 +100,7 @@ class LiveWeb:
         self, done: set[int], also: set[int], *, skip_recent_failures: bool = False, more: More | None = None
     ) -> None:
         """Download every page that was found and never visited, including those found on the way, and those of `also`;
-        pages of `done` were visited before the crawl was interrupted."""
+        pages of `done` were visited before the crawl was interrupted. `more` adds pages from elsewhere meanwhile."""
         self.journey.exploring = True
         waiting = self._store.pages.never_downloaded()
         if skip_recent_failures:
