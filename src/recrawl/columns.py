@@ -1,8 +1,8 @@
 """Array types and units of time that every module shares.
 
 Whatever grows with the number of pages is an array with one entry per page (a column). Modules take the names of those
-array types from here, so that one name means one type everywhere. `unique` and the constants are here for the same
-reason: one definition each.
+array types from here, so that one name means one type everywhere. `unique`, `median` and the constants are here for the
+same reason: one definition each.
 """
 
 from __future__ import annotations
@@ -45,3 +45,15 @@ def unique(numbers: NDArray[Any]) -> NDArray[Any]:
     first = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     return ordered[first]
+
+
+def median(numbers: Floats) -> float:
+    """The middle of the numbers, or the mean of the two in the middle; there must be at least one.
+
+    As `np.median`, whose first call imports numpy.ma, for 20 ms.
+
+    >>> median(np.array([3.0, 0.0, 1.0])), median(np.array([3.0, 0.0, 1.0, 2.0]))
+    (1.0, 1.5)
+    """
+    ordered, half = np.sort(numbers), len(numbers) // 2
+    return float(ordered[half] if len(numbers) % 2 else (ordered[half - 1] + ordered[half]) / 2)

@@ -22,7 +22,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.optimal.rate_base import RatePolicy
-from recrawl.columns import DAY, Floats
+from recrawl.columns import DAY, Floats, median
 from recrawl.errors import UsageError
 from recrawl.learn.value.objectives import age_gain
 from recrawl.model import Outcomes
@@ -109,7 +109,7 @@ def _cycle_days(book: Book, name: str) -> float:
     times = book.memory.get(f"{name}.times", np.zeros(0))
     steps = np.diff(np.append(times, book.now))
     steps = steps[steps > 0]
-    return float(np.median(steps)) / DAY if len(steps) else 1.0
+    return median(steps) / DAY if len(steps) else 1.0
 
 
 def allocate(

@@ -9,7 +9,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.choose.shock.ranking import CLOSED, group_ranks, highest, level_at, level_counts
 from recrawl.choose.top_k import rank_within, top_k
-from recrawl.columns import DAY, Flags, Float32s, Floats, Int32s, Ints
+from recrawl.columns import DAY, Flags, Float32s, Floats, Int32s, Ints, median
 from recrawl.learn.chunks import AnyFloats, chunks, group_sums, where
 from recrawl.learn.hints.trust import Signals
 from recrawl.learn.shocks.change_model import log_odds
@@ -278,7 +278,7 @@ def observe_signals(mixture: Mixture, signals: Signals, pages: Pages, changed: F
 def cycle_length(book: Book) -> float:
     """Return the median length of cycles in seconds; 0 before the second cycle."""
     times = book.memory.get("shock.times", np.zeros(0))
-    return float(np.median(np.diff(times))) * DAY if len(times) > 1 else 0.0
+    return median(np.diff(times)) * DAY if len(times) > 1 else 0.0
 
 
 def last_visits(book: Book) -> Floats:

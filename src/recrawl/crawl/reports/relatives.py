@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.columns import HOUR, Flags, Float32s, Floats, Ints
+from recrawl.columns import HOUR, Flags, Float32s, Floats, Ints, median
 from recrawl.crawl.reports.predictions import Visits
 
 LAGS = 8
@@ -48,7 +48,7 @@ def relatives_of(visits: Visits, page: int, limit: int = 5) -> list[Relative]:
     mine = visits[visits["page"] == page]
     if len(mine) < _MIN_COMMON + 1:
         return []
-    step = max(_MIN_STEP, float(np.median(np.diff(mine["at"]))))
+    step = max(_MIN_STEP, median(np.diff(mine["at"])))
     numbers, grid = _grid(visits, page, float(mine["at"][-1]), step)
     own = grid[np.searchsorted(numbers, page)]
     changed = ~np.isnan(own) & (own > 0)
