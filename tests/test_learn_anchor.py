@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.book import Book, LinkGraph
-from recrawl.choose.papers.anchor_depth import NAMED, AnchorDepth
+from recrawl.choose.papers.anchor_depth import AnchorDepth
+from recrawl.choose.protocol import NAMED
 from recrawl.compare.parsing.document import parse
 from recrawl.compare.parsing.encoding import decode
 from recrawl.discover.links import LinkReader

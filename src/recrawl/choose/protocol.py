@@ -28,6 +28,10 @@ from recrawl.model import Outcomes, Pages, Picks
 
 Choice = Generator[Picks, Outcomes, None]
 """One cycle of a policy: yields picks, receives outcomes."""
+LIKELY = "it has most likely changed"
+"""The beginning of reasons whose score is a change probability."""
+NAMED = "anchor-depth.named"
+"""Key of the memory of `anchor-depth`: the pages that the user named as anchors."""
 
 
 class Chooser(Protocol):

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from importlib.resources import files
 from math import log1p
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -173,6 +173,6 @@ def _digits(text: str) -> float:
 
 @cache
 def _weights() -> PriorWeights:
-    kept = json.loads(files("recrawl.compare").joinpath("change_prior.json").read_text(encoding="utf-8"))
+    kept = json.loads(Path(__file__).with_name("change_prior.json").read_text(encoding="utf-8"))
     mean, spread, weight = (np.array(kept[name], np.float64) for name in ("mean", "spread", "weight"))
     return PriorWeights(mean, spread, weight, float(kept["constant"]))

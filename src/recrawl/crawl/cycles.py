@@ -14,10 +14,10 @@ from recrawl.choose.protocol import work_of
 from recrawl.columns import DAY
 from recrawl.crawl.given_pages import IncomingLinks, add_pages, take_links
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.reports.anchors import named_anchors
 from recrawl.crawl.reports.summaries import summarise
 from recrawl.crawl.state import deliveries, limits
 from recrawl.crawl.state.book_columns import check_needs, delete_columns
+from recrawl.crawl.state.link_graph import named_anchors
 from recrawl.crawl.state.policy_memory import ready_book, recorded_visits, save_memory
 from recrawl.crawl.state.rechecks import absent_pages
 from recrawl.crawl.state.rescope import rescope, scopes_changed

@@ -10,7 +10,6 @@ from itertools import chain
 from recrawl.columns import DAY, HOUR
 from recrawl.compare.levels import CONTENT, ChangeLevel
 from recrawl.compare.noise.filters import NO_NOISE, Noise
-from recrawl.crawl.state.weights import EVEN, Weights
 from recrawl.discover.scope import Scopes, site
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import DEFAULT_RULES, UrlRules
@@ -48,6 +47,24 @@ class Spending:
     """Maximum visits for a site, by origin."""
     reserve_new: float = 0.0
     reserve_pushed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The settings `importance` and `cost` (see `recrawl.learn.value.importance`)."""
+
+    importance: str = "even"
+    cost: str = "visit"
+    rules: UrlRules = DEFAULT_RULES
+
+    @property
+    def even(self) -> bool:
+        """Whether all pages have the same weight and cost."""
+        return self.importance == "even" and self.cost == "visit"
+
+
+EVEN = Weights()
+"""The same weight and cost for all pages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from pathlib import Path
 from recrawl import settings
 from recrawl.compare.levels import parse_level, stored_level
 from recrawl.compare.noise.filters import Noise
-from recrawl.crawl.options import CrawlOptions, Spending
-from recrawl.crawl.state.weights import Weights
+from recrawl.crawl.options import CrawlOptions, Spending, Weights
 from recrawl.discover.scope import Scopes
 from recrawl.discover.traps import TrapLimits
 from recrawl.discover.urls import UrlRules, origin

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from recrawl.book import Book
-from recrawl.choose.protocol import Choice
+from recrawl.choose.protocol import NAMED, Choice
 from recrawl.choose.top_k import rank_within
 from recrawl.columns import DAY, HOUR, Flags, Floats, Ints
 from recrawl.errors import UsageError
@@ -15,8 +15,6 @@ from recrawl.learn.structure.anchor import anchors
 from recrawl.learn.structure.depth import DEEPEST, from_anchors, layers, recommend
 from recrawl.model import Outcomes, Picks
 
-NAMED = "anchor-depth.named"
-"""Memory key of the pages that the user named as anchors."""
 _DEPTH, _TURN = "anchor-depth.depth", "anchor-depth.turn"
 _WITH = "anchor-depth.with"
 """Memory key of the named pages at the time of the depth count; when they change, depths are counted again at once."""

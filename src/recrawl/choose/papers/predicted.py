@@ -8,7 +8,7 @@ import numpy as np
 
 from recrawl.book import Book
 from recrawl.choose.papers.by_site.site_sampling import check_whole
-from recrawl.choose.protocol import Choice
+from recrawl.choose.protocol import LIKELY, Choice
 from recrawl.columns import Floats, Ints
 from recrawl.errors import UsageError
 from recrawl.learn.pooled.learner import PooledLearner, failure_penalty
@@ -24,8 +24,6 @@ EXPERTS = get_args(Experts)
 Pick = Literal["best", "coin"]
 NEW_PAGE_SCORE = 10.0
 """The score of a page that was never downloaded: above all others."""
-LIKELY = "it has most likely changed"
-"""The beginning of reasons whose score is a change probability."""
 _MIN_PROBABILITY = 1e-6
 
 

@@ -5,18 +5,14 @@ For `recrawl anchor`; a cycle that needs links gets its book from `policy_memory
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recrawl.book import Book
-from recrawl.choose.papers.anchor_depth import NAMED
-from recrawl.columns import Floats, Ints, unique
+from recrawl.columns import Floats, Ints
 from recrawl.crawl.state.link_graph import links_of
-from recrawl.discover.urls import key
 from recrawl.learn.structure.anchor import Candidates, anchors, candidates
 from recrawl.learn.structure.depth import Layers, from_anchors, layers, recommend
 from recrawl.model import State
@@ -54,14 +50,3 @@ def load(store: Store, now: float) -> Book:
     book = Book(now=now, known=known, **columns)
     book.links = links_of(store, len(book))
     return book
-
-
-def named_pages(store: Store, urls: Iterable[str]) -> Ints:
-    """The pages that the user named as anchors, in order; unknown URLs are left out."""
-    found = [page for url in urls if (page := store.pages.number(key(url))) is not None]
-    return unique(np.array(found, np.int64))
-
-
-def named_anchors(store: Store, urls: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """The named anchors for the memory of the policy `anchor-depth` (see `policy_memory.ready_book`)."""
-    return {NAMED: named_pages(store, urls)}

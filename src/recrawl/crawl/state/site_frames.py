@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +19,13 @@ from recrawl.compare.content.judge import ContentChange, judge
 from recrawl.compare.content.own_history import OwnHistory
 from recrawl.compare.noise.filters import NO_NOISE
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.visits.messages import Reading
 from recrawl.discover.urls import directory, key
 from recrawl.errors import RecrawlError
 from recrawl.record.storage import Storage
 from recrawl.record.store import Store
+
+if TYPE_CHECKING:
+    from recrawl.crawl.visits.messages import Reading
 
 _FIRST_MEMBERS = 6
 _MAX_MEMBERS = 24

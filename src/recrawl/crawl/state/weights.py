@@ -6,16 +6,16 @@ file for a resumed cycle. PageRanks are kept with them, as a start for those of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from recrawl.book import Book
 from recrawl.columns import Floats
+from recrawl.crawl.options import Weights
 from recrawl.crawl.state.array_files import read_arrays, write_arrays
 from recrawl.crawl.state.link_graph import links_of
-from recrawl.discover.urls import DEFAULT_RULES, UrlRules
 from recrawl.discover.weight_files import read_weights, split_base
 from recrawl.errors import UsageError
 from recrawl.learn.value.importance import costs, kind_of, match_weights, normalise, priority_weights
@@ -25,24 +25,6 @@ from recrawl.record.store import Store
 
 _RECENT_VISITS = 200_000
 """Newest visits from which the share of 304 answers is estimated."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """The settings `importance` and `cost` (see `recrawl.learn.value.importance`)."""
-
-    importance: str = "even"
-    cost: str = "visit"
-    rules: UrlRules = DEFAULT_RULES
-
-    @property
-    def even(self) -> bool:
-        """Whether all pages have the same weight and cost."""
-        return self.importance == "even" and self.cost == "visit"
-
-
-EVEN = Weights()
-"""The same weight and cost for all pages."""
 
 
 def check_weights(repository: Storage, weights: Weights) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 
@@ -219,7 +219,7 @@ class Network:
 @cache
 def network() -> Network:
     """Load the fitted network."""
-    kept = json.loads(files("recrawl.learn.shocks").joinpath("change_model.json").read_text(encoding="utf-8"))
+    kept = json.loads(Path(__file__).with_name("change_model.json").read_text(encoding="utf-8"))
     return Network(
         middle=np.array(kept["middle"], np.float32),
         spread=np.array(kept["spread"], np.float32),

@@ -9,8 +9,9 @@ import numpy as np
 
 from recrawl.columns import Floats
 from recrawl.crawl.options import CrawlOptions
-from recrawl.crawl.reports.anchors import Survey, named_pages, survey
+from recrawl.crawl.reports.anchors import Survey, survey
 from recrawl.crawl.reports.anchors import load as load_with_links
+from recrawl.crawl.state.link_graph import named_pages
 from recrawl.discover.urls import origin
 from recrawl.errors import UsageError
 from recrawl.learn.structure.anchor import why

@@ -11,7 +11,7 @@ import numpy as np
 from recrawl.book import Book
 from recrawl.choose import make_policy
 from recrawl.choose.budget.allowance import Allowance
-from recrawl.choose.papers.predicted import LIKELY
+from recrawl.choose.protocol import LIKELY
 from recrawl.crawl.options import CrawlOptions
 from recrawl.crawl.reports.change_probability import change_probabilities, estimated_by
 from recrawl.crawl.reports.next_plan import CyclePlan, next_plan
